@@ -1,0 +1,93 @@
+"""Debian packages: unpacked into a cache for the guest, installed only where the builder itself runs them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from guest.builder.shared import BuildError, run, say
+
+KERNEL_PACKAGE = "linux-image-cloud-amd64"
+HOST_TOOLS = {"qemu-img": "qemu-utils", "mke2fs": "e2fsprogs"}
+
+
+class Packages:
+    """Debian packages, downloaded and unpacked below a cache directory; nothing of them is installed."""
+
+    APT = ("-q", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=3")
+
+    def __init__(self, cache: Path, refresh: bool) -> None:
+        self.directory = cache / "packages"
+        self.index_is_fresh = False
+        if refresh:
+            shutil.rmtree(self.directory, ignore_errors=True)
+            self.update_index()
+        self.directory.mkdir(parents=True, exist_ok=True)
+
+    def update_index(self) -> None:
+        say("updating apt's package lists")
+        run(["apt-get", *self.APT, "update"])
+        self.index_is_fresh = True
+
+    def kernel_package(self) -> str:
+        """Name of the package that the kernel metapackage stands for now, e.g. linux-image-6.1.0-37-cloud-amd64."""
+        kept = sorted(self.directory.glob("linux-image-*-cloud-amd64"))
+        if kept:
+            return kept[-1].name
+        for _ in range(2):
+            command = ["apt-cache", "depends", KERNEL_PACKAGE]
+            listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+            found = re.search(r"Depends: (linux-image-\S+-cloud-amd64)$", listed, re.MULTILINE)
+            if found:
+                return found[1]
+            if not self.index_is_fresh:
+                self.update_index()
+        raise BuildError(f"apt knows no {KERNEL_PACKAGE}: is this Debian 12 on amd64, with the main component enabled?")
+
+    def unpacked(self, name: str) -> Path:
+        """Directory with the package's files, downloaded if need be."""
+        if not (self.directory / name).is_dir():
+            self.fetch([name])
+        return self.directory / name
+
+    def fetch(self, names: Sequence[str]) -> None:
+        missing = [name for name in names if not (self.directory / name).is_dir()]
+        if not missing:
+            return
+        say(f"downloading {', '.join(missing)}")
+        with tempfile.TemporaryDirectory(dir=self.directory, prefix=".new-") as scratch:
+            self.download(missing, Path(scratch))
+            for deb in sorted(Path(scratch).glob("*.deb")):
+                name = deb.name.split("_")[0]
+                run(["dpkg", "-x", deb, Path(scratch) / name])
+                (Path(scratch) / name).rename(self.directory / name)
+
+    def download(self, names: Sequence[str], directory: Path) -> None:
+        command = ["apt-get", *self.APT, "download", *names]
+        try:
+            run(command, cwd=directory)
+        except BuildError:  # lists absent, or older than what the mirror still has
+            if self.index_is_fresh:
+                raise
+            self.update_index()
+            run(command, cwd=directory)
+
+
+def install_host_tools() -> None:
+    missing = sorted({package for tool, package in HOST_TOOLS.items() if not shutil.which(tool)})
+    if not missing:
+        return
+    say(f"installing {', '.join(missing)}")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    apt = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=120"]
+    install = [*apt, "install", "-y", "--no-install-recommends", *missing]
+    try:
+        run(install, env=environment)
+    except BuildError:
+        run([*apt, "update"])
+        run(install, env=environment)

@@ -1,0 +1,205 @@
+"""The command line: what can be said, and what it means."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+
+from . import commands, packages, up
+from .errors import StackError
+from .layout import PLAIN_STATE, Choices, Layout, default_state, find, load
+from .stages import Progress
+
+ABOUT = """\
+A whole cloud on one machine: RabbitMQ, a database, Keystone, Glance, libvirt and nova's own daemons, all real.
+
+  bin/stack up                       install, configure and start everything; ends with a server that answers
+  bin/stack up --sandbox --hosts 2   the same inside network namespaces, with two compute hosts; touches nothing outside
+  bin/stack exec openstack server list
+  bin/stack exec --as demo bash      a shell at the controller with demo's credentials
+  bin/stack logs nova-compute* -f    what the daemons say, as they say it
+  bin/stack down                     stop, keep the data;  `up` starts it again
+  bin/stack clean                    remove all that `up` made
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="bin/stack", description=ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    _which(top, default=None)
+    sub = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_up(sub)
+    install = _add(sub, "install", "install packages and Python environments, start nothing")
+    install.add_argument(
+        "--parts", type=_parts, default=packages.PARTS, metavar="A,B", help=f"only these of {','.join(packages.PARTS)}"
+    )
+    _add(sub, "status", "a line a daemon; exit status 3 when one is not ready")
+    logs = _add(sub, "logs", "the end of a daemon's log, or of all")
+    logs.add_argument("daemon", nargs="?", metavar="DAEMON", help="a name or a pattern, like 'nova-compute*'")
+    logs.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
+    logs.add_argument("-n", "--lines", type=int, help="how many lines (20; of all logs 5 each)")
+    for verb, what in (
+        ("restart", "restart a daemon; all of nova's when none is named"),
+        ("start", "start a daemon that was stopped"),
+        ("stop", "stop a daemon until it is started again"),
+    ):
+        one = _add(sub, verb, what)
+        one.add_argument(
+            "daemon", nargs="?" if verb == "restart" else None, metavar="DAEMON", help="a name or a pattern"
+        )
+    kill = _add(sub, "kill", "send a signal to a daemon, to see it come back")
+    kill.add_argument("-s", "--signal", type=_signal, default=signal.SIGKILL, metavar="SIGNAL", help="KILL unless said")
+    kill.add_argument("daemon", metavar="DAEMON")
+    run = _add(sub, "exec", "run a command at the controller with OS_* credentials in its environment")
+    run.add_argument("--as", dest="user", choices=("admin", "demo"), default="admin", help="whose credentials (admin)")
+    run.add_argument("--host", metavar="N", help="at compute host N of a sandbox instead")
+    run.add_argument("argv", nargs=argparse.REMAINDER, metavar="CMD...")
+    _add(sub, "down", "stop everything, keep the data")
+    _add(sub, "clean", "stop everything and remove all that `up` made: databases, state, namespaces, bridges")
+    return top
+
+
+def _add(sub, name: str, what: str) -> argparse.ArgumentParser:
+    added = sub.add_parser(name, help=what, description=what[0].upper() + what[1:] + ".")
+    _which(added, default=argparse.SUPPRESS)
+    return added
+
+
+def _which(target: argparse.ArgumentParser, default: object) -> None:
+    """Which stack is meant: may stand before and after the command."""
+    group = target.add_argument_group("which stack (when there is only one, it is found)")
+    group.add_argument(
+        "--state",
+        type=Path,
+        metavar="DIR",
+        default=default,
+        help="where it keeps everything (/var/lib/nova-stack, sandboxes /var/lib/nova-sandbox[-NAME])",
+    )
+    group.add_argument("--name", default=default, help="a sandbox's name, to have several")
+    group.add_argument(
+        "--sandbox",
+        action="store_true",
+        default=default or argparse.SUPPRESS,
+        help="the sandbox, not the stack on the machine itself",
+    )
+
+
+def _add_up(sub) -> None:
+    made = _add(sub, "up", "install, configure and start everything; said twice, it changes nothing")
+    made.add_argument("--hosts", type=_count, default=1, metavar="N", help="compute hosts of a sandbox (1)")
+    made.add_argument(
+        "--driver",
+        choices=("libvirt", "fake"),
+        default="libvirt",
+        help="libvirt runs guests with QEMU; fake only pretends, for load and scale",
+    )
+    made.add_argument(
+        "--computes", type=_count, default=1, metavar="N", help="nova-compute processes of the fake driver (1)"
+    )
+    made.add_argument("--database", choices=("mariadb", "postgresql"), default="mariadb")
+    made.add_argument(
+        "--auth",
+        choices=("keystone", "noauth2"),
+        default="keystone",
+        help="noauth2 believes every token USER:PROJECT: never where others can reach it",
+    )
+    made.add_argument("--no-demo", dest="demo", action="store_false", help="no image, flavors and demo server")
+    made.add_argument("--neighbours-only", action="store_true", help=argparse.SUPPRESS)
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 99:
+        raise argparse.ArgumentTypeError("must be 1 to 99")
+    return value
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    chosen = tuple(part for part in text.split(",") if part)
+    if unknown := [part for part in chosen if part not in packages.PARTS]:
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are {', '.join(packages.PARTS)}")
+    return chosen
+
+
+def _signal(text: str) -> int:
+    try:
+        return int(text) if text.isdigit() else signal.Signals[f"SIG{text.upper().removeprefix('SIG')}"].value
+    except KeyError:
+        raise argparse.ArgumentTypeError(f"no such signal: {text}") from None
+
+
+def choices(args: argparse.Namespace) -> Choices:
+    """Raises StackError for what does not go together."""
+    sandbox = bool(getattr(args, "sandbox", False) or args.name)
+    if args.hosts > 1 and not sandbox:
+        raise StackError(
+            "--hosts needs --sandbox: the machine itself is one host", "say `bin/stack up --sandbox --hosts N`"
+        )
+    if args.computes > 1 and args.driver != "fake":
+        raise StackError("--computes is for --driver fake", "for several hosts with libvirt say --sandbox --hosts N")
+    return Choices(
+        sandbox=sandbox,
+        name=args.name or "default",
+        hosts=args.hosts,
+        driver=args.driver,
+        computes=args.computes,
+        database=args.database,
+        auth=args.auth,
+        demo=args.demo,
+    )
+
+
+def wanted(args: argparse.Namespace, given: list[str]) -> Layout:
+    """The stack that `up` means. Without any option on its shape, a stack that is there comes up as it was made."""
+    asked = choices(args)
+    state = (args.state or default_state(asked.sandbox, asked.name)).resolve()
+    there = load(state)
+    shape = {"--hosts", "--driver", "--computes", "--database", "--auth", "--no-demo"}
+    if there and not shape & {word.partition("=")[0] for word in given}:
+        return there
+    return Layout(state, asked)
+
+
+def run(args: argparse.Namespace, given: list[str]) -> int:
+    if args.command == "up":
+        up.up(wanted(args, given), args.neighbours_only)
+        return 0
+    if args.command == "install":
+        up.install(Layout(args.state or PLAIN_STATE, Choices()), args.parts, Progress())
+        return 0
+    layout = find(args.state, bool(getattr(args, "sandbox", False)), args.name or "default")
+    if args.command == "logs":
+        return commands.logs(layout, args.daemon, args.lines or (20 if args.daemon else 5), args.follow)
+    if args.command in ("start", "stop", "restart", "kill"):
+        return commands.daemons(layout, args.command, args.daemon, getattr(args, "signal", signal.SIGTERM))
+    if args.command == "exec":
+        argv = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
+        if not argv:
+            raise StackError("exec what?", "say for example `bin/stack exec openstack server list`")
+        return commands.execute(layout, argv, args.user, args.host)
+    return {"status": commands.status, "down": commands.down, "clean": commands.clean}[args.command](layout)
+
+
+def main(argv: list[str]) -> int:
+    args = parser().parse_args(argv)
+    if os.geteuid() != 0:
+        print(
+            "stack: this needs root: it starts system services and makes networks\n  -> say `sudo bin/stack ...`",
+            file=sys.stderr,
+        )
+        return 1
+    try:
+        return run(args, argv)
+    except StackError as error:
+        print(f"stack: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nstack: interrupted; `bin/stack up` goes on where it stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141

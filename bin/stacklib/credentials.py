@@ -1,0 +1,78 @@
+"""How a person or a program comes in: environment variables, files to source, a clouds.yaml."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from .keystone import REGION
+from .layout import Layout, write_private
+from .secrets import Secrets
+
+PROJECTS = {"admin": "admin", "demo": "demo"}  # user to the project it works in
+USERS = tuple(PROJECTS)
+
+
+def variables(layout: Layout, secrets: Secrets, user: str) -> dict[str, str]:
+    """The OS_* variables that the openstack and nova commands read."""
+    if layout.choices.auth == "noauth2":
+        # the clients' plug-in for a fixed token; noauth2 takes USER:PROJECT for one
+        return {
+            "OS_AUTH_TYPE": "admin_token",
+            "OS_TOKEN": f"{user}:{PROJECTS[user]}",
+            "OS_ENDPOINT": layout.url("compute", "/v2.1"),
+            "OS_IMAGE_ENDPOINT_OVERRIDE": layout.url("glance"),
+        }
+    return {
+        "OS_AUTH_TYPE": "password",
+        "OS_AUTH_URL": layout.url("keystone", "/v3"),
+        "OS_USERNAME": user,
+        "OS_PASSWORD": secrets.password(user),
+        "OS_PROJECT_NAME": PROJECTS[user],
+        "OS_USER_DOMAIN_NAME": "Default",
+        "OS_PROJECT_DOMAIN_NAME": "Default",
+        "OS_REGION_NAME": REGION,
+        "OS_IDENTITY_API_VERSION": "3",
+    }
+
+
+def environment(layout: Layout, secrets: Secrets, user: str) -> dict[str, str]:
+    """The caller's own environment with these credentials instead of any others, and our programs found first."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    path = ":".join([str(layout.venvs / "clients" / "bin"), str(layout.venvs / "nova" / "bin"), kept.get("PATH", "")])
+    return {**kept, "PATH": path, **variables(layout, secrets, user), "NOVA_STACK_STATE": str(layout.state)}
+
+
+def write_files(layout: Layout, secrets: Secrets) -> None:
+    for user in USERS:
+        lines = [f"export {name}='{value}'" for name, value in variables(layout, secrets, user).items()]
+        lines.append(f'export PATH="{layout.venvs}/clients/bin:$PATH"')
+        write_private(layout.path(f"openrc-{user}"), "\n".join(lines) + "\n")
+    write_private(layout.path("clouds.yaml"), clouds_yaml(layout, secrets))
+
+
+def clouds_yaml(layout: Layout, secrets: Secrets) -> str:
+    """Written as JSON, which is YAML too: nothing to quote wrongly."""
+    return json.dumps({"clouds": {user: _cloud(layout, secrets, user) for user in USERS}}, indent=2) + "\n"
+
+
+def _cloud(layout: Layout, secrets: Secrets, user: str) -> dict:
+    if layout.choices.auth == "noauth2":
+        return {
+            "auth_type": "admin_token",
+            "region_name": REGION,
+            "auth": {"endpoint": layout.url("compute", "/v2.1"), "token": f"{user}:{PROJECTS[user]}"},
+            "image_endpoint_override": layout.url("glance"),
+        }
+    return {
+        "region_name": REGION,
+        "identity_api_version": 3,
+        "auth": {
+            "auth_url": layout.url("keystone", "/v3"),
+            "username": user,
+            "password": secrets.password(user),
+            "project_name": PROJECTS[user],
+            "user_domain_name": "Default",
+            "project_domain_name": "Default",
+        },
+    }

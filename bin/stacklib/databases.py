@@ -1,0 +1,191 @@
+"""The database servers: MariaDB or PostgreSQL, one instance of our own, with a database and a user for each service."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from .errors import StackError
+from .layout import PORTS, Layout, write_private
+from .secrets import Secrets
+from .spec import STORES, Daemon, Probe
+from .stack import Stack
+
+# database: its user. Keystone and Glance know only their own; nova's two belong to the conductor.
+DATABASES = {"keystone": "keystone", "glance": "glance", "nova_api": "nova", "nova": "nova"}
+# The schemes of SQLAlchemy's URLs, by server: ours, and those of the services next door.
+SCHEMES = {
+    "mariadb": {"nova": "mysql+pymysql", "nextdoor": "mysql+pymysql"},
+    "postgresql": {"nova": "postgresql+psycopg", "nextdoor": "postgresql+psycopg2"},
+}
+
+
+def url(layout: Layout, secrets: Secrets, database: str) -> str:
+    server, user = layout.choices.database, DATABASES[database]
+    scheme = SCHEMES[server]["nova" if user == "nova" else "nextdoor"]
+    suffix = "?charset=utf8mb4" if server == "mariadb" else ""
+    return f"{scheme}://{user}:{secrets.password(f'db-{user}')}@{layout.address}:{PORTS[server]}/{database}{suffix}"
+
+
+def daemon(stack: Stack) -> Daemon:
+    """The chosen server, its files and data directory made where they are missing."""
+    return {"mariadb": _mariadb, "postgresql": _postgresql}[stack.layout.choices.database](stack)
+
+
+def ensure_databases(stack: Stack) -> None:
+    """Once the server runs. MariaDB has it from its init file; PostgreSQL is told here."""
+    if stack.layout.choices.database == "postgresql" and not stack.done("postgresql-databases"):
+        _create_postgresql_databases(stack)
+        stack.mark_done("postgresql-databases")
+
+
+# --- MariaDB ---------------------------------------------------------------------------------------------------------
+
+
+def mariadb_setup(secrets: Secrets) -> str:
+    """SQL that may run at every start. Users are known by password alone; root only through the socket, as root."""
+    lines = []
+    for user in sorted(set(DATABASES.values())):
+        lines.append(f"CREATE USER IF NOT EXISTS '{user}'@'%' IDENTIFIED BY '{secrets.password(f'db-{user}')}';")
+    for database, user in DATABASES.items():
+        lines.append(f"CREATE DATABASE IF NOT EXISTS `{database}` CHARACTER SET utf8mb4;")
+        lines.append(f"GRANT ALL PRIVILEGES ON `{database}`.* TO '{user}'@'%';")
+    return "\n".join(lines) + "\n"
+
+
+def mariadb_settings(layout: Layout, data: Path) -> str:
+    # a test cloud loses at most a second of commits when the whole machine dies; a crash of the server loses none
+    flush = 2 if layout.sandbox else 1
+    return f"""\
+[mariadbd]
+user = mysql
+datadir = {data}/tables
+socket = {data}/mariadb.sock
+pid-file = {data}/mariadb.pid
+bind-address = {layout.address}
+port = {PORTS["mariadb"]}
+init-file = {layout.etc}/mariadb/setup.sql
+skip-name-resolve
+skip-log-bin
+max_connections = 1000
+innodb_buffer_pool_size = 256M
+innodb_flush_log_at_trx_commit = {flush}
+performance_schema = off
+"""
+
+
+def _mariadb(stack: Stack) -> Daemon:
+    layout, etc = stack.layout, stack.layout.etc / "mariadb"
+    stack.directory("etc", "mariadb", owner="mysql")
+    data = stack.directory("data", "mariadb", owner="mysql")
+    write_private(etc / "setup.sql", mariadb_setup(stack.secrets), owner="mysql")
+    write_private(etc / "mariadb.cnf", mariadb_settings(layout, data), owner="mysql")
+    if not (data / "tables" / "mysql").is_dir():
+        stack.command(
+            "mariadb",
+            [
+                "mariadb-install-db",
+                f"--defaults-file={etc}/mariadb.cnf",
+                "--user=mysql",
+                "--skip-test-db",
+                "--auth-root-authentication-method=socket",
+                "--skip-name-resolve",
+            ],
+        )
+    server = Daemon(
+        name="mariadb",
+        argv=("/usr/sbin/mariadbd", f"--defaults-file={etc}/mariadb.cnf"),
+        user="mysql",
+        probe=Probe("tcp", f"{layout.address}:{PORTS['mariadb']}"),
+        room=layout.controller_room,
+        cwd=str(data),
+        tier=STORES,
+        start_seconds=90,
+        stop_seconds=60,
+    )
+    return server.stamped(etc / "setup.sql", etc / "mariadb.cnf")
+
+
+# --- PostgreSQL ------------------------------------------------------------------------------------------------------
+
+
+def postgresql_settings(layout: Layout, data: Path) -> str:
+    return f"""\
+listen_addresses = '{layout.address}'
+port = {PORTS["postgresql"]}
+unix_socket_directories = '{data}'
+max_connections = 500
+password_encryption = scram-sha-256
+synchronous_commit = {"off" if layout.sandbox else "on"}
+logging_collector = off
+timezone = 'UTC'
+log_timezone = 'UTC'
+"""
+
+
+def _binaries() -> Path:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    if not found:
+        raise StackError("PostgreSQL is not installed", "run `bin/stack install --parts databases`")
+    return found[-1].parent
+
+
+def _postgresql(stack: Stack) -> Daemon:
+    layout, binaries = stack.layout, _binaries()
+    data = stack.directory("data", "postgresql", owner="postgres", mode=0o700)
+    tables = data / "tables"
+    if not (tables / "PG_VERSION").exists():
+        stack.command(
+            "postgresql",
+            [
+                f"{binaries}/initdb",
+                "-D",
+                str(tables),
+                "--auth-local=peer",
+                "--no-instructions",
+                "--auth-host=scram-sha-256",
+                "-E",
+                "UTF8",
+                "--locale=C.UTF-8",
+            ],
+            user="postgres",
+        )
+    write_private(tables / "postgresql.conf", postgresql_settings(layout, data), owner="postgres")
+    write_private(tables / "pg_hba.conf", "local all postgres peer\nhost all all all scram-sha-256\n", owner="postgres")
+    server = Daemon(
+        name="postgresql",
+        argv=(f"{binaries}/postgres", "-D", str(tables)),
+        user="postgres",
+        probe=Probe("tcp", f"{layout.address}:{PORTS['postgresql']}"),
+        room=layout.controller_room,
+        cwd=str(data),
+        tier=STORES,
+        stop_signal=2,
+        start_seconds=90,
+        stop_seconds=60,
+    )
+    return server.stamped(tables / "postgresql.conf")
+
+
+def _create_postgresql_databases(stack: Stack) -> None:
+    data = stack.layout.data / "postgresql"
+    statements = [
+        f"CREATE ROLE {user} LOGIN PASSWORD '{stack.secrets.password(f'db-{user}')}'"
+        for user in sorted(set(DATABASES.values()))
+    ]
+    statements += [f"CREATE DATABASE {database} OWNER {user}" for database, user in DATABASES.items()]
+    script = "".join(f"{statement};\n" for statement in statements)
+    result = subprocess.run(
+        [f"{_binaries()}/psql", "-h", str(data), "-p", str(PORTS["postgresql"]), "-q", "postgres"],
+        input=script,
+        user="postgres",
+        group="postgres",
+        extra_groups=[],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
+    )
+    errors = [line for line in result.stderr.splitlines() if "already exists" not in line]
+    if result.returncode or errors:
+        raise StackError("PostgreSQL's databases cannot be made:\n" + "\n".join(f"  {line}" for line in errors))

@@ -1,0 +1,85 @@
+"""Glance: its files, its tables, its daemon; images are files in the state directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from . import databases, gunicorn, venvs
+from .keystone import REGION
+from .layout import PORTS, Layout, write_private
+from .secrets import Secrets
+from .spec import Daemon
+from .stack import SERVICE_USER, Stack
+
+
+def settings(layout: Layout, secrets: Secrets) -> str:
+    data = layout.data / "glance"
+    return f"""\
+[DEFAULT]
+enabled_backends = local:file
+use_stderr = true
+worker_self_reference_url = {layout.url("glance")}
+[database]
+connection = {databases.url(layout, secrets, "glance")}
+max_pool_size = 5
+max_overflow = 10
+[glance_store]
+default_backend = local
+[local]
+filesystem_store_datadir = {data}/images
+[os_glance_staging_store]
+filesystem_store_datadir = {data}/staging
+[os_glance_tasks_store]
+filesystem_store_datadir = {data}/tasks
+[paste_deploy]
+config_file = {layout.venvs}/nextdoor/etc/glance/glance-api-paste.ini
+flavor = {"keystone" if layout.choices.auth == "keystone" else ""}
+{_authtoken(layout, secrets) if layout.choices.auth == "keystone" else ""}"""
+
+
+def _authtoken(layout: Layout, secrets: Secrets) -> str:
+    return f"""\
+[keystone_authtoken]
+www_authenticate_uri = {layout.url("keystone")}
+auth_url = {layout.url("keystone")}
+auth_type = password
+username = glance
+password = {secrets.password("glance")}
+user_domain_id = default
+project_name = service
+project_domain_id = default
+region_name = {REGION}
+memcached_servers = {layout.address}:{PORTS["memcached"]}
+service_token_roles_required = true
+"""
+
+
+def _file(layout: Layout) -> Path:
+    return layout.etc / "glance" / "glance-api.conf"
+
+
+def prepare(stack: Stack) -> str:
+    layout = stack.layout
+    stack.directory("etc", "glance", owner=SERVICE_USER)
+    for name in ("", "images", "staging", "tasks"):
+        stack.directory("data", "glance", name, owner=SERVICE_USER)
+    write_private(_file(layout), settings(layout, stack.secrets), owner=SERVICE_USER)
+    fingerprint = venvs.stamp(layout, "nextdoor") + layout.choices.database
+    if stack.done("glance", fingerprint):
+        return "unchanged"
+    stack.command(
+        "glance",
+        [layout.program("nextdoor", "glance-manage"), "--config-file", str(_file(layout)), "db_sync"],
+        env={"PYTHONWARNINGS": "ignore"},
+        user=SERVICE_USER,
+    )
+    stack.mark_done("glance", fingerprint)
+    return "tables made"
+
+
+def daemon(stack: Stack) -> Daemon:
+    file = _file(stack.layout)
+    served, server_file = gunicorn.daemon(
+        stack.layout, "glance", {"OS_GLANCE_CONFIG_DIR": str(file.parent)}, "/healthcheck"
+    )
+    return served.stamped(file, server_file, extra=venvs.stamp(stack.layout, "nextdoor"))

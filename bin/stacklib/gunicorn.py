@@ -1,0 +1,47 @@
+"""How Keystone and Glance are served: gunicorn, which hands over chunked uploads as they come.
+
+All settings are in a file: Keystone would take words on the command line for its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .layout import PORTS, Layout, write_private
+from .spec import SERVICES, Daemon, Probe
+from .stack import SERVICE_USER
+
+PROCESSES, THREADS = 2, 2
+
+
+def settings(layout: Layout, name: str) -> str:
+    return f"""\
+wsgi_app = "{name}.wsgi.api:application"
+bind = "{layout.address}:{PORTS[name]}"
+workers = {PROCESSES}
+worker_class = "gthread"
+threads = {THREADS}
+timeout = 120
+graceful_timeout = 10
+keepalive = 5
+worker_tmp_dir = "/dev/shm"
+control_socket_disable = True
+loglevel = "warning"
+"""
+
+
+def daemon(layout: Layout, name: str, env: dict[str, str], probe_path: str) -> tuple[Daemon, Path]:
+    """Serve `NAME.wsgi.api:application` from the environment next door; the settings' file comes with it."""
+    file = layout.etc / name / "gunicorn.conf.py"
+    write_private(file, settings(layout, name), owner=SERVICE_USER)
+    served = Daemon(
+        name=name,
+        argv=(layout.program("nextdoor", "gunicorn"),),
+        user=SERVICE_USER,
+        env={"PYTHONWARNINGS": "ignore", "GUNICORN_CMD_ARGS": f"--config {file}", **env},
+        probe=Probe("http", layout.url(name, probe_path)),
+        room=layout.controller_room,
+        tier=SERVICES,
+        start_seconds=120,
+    )
+    return served, file

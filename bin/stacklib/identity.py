@@ -1,0 +1,95 @@
+"""What stands in Keystone: projects, users, roles, services and their endpoints, as tables; made where missing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from .httpjson import Service
+from .keystone import REGION
+from .layout import Layout
+from .stack import Stack
+
+ROLES = ("admin", "manager", "member", "reader", "service")
+PROJECTS = ("admin", "demo", "service")
+# user: the (project, role) pairs that it has
+USERS = {
+    "admin": (("admin", "admin"),),
+    "demo": (("demo", "member"),),
+    "nova": (("service", "admin"), ("service", "service")),
+    "glance": (("service", "admin"), ("service", "service")),
+}
+# type: name and the endpoint's path at the layout's service
+SERVICES = {"image": ("glance", "glance", ""), "compute": ("nova", "compute", "/v2.1")}
+INTERFACES = ("public", "internal", "admin")
+
+
+def fingerprint(layout: Layout) -> str:
+    table = [ROLES, PROJECTS, USERS, SERVICES, layout.address]
+    return hashlib.sha256(json.dumps(table).encode()).hexdigest()[:16]
+
+
+def prepare(stack: Stack) -> str:
+    """Raises StackError when Keystone refuses something."""
+    if stack.done("identity", fingerprint(stack.layout)):
+        return "unchanged"
+    stack.at_controller(lambda: _fill(stack))
+    stack.mark_done("identity", fingerprint(stack.layout))
+    return f"{len(PROJECTS)} projects, {len(USERS)} users, {len(SERVICES) + 1} services"
+
+
+def token(layout: Layout, user: str, project: str, password: str) -> tuple[str, dict]:
+    """A token scoped to the project, and its body."""
+    domain = {"id": "default"}
+    identity = {"methods": ["password"], "password": {"user": {"name": user, "domain": domain, "password": password}}}
+    scope = {"project": {"name": project, "domain": domain}}
+    answer = Service("keystone", layout.url("keystone", "/v3")).call(
+        "POST", "/auth/tokens", {"auth": {"identity": identity, "scope": scope}}
+    )
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    return headers["x-subject-token"], answer.body["token"]
+
+
+def _fill(stack: Stack) -> None:
+    layout = stack.layout
+    admin_token, _ = token(layout, "admin", "admin", stack.secrets.password("admin"))
+    keystone = Service("keystone", layout.url("keystone", "/v3")).with_headers(X_Auth_Token=admin_token)
+    roles = _ensure(keystone, "role", [{"name": name} for name in ROLES])
+    projects = _ensure(keystone, "project", [{"name": name, "domain_id": "default"} for name in PROJECTS])
+    users = _ensure(
+        keystone,
+        "user",
+        [{"name": name, "domain_id": "default", "password": stack.secrets.password(name)} for name in USERS],
+    )
+    for user, pairs in USERS.items():
+        for project, role in pairs:
+            keystone.call("PUT", f"/projects/{projects[project]}/users/{users[user]}/roles/{roles[role]}")
+    services = _ensure(keystone, "service", [{"name": name, "type": kind} for kind, (name, _, _) in SERVICES.items()])
+    _ensure_endpoints(keystone, layout, services)
+
+
+def _ensure(keystone: Service, kind: str, wanted: list[dict]) -> dict[str, str]:
+    """Names to ids."""
+    found = {row["name"]: row["id"] for row in keystone.get(f"/{kind}s")[f"{kind}s"]}
+    for row in wanted:
+        if row["name"] not in found:
+            found[row["name"]] = keystone.post(f"/{kind}s", {kind: row})[kind]["id"]
+    return found
+
+
+def _ensure_endpoints(keystone: Service, layout: Layout, services: dict[str, str]) -> None:
+    rows = keystone.get("/endpoints")["endpoints"]
+    found = {(row["service_id"], row["interface"]): row for row in rows}
+    for name, port, path in SERVICES.values():
+        for interface in INTERFACES:
+            body = {
+                "service_id": services[name],
+                "interface": interface,
+                "url": layout.url(port, path),
+                "region_id": REGION,
+            }
+            row = found.get((services[name], interface))
+            if row is None:
+                keystone.post("/endpoints", {"endpoint": body})
+            elif row["url"] != body["url"]:
+                keystone.call("PATCH", f"/endpoints/{row['id']}", {"endpoint": {"url": body["url"]}})

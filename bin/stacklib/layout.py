@@ -1,0 +1,253 @@
+"""Where everything is: every path, port, address and name of one stack, as one value.
+
+Nothing else in this package joins a path to the state directory or knows a port number.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+
+from .errors import StackError
+
+PLAIN_STATE = Path("/var/lib/nova-stack")
+SANDBOX_STATE = Path("/var/lib/nova-sandbox")
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+# Own ports for what stands behind the APIs, so that a broker or a database that the machine runs anyway is never met.
+PORTS = {
+    "keystone": 5000,
+    "amqp": 5673,
+    "compute": 8774,
+    "metadata": 8775,
+    "glance": 9292,
+    "mariadb": 3307,
+    "postgresql": 5433,
+    "memcached": 11212,
+    "epmd": 4370,
+    "erlang": 25673,
+}
+SERVER_PORTS = {"mariadb": "mariadb", "postgresql": "postgresql"}
+
+CONTROLLER, SWITCH = "controller", "switch"
+BRIDGE = "br100"
+GUEST_CIDR, GUEST_GATEWAY = "10.11.12.0/24", "10.11.12.1"
+UNIX_PATH_MAX = 107  # bytes in sockaddr_un.sun_path, less the terminating zero
+LONGEST_SOCKET = len("/run/notify/nova-conductor-00000000.sock")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """What the operator asked `up` for; kept in the state directory, for every later command."""
+
+    sandbox: bool = False
+    name: str = "default"
+    hosts: int = 1
+    driver: str = "libvirt"
+    computes: int = 1
+    database: str = "mariadb"
+    auth: str = "keystone"
+    demo: bool = True
+
+    def differences(self, other: Choices) -> list[str]:
+        """Options in which two stacks cannot be the same one. The demo may come and go."""
+        return [f.name for f in fields(self) if f.name != "demo" and getattr(self, f.name) != getattr(other, f.name)]
+
+
+@dataclass(frozen=True)
+class Compute:
+    """One nova-compute process: its `[DEFAULT]host`, the room it runs in (None: the machine itself), its address."""
+
+    name: str
+    room: str | None
+    address: str
+
+    @property
+    def broker_user(self) -> str:
+        return f"host-{self.name}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One stack. `state` holds all that `up` makes; `venvs` the Python environments that stacks share."""
+
+    state: Path
+    choices: Choices
+
+    def __post_init__(self) -> None:
+        if len(os.fsencode(str(self.state))) + LONGEST_SOCKET > UNIX_PATH_MAX:
+            raise StackError(
+                f"the state directory's path is too long for sockets: {self.state}",
+                f"choose one of at most {UNIX_PATH_MAX - LONGEST_SOCKET} characters with --state",
+            )
+
+    # --- directories -------------------------------------------------------------------------------------------------
+    def path(self, *parts: str) -> Path:
+        return self.state.joinpath(*parts)
+
+    @property
+    def etc(self) -> Path:
+        return self.state / "etc"
+
+    @property
+    def data(self) -> Path:
+        return self.state / "data"
+
+    @property
+    def run(self) -> Path:
+        return self.state / "run"
+
+    @property
+    def logs(self) -> Path:
+        return self.state / "logs"
+
+    @property
+    def images(self) -> Path:
+        return self.state / "images"
+
+    @property
+    def control_socket(self) -> Path:
+        return self.run / "supervisor.sock"
+
+    def log(self, daemon: str) -> Path:
+        return self.logs / f"{daemon}.log"
+
+    def nova_state(self, host: str) -> Path:
+        """`[DEFAULT]state_path` of the nova daemons of that host."""
+        return self.data / "nova" / host
+
+    # --- Python environments -----------------------------------------------------------------------------------------
+    @cached_property
+    def venvs(self) -> Path:
+        return Path(os.environ.get("NOVA_STACK_VENVS", "/opt/nova-stack"))
+
+    def program(self, venv: str, name: str) -> str:
+        return str(self.venvs / venv / "bin" / name)
+
+    # --- addresses ---------------------------------------------------------------------------------------------------
+    @property
+    def sandbox(self) -> bool:
+        return self.choices.sandbox
+
+    @property
+    def address(self) -> str:
+        """Where the controller's services listen."""
+        return "10.200.0.1" if self.sandbox else "127.0.0.1"
+
+    @property
+    def metadata_address(self) -> str:
+        """Guests must reach it: a sandbox's controller address, or else the guests' gateway on the bridge."""
+        return self.address if self.sandbox else GUEST_GATEWAY
+
+    @property
+    def controller_host(self) -> str:
+        return CONTROLLER if self.sandbox else socket.gethostname().split(".")[0]
+
+    def url(self, service: str, path: str = "") -> str:
+        return f"http://{self.address}:{PORTS[service]}{path}"
+
+    # --- rooms and hosts ---------------------------------------------------------------------------------------------
+    @property
+    def controller_room(self) -> str | None:
+        return CONTROLLER if self.sandbox else None
+
+    @property
+    def host_rooms(self) -> tuple[str, ...]:
+        return tuple(f"host{n}" for n in range(1, self.choices.hosts + 1)) if self.sandbox else ()
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Room (a host's name too) to address on the management network."""
+        hosts = {room: f"10.200.0.{10 + n}" for n, room in enumerate(self.host_rooms, 1)}
+        return {CONTROLLER: self.address, **hosts} if self.sandbox else {}
+
+    @property
+    def computes(self) -> tuple[Compute, ...]:
+        if self.choices.driver == "libvirt":
+            if not self.sandbox:
+                return (Compute(self.controller_host, None, self.address),)
+            return tuple(Compute(room, room, self.addresses[room]) for room in self.host_rooms)
+        return tuple(self._fake_compute(n) for n in range(1, self.choices.computes + 1))
+
+    def _fake_compute(self, number: int) -> Compute:
+        if not self.sandbox:
+            return Compute(f"fake{number}", None, self.address)
+        room = self.host_rooms[(number - 1) % len(self.host_rooms)]
+        return Compute(f"fake{number}", room, self.addresses[room])
+
+    @property
+    def hypervisor_rooms(self) -> tuple[str | None, ...]:
+        """Where a libvirtd of the stack runs."""
+        if self.choices.driver != "libvirt":
+            return ()
+        return self.host_rooms if self.sandbox else (None,)
+
+    # --- what `up` was asked for -------------------------------------------------------------------------------------
+    @property
+    def choices_file(self) -> Path:
+        return self.state / "stack.json"
+
+    def save(self) -> None:
+        write_private(self.choices_file, json.dumps(asdict(self.choices), indent=1) + "\n")
+
+
+def write_private(path: Path, text: str, mode: int = 0o600, owner: str | None = None) -> None:
+    """Write a file whole or not at all; nobody else can read it, not even for a moment."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.unlink(missing_ok=True)
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as stream:
+        stream.write(text)
+    if owner:
+        import shutil  # noqa: PLC0415 - costly to import, needed at the first `up` alone
+
+        shutil.chown(temporary, owner, owner)
+    temporary.rename(path)
+
+
+def default_state(sandbox: bool, name: str = "default") -> Path:
+    if not sandbox:
+        return PLAIN_STATE
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,19}", name):
+        raise StackError(f"not a name for a sandbox: {name!r}", "use up to 20 lower-case letters, digits and dashes")
+    return SANDBOX_STATE if name == "default" else SANDBOX_STATE.with_name(f"{SANDBOX_STATE.name}-{name}")
+
+
+def load(state: Path) -> Layout | None:
+    """The stack that was made there, or None."""
+    try:
+        values = json.loads((state / "stack.json").read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise StackError(f"{state}/stack.json cannot be read: {error}", f"remove {state} and run `up` again") from error
+    known = {f.name for f in fields(Choices)}
+    return Layout(state, Choices(**{key: value for key, value in values.items() if key in known}))
+
+
+def find(state: Path | None, sandbox: bool, name: str) -> Layout:
+    """The stack that a command means: the one named, or else the only one there is."""
+    named = state or (default_state(True, name) if sandbox or name != "default" else None)
+    if named:
+        found = load(named.resolve())
+        if not found:
+            raise StackError(f"there is no stack in {named}", "make one with `bin/stack up`, or see --state and --name")
+        return found
+    stacks = [layout for layout in map(load, (PLAIN_STATE, *known_sandboxes())) if layout]
+    if not stacks:
+        raise StackError("there is no stack on this machine yet", "make one with `bin/stack up`")
+    if len(stacks) > 1:
+        raise StackError(
+            "there are several stacks: " + ", ".join(str(layout.state) for layout in stacks),
+            "say which with --state DIR",
+        )
+    return stacks[0]
+
+
+def known_sandboxes() -> list[Path]:
+    return sorted(path for path in SANDBOX_STATE.parent.glob(f"{SANDBOX_STATE.name}*") if path.is_dir())

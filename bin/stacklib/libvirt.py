@@ -1,0 +1,73 @@
+"""libvirtd and virtlogd: one pair in each host's room; on the machine itself only where none runs already."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from . import kvm, probes
+from .spec import STORES, Daemon, Probe
+from .stack import Stack
+
+SOCKET = "/run/libvirt/libvirt-sock"
+LOG_SOCKET = "/run/libvirt/virtlogd-sock"
+# directories of the machine's libvirt that each host has its own of
+PRIVATE = {
+    "/etc/libvirt": "etc-libvirt",
+    "/var/lib/libvirt": "lib-libvirt",
+    "/var/cache/libvirt": "cache-libvirt",
+    "/var/log/libvirt": "log-libvirt",
+}
+# Inside a room nobody but root goes in and out, and its files lie in directories that only root may enter.
+QEMU_CONF = """\
+user = "root"
+group = "root"
+dynamic_ownership = 0
+security_driver = "none"
+namespaces = []
+stdio_handler = "logd"
+"""
+
+
+def host_binds(stack: Stack, room: str) -> tuple[tuple[str, str], ...]:
+    """Make a host's own libvirt directories; (source, target) pairs to mount."""
+    top = stack.directory("rooms", room, mode=0o755)
+    for target, name in PRIVATE.items():
+        (top / name).mkdir(exist_ok=True)
+        Path(target).mkdir(parents=True, exist_ok=True)
+    etc = top / "etc-libvirt"
+    if Path("/etc/libvirt/nwfilter").is_dir():
+        shutil.copytree("/etc/libvirt/nwfilter", etc / "nwfilter", dirs_exist_ok=True)
+    (etc / "qemu.conf").write_text(QEMU_CONF)
+    (etc / "libvirtd.conf").write_text(libvirtd_conf(stack.secrets.uuid(f"host-uuid-{room}")))
+    return tuple((str(top / name), target) for target, name in PRIVATE.items())
+
+
+def libvirtd_conf(host_uuid: str) -> str:
+    return f"""\
+# rooms of one machine would all report its uuid, and libvirt refuses to migrate a guest to where it came from
+host_uuid = "{host_uuid}"
+unix_sock_group = "root"
+unix_sock_rw_perms = "0700"
+auth_unix_ro = "none"
+auth_unix_rw = "none"
+log_outputs = "3:stderr"
+"""
+
+
+def daemons(stack: Stack, room: str | None) -> list[Daemon]:
+    """virtlogd, then libvirtd. On the machine itself nothing when another one than ours answers there."""
+    if room is None and not stack.done("own-libvirtd"):
+        if probes.passes(Probe("unix", SOCKET)):
+            return []
+        stack.mark_done("own-libvirtd")
+    prefix = f"{room}-" if room else ""
+    virtlogd = Daemon(
+        name=f"{prefix}virtlogd", argv=("/usr/sbin/virtlogd",), room=room, tier=STORES, probe=Probe("unix", LOG_SOCKET)
+    )
+    argv: tuple[str, ...] = ("/usr/sbin/libvirtd",)
+    if room is None and Path("/dev/kvm").exists() and not kvm.works():
+        # libvirt would offer a /dev/kvm that does not work: hide it, from this daemon alone
+        argv = ("unshare", "--mount", "sh", "-c", "mount --bind /dev/null /dev/kvm && exec /usr/sbin/libvirtd")
+    libvirtd = Daemon(name=f"{prefix}libvirtd", argv=argv, room=room, tier=STORES, probe=Probe("unix", SOCKET))
+    return [virtlogd.stamped(), libvirtd.stamped()]

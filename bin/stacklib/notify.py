@@ -1,0 +1,31 @@
+"""The receiving end of sd_notify: a datagram socket a daemon."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+from pathlib import Path
+
+
+class NotifySocket:
+    def __init__(self, path: Path, user: str | None) -> None:
+        self.path = path
+        path.unlink(missing_ok=True)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.setblocking(False)
+        self.socket.bind(str(path))
+        if user:
+            os.chown(path, pwd.getpwnam(user).pw_uid, -1)
+        path.chmod(0o600)
+
+    def says_ready(self, pid: int | None) -> bool:
+        """Reads what has come; True when READY=1 is among it. Only the daemon's own user can send here."""
+        ready = False
+        while True:
+            try:
+                message = self.socket.recv(4096)
+            except BlockingIOError:
+                break
+            ready = ready or b"READY=1" in message.split(b"\n")
+        return ready and pid is not None

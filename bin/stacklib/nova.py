@@ -1,0 +1,112 @@
+"""Our own daemons: which there are, where each runs, what it is given; the databases' tables and the first network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import novaconf, venvs
+from .layout import BRIDGE, GUEST_CIDR, Compute, write_private
+from .spec import CLOUD, Daemon, Probe
+from .stack import SERVICE_USER, Stack
+
+NETWORK_LABEL = "private"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A control daemon. `user` None means root; `databases`: it is given the file with the databases' URLs."""
+
+    name: str
+    user: str | None = SERVICE_USER
+    databases: bool = False
+    tier: int = CLOUD
+
+
+CONTROL = (
+    Program("nova-conductor", databases=True),
+    Program("nova-scheduler", tier=CLOUD + 1),
+    Program("nova-network", user=None, tier=CLOUD + 1),  # makes bridges, runs dnsmasq and iptables
+    Program("nova-api", tier=CLOUD + 2),
+)
+COMPUTE = Program("nova-compute", user=None, tier=CLOUD + 1)
+
+
+def write_files(stack: Stack) -> None:
+    layout, secrets = stack.layout, stack.secrets
+    stack.directory("etc", "nova", owner=SERVICE_USER)
+    stack.directory("data", "nova", mode=0o755)
+    stack.directory("data", "nova", layout.controller_host, owner=SERVICE_USER, mode=0o755)
+    write_private(novaconf.control_file(layout), novaconf.text(novaconf.control(layout, secrets)), owner=SERVICE_USER)
+    write_private(
+        novaconf.conductor_file(layout), novaconf.text(novaconf.conductor(layout, secrets)), owner=SERVICE_USER
+    )
+    for host in layout.computes:
+        if host.name != layout.controller_host:
+            stack.directory("data", "nova", host.name, mode=0o755)
+        write_private(novaconf.compute_file(layout, host), novaconf.text(novaconf.compute(layout, secrets, host)))
+
+
+def prepare_databases(stack: Stack) -> str:
+    """Tables at this release's version, and the network that guests get."""
+    release = venvs.stamp(stack.layout, "nova") + stack.layout.choices.database
+    if stack.done("nova-db", release):
+        return "unchanged"
+    manage(stack, "api_db", "sync")
+    manage(stack, "db", "sync")
+    stack.mark_done("nova-db", release)
+    return "tables made"
+
+
+def prepare_network(stack: Stack) -> str:
+    if stack.done("nova-network", GUEST_CIDR):
+        return "unchanged"
+    manage(stack, "network", "create", "--label", NETWORK_LABEL, "--fixed_range_v4", GUEST_CIDR, "--bridge", BRIDGE)
+    stack.mark_done("nova-network", GUEST_CIDR)
+    return f"{NETWORK_LABEL} {GUEST_CIDR}"
+
+
+def manage(stack: Stack, *arguments: str) -> str:
+    layout = stack.layout
+    files = _files(novaconf.control_file(layout), novaconf.conductor_file(layout))
+    return stack.command("nova-manage", [layout.program("nova", "nova-manage"), *files, *arguments], user=SERVICE_USER)
+
+
+def control_daemons(stack: Stack) -> list[Daemon]:
+    layout = stack.layout
+    made = []
+    for program in CONTROL:
+        files = [novaconf.control_file(layout), *([novaconf.conductor_file(layout)] if program.databases else [])]
+        made.append(_daemon(stack, program, program.name, layout.controller_room, files))
+    return made
+
+
+def compute_daemons(stack: Stack) -> list[Daemon]:
+    return [
+        _daemon(stack, COMPUTE, compute_name(stack, host), host.room, [novaconf.compute_file(stack.layout, host)])
+        for host in stack.layout.computes
+    ]
+
+
+def compute_name(stack: Stack, host: Compute) -> str:
+    return COMPUTE.name if len(stack.layout.computes) == 1 and not stack.layout.sandbox else f"nova-compute-{host.name}"
+
+
+def _daemon(stack: Stack, program: Program, name: str, room: str | None, files: list[Path]) -> Daemon:
+    argv = (stack.layout.program("nova", program.name), *_files(*files))
+    daemon = Daemon(
+        name=name,
+        argv=argv,
+        room=room,
+        user=program.user,
+        tier=program.tier,
+        probe=Probe("notify"),
+        env={"PATH": f"{stack.layout.venvs}/nova/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONUNBUFFERED": "1"},
+        start_seconds=90,
+        stop_seconds=30,
+    )
+    return daemon.stamped(*files, extra=venvs.stamp(stack.layout, "nova"))
+
+
+def _files(*paths: Path) -> tuple[str, ...]:
+    return tuple(word for path in paths for word in ("--config-file", str(path)))

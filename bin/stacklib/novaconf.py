@@ -1,0 +1,121 @@
+"""The configuration of our own daemons, as tables: section to option to value.
+
+`nova.conf` serves the control daemons, `nova-conductor.conf` beside it has the database URLs, and each compute host has
+a `nova.conf` of its own: with its own broker user, and with no more than a host has to know.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from . import databases, plain, rabbitmq
+from .layout import BRIDGE, GUEST_GATEWAY, PORTS, Compute, Layout
+from .secrets import Secrets
+
+Settings = dict[str, dict[str, str]]
+DRIVERS = {"libvirt": "libvirt.LibvirtDriver", "fake": "fake.FakeDriver"}
+# The interface whose wire the guests' bridge joins. On the machine itself no wire is joined: guests stay in the bridge.
+DATA_INTERFACE = "eth1"
+
+
+def control(layout: Layout, secrets: Secrets) -> Settings:
+    return _without_empty(
+        {
+            "DEFAULT": {
+                "my_ip": layout.address,
+                "state_path": str(layout.nova_state(layout.controller_host)),
+                "transport_url": rabbitmq.transport_url(layout, secrets),
+                **_network(layout),
+                **({} if layout.sandbox else _on_the_machine(layout)),
+                # no guests: networks are served in the records alone
+                "fake_network": "true" if layout.choices.driver == "fake" else "",
+            },
+            "api": {"auth_strategy": layout.choices.auth if layout.choices.auth != "keystone" else ""},
+            **_services(layout, secrets),
+        }
+    )
+
+
+def _on_the_machine(layout: Layout) -> dict[str, str]:
+    """Nothing listens where others could reach it; guests go out over the machine's own way to the outside."""
+    outside = plain.outside()
+    return {
+        "host": layout.controller_host,
+        "osapi_compute_listen": layout.address,
+        "metadata_listen": layout.metadata_address,
+        "metadata_host": layout.metadata_address,
+        "public_interface": outside.interface if outside else "lo",
+        "routing_source_ip": outside.address if outside else GUEST_GATEWAY,
+    }
+
+
+def conductor(layout: Layout, secrets: Secrets) -> Settings:
+    return {
+        "api_database": {"connection": databases.url(layout, secrets, "nova_api")},
+        "database": {"connection": databases.url(layout, secrets, "nova")},
+    }
+
+
+def compute(layout: Layout, secrets: Secrets, host: Compute) -> Settings:
+    return _without_empty(
+        {
+            "DEFAULT": {
+                "host": host.name,
+                "my_ip": host.address,
+                "state_path": str(layout.nova_state(host.name)),
+                "transport_url": rabbitmq.transport_url(layout, secrets, host),
+                "compute_driver": DRIVERS[layout.choices.driver],
+                **_network(layout),
+            },
+            **_services(layout, secrets),
+        }
+    )
+
+
+def _network(layout: Layout) -> dict[str, str]:
+    return {"flat_network_bridge": BRIDGE, "flat_interface": DATA_INTERFACE if layout.sandbox else ""}
+
+
+def _services(layout: Layout, secrets: Secrets) -> Settings:
+    """The credentials with which tokens are checked and other services called; the catalog says where those are."""
+    if layout.choices.auth == "noauth2":
+        return {"glance": {"endpoint_override": layout.url("glance")}}
+    return {
+        "keystone_authtoken": {
+            "auth_type": "password",
+            "auth_url": layout.url("keystone"),
+            "www_authenticate_uri": layout.url("keystone"),
+            "username": "nova",
+            "password": secrets.password("nova"),
+            "user_domain_id": "default",
+            "project_name": "service",
+            "project_domain_id": "default",
+            "memcached_servers": f"{layout.address}:{PORTS['memcached']}",
+        },
+    }
+
+
+def _without_empty(settings: Settings) -> Settings:
+    """Less the options without a value, and the sections without an option."""
+    filled = {section: {name: value for name, value in rows.items() if value} for section, rows in settings.items()}
+    return {section: rows for section, rows in filled.items() if rows}
+
+
+def text(settings: Settings) -> str:
+    """As oslo.config reads it; a `$` in a value would be a reference and is doubled."""
+    lines = []
+    for section, options in settings.items():
+        lines += [f"[{section}]", *(f"{name} = {value.replace('$', '$$')}" for name, value in options.items()), ""]
+    return "\n".join(lines)
+
+
+def control_file(layout: Layout) -> Path:
+    return layout.etc / "nova" / "nova.conf"
+
+
+def conductor_file(layout: Layout) -> Path:
+    return layout.etc / "nova" / "nova-conductor.conf"
+
+
+def compute_file(layout: Layout, host: Compute) -> Path:
+    return layout.etc / f"nova-{host.name}" / "nova.conf"

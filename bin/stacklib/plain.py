@@ -1,0 +1,79 @@
+"""What `up` makes in the machine's own network, and `clean` removes: the guests' bridge, and nova's iptables chains."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from dataclasses import dataclass
+
+from .errors import StackError
+from .layout import BRIDGE, GUEST_CIDR, GUEST_GATEWAY
+from .stack import Stack
+
+CHAIN = re.compile(r"(?<![\w-])nova-(filter-top|postrouting-bottom|(network|compute|api|api-meta)-[\w-]+)")
+TABLES = ("filter", "nat", "mangle")
+
+
+def prepare(stack: Stack) -> str:
+    """The bridge with the gateway's address, where the metadata service listens; nova-network finds it made."""
+    there = _ip("link", "show", "dev", BRIDGE).returncode == 0
+    if there and not stack.done("bridge"):
+        raise StackError(
+            f"the machine has a bridge {BRIDGE} that is not ours",
+            "rename or remove it, or keep apart from it with `bin/stack up --sandbox`",
+        )
+    stack.mark_done("bridge")
+    if there:
+        return "unchanged"
+    address = f"{GUEST_GATEWAY}/{GUEST_CIDR.partition('/')[2]}"
+    for command in (
+        ("link", "add", "name", BRIDGE, "type", "bridge", "forward_delay", "0"),
+        ("address", "add", address, "dev", BRIDGE),
+        ("link", "set", BRIDGE, "up"),
+    ):
+        result = _ip(*command)
+        if result.returncode:
+            raise StackError(f"ip {' '.join(command)}: {result.stderr.strip()}")
+    return f"{BRIDGE} {address}"
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The machine's way to the outside: the interface of its default route, and the address it has there."""
+
+    interface: str
+    address: str
+
+
+def outside() -> Outside | None:
+    routes = json.loads(_ip("-json", "-4", "route", "show", "default").stdout or "[]")
+    if not routes:
+        return None
+    shown = json.loads(_ip("-json", "-4", "address", "show", "dev", routes[0]["dev"]).stdout or "[]")
+    addresses = [info["local"] for row in shown for info in row.get("addr_info", []) if info.get("scope") == "global"]
+    address = routes[0].get("prefsrc") or next(iter(addresses), None)
+    return Outside(routes[0]["dev"], address) if address else None
+
+
+def remove(stack: Stack) -> None:
+    if stack.done("bridge"):
+        _ip("link", "delete", "dev", BRIDGE)
+        for table in TABLES:
+            _remove_chains(table)
+
+
+def without_chains(rules: str) -> str:
+    """The text of iptables-save less all that is nova's or leads to it."""
+    return "".join(line for line in rules.splitlines(keepends=True) if not CHAIN.search(line))
+
+
+def _remove_chains(table: str) -> None:
+    saved = subprocess.run(["iptables-save", "-t", table], capture_output=True, text=True, check=False)
+    kept = without_chains(saved.stdout)
+    if saved.returncode == 0 and kept != saved.stdout:
+        subprocess.run(["iptables-restore", "-T", table], input=kept, text=True, capture_output=True, check=False)
+
+
+def _ip(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)

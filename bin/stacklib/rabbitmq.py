@@ -1,0 +1,132 @@
+"""RabbitMQ: a node of our own, its users and their permissions given as definitions that it loads at start."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+
+from .layout import PORTS, Compute, Layout, write_private
+from .secrets import Secrets
+from .spec import STORES, Daemon, Probe
+from .stack import Stack
+
+VHOST = "nova"
+CONTROL_USER = "nova"
+OWNER = "rabbitmq"
+# an idle Erlang scheduler that spins would take from the guests the little CPU there is
+CALM = "+sbwt none +sbwtdcpu none +sbwtdio none"
+
+# What a broker user may configure (declare), write to and read from; {host} is the compute host's name, escaped.
+# A host writes to the conductors' exchange and to reply queues, and reads its own queues: what is stolen with a compute
+# host can neither order another host about nor read what is meant for it. oslo.messaging declares a queue and its
+# exchange on both sides, hence `configure` for what is written to.
+_SHARED = r"nova|conductor-host.*|reply_.*|(compute|network|metadata)(_fanout.*|\.{host})?|host-{host}.*"
+PERMISSIONS = {
+    "control": {"configure": ".*", "write": ".*", "read": ".*"},
+    "host": {"configure": f"^({_SHARED})$", "write": rf"^({_SHARED}|amq\.default)$", "read": f"^({_SHARED})$"},
+}
+
+
+def transport_url(layout: Layout, secrets: Secrets, compute: Compute | None = None) -> str:
+    user = compute.broker_user if compute else CONTROL_USER
+    return f"rabbit://{user}:{secrets.password(f'rabbit-{user}')}@{layout.address}:{PORTS['amqp']}/{VHOST}"
+
+
+def password_hash(password: str, salt: bytes) -> str:
+    """RabbitMQ's rabbit_password_hashing_sha256: base64 of a salt of 4 bytes and of SHA-256 over salt and password."""
+    return base64.b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode()
+
+
+def permissions(kind: str, host: str = "") -> dict[str, str]:
+    escaped = "".join(c if c.isalnum() or c in "-_" else f"\\{c}" for c in host)
+    return {verb: pattern.replace("{host}", escaped) for verb, pattern in PERMISSIONS[kind].items()}
+
+
+def definitions(layout: Layout, secrets: Secrets) -> dict:
+    users = {CONTROL_USER: permissions("control")}
+    for compute in layout.computes:
+        users[compute.broker_user] = permissions("host", compute.name)
+    return {
+        "vhosts": [{"name": VHOST}],
+        "users": [
+            {
+                "name": user,
+                "tags": [],
+                "hashing_algorithm": "rabbit_password_hashing_sha256",
+                "password_hash": _hash(secrets, user),
+            }
+            for user in users
+        ],
+        "permissions": [{"user": user, "vhost": VHOST, **rights} for user, rights in users.items()],
+    }
+
+
+def _hash(secrets: Secrets, user: str) -> str:
+    salt = hashlib.sha256(secrets.password(f"rabbit-salt-{user}").encode()).digest()[:4]
+    return password_hash(secrets.password(f"rabbit-{user}"), salt)
+
+
+def settings(layout: Layout) -> str:
+    return f"""\
+listeners.tcp.1 = {layout.address}:{PORTS["amqp"]}
+load_definitions = {layout.etc}/rabbitmq/definitions.json
+loopback_users = none
+log.console = true
+log.console.level = info
+log.file = false
+disk_free_limit.absolute = 200MB
+vm_memory_high_watermark.relative = 0.4
+"""
+
+
+def daemons(stack: Stack) -> list[Daemon]:
+    """Write the files; epmd first, so that the node finds ours and starts none of its own."""
+    layout = stack.layout
+    stack.directory("etc", "rabbitmq", owner=OWNER)
+    home = stack.directory("data", "rabbitmq", owner=OWNER)
+    etc = layout.etc / "rabbitmq"
+    write_private(etc / "definitions.json", json.dumps(definitions(layout, stack.secrets), indent=1), owner=OWNER)
+    write_private(etc / "rabbitmq.conf", settings(layout), owner=OWNER)
+    write_private(etc / "enabled_plugins", "[].\n", owner=OWNER)
+    address = layout.address.replace(".", ",")
+    node_host = "controller" if layout.sandbox else "localhost"
+    erlang = {"HOME": str(home), "ERL_EPMD_ADDRESS": layout.address, "ERL_EPMD_PORT": str(PORTS["epmd"])}
+    node = {
+        **erlang,
+        "RABBITMQ_NODENAME": f"nova@{node_host}",
+        "RABBITMQ_NODE_IP_ADDRESS": layout.address,
+        "RABBITMQ_NODE_PORT": str(PORTS["amqp"]),
+        "RABBITMQ_DIST_PORT": str(PORTS["erlang"]),
+        "RABBITMQ_CONFIG_FILE": str(etc / "rabbitmq.conf"),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(etc / "enabled_plugins"),
+        "RABBITMQ_CONF_ENV_FILE": "/dev/null",
+        "RABBITMQ_ADVANCED_CONFIG_FILE": str(etc / "advanced.config"),
+        "RABBITMQ_MNESIA_BASE": str(home / "mnesia"),
+        "RABBITMQ_LOG_BASE": str(home / "log"),
+        "RABBITMQ_PID_FILE": str(home / "pid"),
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": f"-kernel inet_dist_use_interface {{{address}}} {CALM}",
+    }
+    epmd = Daemon(
+        name="epmd",
+        argv=("/usr/bin/epmd", "-address", layout.address, "-port", str(PORTS["epmd"])),
+        probe=Probe("tcp", f"{layout.address}:{PORTS['epmd']}"),
+        room=layout.controller_room,
+        user=OWNER,
+        env=erlang,
+        cwd=str(home),
+        tier=STORES - 1,
+    )
+    broker = Daemon(
+        name="rabbitmq",
+        argv=("/usr/lib/rabbitmq/bin/rabbitmq-server",),
+        env=node,
+        cwd=str(home),
+        probe=Probe("tcp", f"{layout.address}:{PORTS['amqp']}"),
+        room=layout.controller_room,
+        user=OWNER,
+        tier=STORES,
+        start_seconds=120,
+        stop_seconds=30,
+    )
+    return [epmd.stamped(), broker.stamped(etc / "definitions.json", etc / "rabbitmq.conf")]

@@ -1,0 +1,34 @@
+"""Passwords and keys of one stack: random, made when first asked for, in one file that only root can read."""
+
+from __future__ import annotations
+
+import json
+import secrets as random_source
+import threading
+import uuid
+from pathlib import Path
+
+from .layout import write_private
+
+
+class Secrets:
+    """Names to secrets. The file is written before a new secret is handed out."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._values: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+
+    def password(self, name: str) -> str:
+        """24 letters and digits and the like, safe in a URL and in an ini file."""
+        return self._get(name, lambda: random_source.token_urlsafe(18).replace("-", "x").replace("_", "y"))
+
+    def uuid(self, name: str) -> str:
+        return self._get(name, lambda: str(uuid.uuid4()))
+
+    def _get(self, name: str, make) -> str:
+        with self._lock:
+            if name not in self._values:
+                self._values[name] = make()
+                write_private(self._path, json.dumps(self._values, indent=1, sort_keys=True) + "\n")
+            return self._values[name]

@@ -1,0 +1,119 @@
+"""What every stage is handed: the layout, the secrets, the way to the supervisor, and what has been done before."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import rooms
+from .control import Control, last_lines
+from .errors import StackError
+from .layout import CONTROLLER, Layout
+from .secrets import Secrets
+
+SERVICE_USER = "nova"  # runs what needs no privileges: Keystone, Glance and our control daemons
+
+
+@dataclass(frozen=True)
+class Stack:
+    layout: Layout
+    secrets: Secrets
+    control: Control
+
+    # --- stamps: steps that need not be done again -------------------------------------------------------------------
+    def done(self, step: str, fingerprint: str = "1") -> bool:
+        path = self.layout.path("stamps", step)
+        return path.exists() and path.read_text() == fingerprint
+
+    def mark_done(self, step: str, fingerprint: str = "1") -> None:
+        path = self.layout.path("stamps", step)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(fingerprint)
+
+    # --- directories and commands ------------------------------------------------------------------------------------
+    def directory(self, *parts: str, owner: str | None = None, mode: int = 0o750) -> Path:
+        """Make it where it is missing; owner and mode hold for it, not for its parents."""
+        path = self.layout.path(*parts)
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(mode)
+        if owner:
+            shutil.chown(path, owner, owner)
+        return path
+
+    def at_controller(self, work):
+        """Call `work` where the controller's addresses can be reached."""
+        pid = self.control.room_pid(CONTROLLER) if self.layout.sandbox else None
+        return rooms.in_network(pid, work)
+
+    def command(
+        self,
+        name: str,
+        argv: list[str],
+        env: dict[str, str] | None = None,
+        user: str | None = None,
+        seconds: float = 300,
+    ) -> str:
+        """Run a command at the controller; its output goes to logs/setup-NAME.log, and back. Raises StackError."""
+        log = self.layout.log(f"setup-{name}")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return self.at_controller(lambda: _logged(argv, log, env or {}, user, seconds))
+
+
+def _logged(argv: list[str], log: Path, env: dict[str, str], user: str | None, seconds: float) -> str:
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "HOME": "/root", **env}
+    begin = log.stat().st_size if log.exists() else 0
+    with log.open("a") as output:
+        try:
+            code = subprocess.run(
+                argv,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                cwd="/",
+                stderr=subprocess.STDOUT,
+                timeout=seconds,
+                user=user,
+                group=user,
+                extra_groups=[] if user else None,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            code = -1
+        except FileNotFoundError as error:
+            raise StackError(
+                f"no such program: {argv[0]}", "install what is missing with `bin/stack install`"
+            ) from error
+    if code:
+        how = f"took longer than {seconds:.0f} s" if code == -1 else f"failed with {code}"
+        raise StackError(
+            f"{Path(argv[0]).name} {' '.join(argv[1:4])} {how}; the end of {log}:\n{last_lines(log)}",
+            "mend the cause and run `bin/stack up` again: it goes on where it stopped",
+        )
+    return log.read_bytes()[begin:].decode(errors="replace")
+
+
+def ensure_service_user() -> None:
+    """The system user `nova`, as Debian's packages make it; left alone where it exists."""
+    import pwd
+
+    with contextlib.suppress(KeyError):
+        pwd.getpwnam(SERVICE_USER)
+        return
+    subprocess.run(
+        [
+            "useradd",
+            "--system",
+            "--user-group",
+            "--no-create-home",
+            "--home-dir",
+            "/var/lib/nova",
+            "--shell",
+            "/usr/sbin/nologin",
+            SERVICE_USER,
+        ],
+        check=True,
+    )

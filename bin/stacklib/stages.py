@@ -1,0 +1,80 @@
+"""Stages that depend on each other, run side by side, each a line with its seconds when it is through."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from .errors import StackError
+
+WIDTH = 14
+
+
+@dataclass(frozen=True)
+class Stage:
+    """`work` returns a few words on what it did; it begins when all of `after` have ended."""
+
+    name: str
+    work: Callable[[], str]
+    after: tuple[str, ...] = ()
+
+
+class Progress:
+    """Prints; keeps what each stage took, in seconds."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.begin = time.monotonic()
+        self.seconds: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._quiet = quiet
+
+    def line(self, text: str) -> None:
+        if not self._quiet:
+            with self._lock:
+                print(f"[{time.monotonic() - self.begin:6.1f}s] {text}", flush=True)
+
+    def timed(self, stage: Stage) -> None:
+        start = time.monotonic()
+        words = stage.work()
+        self.seconds[stage.name] = time.monotonic() - start
+        self.line(f"{stage.name:{WIDTH}} {words} ({self.seconds[stage.name]:.1f} s)")
+
+    def total(self) -> float:
+        return time.monotonic() - self.begin
+
+
+def run(stages: list[Stage], progress: Progress, workers: int = 8) -> None:
+    """Run all. After a failure nothing new begins, what runs is waited for, and the first failure is raised."""
+    names = {stage.name for stage in stages}
+    left = [Stage(s.name, s.work, tuple(a for a in s.after if a in names)) for s in stages]
+    done: set[str] = set()
+    running: dict[Future, Stage] = {}
+    failure: BaseException | None = None
+    with ThreadPoolExecutor(workers) as pool:
+        while left or running:
+            for stage in [s for s in left if failure is None and set(s.after) <= done]:
+                left.remove(stage)
+                running[pool.submit(progress.timed, stage)] = stage
+            if not running:
+                break
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                stage = running.pop(future)
+                failure = failure or _note(future, stage, progress)
+                done.add(stage.name)
+    if failure:
+        raise failure
+    if left:
+        raise StackError(f"stages wait for each other: {', '.join(s.name for s in left)}")
+
+
+def _note(future: Future, stage: Stage, progress: Progress) -> BaseException | None:
+    error = future.exception()
+    if error is not None:
+        progress.line(f"{stage.name:{WIDTH}} FAILED")
+        if not isinstance(error, StackError):
+            print(f"stage {stage.name}: {type(error).__name__}: {error}", file=sys.stderr)
+    return error

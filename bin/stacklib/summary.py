@@ -1,0 +1,76 @@
+"""What `up` ends with: where everything is and how to use it."""
+
+from __future__ import annotations
+
+from . import credentials, demo
+from . import layout as places
+from .errors import StackError
+from .layout import Layout
+from .stack import Stack
+from .stages import Progress
+
+
+def command_prefix(layout: Layout) -> str:
+    """How to name this stack on the command line; nothing where it is found by itself."""
+    if layout.state in (places.PLAIN_STATE, places.SANDBOX_STATE):
+        return "bin/stack"
+    if layout.sandbox and layout.state == places.default_state(True, layout.choices.name):
+        return f"bin/stack --name {layout.choices.name}"
+    return f"bin/stack --state {layout.state}"
+
+
+def endpoints(layout: Layout) -> dict[str, str]:
+    found = {"compute": layout.url("compute", "/v2.1"), "image": layout.url("glance")}
+    if layout.choices.auth == "keystone":
+        found["identity"] = layout.url("keystone", "/v3")
+    return found
+
+
+def text(stack: Stack, progress: Progress, whole: bool) -> str:
+    """`whole`: nova runs, not only what is next door."""
+    layout = stack.layout
+    lines = ["", f"The cloud is up, after {progress.total():.0f} s. Its files are in {layout.state}.", "", "Endpoints"]
+    lines += [f"  {kind:10} {url}" for kind, url in endpoints(layout).items()]
+    lines += ["", "Use it", *_usage(layout)]
+    if whole and layout.choices.demo:
+        lines += ["", "Demo server", *_demo(stack)]
+    slow = sorted(progress.seconds.items(), key=lambda item: -item[1])
+    lines += [
+        "",
+        "Seconds a stage (they overlap): " + ", ".join(f"{name} {took:.1f}" for name, took in slow if took >= 0.05),
+    ]
+    return "\n".join(lines)
+
+
+def _usage(layout: Layout) -> list[str]:
+    stack = command_prefix(layout)
+    inside = [
+        f"  {stack} exec openstack server list --all-projects",
+        f"  {stack} exec --as demo openstack server list",
+        f"  {stack} status | logs [DAEMON] [-f] | restart [DAEMON] | down | clean",
+    ]
+    if layout.sandbox:
+        return [*inside, f"  (the endpoints are inside the sandbox; `{stack} exec bash` is a shell there)"]
+    return [
+        *inside,
+        f"  or:  source {layout.path('openrc-admin')}; openstack server list",
+        f"  or:  mkdir -p ~/.config/openstack && cp {layout.path('clouds.yaml')} ~/.config/openstack/ && "
+        f"openstack --os-cloud {credentials.USERS[0]} server list",
+    ]
+
+
+def _demo(stack: Stack) -> list[str]:
+    try:
+        shown = demo.show(stack)
+    except StackError as error:
+        return [f"  {error.message}"]
+    if shown is None:
+        return ["  none"]
+    lines = [f"  state    {shown.state}", f"  address  {shown.address}"]
+    if shown.console:
+        key = demo.key_file(stack.layout)
+        lines.append(
+            f"  login    {command_prefix(stack.layout)} exec ssh -i {key} root@{shown.address.partition(',')[0]}"
+        )
+        lines += ["  console  ...", *(f"    {line[:140]}" for line in shown.console)]
+    return lines

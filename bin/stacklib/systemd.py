@@ -1,0 +1,112 @@
+"""Where systemd runs, nova's daemons are its units; what is next door stays with the supervisor."""
+
+from __future__ import annotations
+
+import fnmatch
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from .control import last_lines
+from .errors import StackError
+from .layout import CHECKOUT, Layout
+from .spec import Daemon
+from .stack import Stack
+
+RUNNING = Path("/run/systemd/system")
+UNITS = Path("/etc/systemd/system")
+SHIPPED = CHECKOUT / "etc" / "systemd"
+
+
+def manages(layout: Layout) -> bool:
+    return not layout.sandbox and RUNNING.is_dir() and shutil.which("systemctl") is not None
+
+
+class Units:
+    """Does for units what Control does for the supervisor's daemons."""
+
+    def __init__(self, stack: Stack, units: Path = UNITS) -> None:
+        self.stack, self.units = stack, units
+
+    def start(self, *daemons: Daemon) -> str:
+        changed = [daemon.name for daemon in daemons if self._install(daemon)]
+        if changed:
+            self._systemctl("daemon-reload")
+        for daemon in daemons:
+            verb = "restart" if daemon.name in changed else "start"
+            result = self._systemctl(verb, f"{daemon.name}.service", check=False)
+            if result.returncode:
+                raise StackError(
+                    f"{daemon.name} does not start:\n{self._journal(daemon.name)}",
+                    f"see `systemctl status {daemon.name}`; then run `bin/stack up` again",
+                )
+            self.stack.mark_done(f"unit-{daemon.name}", daemon.fingerprint)
+        return f"started {', '.join(changed)}" if changed else "running"
+
+    def _install(self, daemon: Daemon) -> bool:
+        """The unit as shipped, and beside it what differs in this stack; False when nothing has changed."""
+        unit = self.units / f"{daemon.name}.service"
+        shipped = SHIPPED / f"{daemon.name.partition('-fake')[0]}.service"
+        texts = {unit: shipped.read_text(), unit.with_name(unit.name + ".d") / "stack.conf": dropin(daemon)}
+        same = all(path.exists() and path.read_text() == text for path, text in texts.items())
+        if same and self.stack.done(f"unit-{daemon.name}", daemon.fingerprint):
+            return False
+        for path, text in texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return True
+
+    def names(self) -> list[str]:
+        stamps = self.stack.layout.path("stamps").glob("unit-*")
+        return sorted(path.name.removeprefix("unit-") for path in stamps)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """For `status`: name, host, state, pid, since, restarts."""
+        return [(name, "-", *self._show(name)) for name in self.names()]
+
+    def _show(self, name: str) -> tuple[str, str, str, str]:
+        shown = self._systemctl(
+            "show", f"{name}.service", "-p", "ActiveState,MainPID,NRestarts,ActiveEnterTimestampMonotonic", check=False
+        ).stdout
+        values = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
+        since = int(time.monotonic() - int(values.get("ActiveEnterTimestampMonotonic") or 0) / 1e6)
+        return values.get("ActiveState", "?"), values.get("MainPID", "-"), f"{since}s", values.get("NRestarts", "0")
+
+    def act(self, verb: str, pattern: str | None) -> list[str]:
+        chosen = fnmatch.filter(self.names(), pattern or "*")
+        if chosen:
+            arguments = ["kill", "--kill-whom=main"] if verb == "kill" else [verb]
+            self._systemctl(*arguments, *(f"{name}.service" for name in chosen))
+        return chosen
+
+    def stop(self) -> None:
+        if names := self.names():
+            self._systemctl("stop", *(f"{name}.service" for name in names), check=False)
+
+    def remove(self) -> None:
+        for name in self.names():
+            (self.units / f"{name}.service").unlink(missing_ok=True)
+            shutil.rmtree(self.units / f"{name}.service.d", ignore_errors=True)
+        self._systemctl("daemon-reload", check=False)
+
+    def _systemctl(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess:
+        result = subprocess.run(["systemctl", *arguments], capture_output=True, text=True, check=False)
+        if check and result.returncode:
+            raise StackError(f"systemctl {' '.join(arguments)}: {result.stderr.strip()}")
+        return result
+
+    def _journal(self, name: str) -> str:
+        shown = subprocess.run(
+            ["journalctl", "-q", "--no-pager", "-n", "15", "-u", f"{name}.service"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return shown.stdout or last_lines(self.stack.layout.log(name))
+
+
+def dropin(daemon: Daemon) -> str:
+    """What this stack runs instead: its own environment's program, its own files, the state that it may write."""
+    environment = "".join(f'Environment="{name}={value}"\n' for name, value in daemon.env.items())
+    return f"# made by `bin/stack up`\n[Service]\nExecStart=\nExecStart={' '.join(daemon.argv)}\n{environment}"

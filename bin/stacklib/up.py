@@ -1,0 +1,190 @@
+"""`up`: every stage there is, and what it waits for."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import (
+    credentials,
+    databases,
+    demo,
+    glance,
+    identity,
+    keystone,
+    libvirt,
+    memcached,
+    nova,
+    packages,
+    plain,
+    rabbitmq,
+    sandbox,
+    stages,
+    summary,
+    systemd,
+    venvs,
+)
+from .control import ensure_supervisor
+from .errors import StackError
+from .layout import PORTS, Choices, Layout, load
+from .secrets import Secrets
+from .spec import Daemon
+from .stack import Stack, ensure_service_user
+from .stages import Progress, Stage
+
+VENV_PARTS = ("nextdoor", "clients", "nova")
+
+
+def up(layout: Layout, neighbours_only: bool = False) -> None:
+    """Make the stack, or mend it, or find that nothing is to be done. Raises StackError."""
+    _refuse_another_shape(layout)
+    progress = Progress()
+    progress.line(describe(layout.choices, layout.state))
+    layout.state.mkdir(parents=True, exist_ok=True)
+    with _alone(layout.state / ".up.lock", "another `bin/stack up` of this stack runs"):
+        layout.save()
+        layout.logs.mkdir(exist_ok=True)
+        install(layout, _parts(layout, neighbours_only), progress)
+        _refuse_taken_ports(layout)
+        stack = Stack(layout, Secrets(layout.path("secrets.json")), ensure_supervisor(layout))
+        credentials.write_files(layout, stack.secrets)
+        if layout.sandbox:
+            progress.timed(Stage("rooms", lambda: sandbox.prepare(stack)))
+        stages.run(_stages(stack, neighbours_only), progress)
+    print(summary.text(stack, progress, not neighbours_only), flush=True)
+
+
+def describe(choices: Choices, state: Path) -> str:
+    where = f"sandbox of {choices.hosts} host{'s' * (choices.hosts > 1)}" if choices.sandbox else "this machine"
+    computes = f", {choices.computes} computes" if choices.driver == "fake" else ""
+    return f"{where}: driver {choices.driver}{computes}, {choices.database}, {choices.auth}; state in {state}"
+
+
+def _parts(layout: Layout, neighbours_only: bool) -> tuple[str, ...]:
+    """What this stack needs installed."""
+    parts = ["broker", "databases", "nextdoor", "clients"]
+    parts += ["hypervisor"] if layout.choices.driver == "libvirt" or layout.choices.demo else []
+    return tuple(parts if neighbours_only else [*parts, "nova"])
+
+
+def install(layout: Layout, parts: tuple[str, ...], progress: Progress) -> None:
+    """Packages, then environments; one installation at a time on a machine."""
+    layout.venvs.mkdir(parents=True, exist_ok=True)
+    log = layout.venvs / "install.log"
+    with _alone(layout.venvs / ".lock", "", patient=True):
+        progress.timed(Stage("packages", lambda: packages.install(parts, log)))
+        if {"nextdoor", "nova"} & set(parts):
+            ensure_service_user()
+        builder = venvs.Builder(layout, log)
+        for name in VENV_PARTS:
+            if name in parts:
+                progress.timed(Stage(f"venv {name}", getattr(builder, name)))
+
+
+def _stages(stack: Stack, neighbours_only: bool) -> list[Stage]:
+    layout, control = stack.layout, stack.control
+    with_keystone = layout.choices.auth == "keystone"
+    ours = systemd.Units(stack) if systemd.manages(layout) else control
+
+    def database() -> str:
+        words = control.start(databases.daemon(stack))
+        databases.ensure_databases(stack)
+        return words
+
+    def hypervisors() -> str:
+        daemons = [d for room in layout.hypervisor_rooms for d in libvirt.daemons(stack, room)]
+        return control.start(*daemons) if daemons else "the machine's own"
+
+    def start_prepared(service) -> str:
+        words = service.prepare(stack)
+        return f"{words}; {control.start(service.daemon(stack))}"
+
+    found = [
+        Stage("broker", lambda: _in_turn(stack, rabbitmq.daemons(stack))),
+        Stage("database", database),
+        Stage("memcached", lambda: control.start(memcached.daemon(layout))),
+        Stage("glance", lambda: start_prepared(glance), ("database", "memcached")),
+    ]
+    if layout.hypervisor_rooms:
+        found.append(Stage("hypervisors", hypervisors))
+    if with_keystone:
+        found += [
+            Stage("keystone", lambda: start_prepared(keystone), ("database", "memcached")),
+            Stage("identity", lambda: identity.prepare(stack), ("keystone",)),
+        ]
+    return found if neighbours_only else [*found, *_our_stages(stack, ours), *_demo_stages(stack)]
+
+
+def _our_stages(stack: Stack, ours) -> list[Stage]:
+    def files() -> str:
+        nova.write_files(stack)
+        return "unchanged" if stack.layout.sandbox else plain.prepare(stack)
+
+    return [
+        Stage("nova files", files),
+        Stage("nova tables", lambda: nova.prepare_databases(stack), ("database", "nova files")),
+        Stage("nova network", lambda: nova.prepare_network(stack), ("nova tables",)),
+        Stage(
+            "nova control",
+            lambda: ours.start(*nova.control_daemons(stack)),
+            ("nova network", "broker", "identity", "glance"),
+        ),
+        Stage("nova computes", lambda: ours.start(*nova.compute_daemons(stack)), ("nova control", "hypervisors")),
+    ]
+
+
+def _demo_stages(stack: Stack) -> list[Stage]:
+    if not stack.layout.choices.demo:
+        return []
+    return [
+        Stage("guest image", lambda: demo.build_image(stack)),
+        Stage("image upload", lambda: demo.upload_image(stack), ("guest image", "glance", "identity")),
+        Stage("flavors", lambda: demo.prepare_flavors(stack), ("nova control",)),
+        Stage("demo server", lambda: demo.boot(stack), ("image upload", "flavors", "nova computes")),
+    ]
+
+
+def _in_turn(stack: Stack, daemons: list[Daemon]) -> str:
+    return "; ".join(dict.fromkeys(stack.control.start(daemon) for daemon in daemons))
+
+
+def _refuse_another_shape(layout: Layout) -> None:
+    before = load(layout.state)
+    if before and (names := before.choices.differences(layout.choices)):
+        raise StackError(
+            f"the stack in {layout.state} was made otherwise: {', '.join(sorted(names))}",
+            "run `bin/stack clean` first, or make another one with --state DIR",
+        )
+
+
+def _refuse_taken_ports(layout: Layout) -> None:
+    """On the machine itself another program may have our ports; of a stack that runs they are our own."""
+    if layout.sandbox or layout.control_socket.exists():
+        return
+    taken = []
+    for name, port in PORTS.items():
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((layout.address, port))
+            except OSError:
+                taken.append(f"{port} ({name})")
+    if taken:
+        raise StackError(
+            f"in use by other programs on {layout.address}: port {', '.join(taken)}",
+            "stop them (`ss -ltnp` shows which they are), or keep apart with `bin/stack up --sandbox`",
+        )
+
+
+@contextlib.contextmanager
+def _alone(path: Path, refusal: str, patient: bool = False) -> Iterator[None]:
+    with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if patient else fcntl.LOCK_NB))
+        except BlockingIOError as error:
+            raise StackError(refusal, "wait for its end") from error
+        yield

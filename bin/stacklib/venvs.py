@@ -1,0 +1,164 @@
+"""The Python environments: Keystone and Glance in one, the clients in another, our own package in a third.
+
+Each has a stamp with a digest of what it was made from; while that stays the same, nothing is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import StackError
+from .layout import CHECKOUT, Layout
+
+PYTHON = "/usr/bin/python3"
+PINS = Path(__file__).with_name("pins")
+# What of the checkout makes our package: a change of one of these rebuilds it.
+SOURCES = ("nova", "alembic", "etc", "setup.cfg", "setup.py", "pyproject.toml", "MANIFEST.in", "README.rst")
+REQUIREMENTS = ("setup.cfg", "pyproject.toml")
+UV = "uv==0.13.9"
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Builds environments for a layout; output goes to a log."""
+
+    layout: Layout
+    log: Path
+
+    def nextdoor(self) -> str:
+        return self._pinned("nextdoor")
+
+    def clients(self) -> str:
+        return self._pinned("clients")
+
+    def nova(self) -> str:
+        """Our own package from the checkout, with libvirt-python of the installed libvirt's version."""
+        if not (CHECKOUT / "setup.cfg").exists() and not (CHECKOUT / "pyproject.toml").exists():
+            raise StackError(f"{CHECKOUT} has no setup.cfg or pyproject.toml", "run bin/stack from a checkout of nova")
+        libvirt = _libvirt_version()
+        code, needs = digest(CHECKOUT, SOURCES), digest(CHECKOUT, REQUIREMENTS) + libvirt
+        if self._stamp("nova") == f"{needs} {code}":
+            return "unchanged"
+        kept = self._stamp("nova").split(" ")[0] == needs
+        if not kept:
+            self._create("nova")
+        extra = [f"libvirt-python=={libvirt}"] if libvirt else []
+        source = self._source_copy()
+        try:
+            flags = ["--reinstall-package", "nova", *(["--no-deps"] if kept else [])]
+            self._pip("nova", *flags, str(source), *([] if kept else extra))
+        finally:
+            shutil.rmtree(source)
+        self._write_stamp("nova", f"{needs} {code}")
+        return "updated the package" if kept else f"built, libvirt-python {libvirt or 'left out'}"
+
+    def _source_copy(self) -> Path:
+        """Building leaves build/ and *.egg-info beside the source: so not in the operator's checkout."""
+        target = self.layout.venvs / ".source-nova"
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        for name in (*SOURCES, "LICENSE"):
+            path = CHECKOUT / name
+            if path.is_dir():
+                shutil.copytree(path, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+            elif path.exists():
+                shutil.copy(path, target / name)
+        return target
+
+    def _pinned(self, name: str) -> str:
+        pins = PINS / f"{name}.txt"
+        wanted = hashlib.sha256(pins.read_bytes()).hexdigest()[:16]
+        if self._stamp(name) == wanted:
+            return "unchanged"
+        self._create(name)
+        self._pip(name, "-r", str(pins))
+        self._write_stamp(name, wanted)
+        return "built"
+
+    def _create(self, name: str) -> None:
+        self._uv("venv", "--clear", "--python", PYTHON, str(self.layout.venvs / name))
+
+    def _pip(self, venv: str, *arguments: str) -> None:
+        python = self.layout.program(venv, "python")
+        self._uv("pip", "install", "--compile-bytecode", "--python", python, *arguments)
+
+    def _uv(self, *arguments: str) -> None:
+        program = self._uv_program()
+        environment = {"UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never", **_index_settings(), **os.environ}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        self._logged([program, "--no-config", *arguments], environment)
+
+    def _uv_program(self) -> str:
+        own = self.layout.program("uv", "uv")
+        if not os.access(own, os.X_OK):
+            self._logged([PYTHON, "-m", "venv", "--clear", str(self.layout.venvs / "uv")], dict(os.environ))
+            self._logged([self.layout.program("uv", "pip"), "install", "-q", UV], dict(os.environ))
+        return own
+
+    def _logged(self, command: list[str], environment: dict[str, str]) -> None:
+        with self.log.open("a") as output:
+            output.write(f"$ {' '.join(command)}\n")
+            output.flush()
+            begin = output.tell()
+            result = subprocess.run(
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False
+            )
+        if result.returncode:
+            words = self.log.read_bytes()[begin:].decode(errors="replace").splitlines()[-12:]
+            raise StackError(
+                f"{Path(command[0]).name} {' '.join(command[2:4])} failed:\n"
+                + "\n".join(f"  {line}" for line in words),
+                f"the whole output is in {self.log}",
+            )
+
+    # --- stamps ------------------------------------------------------------------------------------------------------
+    def _stamp_file(self, name: str) -> Path:
+        return self.layout.venvs / name / ".stamp"
+
+    def _stamp(self, name: str) -> str:
+        try:
+            return self._stamp_file(name).read_text()
+        except OSError:
+            return ""
+
+    def _write_stamp(self, name: str, text: str) -> None:
+        self._stamp_file(name).write_text(text)
+
+
+def stamp(layout: Layout, venv: str) -> str:
+    """What the environment was made from; a daemon that runs from it restarts when this changes."""
+    return Builder(layout, Path("/dev/null"))._stamp(venv)
+
+
+def digest(top: Path, names: tuple[str, ...]) -> str:
+    """Of all files below, by path and content; caches apart."""
+    total = hashlib.sha256()
+    for name in names:
+        start = top / name
+        files = [start] if start.is_file() else sorted(start.rglob("*")) if start.is_dir() else []
+        for path in files:
+            if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc":
+                total.update(f"{path.relative_to(top)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()[:16]
+
+
+def _libvirt_version() -> str:
+    """Of the installed library, like 9.0.0; empty without it."""
+    result = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${Version}", "libvirt-dev"], capture_output=True, text=True, check=False
+    )
+    return result.stdout.partition("-")[0].partition("+")[0] if result.returncode == 0 else ""
+
+
+def _index_settings() -> dict[str, str]:
+    """uv does not read pip's configuration: a mirror or a certificate that pip was given holds for uv too."""
+    result = subprocess.run([PYTHON, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
+    values = dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
+    plain = {key.rpartition(".")[2]: value.strip("'\"") for key, value in values.items()}
+    names = {"index-url": "UV_DEFAULT_INDEX", "cert": "SSL_CERT_FILE"}
+    return {names[key]: value for key, value in plain.items() if key in names and value}

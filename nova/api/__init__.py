@@ -1,0 +1,16 @@
+"""The compute API: turns HTTP into commands and answers into JSON.
+
+How a request goes: ``app.build`` stacks the middleware; ``dispatch`` finds the row of ``routes.ROUTES``, checks in
+the contract's order (version, content type, action key, project in the path, operation at this version, schema), calls
+the handler and encodes what it returns.
+
+To add a resource, say *things*:
+
+1. ``schemas/things.py``: one :class:`~nova.api.schema.Body` a request body, one :class:`~nova.api.schema.Query` a query.
+2. ``views/things.py``: a :class:`~nova.api.view.View`, a table of output fields, and a small function an answer.
+3. ``handlers/things.py``: ``def show(req, thing_id)``: policy, one conductor call, the view. No ``except``, no version
+   numbers (a behaviour that changed has a named function in ``versions.py``).
+4. ``routes.py``: one row an operation: method, path, handler, ``since``/``until``, codes, schemas; take the operation
+   out of ``absent.py``.
+5. ``tests/unit/api/test_things.py``, and the noun in the list of ``tests/contract/test_api_contract.py``.
+"""

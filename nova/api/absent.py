@@ -1,0 +1,322 @@
+"""Operations we don't serve: removed for good (410 at every version), or brought by a later release (501).
+
+An operation that gets its handler moves from here to ``routes.ROUTES``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from nova.api import faults
+from nova.api.request import Request
+from nova.api.routing import Route
+
+#: Removed from the API: 410 at every version.
+GONE = (
+    "GET /os-agents",
+    "POST /os-agents",
+    "PUT /os-agents/{agent_build_id}",
+    "DELETE /os-agents/{agent_build_id}",
+    "POST /os-cells",
+    "GET /os-cells",
+    "GET /os-cells/capacities",
+    "GET /os-cells/detail",
+    "GET /os-cells/info",
+    "POST /os-cells/sync_instances",
+    "GET /os-cells/{cell_id}",
+    "PUT /os-cells/{cell_id}",
+    "DELETE /os-cells/{cell_id}",
+    "GET /os-cells/{cell_id}/capacities",
+    "POST /os-certificates",
+    "GET /os-certificates/{id}",
+    "GET /os-cloudpipe",
+    "POST /os-cloudpipe",
+    "PUT /os-cloudpipe/{id}",
+    "GET /os-fixed-ips/{fixed_ip}",
+    "POST /os-fixed-ips/{fixed_ip}/action#reserve",
+    "POST /os-fixed-ips/{fixed_ip}/action#unreserve",
+    "GET /os-floating-ip-dns",
+    "PUT /os-floating-ip-dns/{domain}",
+    "DELETE /os-floating-ip-dns/{domain}",
+    "GET /os-floating-ip-dns/{domain}/entries/{name}",
+    "PUT /os-floating-ip-dns/{domain}/entries/{name}",
+    "DELETE /os-floating-ip-dns/{domain}/entries/{name}",
+    "GET /os-floating-ips-bulk",
+    "POST /os-floating-ips-bulk",
+    "GET /os-floating-ips-bulk/{host_name}",
+    "PUT /os-floating-ips-bulk/{host_name}",
+    "GET /os-fping",
+    "GET /os-fping/{server_id}",
+    "POST /os-networks",
+    "POST /os-networks/add",
+    "DELETE /os-networks/{network_id}",
+    "POST /os-networks/{network_id}/action#disassociate",
+    "POST /os-networks/{network_id}/action#disassociate_host",
+    "POST /os-networks/{network_id}/action#disassociate_project",
+    "POST /os-networks/{network_id}/action#associate_host",
+    "GET /os-security-group-default-rules",
+    "POST /os-security-group-default-rules",
+    "GET /os-security-group-default-rules/{rule_id}",
+    "DELETE /os-security-group-default-rules/{rule_id}",
+    "POST /os-tenant-networks",
+    "DELETE /os-tenant-networks/{network_id}",
+    "POST /servers/{server_id}/action#resetNetwork",
+    "GET /servers/{server_id}/consoles",
+    "POST /servers/{server_id}/consoles",
+    "GET /servers/{server_id}/consoles/{console_id}",
+    "DELETE /servers/{server_id}/consoles/{console_id}",
+    "GET /servers/{server_id}/os-virtual-interfaces",
+)
+
+#: Not built yet: (first version, last version, operations).
+NOT_YET: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
+    ("2.1", "2.5", (
+        "POST /servers/{server_id}/action#os-getVNCConsole",
+        "POST /servers/{server_id}/action#os-getSPICEConsole",
+        "POST /servers/{server_id}/action#os-getRDPConsole",
+        "POST /servers/{server_id}/action#os-getSerialConsole",
+    )),
+    ("2.1", "2.35", (
+        "GET /images",
+        "GET /images/detail",
+        "GET /images/{image_id}",
+        "DELETE /images/{image_id}",
+        "GET /os-baremetal-nodes",
+        "POST /os-baremetal-nodes",
+        "GET /os-baremetal-nodes/{node_id}",
+        "DELETE /os-baremetal-nodes/{node_id}",
+        "POST /os-baremetal-nodes/{node_id}/action#add_interface",
+        "POST /os-baremetal-nodes/{node_id}/action#remove_interface",
+        "GET /os-floating-ip-pools",
+        "GET /os-floating-ips",
+        "POST /os-floating-ips",
+        "GET /os-floating-ips/{floating_ip_id}",
+        "DELETE /os-floating-ips/{floating_ip_id}",
+        "GET /os-networks",
+        "GET /os-networks/{network_id}",
+        "POST /os-security-group-rules",
+        "DELETE /os-security-group-rules/{rule_id}",
+        "GET /os-security-groups",
+        "POST /os-security-groups",
+        "GET /os-security-groups/{security_group_id}",
+        "PUT /os-security-groups/{security_group_id}",
+        "DELETE /os-security-groups/{security_group_id}",
+        "GET /os-snapshots",
+        "POST /os-snapshots",
+        "GET /os-snapshots/detail",
+        "GET /os-snapshots/{snapshot_id}",
+        "DELETE /os-snapshots/{snapshot_id}",
+        "GET /os-tenant-networks",
+        "GET /os-tenant-networks/{network_id}",
+        "GET /os-volumes",
+        "POST /os-volumes",
+        "GET /os-volumes/detail",
+        "GET /os-volumes/{volume_id}",
+        "DELETE /os-volumes/{volume_id}",
+    )),
+    ("2.1", "2.38", (
+        "GET /images/{image_id}/metadata",
+        "POST /images/{image_id}/metadata",
+        "PUT /images/{image_id}/metadata",
+        "GET /images/{image_id}/metadata/{key}",
+        "PUT /images/{image_id}/metadata/{key}",
+        "DELETE /images/{image_id}/metadata/{key}",
+    )),
+    ("2.1", "2.42", (
+        "GET /os-hosts",
+        "GET /os-hosts/{host_name}",
+        "PUT /os-hosts/{host_name}",
+        "GET /os-hosts/{host_name}/reboot",
+        "GET /os-hosts/{host_name}/shutdown",
+        "GET /os-hosts/{host_name}/startup",
+    )),
+    ("2.1", "2.43", (
+        "POST /servers/{server_id}/action#addFloatingIp",
+        "POST /servers/{server_id}/action#removeFloatingIp",
+        "POST /servers/{server_id}/action#addFixedIp",
+        "POST /servers/{server_id}/action#removeFixedIp",
+    )),
+    ("2.1", "2.52", (
+        "GET /os-hypervisors/{hypervisor_hostname_pattern}/search",
+        "GET /os-hypervisors/{hypervisor_hostname_pattern}/servers",
+    )),
+    ("2.1", "2.87", (
+        "GET /os-hypervisors/statistics",
+        "GET /os-hypervisors/{hypervisor_id}/uptime",
+    )),
+    ("2.1", "2.102", (
+        "POST /os-volumes_boot/{server_id}/action#confirmResize",
+        "POST /os-volumes_boot/{server_id}/action#revertResize",
+        "POST /os-volumes_boot/{server_id}/action#resize",
+        "POST /os-volumes_boot/{server_id}/action#rebuild",
+        "POST /os-volumes_boot/{server_id}/action#createImage",
+    )),
+    ("2.1", None, (
+        "GET /extensions",
+        "GET /extensions/{alias}",
+        "POST /flavors",
+        "DELETE /flavors/{flavor_id}",
+        "POST /flavors/{flavor_id}/action#addTenantAccess",
+        "POST /flavors/{flavor_id}/action#removeTenantAccess",
+        "GET /flavors/{flavor_id}/os-extra_specs",
+        "POST /flavors/{flavor_id}/os-extra_specs",
+        "GET /flavors/{flavor_id}/os-extra_specs/{key}",
+        "PUT /flavors/{flavor_id}/os-extra_specs/{key}",
+        "DELETE /flavors/{flavor_id}/os-extra_specs/{key}",
+        "GET /flavors/{flavor_id}/os-flavor-access",
+        "GET /limits",
+        "GET /os-aggregates",
+        "POST /os-aggregates",
+        "GET /os-aggregates/{aggregate_id}",
+        "PUT /os-aggregates/{aggregate_id}",
+        "DELETE /os-aggregates/{aggregate_id}",
+        "POST /os-aggregates/{aggregate_id}/action#add_host",
+        "POST /os-aggregates/{aggregate_id}/action#remove_host",
+        "POST /os-aggregates/{aggregate_id}/action#set_metadata",
+        "POST /os-assisted-volume-snapshots",
+        "DELETE /os-assisted-volume-snapshots/{snapshot_id}",
+        "GET /os-availability-zone",
+        "GET /os-availability-zone/detail",
+        "GET /os-console-auth-tokens/{console_token}",
+        "GET /os-hypervisors",
+        "GET /os-hypervisors/detail",
+        "GET /os-hypervisors/{hypervisor_id}",
+        "GET /os-instance_usage_audit_log",
+        "GET /os-instance_usage_audit_log/{before_timestamp}",
+        "GET /os-keypairs",
+        "POST /os-keypairs",
+        "GET /os-keypairs/{keypair_name}",
+        "DELETE /os-keypairs/{keypair_name}",
+        "GET /os-migrations",
+        "GET /os-quota-class-sets/{quota_class}",
+        "PUT /os-quota-class-sets/{quota_class}",
+        "GET /os-quota-sets/{tenant_id}",
+        "PUT /os-quota-sets/{tenant_id}",
+        "DELETE /os-quota-sets/{tenant_id}",
+        "GET /os-quota-sets/{tenant_id}/detail",
+        "GET /os-quota-sets/{tenant_id}/defaults",
+        "POST /os-server-external-events",
+        "GET /os-server-groups",
+        "POST /os-server-groups",
+        "GET /os-server-groups/{server_group_id}",
+        "DELETE /os-server-groups/{server_group_id}",
+        "GET /os-services",
+        "PUT /os-services/{service_id}",
+        "DELETE /os-services/{service_id}",
+        "GET /os-simple-tenant-usage",
+        "GET /os-simple-tenant-usage/{tenant_id}",
+        "POST /servers/{server_id}/action#confirmResize",
+        "POST /servers/{server_id}/action#revertResize",
+        "POST /servers/{server_id}/action#resize",
+        "POST /servers/{server_id}/action#rebuild",
+        "POST /servers/{server_id}/action#createImage",
+        "POST /servers/{server_id}/action#injectNetworkInfo",
+        "POST /servers/{server_id}/action#os-resetState",
+        "POST /servers/{server_id}/action#changePassword",
+        "POST /servers/{server_id}/action#createBackup",
+        "POST /servers/{server_id}/action#restore",
+        "POST /servers/{server_id}/action#forceDelete",
+        "POST /servers/{server_id}/action#evacuate",
+        "POST /servers/{server_id}/action#migrate",
+        "POST /servers/{server_id}/action#os-migrateLive",
+        "POST /servers/{server_id}/action#pause",
+        "POST /servers/{server_id}/action#unpause",
+        "POST /servers/{server_id}/action#rescue",
+        "POST /servers/{server_id}/action#unrescue",
+        "POST /servers/{server_id}/action#addSecurityGroup",
+        "POST /servers/{server_id}/action#removeSecurityGroup",
+        "POST /servers/{server_id}/action#shelve",
+        "POST /servers/{server_id}/action#shelveOffload",
+        "POST /servers/{server_id}/action#unshelve",
+        "POST /servers/{server_id}/action#suspend",
+        "POST /servers/{server_id}/action#resume",
+        "GET /servers/{server_id}/diagnostics",
+        "GET /servers/{server_id}/os-interface",
+        "POST /servers/{server_id}/os-interface",
+        "GET /servers/{server_id}/os-interface/{port_id}",
+        "DELETE /servers/{server_id}/os-interface/{port_id}",
+        "GET /servers/{server_id}/os-server-password",
+        "DELETE /servers/{server_id}/os-server-password",
+        "GET /servers/{server_id}/os-volume_attachments",
+        "POST /servers/{server_id}/os-volume_attachments",
+        "GET /servers/{server_id}/os-volume_attachments/{volume_id}",
+        "PUT /servers/{server_id}/os-volume_attachments/{volume_id}",
+        "DELETE /servers/{server_id}/os-volume_attachments/{volume_id}",
+        "GET /servers/{server_id}/os-security-groups",
+    )),
+    ("2.6", None, (
+        "POST /servers/{server_id}/remote-consoles",
+    )),
+    ("2.17", "2.102", (
+        "POST /os-volumes_boot/{server_id}/action#trigger_crash_dump",
+    )),
+    ("2.17", None, (
+        "POST /servers/{server_id}/action#trigger_crash_dump",
+    )),
+    ("2.22", None, (
+        "POST /servers/{server_id}/migrations/{migration_id}/action#force_complete",
+    )),
+    ("2.23", None, (
+        "GET /servers/{server_id}/migrations",
+        "GET /servers/{server_id}/migrations/{migration_id}",
+    )),
+    ("2.24", None, (
+        "DELETE /servers/{server_id}/migrations/{migration_id}",
+    )),
+    ("2.26", None, (
+        "GET /servers/{server_id}/tags",
+        "PUT /servers/{server_id}/tags",
+        "DELETE /servers/{server_id}/tags",
+        "GET /servers/{server_id}/tags/{tag}",
+        "PUT /servers/{server_id}/tags/{tag}",
+        "DELETE /servers/{server_id}/tags/{tag}",
+    )),
+    ("2.55", None, (
+        "PUT /flavors/{flavor_id}",
+    )),
+    ("2.78", None, (
+        "GET /servers/{server_id}/topology",
+    )),
+    ("2.81", None, (
+        "POST /os-aggregates/{aggregate_id}/images",
+    )),
+    ("2.97", None, (
+        "GET /servers/{server_id}/shares",
+        "POST /servers/{server_id}/shares",
+        "GET /servers/{server_id}/shares/{share_id}",
+        "DELETE /servers/{server_id}/shares/{share_id}",
+    )),
+)
+
+
+def _parts(id: str) -> tuple[str, str, str | None]:
+    """``POST /servers/{server_id}/action#pause`` -> (method, path, action)."""
+    method, rest = id.split(" ", 1)
+    path, _, action = rest.partition("#")
+    return method, path, action or None
+
+
+def _gone(id: str) -> Callable[..., Any]:
+    def handler(req: Request, **names: str) -> Any:
+        raise faults.GoneForGood(operation=id)
+    return handler
+
+
+def _not_yet(id: str) -> Callable[..., Any]:
+    def handler(req: Request, **names: str) -> Any:
+        raise faults.NotYet(operation=id)
+    return handler
+
+
+def _rows() -> Iterator[Route]:
+    for id in GONE:
+        method, path, action = _parts(id)
+        yield Route(method, path, _gone(id), action=action)
+    for since, until, ids in NOT_YET:
+        for id in ids:
+            method, path, action = _parts(id)
+            yield Route(method, path, _not_yet(id), since=since, until=until, action=action)
+
+
+ABSENT: tuple[Route, ...] = tuple(_rows())

@@ -1,0 +1,94 @@
+"""Which versions there are: the documents at the root, at /v2.1/ and /v2/, and 300 for any other path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from http.client import responses
+from typing import Any
+
+import msgspec
+import webob
+
+from nova.api import versions
+from nova.api.dispatch import JSON, choose_version
+from nova.api.request import Options
+
+DOCUMENTATION = {"rel": "describedby", "type": "text/html", "href": "http://docs.openstack.org/"}
+
+#: id, part of the path, status, when, whether it has microversions
+KNOWN = (("v2.0", "v2", "DEPRECATED", "2025-07-04T12:00:00Z", False),
+         ("v2.1", "v2.1", "CURRENT", "2013-07-23T11:33:21Z", True))
+
+
+def _entry(known: tuple[str, str, str, str, bool], base: str) -> dict[str, Any]:
+    id, part, status, updated, has_minors = known
+    return {"id": id, "status": status, "updated": updated,
+            "version": versions.text(versions.MAX) if has_minors else "",
+            "min_version": versions.text(versions.MIN) if has_minors else "",
+            "links": [{"rel": "self", "href": f"{base}/{part}/"}]}
+
+
+def _media_types(part: str) -> list[dict[str, str]]:
+    return [{"base": JSON, "type": f"application/vnd.openstack.compute+json;version={part.removeprefix('v')}"}]
+
+
+def listing(base: str) -> dict[str, Any]:
+    return {"versions": [_entry(known, base) for known in KNOWN]}
+
+
+def document(part: str, base: str) -> dict[str, Any]:
+    """The document of the version at ``/<part>/``."""
+    known = next(row for row in KNOWN if row[1] == part)
+    entry = _entry(known, base)
+    entry["links"].append(DOCUMENTATION)
+    entry["media-types"] = _media_types(part)
+    return {"version": entry}
+
+
+def choices(path: str, base: str) -> dict[str, Any]:
+    """What an unversioned path answers: the same path under each version."""
+    return {"choices": [{"id": id, "status": status, "media-types": _media_types(part),
+                         "links": [{"rel": "self", "href": f"{base}/{part}{path}"}]}
+                        for id, part, status, _, _ in KNOWN]}
+
+
+class Root:
+    """The outermost application: /v2.1 and /v2 to what is mounted there, their roots and all else to documents.
+
+    ``beside``: applications for other first parts of the path (the health check).
+    """
+
+    def __init__(self, mounted: dict[str, Callable[..., Any]], beside: dict[str, Callable[..., Any]],
+                 options: Options) -> None:
+        self.mounted = mounted
+        self.beside = beside
+        self.options = options
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "")
+        environ["nova.path"] = environ.get("SCRIPT_NAME", "") + path
+        part, _, rest = path.removeprefix("/").partition("/")
+        if part in self.beside:
+            return self.beside[part](environ, start_response)
+        base = self._base(environ)
+        if part in self.mounted:
+            environ["nova.base_url"] = base
+            if rest or "HTTP_X_AUTH_USER" in environ:
+                environ["SCRIPT_NAME"] = f"{environ.get('SCRIPT_NAME', '')}/{part}"
+                environ["PATH_INFO"] = f"/{rest}" if path != f"/{part}" else ""
+                return self.mounted[part](environ, start_response)
+            if part == "v2.1":
+                choose_version(environ, webob.Request(environ))
+            return _send(200, document(part, base), start_response)
+        if not part and not rest:
+            return _send(200, listing(base), start_response)
+        return _send(300, choices(webob.Request(environ).path_info, base), start_response)
+
+    def _base(self, environ: dict[str, Any]) -> str:
+        return (self.options.compute_link_prefix or webob.Request(environ).application_url).rstrip("/")
+
+
+def _send(status: int, body: Any, start_response: Callable[..., Any]) -> Iterable[bytes]:
+    content = msgspec.json.encode(body)
+    start_response(f"{status} {responses[status]}", [("Content-Type", JSON), ("Content-Length", str(len(content)))])
+    return [content]

@@ -1,0 +1,146 @@
+"""The compute API proper, below /v2.1 and /v2: finds the operation, checks in the contract's order, answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from http.client import responses
+from typing import Any
+
+import msgspec
+import webob
+
+from nova import errors
+from nova.api import faults, routing, versions
+from nova.api.request import Answer, Request, Site, query_pairs
+from nova.api.schema import BadInput, Values
+from nova.context import RequestContext
+
+JSON = "application/json"
+MEDIA_TYPES = ("", JSON, "application/vnd.openstack.compute+json")
+VERSION_KEY = "nova.api_version"  # environ: what the answer's version headers say
+_PROJECT = re.compile(r"[0-9a-f-]+")
+_encode = msgspec.json.Encoder().encode
+
+
+class MalformedBody(errors.Invalid):
+    code, message = "api.malformed_body", "Malformed request body: it must be JSON. {reason}"
+
+
+class Dispatcher:
+    """A WSGI application; SCRIPT_NAME ends in the version's part of the path. Errors are raised, not answered."""
+
+    def __init__(self, routes: Iterable[routing.Route], site: Site, legacy: bool = False) -> None:
+        self.router = routing.Router(routes)
+        self.site = site
+        self.legacy = legacy
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        context: RequestContext = environ["nova.context"]
+        path = environ["PATH_INFO"].encode("latin-1").decode("utf-8", "replace")
+        found = self._find(environ["REQUEST_METHOD"], path, context)
+        if found is None:
+            return plain_not_found(start_response)
+        rows, values, project = found
+        request = self._request(environ, context, project)
+        body = _read_body(request.http)
+        row = self._row(rows, body, request)
+        request.rule, request.route_path = row.policy, _after_project(path, project)
+        self._check(request, row, body)
+        if row.policy is not None and not row.looks_first:
+            request.authorize()
+        answer = row.handler(request, **dict(zip(row.names, values, strict=True)))
+        if row.policy is not None and not request.policy_asked:
+            raise errors.Bug(f"{row.id} did not ask its policy rule")
+        return self._answer(answer, row.success(request.version), start_response)
+
+    def _find(self, method: str, path: str, context: RequestContext,
+              ) -> tuple[list[routing.Route], list[str], str | None] | None:
+        """(rows, parameters, project in the path); a first segment that may be a project id is taken for one."""
+        if "\0" in path:
+            return None
+        parts = path.removeprefix("/").removesuffix("/").split("/")
+        found = self.router.match(method, parts)
+        if found is not None:
+            return (*found, None)
+        if len(parts) > 1 and (_PROJECT.fullmatch(parts[0]) or parts[0] == context.project_id):
+            found = self.router.match(method, parts[1:])
+        return None if found is None else (*found, parts[0])
+
+    def _request(self, environ: dict[str, Any], context: RequestContext, project: str | None) -> Request:
+        http = webob.Request(environ)
+        version = versions.LEGACY if self.legacy else choose_version(environ, http)
+        return Request(http, self.site, context, version, self.legacy, project)
+
+    def _row(self, rows: list[routing.Route], body: Any, request: Request) -> routing.Route:
+        """The row for this action and version. Order: action key known, project in the path, operation at version."""
+        if any(row.action for row in rows):
+            rows = [row for row in rows if row.action == _action_of(body)]
+            if not rows:
+                raise faults.NoSuchAction(name=", ".join(body) if isinstance(body, dict) else "none")
+        if request.project_in_url not in (None, request.context.project_id):
+            raise faults.WrongProject(in_url=request.project_in_url, in_token=request.context.project_id)
+        row = routing.at_version(rows, request.version)
+        if row is None:
+            raise faults.NoSuchOperation
+        return row
+
+    def _check(self, request: Request, row: routing.Route, body: Any) -> None:
+        if row.body is not None:
+            if body is None:
+                raise BadInput(field="(body)", value="None", reason="The request needs a body, an object in JSON.")
+            request.body = row.body.check(body, request.version, self.legacy)
+        request.query = (Values({}) if row.query is None
+                         else row.query.check(query_pairs(request.http.environ), request.version))
+
+    def _answer(self, answer: Any, status: int, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        headers: tuple[tuple[str, str], ...] = ()
+        if isinstance(answer, Answer):
+            status, headers, answer = answer.status or status, answer.headers, answer.body
+        content = b"" if answer is None else answer if isinstance(answer, bytes) else _encode(answer)
+        length = [] if status == 204 else [("Content-Type", JSON), ("Content-Length", str(len(content)))]
+        start_response(f"{status} {responses[status]}", [*length, *headers])
+        return [content]
+
+
+def choose_version(environ: dict[str, Any], http: webob.Request) -> int:
+    """The version to serve, noted in ``environ`` for the answer's headers (also when it is out of range)."""
+    try:
+        version = versions.chosen(http.headers)
+    except versions.OutOfRange as error:
+        environ[VERSION_KEY] = error.data["asked"]
+        raise
+    environ[VERSION_KEY] = versions.text(version)
+    return version
+
+
+def plain_not_found(start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """What unknown paths, and known ones with another method, get: plain text, no version headers."""
+    content = b"404 Not Found\n\nThe resource could not be found.\n"
+    start_response("404 Not Found", [("Content-Type", "text/plain; charset=UTF-8"),
+                                     ("Content-Length", str(len(content)))])
+    return [content]
+
+
+def _after_project(path: str, project: str | None) -> str:
+    return path.removesuffix("/") if project is None else path.removesuffix("/").removeprefix(f"/{project}")
+
+
+def _read_body(http: webob.Request) -> Any:
+    """The decoded body of a POST or PUT; None where there is none. UnsupportedMediaType, MalformedBody."""
+    if http.method not in ("POST", "PUT"):
+        return None
+    raw = http.body
+    if not raw:
+        return None
+    kind = (http.environ.get("CONTENT_TYPE") or "").split(";")[0].strip().lower()
+    if kind not in MEDIA_TYPES:
+        raise faults.UnsupportedMediaType(content_type=kind)
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise MalformedBody(reason=str(error)) from None
+
+
+def _action_of(body: Any) -> str | None:
+    return next(iter(body)) if isinstance(body, dict) and len(body) == 1 else None

@@ -1,0 +1,184 @@
+"""From the body of a create to one command: versions translated away, policy asked on what it uses."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nova import errors
+from nova.api import versions
+from nova.api.formats import is_uuid
+from nova.api.handlers.server_disks import disks_of
+from nova.api.request import Request
+from nova.model.networks import RequestedNetwork
+from nova.model.servers import NewServer
+
+_RULES = "os_compute_api:servers:create:"
+FORCED_HOST = f"{_RULES}forced_host"
+ATTACH_VOLUME = f"{_RULES}attach_volume"
+ATTACH_NETWORK = f"{_RULES}attach_network"
+TRUSTED_CERTS = f"{_RULES}trusted_certs"
+ZERO_DISK = f"{_RULES}zero_disk_flavor"
+DESTINATION = "compute:servers:create:requested_destination"
+
+DEFAULT_GROUP = "default"
+#: Letters and digits of passwords: those that look like others are left out.
+PASSWORD_LETTERS = ("23456789", "ABCDEFGHJKLMNPQRSTUVWXYZ", "abcdefghijkmnopqrstuvwxyz")
+
+
+class BadCreate(errors.Invalid):
+    code = "server.bad_create"
+
+
+def order_of(req: Request) -> tuple[NewServer, str | None]:
+    """(the command, the password to show or None). Invalid and Forbidden say what is wrong with the body."""
+    asked = req.body["server"]
+    least, most = _counts(asked)
+    place = _place(req, asked)
+    networks = _networks(req, asked, most)
+    password = asked.get("adminPass") or new_password(req.options.password_length)
+    order = NewServer(
+        name=asked["name"].strip() if req.legacy else asked["name"],
+        flavor_id=str(asked["flavorRef"]).rsplit("/", 1)[-1], image_id=_image(asked), min_count=least, max_count=most,
+        metadata=asked.get("metadata", {}), networks=networks, security_groups=_groups(asked),
+        availability_zone=place.zone, host=place.host, node=place.node, forced=place.forced,
+        key_name=asked.get("key_name"), user_data=asked.get("user_data"), config_drive=asked.get("config_drive", False),
+        disk_config=asked.get("OS-DCF:diskConfig", "AUTO"), access_ip_v4=asked.get("accessIPv4"),
+        access_ip_v6=asked.get("accessIPv6"), admin_password=password, description=_description(req, asked),
+        hostname=asked.get("hostname"), tags=tuple(dict.fromkeys(asked.get("tags", ()))),
+        trusted_certs=_trusted_certs(req, asked), scheduler_hints=_hints(req.body), files=_files(asked),
+        may_zero_disk=req.allows(ZERO_DISK), disks=_disks(req, asked))
+    return order, password if req.options.enable_instance_password else None
+
+
+def new_password(length: int) -> str:
+    """A random password; with three characters or more, it has a digit, a capital and a small letter."""
+    chosen = [secrets.choice(letters) for letters in PASSWORD_LETTERS[:length]]
+    chosen += [secrets.choice("".join(PASSWORD_LETTERS)) for _ in range(length - len(chosen))]
+    secrets.SystemRandom().shuffle(chosen)
+    return "".join(chosen)
+
+
+def _counts(asked: Mapping[str, Any]) -> tuple[int, int]:
+    least = asked.get("min_count", 1)
+    most = asked.get("max_count", least)
+    if least > most:
+        raise BadCreate(f"min_count must be <= max_count: {least} is greater than {most}")
+    return least, most
+
+
+def _image(asked: Mapping[str, Any]) -> str:
+    image = asked.get("imageRef") or ""
+    if not image and not asked.get("block_device_mapping_v2") and not asked.get("block_device_mapping"):
+        raise BadCreate("Invalid imageRef provided: a server without an image needs a boot volume in "
+                        "block_device_mapping_v2.")
+    return image
+
+
+def _description(req: Request, asked: Mapping[str, Any]) -> str | None:
+    return asked["name"] if versions.name_is_description(req.version) else asked.get("description")
+
+
+def _groups(asked: Mapping[str, Any]) -> tuple[str, ...]:
+    named = [group["name"] for group in asked.get("security_groups", ()) if "name" in group]
+    return tuple(dict.fromkeys(named)) or (DEFAULT_GROUP,)
+
+
+def _hints(body: Mapping[str, Any]) -> Mapping[str, object]:
+    return body.get("os:scheduler_hints") or body.get("OS-SCH-HNT:scheduler_hints") or {}
+
+
+def _trusted_certs(req: Request, asked: Mapping[str, Any]) -> tuple[str, ...] | None:
+    certs = asked.get("trusted_image_certificates")
+    if certs is None:
+        return None
+    req.authorize(rule=TRUSTED_CERTS)
+    return tuple(certs)
+
+
+def _files(asked: Mapping[str, Any]) -> dict[str, str]:
+    files: dict[str, str] = {}
+    for item in asked.get("personality", ()):
+        missing = [name for name in ("path", "contents") if name not in item]
+        if missing:
+            raise BadCreate(f"Bad personality format: missing {missing[0]}")
+        files[item["path"]] = item["contents"]
+    return files
+
+
+def _disks(req: Request, asked: Mapping[str, Any]) -> Any:
+    old, new = asked.get("block_device_mapping"), asked.get("block_device_mapping_v2")
+    if old and new:
+        raise BadCreate("Using different block_device_mapping syntaxes is not allowed in the same request.")
+    if old or new:
+        req.authorize(rule=ATTACH_VOLUME)
+    return disks_of(old or (), new or (), asked.get("imageRef") or "")
+
+
+# networks
+
+
+def _networks(req: Request, asked: Mapping[str, Any], most: int) -> tuple[RequestedNetwork, ...] | None:
+    """None: what the project may use; empty: none at all."""
+    wanted = asked.get("networks")
+    if wanted == "none":
+        return ()
+    if not wanted or wanted == "auto":
+        return None
+    req.authorize(rule=ATTACH_NETWORK)
+    return tuple(_network(item, most) for item in wanted)
+
+
+def _network(item: Mapping[str, Any], most: int) -> RequestedNetwork:
+    port, network, address = item.get("port"), item.get("uuid"), item.get("fixed_ip")
+    if port is not None and address is not None:
+        raise BadCreate(f"Specified Fixed IP '{address}' cannot be used with port '{port}': the two cannot be "
+                        f"specified together.")
+    if port is None and network is None:
+        raise BadCreate("Bad networks format: each needs a network's uuid or a port.")
+    if port is None and not is_uuid(network):
+        raise BadCreate(f"Bad networks format: network uuid is not in proper format ({network})")
+    if most > 1 and (port is not None or address is not None):
+        raise BadCreate("Unable to launch multiple instances with a single configured port ID or fixed IP. Please "
+                        "launch your instances one by one.")
+    return RequestedNetwork(network_id=network if port is None else None, port_id=port, fixed_ip=address,
+                            tag=item.get("tag"))
+
+
+# where
+
+
+@dataclass(frozen=True)
+class Place:
+    """``forced`` skips the scheduler's filters: it came as ``zone:host:node``."""
+
+    zone: str | None = None
+    host: str | None = None
+    node: str | None = None
+    forced: bool = False
+
+
+def _place(req: Request, asked: Mapping[str, Any]) -> Place:
+    """Zone, host and node, from either way of asking for them. Forbidden without the right to choose a host."""
+    place = _parse_zone((asked.get("availability_zone") or "").strip())
+    host, node = asked.get("host"), asked.get("hypervisor_hostname")
+    if place.forced:
+        if host or node:
+            raise BadCreate("A host can be asked for either in availability_zone (zone:host:node), or by host and "
+                            "hypervisor_hostname, not by both.")
+        req.authorize(rule=FORCED_HOST)
+        return place
+    if host or node:
+        req.authorize(rule=DESTINATION)
+    return Place(place.zone, host, node)
+
+
+def _parse_zone(text: str) -> Place:
+    """``zone``, ``zone:host`` or ``zone:host:node``; host or node may be empty (``zone::node``)."""
+    parts: Sequence[str] = text.split(":")
+    if len(parts) > 3:
+        raise BadCreate("Invalid availability_zone: use zone, zone:host or zone:host:node.")
+    zone, host, node = (*parts, "", "")[:3]
+    return Place(zone or None, host or None, node or None, forced=bool(host or node))

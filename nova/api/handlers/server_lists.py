@@ -1,0 +1,222 @@
+"""What a list of servers is asked for: filters, who may use which, sorting, pages."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from nova import errors
+from nova.api import versions
+from nova.api.formats import BOOLEANS, is_time, to_time
+from nova.api.request import Request
+from nova.api.schemas.servers import IDLE_SORT_KEYS, JOINED
+from nova.model import states
+from nova.model.base import Scope
+from nova.model.servers import Condition, ServerListQuery
+
+ALL_FILTERS_RULE = "os_compute_api:servers:allow_all_filters"
+EQUAL, REGEX = "eq", "regex"
+
+
+class BadFilter(errors.Invalid):
+    code, message = "servers.bad_filter", "Invalid filter {name}={value}: {reason}"
+
+
+class BadSort(errors.Invalid):
+    code, message = "servers.bad_sort", "Invalid sorting: {reason}"
+
+
+class SortForbidden(errors.Forbidden):
+    code, message = "servers.sort_forbidden", "Only administrators can sort servers by {keys}"
+
+
+class DeletedForbidden(errors.Forbidden):
+    code, message = "servers.deleted_forbidden", "Only administrators may list deleted instances"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """One filter: the column it compares and how. ``everybody``: since when non-admins may use it; None: never."""
+
+    name: str
+    column: str
+    op: str = EQUAL
+    everybody: str | None = None
+
+
+FILTERS = (
+    Filter("name", "name", REGEX, "2.1"),
+    Filter("image", "image_id", EQUAL, "2.1"),
+    Filter("flavor", "flavorid", EQUAL, "2.1"),
+    Filter("reservation_id", "reservation_id", REGEX, "2.1"),
+    Filter("availability_zone", "availability_zone", REGEX, "2.83"),
+    Filter("config_drive", "config_drive", EQUAL, "2.83"),
+    Filter("key_name", "key_name", REGEX, "2.83"),
+    Filter("power_state", "power_state", EQUAL, "2.83"),
+    Filter("progress", "progress", EQUAL, "2.83"),
+    Filter("task_state", "task_state", EQUAL, "2.83"),
+    Filter("vm_state", "vm_state", EQUAL, "2.83"),
+    Filter("user_id", "user_id", EQUAL, "2.83"),
+    Filter("created_at", "created_at", EQUAL, "2.83"),
+    Filter("launched_at", "launched_at", EQUAL, "2.83"),
+    Filter("terminated_at", "terminated_at", EQUAL, "2.83"),
+    Filter("hostname", "hostname", REGEX, "2.90"),
+    Filter("display_name", "name", REGEX),
+    Filter("description", "description", REGEX),
+    Filter("display_description", "description", REGEX),
+    Filter("host", "host"),
+    Filter("node", "node", REGEX),
+    Filter("uuid", "uuid"),
+    Filter("image_ref", "image_id"),
+    Filter("kernel_id", "kernel_id", REGEX),
+    Filter("ramdisk_id", "ramdisk_id", REGEX),
+    Filter("launch_index", "launch_index"),
+    Filter("root_device_name", "root_device_name", REGEX),
+    Filter("locked_by", "locked_by", REGEX),
+    Filter("access_ip_v4", "access_ip_v4", REGEX),
+    Filter("access_ip_v6", "access_ip_v6", REGEX),
+    Filter("auto_disk_config", "disk_config"),
+)
+TIMES = ("created_at", "launched_at", "terminated_at")
+
+#: Since when non-admins may use the filters that are no column.
+EVERYBODY = {"status": "2.1", "ip": "2.1", "changes-since": "2.1", "ip6": "2.5", "tags": "2.26", "tags-any": "2.26",
+             "not-tags": "2.26", "not-tags-any": "2.26", "changes-before": "2.66", "locked": "2.73",
+             "deleted": None, "project_id": None, "tenant_id": None, "soft_deleted": None,
+             **{row.name: row.everybody for row in FILTERS}}
+
+#: Sort keys whose column has another name.
+SORT_COLUMNS = {"display_name": "name", "display_description": "description", "image_ref": "image_id",
+                "instance_type_id": "flavorid", "auto_disk_config": "disk_config", "locked": "locked_by"}
+ADMIN_SORT_KEYS = ("host", "node")
+
+
+def query_of(req: Request, detail: bool) -> ServerListQuery:
+    """The conductor's query for this request. Policy is asked first; filters the caller may not use are dropped."""
+    req.authorize()
+    usable = _Usable(req)
+    for name in req.query:
+        if name in JOINED or name.startswith("_"):
+            raise BadFilter(name=name, value=req.query.one(name), reason="servers can not be filtered by it")
+    all_tenants = _all_tenants(req, detail)
+    since, before = changes(req)
+    statuses = _statuses(req, usable)
+    return ServerListQuery(
+        scope=Scope() if all_tenants else Scope(project_id=req.context.project_id), detail=detail,
+        deleted=_deleted(req, usable, statuses, since is not None or before is not None),
+        conditions=_conditions(usable, all_tenants), statuses=statuses,
+        ip_regex=usable.one("ip"), ip6_regex=usable.one("ip6"),
+        tags_all=usable.words("tags"), tags_any=usable.words("tags-any"),
+        not_tags_all=usable.words("not-tags"), not_tags_any=usable.words("not-tags-any"),
+        changes_since=since, changes_before=before, locked=usable.boolean("locked"),
+        sort=_sort(req), page=req.page())
+
+
+class _Usable:
+    """The query's filters, as far as the caller may use them."""
+
+    def __init__(self, req: Request) -> None:
+        self._query = req.query
+        self.everything = req.allows(ALL_FILTERS_RULE)
+        self._names = {name for name, since in EVERYBODY.items()
+                       if self.everything or (since is not None and req.version >= versions.number(since))}
+
+    def one(self, name: str) -> str | None:
+        return self._query.one(name) if name in self._names else None
+
+    def all(self, name: str) -> list[str]:
+        return self._query.all(name) if name in self._names else []
+
+    def words(self, name: str) -> tuple[str, ...]:
+        return tuple(filter(None, (self.one(name) or "").split(",")))
+
+    def boolean(self, name: str) -> bool | None:
+        text = self.one(name)
+        return None if text is None else _boolean(name, text)
+
+
+def _boolean(name: str, text: str) -> bool:
+    if text not in BOOLEANS:
+        raise BadFilter(name=name, value=text, reason="it must be a boolean, such as true or false")
+    return BOOLEANS[text]
+
+
+def _all_tenants(req: Request, detail: bool) -> bool:
+    text = req.query.one("all_tenants")
+    if text is None or (text != "" and not _boolean("all_tenants", text)):
+        return False
+    rule = "detail" if detail else "index"
+    req.authorize(rule=f"os_compute_api:servers:{rule}:get_all_tenants")
+    return True
+
+
+def changes(req: Request) -> tuple[datetime.datetime | None, datetime.datetime | None]:
+    """``changes-since`` and ``changes-before`` of the query. BadFilter when they are the wrong way round."""
+    since, before = (None if (text := req.query.one(name)) is None else to_time(text)
+                     for name in ("changes-since", "changes-before"))
+    if since is not None and before is not None and since > before:
+        raise BadFilter(name="changes-before", value=before.isoformat(), reason="it lies before changes-since")
+    return since, before
+
+
+def _statuses(req: Request, usable: _Usable) -> tuple[str, ...]:
+    names = tuple(name.upper() for name in usable.all("status"))
+    if "DELETED" in names and not usable.everything:
+        raise DeletedForbidden
+    if names and versions.unknown_status_is_refused(req.version) and not any(states.states_of(name)[0]
+                                                                             for name in names):
+        known = sorted({shown for row in states.STATUS.values() for shown in row.values()})
+        raise BadFilter(name="status", value=", ".join(names), reason=f"it must be one of {', '.join(known)}")
+    return names
+
+
+def _deleted(req: Request, usable: _Usable, statuses: tuple[str, ...], by_change: bool) -> str:
+    asked = usable.boolean("deleted")
+    if asked is None and "DELETED" in statuses:
+        asked = True
+    if asked is None:
+        return "any" if by_change else "live"
+    return "deleted" if asked else "live"
+
+
+def _conditions(usable: _Usable, all_tenants: bool) -> tuple[Condition, ...]:
+    found = [_condition(row, value) for row in FILTERS if (value := usable.one(row.name)) is not None]
+    project = usable.one("project_id") or usable.one("tenant_id")
+    if all_tenants and project is not None:
+        found.append(Condition(column="project_id", value=project))
+    return tuple(found)
+
+
+def _condition(row: Filter, value: str) -> Condition:
+    if row.name in TIMES:
+        return Condition(column=row.column, value=_time(row.name, value))
+    if row.name == "config_drive":
+        value = "true" if BOOLEANS.get(value, False) else "false"
+    if row.name == "auto_disk_config":
+        value = {"1": "AUTO", "true": "AUTO", "auto": "AUTO"}.get(value.lower(), "MANUAL")
+    return Condition(column=row.column, op=row.op, value=value)
+
+
+def _time(name: str, value: str) -> str:
+    """The time as the database has it, as text."""
+    if not is_time(value):
+        raise BadFilter(name=name, value=value, reason="it must be an ISO 8601 date and time")
+    return to_time(value).isoformat(sep=" ")
+
+
+def _sort(req: Request) -> tuple[tuple[str, str], ...]:
+    keys, directions = list(req.query.all("sort_key")), list(req.query.all("sort_dir"))
+    wrong = [direction for direction in directions if direction not in ("asc", "desc")]
+    if wrong:
+        raise BadSort(reason=f"sort_dir {wrong[0]} must be asc or desc")
+    if len(directions) > max(1, len(keys)):
+        raise BadSort(reason="more sort_dir than sort_key")
+    forbidden = [key for key in keys if key in ADMIN_SORT_KEYS]
+    if forbidden and not req.context.is_admin:
+        raise SortForbidden(keys=", ".join(forbidden))
+    keys = keys or (["created_at"] if directions else [])
+    directions += [directions[0] if directions else "desc"] * (len(keys) - len(directions))
+    idle: tuple[str, ...] = IDLE_SORT_KEYS if versions.locked_is_sort_key(req.version) else (*IDLE_SORT_KEYS, "locked")
+    return tuple((SORT_COLUMNS.get(key, key), direction)
+                 for key, direction in zip(keys, directions, strict=True) if key not in idle)
+

@@ -1,0 +1,82 @@
+"""A server's metadata, and its addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nova import errors
+from nova.api.handlers.server_targets import WrongState, check_lock, target
+from nova.api.request import Request
+from nova.api.views.servers import addresses
+from nova.model.servers import MetadataChange, ServerDetail, ServerQuery
+from nova.model.states import METADATA_STATES
+
+
+class NoSuchItem(errors.NotFound):
+    code, message = "server.no_such_metadata", "Metadata item was not found"
+
+
+class KeyMismatch(errors.Invalid):
+    code, message = "server.metadata_key_mismatch", "Request body and URI mismatch: the body must hold the key {key}."
+
+
+class NoSuchNetwork(errors.NotFound):
+    code, message = "server.no_such_network", "Network {label} was not found among the server's addresses"
+
+
+def _server(req: Request, server_id: str) -> ServerDetail:
+    server: ServerDetail = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope()))
+    req.authorize(server.project_id, server.user_id)
+    return server
+
+
+def index(req: Request, server_id: str) -> dict[str, Any]:
+    return {"metadata": _server(req, server_id).metadata}
+
+
+def show(req: Request, server_id: str, key: str) -> dict[str, Any]:
+    metadata = _server(req, server_id).metadata
+    if key not in metadata:
+        raise NoSuchItem
+    return {"meta": {key: metadata[key]}}
+
+
+def merge(req: Request, server_id: str) -> dict[str, Any]:
+    return {"metadata": _change(req, MetadataChange(uuid=server_id, items=req.body["metadata"]))}
+
+
+def replace(req: Request, server_id: str) -> dict[str, Any]:
+    return {"metadata": _change(req, MetadataChange(uuid=server_id, items=req.body["metadata"], replace=True))}
+
+
+def update(req: Request, server_id: str, key: str) -> dict[str, Any]:
+    item = req.body["meta"]
+    if key not in item:
+        raise KeyMismatch(key=key)
+    _change(req, MetadataChange(uuid=server_id, items=item))
+    return {"meta": item}
+
+
+def delete(req: Request, server_id: str, key: str) -> None:
+    _change(req, MetadataChange(uuid=server_id, delete=(key,)))
+
+
+def _change(req: Request, change: MetadataChange) -> Mapping[str, str]:
+    found = target(req, change.uuid)
+    check_lock(req, found)
+    if found.vm_state not in METADATA_STATES:
+        action = "delete metadata" if change.delete else "update metadata"
+        raise WrongState(action=action, uuid=found.uuid, attribute="vm_state", value=found.vm_state.value)
+    return req.conductor.change_metadata(change)
+
+
+def ips(req: Request, server_id: str) -> dict[str, Any]:
+    return {"addresses": addresses(_server(req, server_id).interfaces, extended=False)}
+
+
+def network_ips(req: Request, server_id: str, network_label: str) -> dict[str, Any]:
+    shown = addresses(_server(req, server_id).interfaces, extended=False)
+    if network_label not in shown:
+        raise NoSuchNetwork(label=network_label)
+    return {network_label: shown[network_label]}

@@ -1,0 +1,95 @@
+"""Servers: list, show, create, update, delete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova import errors
+from nova.api import versions
+from nova.api.handlers import server_create, server_lists
+from nova.api.handlers.server_targets import check_lock, target
+from nova.api.request import Answer, Request
+from nova.api.views import servers as views
+from nova.model.servers import ServerDetail, ServerOrder, ServerQuery, ServerUpdate
+
+EXTENDED_RULE = "os_compute_api:os-extended-server-attributes"
+EXTRA_SPECS_RULE = "os_compute_api:servers:show:flavor-extra-specs"
+HOST_STATUS_RULE = "os_compute_api:servers:show:host_status"
+UNKNOWN_ONLY_RULE = "os_compute_api:servers:show:host_status:unknown-only"
+
+#: name in an update's body -> field of the server
+UPDATABLE = {"name": "name", "description": "description", "accessIPv4": "access_ip_v4",
+             "accessIPv6": "access_ip_v6", "OS-DCF:diskConfig": "disk_config", "hostname": "hostname",
+             "pinned_availability_zone": "pinned_availability_zone"}
+
+
+class PinConflict(errors.Conflict):
+    code = "server.pin_conflict"
+    message = ("Server {uuid} can not be pinned to availability zone {zone}: it is in {current}, and a pin may only be "
+               "taken away, or set to the zone the server is in.")
+
+
+def flags(req: Request, project_id: str | None = None) -> frozenset[str]:
+    """What policy lets the caller see of servers of a project (None: of the own)."""
+    seen = {flag for flag, rule in ((views.EXTENDED, EXTENDED_RULE), (views.EXTRA_SPECS, EXTRA_SPECS_RULE))
+            if req.allows(rule, project_id)}
+    if req.allows(HOST_STATUS_RULE, project_id):
+        seen.add(views.HOST_STATUS)
+    elif req.allows(UNKNOWN_ONLY_RULE, project_id):
+        seen.add(views.HOST_STATUS_UNKNOWN)
+    if req.context.is_admin:
+        seen.add(views.ADMIN)
+    return frozenset(seen)
+
+
+def index(req: Request) -> dict[str, Any]:
+    found = req.conductor.list_servers(server_lists.query_of(req, detail=False))
+    return views.page(views.BRIEF, found.summaries, req)
+
+
+def detail(req: Request) -> dict[str, Any]:
+    found = req.conductor.list_servers(server_lists.query_of(req, detail=True))
+    return views.page(views.FULL, found.servers, req, flags(req))
+
+
+def show(req: Request, server_id: str) -> dict[str, Any]:
+    server = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope()))
+    req.authorize(server.project_id, server.user_id)
+    return {"server": views.FULL(server, req, flags(req, server.project_id) | {views.ALONE})}
+
+
+def create(req: Request) -> Answer:
+    order, password = server_create.order_of(req)
+    made = req.conductor.create_servers(order)
+    if req.body["server"].get("return_reservation_id"):
+        return Answer({"reservation_id": made.reservation_id})
+    uuid = made.uuids[0]
+    body = views.created(uuid, req, order.disk_config, order.security_groups, password)
+    return Answer(body, headers=(("Location", req.links.self_of("servers", uuid)),))
+
+
+def update(req: Request, server_id: str) -> dict[str, Any]:
+    asked = req.body["server"]
+    found = target(req, server_id)
+    if asked.get("pinned_availability_zone") is not None:
+        _check_pin(req, server_id, asked["pinned_availability_zone"])
+    values = {UPDATABLE[name]: value for name, value in asked.items()}
+    if "name" in values:
+        values["name"] = values["name"].strip()
+    change = ServerUpdate(uuid=server_id, scope=req.scope(), fields=tuple(values), **values)
+    server = req.conductor.update_server(change)
+    view = views.FULL if versions.update_answers_in_full(req.version) else views.UPDATED
+    return {"server": view(server, req, flags(req, found.project_id) | {views.ALONE})}
+
+
+def _check_pin(req: Request, server_id: str, zone: str) -> None:
+    """PinConflict unless ``zone`` is where the server is, or is pinned to already."""
+    server: ServerDetail = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope()))
+    pinned = server.pinned_availability_zone
+    if zone != pinned and (pinned is not None or zone != server.availability_zone):
+        raise PinConflict(uuid=server_id, zone=zone, current=server.availability_zone or "none")
+
+
+def delete(req: Request, server_id: str) -> None:
+    check_lock(req, target(req, server_id))
+    req.conductor.order_server(ServerOrder(uuid=server_id, action="delete"))

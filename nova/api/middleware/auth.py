@@ -1,0 +1,93 @@
+"""Who asks: the context of a request, from Keystone's token check or (``noauth2``) from what the caller says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+import webob
+
+from nova import context as contexts
+from nova.context import RequestContext
+from nova.policies import Policy
+
+KEYSTONE, NOAUTH = "keystone", "noauth2"
+UNAUTHORIZED = b"Authentication required"
+
+
+class Context:
+    """Base: makes ``environ["nova.context"]`` of what :meth:`identify` finds, and runs the request in it."""
+
+    def __init__(self, application: Callable[..., Any], policy: Policy) -> None:
+        self.application = application
+        self.policy = policy
+
+    def identify(self, headers: Mapping[str, str]) -> dict[str, Any] | None:
+        """Fields of the RequestContext; None when nobody is named."""
+        raise NotImplementedError
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        facts = self.identify(webob.Request(environ).headers)
+        if facts is None:
+            return unauthorized(start_response)
+        context = RequestContext(request_id=environ["nova.request_id"],
+                                 global_request_id=environ["nova.global_request_id"], **facts)
+        environ["nova.context"] = context = msgspec.structs.replace(context, is_admin=self.policy.is_admin(context))
+        with contexts.entered(context):
+            return self.application(environ, start_response)
+
+
+class KeystoneContext(Context):
+    """Behind keystonemiddleware's auth_token, which has checked the token and set the headers."""
+
+    def identify(self, headers: Mapping[str, str]) -> dict[str, Any] | None:
+        if headers.get("X-Identity-Status") != "Confirmed" or not headers.get("X-User-Id"):
+            return None
+        roles = (role.strip() for role in headers.get("X-Roles", "").split(","))
+        return {"user_id": headers.get("X-User-Id"), "project_id": headers.get("X-Project-Id"),
+                "user_name": headers.get("X-User-Name"), "project_name": headers.get("X-Project-Name"),
+                "user_domain_id": headers.get("X-User-Domain-Id"), "domain_id": headers.get("X-Domain-Id"),
+                "project_domain_id": headers.get("X-Project-Domain-Id"), "token": headers.get("X-Auth-Token"),
+                "roles": tuple(role for role in roles if role),
+                "system_scope": headers.get("Openstack-System-Scope")}
+
+
+class NoAuth(Context):
+    """For trials on one machine: believes the caller. User ``admin`` is an administrator.
+
+    Who asks is in ``X-Auth-Token: USER:PROJECT``, or in X-Auth-User and X-Auth-Project-Id. A request for the root
+    of the API that only names a user is a log-in: the answer's headers carry the token and the endpoint.
+    """
+
+    def identify(self, headers: Mapping[str, str]) -> dict[str, Any] | None:
+        token = headers.get("X-Auth-Token")
+        user, _, project = (token or "").partition(":")
+        user = user or headers.get("X-Auth-User") or ""
+        if not user:
+            return None
+        project = project or headers.get("X-Auth-Project-Id") or user
+        roles = ("admin", "manager", "member", "reader") if user == "admin" else ("member", "reader")
+        return {"user_id": user, "project_id": project, "user_name": user, "project_name": project, "token": token,
+                "roles": roles}
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        request = webob.Request(environ)
+        if is_log_in(request):
+            user = request.headers["X-Auth-User"]
+            project = request.headers.get("X-Auth-Project-Id") or user
+            start_response("204 No Content", [("X-Auth-Token", f"{user}:{project}"),
+                                              ("X-Server-Management-Url", request.path_url.rstrip("/"))])
+            return [b""]
+        return super().__call__(environ, start_response)
+
+
+def is_log_in(request: webob.Request) -> bool:
+    return (request.method == "GET" and "X-Auth-Token" not in request.headers
+            and "X-Auth-User" in request.headers and request.path_info in ("", "/"))
+
+
+def unauthorized(start_response: Callable[..., Any]) -> Iterable[bytes]:
+    start_response("401 Unauthorized", [("Content-Type", "text/plain; charset=UTF-8"),
+                                        ("Content-Length", str(len(UNAUTHORIZED)))])
+    return [UNAUTHORIZED]

@@ -1,0 +1,41 @@
+"""Keystone's token check in front of the API."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from keystonemiddleware import auth_token
+from oslo_config import cfg
+
+from nova import errors
+
+LOG = logging.getLogger(__name__)
+
+
+class IdentityAway(errors.Unavailable):
+    code = "api.identity_away"
+    message = "The identity service (Keystone) does not answer, so that no token can be checked. Try again later."
+
+
+class TokenCheck:
+    """keystonemiddleware's auth_token, set up by ``[keystone_authtoken]``; its 503 becomes one of ours."""
+
+    def __init__(self, application: Callable[..., Any], conf: cfg.ConfigOpts) -> None:
+        self.checker = auth_token.AuthProtocol(application, {"oslo_config_config": conf, "oslo_config_project": "nova"})
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        held: list[tuple[Any, ...]] = []
+
+        def start(*answer: Any) -> Any:
+            if "nova.context" not in environ and answer[0].startswith("503"):
+                held.append(answer)
+                return lambda data: None
+            return start_response(*answer)
+
+        content = self.checker(environ, start)
+        if held:
+            LOG.warning("Keystone does not answer: a request was refused with 503")
+            raise IdentityAway
+        return content

@@ -1,0 +1,153 @@
+"""What a handler gets and gives: the checked request, links and pages, and an answer that is more than a body."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import webob
+
+from nova.api import versions
+from nova.api.schema import Values
+from nova.context import RequestContext
+from nova.model.base import Page, Scope
+from nova.policies import Policy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Values of ``[api]`` (and a few neighbours) that answers depend on."""
+
+    max_limit: int = 1000
+    compute_link_prefix: str | None = None
+    glance_link_prefix: str | None = None
+    enable_instance_password: bool = True
+    password_length: int = 12
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer with a status or headers of its own. ``body`` None: none; bytes: as they are; else encoded as JSON."""
+
+    body: Any = None
+    status: int | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Site:
+    """What one API application is made of; the same for all requests."""
+
+    conductor: Any  # a client of ConductorRPC
+    policy: Policy
+    options: Options = Options()
+
+
+class Links:
+    """Makes links. ``self`` carries the version (and the project only when the request's path had it)."""
+
+    def __init__(self, base: str, version: str, project: str | None, glance: str | None = None) -> None:
+        project_part = f"/{project}" if project else ""
+        self.bookmarks = base.rstrip("/") + project_part
+        self.selves = f"{base.rstrip('/')}/{version}{project_part}"
+        self.images = f"{glance.rstrip('/')}/images" if glance else f"{self.bookmarks}/images"
+
+    def of(self, collection: str, id: str) -> list[dict[str, str]]:
+        tail = f"/{collection}/{id}"
+        return [{"rel": "self", "href": self.selves + tail}, {"rel": "bookmark", "href": self.bookmarks + tail}]
+
+    def self_of(self, collection: str, id: str) -> str:
+        return f"{self.selves}/{collection}/{id}"
+
+    def bookmark(self, collection: str, id: str) -> list[dict[str, str]]:
+        return [{"rel": "bookmark", "href": f"{self.bookmarks}/{collection}/{id}"}]
+
+    def image(self, id: str) -> list[dict[str, str]]:
+        return [{"rel": "bookmark", "href": f"{self.images}/{id}"}]
+
+
+@dataclass
+class Request:
+    """One request, its version, query and body checked. ``version`` is N of 2.N."""
+
+    http: webob.Request
+    site: Site
+    context: RequestContext
+    version: int
+    legacy: bool = False
+    project_in_url: str | None = None
+    route_path: str = ""
+    rule: str | None = None  # the policy rule of the operation's row
+    query: Values = field(default_factory=lambda: Values({}))
+    body: Any = None
+    policy_asked: bool = False
+    _links: Links | None = None
+
+    @property
+    def conductor(self) -> Any:
+        return self.site.conductor
+
+    @property
+    def options(self) -> Options:
+        return self.site.options
+
+    @property
+    def links(self) -> Links:
+        if self._links is None:
+            base = self.options.compute_link_prefix or self.http.environ.get("nova.base_url") or self.http.host_url
+            self._links = Links(base, "v2" if self.legacy else "v2.1", self.project_in_url,
+                                self.options.glance_link_prefix)
+        return self._links
+
+    # policy
+
+    def authorize(self, project_id: str | None = None, user_id: str | None = None, rule: str | None = None) -> None:
+        """Forbidden unless the operation's rule (or ``rule``) lets the caller act on what is the project's and user's.
+
+        Without a project the target is the caller's own.
+        """
+        self.policy_asked = True
+        name = rule or self.rule
+        if name is not None:
+            self.site.policy.authorize(self.context, name, self._target(project_id, user_id))
+
+    def allows(self, rule: str, project_id: str | None = None, user_id: str | None = None) -> bool:
+        """Whether ``rule`` passes: for what only decides on a part of the answer."""
+        return self.site.policy.allows(self.context, rule, self._target(project_id, user_id))
+
+    def _target(self, project_id: str | None, user_id: str | None) -> dict[str, str | None]:
+        return {"project_id": project_id or self.context.project_id, "user_id": user_id or self.context.user_id}
+
+    def scope(self) -> Scope:
+        """What the caller's look-ups may see: everything for an admin, else the own project."""
+        return Scope() if self.context.is_admin else Scope(project_id=self.context.project_id)
+
+    # pages
+
+    def page(self) -> Page:
+        """``limit`` (cut down to the configured maximum), ``marker`` and ``offset`` of the query."""
+        return Page(limit=self.limit(), marker=self.query.one("marker"), offset=self.query.one("offset", 0))
+
+    def limit(self) -> int:
+        asked = self.query.one("limit")
+        return self.options.max_limit if asked is None else min(asked, self.options.max_limit)
+
+    def next_links(self, key: str, items: Sequence[Any], marker: str | None) -> dict[str, list[dict[str, str]]]:
+        """``{key: [next link]}`` when the page is full (even if nothing follows), else nothing."""
+        limit = self.limit()
+        if not items or len(items) < limit or marker is None:
+            return {}
+        pairs = [(name, value) for name, value in query_pairs(self.http.environ) if name != "marker"]
+        tail = urllib.parse.urlencode([*pairs, ("marker", marker)])
+        return {key: [{"rel": "next", "href": f"{self.links.selves}{self.route_path}?{tail}"}]}
+
+
+def query_pairs(environ: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The query string's (name, value) pairs, in order."""
+    return urllib.parse.parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True, errors="replace")
+
+
+def version_text(request: Request) -> str:
+    return versions.text(request.version)

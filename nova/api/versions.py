@@ -1,0 +1,130 @@
+"""API versions: how one is asked for, which there are, and what changed its behaviour when.
+
+A version is ``2.N``; inside, it is the number ``N``. Fields and routes carry their versions in their own tables; what
+is left, a *behaviour* that changed, is a named function here, and nothing behind the door knows a version.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from nova import errors
+
+MIN, MAX = 1, 104
+LEGACY = MIN  # what requests under /v2 are served as
+
+HEADER = "OpenStack-API-Version"
+OLD_HEADER = "X-OpenStack-Nova-API-Version"
+SERVICE = "compute"
+
+_FORM = re.compile(r"^([1-9]\d*)\.([1-9]\d*|0)$")
+
+
+class Malformed(errors.Invalid):
+    code = "api.version_malformed"
+    message = ("API Version String {text} is of invalid format. Must be of format MajorNum.MinorNum, "
+               "for example 2.1, or latest.")
+
+
+class OutOfRange(errors.NovaError):
+    """The version is well formed and not one of ours. The answer carries the version that was asked for."""
+
+    status = 406
+    code = "api.version_out_of_range"
+    message = "Version {asked} is not supported by the API. Minimum is {minimum} and maximum is {maximum}."
+
+
+def number(text: str) -> int:
+    """``"2.55"`` -> 55, for the tables."""
+    major, minor = text.split(".")
+    if major != "2":
+        raise ValueError(f"{text}: versions of this API begin with 2")
+    return int(minor)
+
+
+def text(version: int) -> str:
+    return f"2.{version}"
+
+
+def within(version: int, since: str | None, until: str | None) -> bool:
+    """Whether a row that holds from ``since`` to ``until`` (both included, None: open) holds at ``version``."""
+    return (since is None or version >= number(since)) and (until is None or version <= number(until))
+
+
+def asked(headers: Mapping[str, str]) -> str:
+    """The version a request's headers ask for, as text; ``2.1`` when they ask for none.
+
+    ``OpenStack-API-Version`` may name several services, separated by commas; only ``compute`` counts.
+    """
+    for part in (headers.get(HEADER) or "").split(","):
+        words = part.split()
+        if len(words) == 2 and words[0].lower() == SERVICE:
+            return words[1]
+    return (headers.get(OLD_HEADER) or "").strip() or text(MIN)
+
+
+def chosen(headers: Mapping[str, str]) -> int:
+    """The version to serve. Malformed or OutOfRange."""
+    wanted = asked(headers)
+    if wanted.lower() == "latest":
+        return MAX
+    form = _FORM.match(wanted)
+    if form is None:
+        raise Malformed(text=wanted)
+    if form[1] != "2" or not MIN <= int(form[2]) <= MAX:
+        raise OutOfRange(asked=wanted, minimum=text(MIN), maximum=text(MAX))
+    return int(form[2])
+
+
+def answer_headers(version: str) -> list[tuple[str, str]]:
+    """The headers every versioned answer carries: both spellings, and ``Vary`` twice, a line each."""
+    return [(HEADER, f"{SERVICE} {version}"), (OLD_HEADER, version), ("Vary", HEADER), ("Vary", OLD_HEADER)]
+
+
+# What behaves differently, not only looks different. Each says since when.
+
+
+def name_is_description(version: int) -> bool:
+    """Below 2.19 a create stored the name as the description."""
+    return version < 19
+
+
+def unknown_status_is_refused(version: int) -> bool:
+    """From 2.38 a list by a status that doesn't exist is 400; before, it is empty."""
+    return version >= 38
+
+
+def actions_have_pages(version: int) -> bool:
+    """From 2.58 the list of a server's actions has pages and a next link."""
+    return version >= 58
+
+
+def shows_actions_of_deleted(version: int) -> bool:
+    """From 2.21 the actions of a deleted server can be read."""
+    return version >= 21
+
+
+def events_are_for_all_readers(version: int) -> bool:
+    """From 2.51 the events of an action are shown to all readers; before, to those policy names."""
+    return version >= 51
+
+
+def update_answers_in_full(version: int) -> bool:
+    """From 2.75 PUT and rebuild answer with all that GET shows."""
+    return version >= 75
+
+
+def lock_has_reason(version: int) -> bool:
+    """From 2.73 the value of ``lock`` is looked at; before, it may be anything."""
+    return version >= 73
+
+
+def locked_is_sort_key(version: int) -> bool:
+    """From 2.73 servers sort by ``locked``; before, the key is accepted and ignored."""
+    return version >= 73
+
+
+def access_to_public_flavor_is_refused(version: int) -> bool:
+    """From 2.7 giving a project access to a public flavor is 409."""
+    return version >= 7

@@ -1,0 +1,1 @@
+"""Answers, a module a noun."""

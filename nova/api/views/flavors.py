@@ -1,0 +1,44 @@
+"""Flavors as the API shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nova.api.request import Request
+from nova.api.view import Out, View
+from nova.model.flavors import Flavor
+
+EXTRA_SPECS = "extra_specs"  # flag: policy os-flavor-extra-specs:index passed
+
+
+def _links(flavor: Flavor, req: Request) -> list[dict[str, str]]:
+    return req.links.of("flavors", flavor.flavorid)
+
+
+BRIEF = View(
+    Out("id", "flavorid"),
+    Out("name", "name"),
+    Out("links", _links),
+    Out("description", "description", since="2.55"),
+)
+
+FULL = View(
+    *BRIEF.fields,
+    Out("ram", "memory_mb"),
+    Out("vcpus", "vcpus"),
+    Out("disk", "root_gb"),
+    Out("swap", lambda flavor, req: flavor.swap_mb or "", until="2.74"),
+    Out("swap", "swap_mb", since="2.75"),
+    Out("OS-FLV-EXT-DATA:ephemeral", "ephemeral_gb"),
+    Out("OS-FLV-DISABLED:disabled", "disabled", until="2.101"),
+    Out("os-flavor-access:is_public", "is_public"),
+    Out("rxtx_factor", "rxtx_factor", until="2.101"),
+    Out("extra_specs", "extra_specs", since="2.61", flag=EXTRA_SPECS),
+)
+
+
+def page(view: View, flavors: Sequence[Flavor], req: Request, flags: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """A list with its next link."""
+    last = flavors[-1].flavorid if flavors else None
+    return {"flavors": view.all(flavors, req, flags), **req.next_links("flavors_links", flavors, last)}

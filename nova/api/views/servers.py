@@ -1,0 +1,206 @@
+"""Servers as the API shows them: one table of fields; what policy hides is under a flag."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from nova.api.request import Request
+from nova.api.view import LEFT_OUT, Getter, Out, View, micros_of, seconds, seconds_of
+from nova.api.views.image_properties import KNOWN
+from nova.model import states
+from nova.model.networks import Interface
+from nova.model.servers import ServerDetail, ServerSummary
+
+# flags
+EXTENDED = "extended"  # policy os-extended-server-attributes
+EXTRA_SPECS = "extra_specs"  # policy servers:show:flavor-extra-specs
+HOST_STATUS = "host_status"  # policy servers:show:host_status
+HOST_STATUS_UNKNOWN = "host_status_unknown"  # policy servers:show:host_status:unknown-only
+ALONE = "alone"  # one server, not a list
+ADMIN = "admin"  # faults with their details
+
+
+@functools.lru_cache(maxsize=4096)
+def host_id(project_id: str, host: str | None) -> str:
+    """A name for the host that differs for each project: SHA-224 of both; empty while there is no host."""
+    return hashlib.sha224(f"{project_id}{host}".encode()).hexdigest() if host else ""
+
+
+def status(server: ServerDetail, req: Request) -> str:
+    return "DELETED" if server.deleted else states.status(server.vm_state, server.task_state)
+
+
+def _progress(server: ServerDetail, req: Request) -> Any:
+    return server.progress if status(server, req) in states.SHOWN_WITH_PROGRESS else LEFT_OUT
+
+
+def _fault(with_details: bool) -> Getter:
+    def get(server: ServerDetail, req: Request) -> Any:
+        fault = server.fault
+        if fault is None or status(server, req) not in states.SHOWN_WITH_FAULT:
+            return LEFT_OUT
+        created = seconds(fault.created_at or server.created_at)
+        shown = {"code": fault.code, "message": fault.message, "created": created}
+        if fault.details and (with_details or fault.code != 500):
+            shown["details"] = fault.details
+        return shown
+    return get
+
+
+def _links(server: ServerDetail | ServerSummary, req: Request) -> list[dict[str, str]]:
+    return req.links.of("servers", server.uuid)
+
+
+def _image(with_properties: bool) -> Getter:
+    def get(server: ServerDetail, req: Request) -> Any:
+        if not server.image_id:
+            return ""
+        shown: dict[str, Any] = {"id": server.image_id, "links": req.links.image(server.image_id)}
+        if with_properties:
+            shown["properties"] = {name: value for name, value in server.image_properties.items() if name in KNOWN}
+        return shown
+    return get
+
+
+def _flavor_link(server: ServerDetail, req: Request) -> dict[str, Any]:
+    flavorid = server.flavor.flavorid
+    return {"id": flavorid, "links": req.links.bookmark("flavors", flavorid)}
+
+
+def _flavor(with_specs: bool) -> Getter:
+    def get(server: ServerDetail, req: Request) -> dict[str, Any]:
+        flavor = server.flavor
+        shown = {"vcpus": flavor.vcpus, "ram": flavor.memory_mb, "disk": flavor.root_gb, "swap": flavor.swap_mb,
+                 "ephemeral": flavor.ephemeral_gb, "original_name": flavor.name}
+        if with_specs:
+            shown["extra_specs"] = flavor.extra_specs
+        return shown
+    return get
+
+
+def addresses(interfaces: Sequence[Interface], extended: bool) -> dict[str, list[dict[str, Any]]]:
+    """Network label -> addresses, fixed before floating; ``extended`` adds the kind and the MAC."""
+    shown: dict[str, list[dict[str, Any]]] = {}
+    for interface in interfaces:
+        entries = shown.setdefault(interface.label, [])
+        for kind, held in (("fixed", interface.addresses), ("floating", interface.floating_addresses)):
+            for address in held:
+                entry: dict[str, Any] = {"version": address.version, "addr": address.address}
+                if extended:
+                    entry["OS-EXT-IPS:type"] = kind
+                    entry["OS-EXT-IPS-MAC:mac_addr"] = interface.mac
+                entries.append(entry)
+    return shown
+
+
+def _addresses(extended: bool) -> Getter:
+    return lambda server, req: addresses(server.interfaces, extended)
+
+
+def _hostname(server: ServerDetail, req: Request) -> str:
+    return server.hostname or ""
+
+
+def _volumes(server: ServerDetail, req: Request) -> list[dict[str, Any]]:
+    return [{"id": volume.id, "delete_on_termination": volume.delete_on_termination} for volume in server.volumes]
+
+
+def _security_groups(server: ServerDetail, req: Request) -> Any:
+    return [{"name": name} for name in server.security_groups] or LEFT_OUT
+
+
+def _host_status_if_unknown(server: ServerDetail, req: Request) -> Any:
+    return server.host_status if server.host_status == "UNKNOWN" else LEFT_OUT
+
+
+def _updated(server: ServerDetail, req: Request) -> str | None:
+    return seconds(server.updated_at or server.created_at)
+
+
+BRIEF = View(
+    Out("id", "uuid"),
+    Out("name", "name"),
+    Out("links", _links),
+)
+
+#: What every answer with a server has, PUT's of old versions too.
+_COMMON = (
+    *BRIEF.fields,
+    Out("status", status),
+    Out("tenant_id", "project_id"),
+    Out("user_id", "user_id"),
+    Out("metadata", "metadata"),
+    Out("hostId", lambda server, req: host_id(server.project_id, server.host)),
+    Out("image", _image(False), until="2.97"),
+    Out("image", _image(True), since="2.98"),
+    Out("flavor", _flavor_link, until="2.46"),
+    Out("flavor", _flavor(True), since="2.47", flag=EXTRA_SPECS),
+    Out("flavor", _flavor(False), since="2.47", flag=f"no {EXTRA_SPECS}"),
+    Out("created", seconds_of("created_at")),
+    Out("updated", _updated),
+    Out("accessIPv4", lambda server, req: server.access_ip_v4 or ""),
+    Out("accessIPv6", lambda server, req: server.access_ip_v6 or ""),
+    Out("OS-DCF:diskConfig", "disk_config"),
+    Out("progress", _progress, optional=True),
+    Out("fault", _fault(True), optional=True, flag=ADMIN),
+    Out("fault", _fault(False), optional=True, flag=f"no {ADMIN}"),
+    Out("locked", "locked", since="2.9"),
+    Out("description", "description", since="2.19"),
+    Out("tags", "tags", since="2.26"),
+    Out("trusted_image_certificates", "trusted_certs", since="2.63"),
+    Out("server_groups", "server_groups", since="2.71", flag=ALONE),
+    Out("locked_reason", "locked_reason", since="2.73"),
+    Out("pinned_availability_zone", "pinned_availability_zone", since="2.96"),
+    Out("scheduler_hints", "scheduler_hints", since="2.100"),
+)
+
+FULL = View(
+    *_COMMON,
+    Out("addresses", _addresses(True)),
+    Out("key_name", "key_name"),
+    Out("config_drive", lambda server, req: "True" if server.config_drive else ""),
+    Out("security_groups", _security_groups, optional=True),
+    Out("os-extended-volumes:volumes_attached",
+        lambda server, req: [{"id": volume.id} for volume in server.volumes], until="2.2"),
+    Out("os-extended-volumes:volumes_attached", _volumes, since="2.3"),
+    Out("OS-EXT-AZ:availability_zone", lambda server, req: server.availability_zone or ""),
+    Out("OS-EXT-STS:power_state", "power_state"),
+    Out("OS-EXT-STS:task_state", "task_state"),
+    Out("OS-EXT-STS:vm_state", "vm_state"),
+    Out("OS-SRV-USG:launched_at", micros_of("launched_at")),
+    Out("OS-SRV-USG:terminated_at", micros_of("terminated_at")),
+    Out("OS-EXT-SRV-ATTR:host", "host", flag=EXTENDED),
+    Out("OS-EXT-SRV-ATTR:hypervisor_hostname", "node", flag=EXTENDED),
+    Out("OS-EXT-SRV-ATTR:instance_name", "instance_name", flag=EXTENDED),
+    Out("OS-EXT-SRV-ATTR:hostname", _hostname, since="2.3", until="2.89", flag=EXTENDED),
+    Out("OS-EXT-SRV-ATTR:hostname", _hostname, since="2.90"),
+    Out("OS-EXT-SRV-ATTR:kernel_id", "kernel_id", since="2.3", flag=EXTENDED),
+    Out("OS-EXT-SRV-ATTR:ramdisk_id", "ramdisk_id", since="2.3", flag=EXTENDED),
+    Out("OS-EXT-SRV-ATTR:launch_index", "launch_index", since="2.3", flag=EXTENDED),
+    Out("OS-EXT-SRV-ATTR:reservation_id", "reservation_id", since="2.3", flag=EXTENDED),
+    Out("OS-EXT-SRV-ATTR:root_device_name", "root_device_name", since="2.3", flag=EXTENDED),
+    Out("OS-EXT-SRV-ATTR:user_data", "user_data", since="2.3", flag=EXTENDED),
+    Out("host_status", "host_status", since="2.16", flag=HOST_STATUS),
+    Out("host_status", _host_status_if_unknown, since="2.16", optional=True, flag=HOST_STATUS_UNKNOWN),
+)
+
+#: What PUT answers below 2.75.
+UPDATED = View(*_COMMON, Out("addresses", _addresses(False)))
+
+
+def page(view: View, servers: Sequence[Any], req: Request, flags: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """A list with its next link."""
+    last = servers[-1].uuid if servers else None
+    return {"servers": view.all(servers, req, flags), **req.next_links("servers_links", servers, last)}
+
+
+def created(uuid: str, req: Request, disk_config: str, groups: Sequence[str], password: str | None) -> dict[str, Any]:
+    """What a create answers: little, since little is known yet."""
+    server = {"id": uuid, "links": req.links.of("servers", uuid), "OS-DCF:diskConfig": disk_config,
+              "security_groups": [{"name": name} for name in groups]}
+    if password is not None:
+        server["adminPass"] = password
+    return {"server": server}

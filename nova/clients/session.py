@@ -1,0 +1,204 @@
+"""Who we are to the services next door, and one way to call them.
+
+Credentials come from the first of ``[<service>]``, ``[service_user]`` and ``[keystone_authtoken]`` that names an
+``auth_type``; with none of them calls carry no token (``noauth2`` clouds) and the address must be configured. Every
+call has a timeout; every failure is one of ours and names the service.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import requests
+from keystoneauth1 import adapter, exceptions, loading, noauth, plugin
+from keystoneauth1 import session as ksession
+
+from nova import concurrency, context, errors
+
+LOG = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_S = 10.0
+READ_TIMEOUT_S = 60.0
+FALLBACKS = ("service_user", "keystone_authtoken")
+
+
+class ServiceDown(errors.Unavailable):
+    code, message = "service.unavailable", "The {service} service does not answer: {reason}."
+
+
+class ServiceRefused(errors.Forbidden):
+    code, message = "service.forbidden", "The {service} service refused: {reason}."
+
+
+class CredentialsWrong(errors.Invalid):
+    code, message = "config.credentials", "The credentials in [{section}] can not be used: {reason}."
+
+
+class ServiceConflict(errors.Conflict):
+    code, message = "service.conflict", "The {service} service refused: {reason}."
+
+
+class ServiceComplains(errors.Invalid):
+    code, message = "service.invalid", "The {service} service refused the request: {reason}."
+
+
+class MissingThere(errors.NotFound):
+    code, message = "service.not_found", "The {service} service has no {what}."
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Our own standing with one service: a session and what proves who we are. ``auth`` None: nothing does."""
+
+    session: ksession.Session
+    auth: plugin.BaseAuthPlugin | None
+    send_service_token: bool = False
+
+
+def load(conf: Any, section: str) -> Credentials:
+    """The credentials for the service of ``section``, read from ``conf`` (called by ``nova.cmd``).
+
+    CredentialsWrong when a section names an ``auth_type`` but not what it needs.
+    """
+    loading.register_session_conf_options(conf, section)
+    session = loading.load_session_from_conf_options(conf, section)
+    session.timeout = session.timeout or READ_TIMEOUT_S
+    for candidate in (section, *FALLBACKS):
+        auth = _load_auth(conf, candidate)
+        if auth is not None:
+            return Credentials(session, auth, bool(conf.service_user.send_service_user_token))
+    LOG.info("No credentials for the %s service: calls carry no token", section)
+    return Credentials(session, None)
+
+
+def _load_auth(conf: Any, section: str) -> plugin.BaseAuthPlugin | None:
+    loading.register_auth_conf_options(conf, section)
+    try:
+        return loading.load_auth_from_conf_options(conf, section)
+    except (exceptions.MissingRequiredOptions, exceptions.NoMatchingPlugin) as error:
+        raise CredentialsWrong(section=section, reason=str(error)) from error
+
+
+class _UserToken(plugin.BaseAuthPlugin):
+    """The user's own token, with the addresses of the catalog that we see."""
+
+    def __init__(self, token: str, catalog: plugin.BaseAuthPlugin | None, send_own: bool) -> None:
+        super().__init__()
+        self._token, self._catalog, self._send_own = token, catalog, send_own
+
+    def get_headers(self, session: ksession.Session) -> dict[str, str]:
+        headers = {"X-Auth-Token": self._token}
+        if self._send_own and self._catalog is not None:
+            own = self._catalog.get_token(session)
+            if own:
+                headers["X-Service-Token"] = own
+        return headers
+
+    def get_token(self, session: ksession.Session) -> str:
+        return self._token
+
+    def get_endpoint(self, session: ksession.Session, **kwargs: Any) -> str | None:
+        return self._catalog.get_endpoint(session, **kwargs) if self._catalog else None
+
+    def invalidate(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class Service:
+    """Where a service is and how patient we are with it. ``addresses`` empty: ask the catalog."""
+
+    name: str
+    service_type: str
+    addresses: tuple[str, ...] = ()
+    region_name: str | None = None
+    interfaces: tuple[str, ...] = ("internal", "public")
+    retries: int = 3
+    read_timeout_s: float = READ_TIMEOUT_S
+    retry_wait_s: float = 0.5
+
+
+class Caller:
+    """Calls one service. ``as_user``: with the token of the request that is served, where there is one."""
+
+    def __init__(self, service: Service, credentials: Credentials) -> None:
+        self.service = service
+        self._credentials = credentials
+        self._turn = itertools.count()
+        if not service.addresses and credentials.auth is None:
+            LOG.warning("Neither an address nor credentials are configured for the %s service", service.name)
+
+    def call(self, method: str, path: str, *, as_user: bool = False, what: str = "such thing",
+             **kwargs: Any) -> requests.Response:
+        """The answer to one request, tried again while nobody answers (for methods that may be repeated).
+
+        ``what`` names the thing in a NotFound. MissingThere, ServiceRefused, ServiceConflict, ServiceComplains, or
+        ServiceDown.
+        """
+        last: errors.NovaError | None = None
+        for attempt, address in enumerate(self._addresses(method)):
+            if attempt:
+                concurrency.sleep(min(self.service.retry_wait_s * 2 ** (attempt - 1), 5))
+            try:
+                return self._once(method, path, address, as_user, what, kwargs)
+            except ServiceDown as error:
+                last = error
+                LOG.warning("%s %s of the %s service failed (attempt %d): %s", method, path, self.service.name,
+                            attempt + 1, error)
+        assert last is not None
+        raise last
+
+    def _addresses(self, method: str) -> Iterator[str | None]:
+        """Whom to ask, attempt by attempt; another start for each call, so that all addresses share the load."""
+        attempts = 1 + (self.service.retries if method in ("GET", "HEAD", "DELETE", "PUT") else 0)
+        known: tuple[str | None, ...] = self.service.addresses or (None,)
+        start = next(self._turn)
+        for attempt in range(attempts):
+            yield known[(start + attempt) % len(known)]
+
+    def _once(self, method: str, path: str, address: str | None, as_user: bool, what: str,
+              kwargs: Mapping[str, Any]) -> requests.Response:
+        client = adapter.Adapter(
+            self._credentials.session, auth=self._auth(as_user, address), service_type=self.service.service_type,
+            interface=list(self.service.interfaces), region_name=self.service.region_name, endpoint_override=address,
+            user_agent="nova", raise_exc=True, connect_retries=0)
+        try:
+            return client.request(path, method, timeout=(CONNECT_TIMEOUT_S, self.service.read_timeout_s), **kwargs)
+        except (exceptions.ClientException, requests.RequestException) as error:
+            raise self.translated(error, what) from error
+
+    def _auth(self, as_user: bool, address: str | None) -> plugin.BaseAuthPlugin:
+        own = self._credentials.auth
+        token = context.current().token if as_user else None
+        if token:
+            return _UserToken(token, own, self._credentials.send_service_token)
+        return own or noauth.NoAuth(endpoint=address)
+
+    def translated(self, error: Exception, what: str) -> errors.NovaError:
+        """The error of ours that says what a failed call means."""
+        name, reason = self.service.name, _reason(error)
+        status = getattr(error, "http_status", None)
+        if status == 404 and not isinstance(error, exceptions.EndpointNotFound):
+            return MissingThere(service=name, what=what)
+        if status in (401, 403):
+            return ServiceRefused(service=name, reason=reason)
+        if status in (409, 412):
+            return ServiceConflict(service=name, reason=reason)
+        if status is not None and 400 <= status < 500 and status not in (408, 429):
+            return ServiceComplains(service=name, reason=reason)
+        return ServiceDown(service=name, reason=reason)
+
+
+def _reason(error: Exception) -> str:
+    """One line about ``error``, without the request's own text."""
+    if isinstance(error, exceptions.HttpError):
+        return f"{error.http_status} {error.message or error.details or ''}".strip()
+    if isinstance(error, exceptions.EndpointNotFound | exceptions.EmptyCatalog):
+        return "the catalog has no address of it"
+    if isinstance(error, requests.Timeout | exceptions.ConnectTimeout):
+        return "timeout"
+    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__

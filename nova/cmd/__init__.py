@@ -1,0 +1,1 @@
+"""Picks the real objects and runs one daemon: the composition root, one module a daemon."""

@@ -1,0 +1,106 @@
+"""What every daemon's ``main`` does first: configuration, concurrency, logs, and the rule about database URLs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from oslo_config import cfg
+
+from nova import concurrency, conf, logs, service
+from nova.conf import logs as log_section
+
+#: Programs that may know a database's URL.
+MAY_KNOW_DATABASE = ("nova-conductor", "nova-manage")
+
+
+def release() -> str:
+    try:
+        return importlib.metadata.version("nova-iaas")
+    except importlib.metadata.PackageNotFoundError:
+        return "0.1.0"
+
+
+def fail(message: str) -> Any:
+    """End with exit code 2 and one sentence on standard error."""
+    sys.stderr.write(f"{os.path.basename(sys.argv[0])}: {message}\n")
+    raise SystemExit(2)
+
+
+def load(binary: str, args: Sequence[str] | None = None, extra_cli: Sequence[cfg.Opt] = ()) -> cfg.ConfigOpts:
+    """The configuration of a program: its files and command line, checked. Exits with 2 and a sentence when wrong.
+
+    Files: ``--config-file``, else /etc/nova/nova.conf (or OS_NOVA_CONFIG_DIR's) and <program>.conf beside it.
+    """
+    options = cfg.CONF  # oslo.messaging's own tracing group is on the global object only
+    options.register_cli_opts([*log_section.CLI_OPTS, *extra_cli])
+    conf.register(options)
+    given = list(sys.argv[1:] if args is None else args)
+    try:
+        options(given, project="nova", prog=binary, version=release(), default_config_files=_files(binary, given))
+        _touch(options)
+    except (cfg.ConfigFilesNotFoundError, cfg.ConfigFileParseError, cfg.ConfigFileValueError, ValueError) as error:
+        fail(str(error).replace("\n", " "))
+    _refuse_database(options, binary)
+    return options
+
+
+def _files(binary: str, given: Sequence[str]) -> list[str]:
+    """Default files; a program of its own name's file is read beside an explicit --config-file too."""
+    folder = os.environ.get("OS_NOVA_CONFIG_DIR", "/etc/nova")
+    named = [given[index + 1] for index, word in enumerate(given[:-1]) if word == "--config-file"]
+    named += [word.split("=", 1)[1] for word in given if word.startswith("--config-file=")]
+    if named:
+        return []  # oslo.config takes the named ones; ours is added by beside()
+    return [path for path in (f"{folder}/nova.conf", f"{folder}/{binary}.conf") if os.path.exists(path)]
+
+
+def beside(args: Sequence[str], binary: str) -> list[str]:
+    """The command line with ``<binary>.conf`` beside the first named file added, where there is one."""
+    given = list(args)
+    for index, word in enumerate(given):
+        path = given[index + 1] if word == "--config-file" and index + 1 < len(given) else \
+            word.split("=", 1)[1] if word.startswith("--config-file=") else None
+        if path is not None:
+            own = os.path.join(os.path.dirname(path), f"{binary}.conf")
+            return [*given, "--config-file", own] if os.path.exists(own) and own not in given else given
+    return given
+
+
+def _touch(options: cfg.ConfigOpts) -> None:
+    """Read every option once, so that a wrong value is found now and named, not at 3 a.m."""
+    for section in conf.sections():
+        group = options if section.GROUP == "DEFAULT" else options[section.GROUP]
+        for option in section.OPTS:
+            try:
+                getattr(group, option.dest)
+            except cfg.ConfigFileValueError as error:
+                raise ValueError(f"[{section.GROUP}]{option.name}: {error}") from None
+            except cfg.TemplateSubstitutionError:
+                continue
+
+
+def _refuse_database(options: cfg.ConfigOpts, binary: str) -> None:
+    if binary in MAY_KNOW_DATABASE:
+        return
+    for group in ("database", "api_database"):
+        if options[group].connection:
+            fail(f"{binary} must not know a database: move [{group}]connection from its configuration to "
+                 f"nova-conductor.conf beside it (mode 0600), which only nova-conductor and nova-manage read.")
+
+
+def run(binary: str, make: Callable[[cfg.ConfigOpts, int], service.Service],
+        workers: Callable[[cfg.ConfigOpts], int] = lambda _options: 1,
+        prefer: Callable[[cfg.ConfigOpts], str] = lambda _options: "eventlet") -> int:
+    """A daemon, whole: from the command line to its exit code."""
+    options = load(binary, beside(sys.argv[1:], binary))
+    concurrency.patch(prefer(options))
+    logs.set_up(options, binary)
+    return service.run(options, binary, lambda index: make(options, index), workers(options))
+
+
+def cpus() -> int:
+    return len(os.sched_getaffinity(0))

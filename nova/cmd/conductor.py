@@ -1,0 +1,170 @@
+"""nova-conductor: decides, and alone touches the databases."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+from nova import concurrency
+from nova.cmd import common
+from nova.service import CanNotStart, Every, patiently
+
+LOG = logging.getLogger(__name__)
+
+BINARY = "nova-conductor"
+
+
+def settings(options: Any) -> Any:
+    """Options as the conductor's rooms read them."""
+    from nova.conductor.world import Settings
+    from nova.conf import quota
+    from nova.model import addressing
+
+    limits = {quota.API_NAMES.get(option.dest, option.dest): options.quota[option.dest]
+              for option in quota.OPTS if option.dest != "recheck_quota"}
+    network = addressing.Defaults(
+        network_size=options.network_size, bridge=options.flat_network_bridge,
+        bridge_interface=options.flat_interface, dns1=options.flat_network_dns, mtu=options.network_device_mtu,
+        multi_host=options.multi_host)
+    names = ("default_availability_zone", "internal_service_availability_zone", "default_schedule_zone",
+             "instance_name_template", "service_down_time", "report_interval", "shutdown_timeout",
+             "force_config_drive")
+    return Settings(**{name: options[name] for name in names}, max_limit=options.api.max_limit,
+                    max_attempts=options.scheduler.max_attempts, dhcp_domain=options.api.dhcp_domain,
+                    deleted_retention_s=options.deleted_retention * 86400,
+                    quota_defaults={**quota.NETWORK_DEFAULTS, **limits}, network_defaults=network)
+
+
+def databases(options: Any) -> tuple[Any, Any]:
+    """(api, cell). CanNotStart, naming option and file, when one is missing."""
+    from nova.db.engine import Database
+
+    made = []
+    for name in ("api_database", "database"):
+        group = options[name]
+        if not group.connection:
+            raise CanNotStart(reason=f"[{name}]connection is not set: put it into nova-conductor.conf beside nova.conf")
+        made.append(Database(group.connection, group.max_pool_size, group.max_overflow,
+                             group.connection_recycle_time))
+    return made[0], made[1]
+
+
+class Conductor:
+    """One worker process."""
+
+    def __init__(self, options: Any, index: int) -> None:
+        from nova.clients import glance
+        from nova.conductor.feed import Feed
+        from nova.conductor.hosts import Daemons
+        from nova.conductor.journal import Journal
+        from nova.conductor.workflow import Runner
+        from nova.conductor.workflows import ALL
+        from nova.conductor.world import World
+        from nova.rpc.contracts.compute import ComputeRPC
+        from nova.rpc.contracts.network import NetworkRPC
+        from nova.rpc.contracts.scheduler import SchedulerRPC
+        from nova.rpc.transport import Bus
+
+        self.options, self.index = options, index
+        api, cell = databases(options)
+        self.bus = Bus(options, options.host)
+        self.world = World(api=api, cell=cell, settings=settings(options), host=options.host,
+                           scheduler=self.bus.client(SchedulerRPC), compute=self.bus.client(ComputeRPC),
+                           network=self.bus.client(NetworkRPC), images=glance.from_conf(options))
+        self.world.feed = Feed(self.world)
+        self.journal = Journal(cell, f"{options.host}:{os.getpid()}")
+        self.world.runner = Runner(self.world, self.journal, ALL)
+        self.daemons = Daemons(self.world)
+        self.servers: list[Any] = []
+        self.periodic: list[Every] = []
+        self.stopping = False
+
+    def start(self) -> None:
+        from nova.conductor.host_service import HostService
+        from nova.conductor.service import conductor_service
+        from nova.rpc.contracts.conductor import ConductorRPC
+        from nova.rpc.contracts.conductor_host import ConductorHostRPC
+
+        patiently("reading the databases", self._check_schema)
+        self.journal.open()
+        pool = self.options.conductor.pool_size
+        self.servers = [
+            self.bus.server(ConductorRPC, conductor_service(self.world, self.daemons), pool),
+            self.bus.server(ConductorHostRPC, HostService(self.world, self.daemons), pool)]
+        for server in self.servers:
+            server.start()
+        self._register()
+        self._start_periodic()
+
+    def _check_schema(self) -> None:
+        from nova import errors
+        from nova.db import migrate
+
+        try:
+            migrate.check("api", self.world.api)
+            migrate.check("cell", self.world.cell)
+        except migrate.SchemaBehind as error:
+            raise CanNotStart(reason=error.message) from None
+        except errors.Unavailable:
+            raise
+
+    def _register(self) -> None:
+        from nova.model.services import ContractVersion, Registration
+        from nova.rpc.contracts.conductor import ConductorRPC
+        from nova.rpc.contracts.conductor_host import ConductorHostRPC
+
+        contracts = tuple(ContractVersion(name=one.__name__, version=one.version)
+                          for one in (ConductorRPC, ConductorHostRPC))
+        registered = self.daemons.register(Registration(host=self.options.host, binary=BINARY, topic="conductor",
+                                                        contracts=contracts, release=common.release()))
+        self.bus.peers.learn(registered.lowest)
+
+    def _start_periodic(self) -> None:
+        from nova.conductor import periodic
+        from nova.conductor.journal import RENEW_S
+        from nova.model.services import Heartbeat
+
+        beat = Heartbeat(host=self.options.host, binary=BINARY)
+        jobs = [(RENEW_S, self.journal.renew, "lease"), (1.0, self.daemons.flush, "heartbeats"),
+                (RENEW_S, self.world.runner.sweep, "takeover"),
+                (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
+                (self.options.report_interval, self.daemons.refresh, "known daemons")]
+        if self.index == 0:
+            jobs += [(period, lambda job=job: job(self.world), name) for period, job, name in periodic.JOBS]
+        self.periodic = [Every(period, job, name, at_once=name in ("takeover", "own heartbeat")).start()
+                         for period, job, name in jobs]
+
+    def stop(self, seconds: float) -> None:
+        """Take no more calls; let what runs reach its next step; give the lease back so that others go on at once."""
+        import time
+
+        self.stopping = True
+        for server in self.servers:
+            server.stop()
+        until = time.monotonic() + min(seconds, 10.0)
+        while self.world.runner.running and time.monotonic() < until:
+            concurrency.sleep(0.1)
+        for job in self.periodic:
+            job.stop()
+        if self.world.runner.running:
+            LOG.info("%d operations go on in another conductor", self.world.runner.running)
+        self.journal.close()
+        for server in self.servers:
+            concurrency.spawn(server.wait)
+        self.world.api.dispose()
+        self.world.cell.dispose()
+
+
+def prefer(options: Any) -> str:
+    """Native threads where the database driver is a C library, whose waits would stop every green thread."""
+    urls = [options.database.connection or "", options.api_database.connection or ""]
+    return "threads" if any(url.startswith(("postgres", "sqlite")) for url in urls) else "eventlet"
+
+
+def main() -> int:
+    return common.run(BINARY, Conductor, lambda options: options.conductor.workers or common.cpus(), prefer)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

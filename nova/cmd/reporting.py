@@ -1,0 +1,52 @@
+"""A control daemon's registration and heartbeats, beside its work."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from nova import concurrency, context
+from nova.cmd import common
+from nova.model.services import ContractVersion, Heartbeat, Registration
+from nova.service import Every, patiently
+
+LOG = logging.getLogger(__name__)
+
+
+class Reporting:
+    """``register`` once the conductor answers, then ``heartbeat``; registers again when it is not known any more."""
+
+    def __init__(self, options: Any, binary: str, topic: str, bus: Any, conductor: Any) -> None:
+        self.host, self.binary, self.topic = options.host, binary, topic
+        self.bus, self.conductor = bus, conductor
+        self.period, self.contracts = float(options.report_interval), ()
+        self.stopped = False
+        self._every: Every | None = None
+
+    def start(self, contracts: tuple[type, ...]) -> None:
+        self.contracts = contracts  # type: ignore[assignment]
+        concurrency.spawn(self._begin, name="register")
+
+    def _begin(self) -> None:
+        with context.entered(context.internal()):
+            patiently("registering with the conductor", self._register, lambda: self.stopped)
+        self._every = Every(self.period, self._beat, "heartbeat").start()
+
+    def _register(self) -> None:
+        versions = tuple(ContractVersion(name=one.__name__, version=one.version)  # type: ignore[attr-defined]
+                         for one in self.contracts)
+        answer = self.conductor.register(Registration(host=self.host, binary=self.binary, topic=self.topic,
+                                                      contracts=versions, release=common.release()))
+        self.bus.peers.learn(answer.lowest)
+        self.period = float(answer.report_interval_s)
+
+    def _beat(self) -> None:
+        alive = self.conductor.heartbeat(Heartbeat(host=self.host, binary=self.binary))
+        self.bus.peers.learn(alive.lowest)
+        if not alive.known:
+            self._register()
+
+    def stop(self) -> None:
+        self.stopped = True
+        if self._every:
+            self._every.stop()

@@ -1,0 +1,50 @@
+"""nova-scheduler: decides where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.cmd import common
+from nova.cmd.reporting import Reporting
+
+BINARY = "nova-scheduler"
+
+
+class Scheduler:
+    """One worker process."""
+
+    def __init__(self, options: Any, index: int) -> None:
+        from nova.rpc.contracts.conductor import ConductorRPC
+        from nova.rpc.transport import Bus
+        from nova.scheduler.service import SchedulerService, Settings
+
+        self.bus = Bus(options, options.host)
+        self.conductor = self.bus.client(ConductorRPC)
+        self.service = SchedulerService(self.conductor, Settings(
+            scheduler=options.scheduler, filter_scheduler=options.filter_scheduler,
+            service_down_time=options.service_down_time))
+        self.reporting = Reporting(options, BINARY, "scheduler", self.bus, self.conductor) if index == 0 else None
+        self.server: Any = None
+
+    def start(self) -> None:
+        from nova.rpc.contracts.scheduler import SchedulerRPC
+
+        self.service.start()
+        self.server = self.bus.server(SchedulerRPC, self.service)
+        self.server.start()
+        if self.reporting:
+            self.reporting.start((SchedulerRPC,))
+
+    def stop(self, seconds: float) -> None:
+        self.server.stop()
+        if self.reporting:
+            self.reporting.stop()
+        self.service.stop()
+
+
+def main() -> int:
+    return common.run(BINARY, Scheduler, lambda options: options.scheduler.workers or common.cpus())
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""Keeps one host's guests as ordered."""

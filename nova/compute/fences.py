@@ -1,0 +1,103 @@
+"""The newest epoch this host has seen of each server, in a file beside the guest and for a day after it is gone.
+
+Every operation on a server has an epoch, newer ones greater ones; an order with an older epoch than the file's comes
+from a conductor that was overtaken, however long the broker held it, and changes nothing here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import logging
+import threading
+from collections.abc import Container
+from pathlib import Path
+
+import msgspec
+
+from nova import errors
+from nova.compute.host import BadUuid, Clock, checked_uuid, replace_file
+from nova.model.base import Time, Value
+
+LOG = logging.getLogger(__name__)
+
+KEPT_AFTER_GONE = datetime.timedelta(days=1)  # longer than any broker or conductor holds an order
+
+
+class OlderEpoch(errors.Overtaken):
+    code, message = "order.overtaken", "Server {uuid} is at epoch {newest} here; an order of epoch {epoch} is too old."
+
+
+class Known(Value):
+    """What one fence file says: the newest epoch seen, and those of the last build and the last destroy (-1: none)."""
+
+    epoch: int = -1
+    built: int = -1
+    destroyed: int = -1
+    at: Time | None = None  # when this was written
+
+
+class Fences:
+    """The files, with a copy in memory: one process owns the folder (``identity.Lock`` sees to it)."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        self._directory, self._clock = directory, clock
+        self._known: dict[str, Known] = {}
+        self._lock = threading.RLock()
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def known(self, server_uuid: str) -> Known:
+        """What is known of a server; epochs -1 when nothing is. Invalid when the uuid is none."""
+        with self._lock:
+            if server_uuid not in self._known:
+                found = self._read(checked_uuid(server_uuid))
+                if found == Known():
+                    return found  # not remembered: strangers' uuids must not fill the memory
+                self._known[server_uuid] = found
+            return self._known[server_uuid]
+
+    def check(self, server_uuid: str, epoch: int) -> Known:
+        """OlderEpoch when a newer one was seen."""
+        known = self.known(server_uuid)
+        if epoch < known.epoch:
+            raise OlderEpoch(uuid=server_uuid, newest=known.epoch, epoch=epoch)
+        return known
+
+    def note(self, server_uuid: str, epoch: int, built: bool = False, destroyed: bool = False) -> None:
+        """An order of this epoch was seen. ``built``/``destroyed``: it makes or unmakes the guest."""
+        with self._lock:
+            known = self.known(server_uuid)
+            fresh = Known(epoch=max(epoch, known.epoch), built=epoch if built else known.built,
+                          destroyed=max(epoch, known.destroyed) if destroyed else known.destroyed, at=known.at)
+            if fresh != known or destroyed:
+                self._write(server_uuid, fresh)
+
+    def expire(self, here: Container[str]) -> int:
+        """Drop the fences of servers that are not ``here`` and had no order for a day; how many that were."""
+        dropped, limit = 0, self._clock.now() - KEPT_AFTER_GONE
+        for path in list(self._directory.iterdir()):
+            if path.name in here or path.name.startswith("."):
+                continue
+            # a file whose name is no uuid is none of ours, and stays
+            with self._lock, contextlib.suppress(BadUuid):
+                at = self.known(path.name).at
+                if at is None or at < limit:
+                    path.unlink(missing_ok=True)
+                    self._known.pop(path.name, None)
+                    dropped += 1
+        return dropped
+
+    def _read(self, server_uuid: str) -> Known:
+        try:
+            return msgspec.json.decode((self._directory / server_uuid).read_bytes(), type=Known)
+        except FileNotFoundError:
+            return Known()
+        except msgspec.MsgspecError:
+            LOG.error("the fence file %s is damaged and counts as absent; the conductor is still asked before each "
+                      "point of no return", self._directory / server_uuid)
+            return Known()
+
+    def _write(self, server_uuid: str, known: Known) -> None:
+        known = msgspec.structs.replace(known, at=self._clock.now())
+        replace_file(self._directory / server_uuid, msgspec.json.encode(known))
+        self._known[server_uuid] = known

@@ -1,0 +1,71 @@
+"""May these orders still pass their point of no return? Asked of the conductor once for all servers of an order."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+from nova import errors
+from nova.compute.host import Host
+from nova.model.orders import Permission
+
+LOG = logging.getLogger(__name__)
+
+#: How long an answer counts, from when it was asked for. A runner that loses this host needs longer than that to
+#: notice (its lease and our heartbeats take 20 s and more) and go on elsewhere.
+GRANTED_S = 5.0
+
+
+class Overtaken(errors.Overtaken):
+    code, message = "order.not_granted", "The conductor has a newer operation on {uuid} than epoch {epoch}."
+
+
+class CannotAsk(errors.HostRefused):
+    code = "order.cannot_ask"
+    message = "Host {host} could not ask the conductor whether to go on, so it did not: {reason}"
+
+
+class Gate:
+    """The gate of one batch. Whoever comes first asks for all that have not passed yet; the others use the answer."""
+
+    def __init__(self, conductor: Any, host: Host) -> None:
+        self._conductor, self._host = conductor, host
+        self._waiting: dict[str, int] = {}  # uuid -> epoch
+        self._granted: set[str] = set()
+        self._failure: str | None = None
+        self._asked_at: float | None = None
+        self._lock = threading.Lock()
+
+    def expect(self, server_uuid: str, epoch: int) -> None:
+        """A server of this batch; before any of them comes to the gate."""
+        self._waiting[server_uuid] = epoch
+
+    def leave(self, server_uuid: str) -> None:
+        """The server needs no further answer."""
+        with self._lock:
+            self._waiting.pop(server_uuid, None)
+
+    def pass_(self, server_uuid: str) -> None:
+        """Overtaken when the epoch is not the newest, CannotAsk when nobody answers."""
+        with self._lock:
+            now = self._host.clock.monotonic()
+            if self._asked_at is None or now - self._asked_at > GRANTED_S:
+                self._asked_at = now
+                self._ask()
+            if self._failure is not None:
+                raise CannotAsk(host=self._host.name, reason=self._failure)
+            if server_uuid not in self._granted:
+                raise Overtaken(uuid=server_uuid, epoch=self._waiting.get(server_uuid))
+
+    def _ask(self) -> None:
+        asked = tuple(Permission(server_uuid=uuid, epoch=epoch) for uuid, epoch in self._waiting.items())
+        self._failure, self._granted = None, set()
+        try:
+            answer = self._conductor.may_proceed(self._host.name, asked)
+        except Exception as error:
+            LOG.warning("the conductor could not be asked whether to go on with %d guests: %s", len(asked), error)
+            self._failure = str(error)
+            return
+        self._granted = {each.server_uuid for each in answer
+                         if each.granted and self._waiting.get(each.server_uuid) == each.epoch}

@@ -1,0 +1,1 @@
+"""The steps that make a guest: each with its undo, repeatable both."""

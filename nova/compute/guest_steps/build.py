@@ -1,0 +1,135 @@
+"""The parts of building one guest. ``do`` may be repeated; ``undo`` may be repeated, and is safe when ``do`` never ran."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from nova.compute.gate import Gate
+from nova.compute.guest_steps.facts import facts_of
+from nova.compute.markers import Markers
+from nova.compute.orders import Work
+from nova.model.images import Image
+from nova.model.orders import BuildOrder
+from nova.model.states import PowerState
+
+
+class ImageCache(Protocol):
+    """The images that lie on this host (``nova.compute.images``)."""
+
+    def open(self) -> None: ...
+
+    def fetch(self, image: Image, max_gb: int | None = None) -> None: ...
+
+    def path(self, image_id: str) -> str: ...
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What steps work with. ``driver`` has the protocols Driver and Lifecycle."""
+
+    driver: Any
+    images: ImageCache | None
+    markers: Markers
+
+
+@dataclass
+class Build:
+    """One guest being built: the order, and what its steps learn."""
+
+    order: BuildOrder
+    tools: Tools
+    work: Work
+    gate: Gate
+    power_state: PowerState = PowerState.NOSTATE
+
+    @property
+    def uuid(self) -> str:
+        return self.order.server_uuid
+
+
+class Step(Protocol):
+    name: str
+
+    def do(self, build: Build) -> None: ...
+
+    def undo(self, build: Build) -> None: ...
+
+
+class Reserve:
+    """Mark the guest as half built. The mark is the first that comes and the last that goes."""
+
+    name = "reserve"
+
+    def do(self, build: Build) -> None:
+        build.tools.markers.set(build.order)
+
+    def undo(self, build: Build) -> None:
+        build.tools.markers.clear(build.uuid)
+
+
+class FetchImages:
+    """Image, kernel and ramdisk into the host's cache, which keeps them when the build fails."""
+
+    name = "images"
+
+    def do(self, build: Build) -> None:
+        order, images = build.order, build.tools.images
+        if not build.tools.driver.needs_images or images is None:
+            return
+        root_gb = max((disk.size_gb for disk in order.disks if disk.kind == "root"), default=0)
+        for image, max_gb in ((order.image, root_gb), (order.kernel, None), (order.ramdisk, None)):
+            if image is not None:
+                images.fetch(image, max_gb)
+
+    def undo(self, build: Build) -> None:
+        pass
+
+
+class MakeDisks:
+    name = "disks"
+
+    def do(self, build: Build) -> None:
+        build.tools.driver.create_disks(build.order, build.tools.images)
+
+    def undo(self, build: Build) -> None:
+        build.tools.driver.remove_disks(build.uuid)
+
+
+class PlugInterfaces:
+    name = "interfaces"
+
+    def do(self, build: Build) -> None:
+        build.tools.driver.plug(build.order)
+
+    def undo(self, build: Build) -> None:
+        build.tools.driver.unplug(build.uuid, build.order)
+
+
+class WriteConfigDrive:
+    """It goes with the disks."""
+
+    name = "config drive"
+
+    def do(self, build: Build) -> None:
+        if build.order.config_drive:
+            from nova.model.guest_tree import config_drive_files
+
+            build.tools.driver.write_config_drive(build.order, config_drive_files(facts_of(build.order)))
+
+    def undo(self, build: Build) -> None:
+        pass
+
+
+class StartGuest:
+    """Define and start: a point of no return, so the conductor is asked first."""
+
+    name = "start"
+
+    def do(self, build: Build) -> None:
+        build.gate.pass_(build.uuid)
+        build.work.check()
+        build.power_state = build.tools.driver.start_new(build.order)
+
+    def undo(self, build: Build) -> None:
+        build.tools.driver.destroy(build.uuid)

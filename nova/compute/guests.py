@@ -1,0 +1,155 @@
+"""What becomes of one guest on one host: build, destroy, start, stop, reboot.
+
+Each function does one order and returns the guest's power state, or raises; batches, joining and fencing are around
+it (``batches.py``, ``orders.py``). Nothing here is remembered: what a kill leaves is found again by uuid and mark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+
+from nova import errors
+from nova.compute.gate import Gate
+from nova.compute.guest_steps import build as steps
+from nova.compute.guest_steps.build import Build, Step, Tools
+from nova.compute.orders import REBOOT, STOP, Work
+from nova.model.orders import BuildOrder, GuestOrder
+from nova.model.states import PowerState
+
+LOG = logging.getLogger(__name__)
+
+BUILD: tuple[Step, ...] = (
+    steps.Reserve(),
+    steps.FetchImages(),
+    steps.MakeDisks(),
+    steps.PlugInterfaces(),
+    steps.WriteConfigDrive(),
+    steps.StartGuest(),
+)
+
+
+class Guests:
+    """The guests of this host, one order at a time for each (the caller sees to that)."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools, self._driver = tools, tools.driver
+
+    def build(self, order: BuildOrder, work: Work, gate: Gate) -> PowerState:
+        """Make the guest and start it; what failed is undone before the error goes on."""
+        uuid = order.server_uuid
+        state = self._driver.power_state(uuid)
+        if state is not None and (state == PowerState.RUNNING or not self._tools.markers.has(uuid)):
+            LOG.info("guest %s was built before", order.instance_name, extra={"server": uuid})
+            self._tools.markers.clear(uuid)
+            return state
+        build = Build(order, self._tools, work, gate)
+        _run(BUILD, build)
+        self._tools.markers.clear(uuid)
+        return build.power_state
+
+    def destroy(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+        """Leave nothing of the guest."""
+        gate.pass_(order.server_uuid)
+        self.remove(order.server_uuid, order.build)
+        return PowerState.NOSTATE
+
+    def remove(self, server_uuid: str, order: BuildOrder | None = None) -> None:
+        """Domain, taps and disks, without asking: whoever calls has an explicit record that the guest is gone."""
+        self._driver.destroy(server_uuid)  # a guest that can not be stopped keeps its disks
+        try:
+            self._driver.unplug(server_uuid, order)
+        finally:
+            self._driver.remove_disks(server_uuid)
+        self._tools.markers.clear(server_uuid)
+
+    def hurry(self, order: GuestOrder, work: Work, gate: Gate) -> None:
+        """Before a destroy waits for its turn: don't let it wait for a guest that was asked to shut down kindly."""
+        if STOP in work.overtook or REBOOT in work.overtook:
+            with contextlib.suppress(Exception):  # the destroy itself tries again, and tells
+                gate.pass_(order.server_uuid)
+                self._driver.destroy(order.server_uuid)
+
+    def start(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+        """Power on; a guest whose definition was lost is defined again from the order."""
+        uuid = order.server_uuid
+        if self._driver.power_state(uuid) == PowerState.RUNNING:
+            return PowerState.RUNNING
+        gate.pass_(uuid)
+        work.check()
+        if order.build is not None:
+            self._driver.plug(order.build)  # a host that was rebooted has no taps and bridges
+        try:
+            return self._driver.start(uuid)
+        except errors.NotFound:
+            if order.build is None:
+                raise
+            LOG.warning("guest %s was not defined any more, and is again", order.instance_name, extra={"server": uuid})
+            return self._driver.start_new(order.build)
+
+    def stop(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+        """Ask the guest to shut down, and power it off after the order's time. One that isn't defined is off."""
+        work.check()
+        if self._driver.power_state(order.server_uuid) is None:
+            LOG.warning("guest %s is not defined, so it counts as stopped", order.instance_name,
+                        extra={"server": order.server_uuid})
+            return PowerState.SHUTDOWN
+        return self._driver.shut_down(order.server_uuid, order.timeout_s)
+
+    def reboot(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+        """Soft: ask the guest; when it doesn't, or for a hard one: stop, define anew from the order, start."""
+        work.check()
+        if order.reboot == "soft" and self._reboot_softly(order):
+            return self._driver.power_state(order.server_uuid) or PowerState.RUNNING
+        gate.pass_(order.server_uuid)
+        work.check()
+        if order.build is None:
+            self._driver.shut_down(order.server_uuid, 0)
+            return self._driver.start(order.server_uuid)
+        self._driver.destroy(order.server_uuid)
+        self._driver.plug(order.build)
+        return self._driver.start_new(order.build)
+
+    def _reboot_softly(self, order: GuestOrder) -> bool:
+        try:
+            done = self._driver.reboot(order.server_uuid, order.timeout_s)
+        except (errors.NotFound, errors.Conflict, errors.NotSupported) as error:
+            LOG.info("a soft reboot is not possible (%s)", error, extra={"server": order.server_uuid})
+            done = False
+        if not done:
+            LOG.info("guest %s did not reboot by itself within %d s: the hard way", order.instance_name,
+                     order.timeout_s, extra={"server": order.server_uuid})
+        return done
+
+
+def _run(steps_: tuple[Step, ...], build: Build) -> None:
+    """All steps in order; on an error undo backwards from the failing one, included, and raise it."""
+    for number, step in enumerate(steps_):
+        started = time.monotonic()
+        try:
+            build.work.check()
+            step.do(build)
+        except Exception as error:
+            LOG.info("building %s stops in '%s': %s", build.order.instance_name, step.name, error,
+                     extra={"server": build.uuid})
+            _undo(steps_[:number + 1], build)
+            raise
+        LOG.debug("%s: %s took %.1f ms", build.order.instance_name, step.name, 1000 * (time.monotonic() - started),
+                  extra={"server": build.uuid})
+
+
+def _undo(done: tuple[Step, ...], build: Build) -> None:
+    """Undo what was done, backwards. What can't be undone stays marked, for the conductor's destroy and our start."""
+    clean = True
+    for step in reversed(done):
+        if step.name == steps.Reserve.name and not clean:
+            return
+        try:
+            step.undo(build)
+        except Exception:
+            clean = False
+            LOG.exception("undoing '%s' of %s failed; the guest stays marked as half built", step.name,
+                          build.order.instance_name, extra={"server": build.uuid})
+            if step.name == steps.StartGuest.name:
+                return  # a guest that may still run keeps its taps and disks

@@ -1,0 +1,92 @@
+"""Who this host is: an id made once, kept in ``state_path/host_id``; its name is only a label."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nova import errors
+from nova.model.services import Registered, Registration
+
+LOG = logging.getLogger(__name__)
+
+FILE, LOCK = "host_id", "nova-compute.lock"
+
+
+class DamagedId(errors.Conflict):
+    code = "host.damaged_id"
+    message = ("{path} does not hold a uuid. It is this host's identity: restore it from a backup, or, when the host "
+               "is new or has no guests, remove it and delete the host's nova-compute service.")
+
+
+class TwoDaemons(errors.Conflict):
+    code = "host.two_daemons"
+    message = "Another nova-compute runs with {path}: stop it, or give this one a state_path of its own."
+
+
+class Refused(errors.Conflict):
+    """The conductor doesn't know this host as who it says it is; its message has the cure."""
+
+    code = "host.refused"
+
+
+class Lock:
+    """Held while the daemon runs, so that no second one works on the same guests. The kernel frees it after a kill."""
+
+    def __init__(self, state_path: Path) -> None:
+        state_path.mkdir(parents=True, exist_ok=True)
+        self._file = open(state_path / LOCK, "w")  # noqa: SIM115 - open as long as the daemon
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise TwoDaemons(path=state_path) from None
+
+    def release(self) -> None:
+        self._file.close()
+
+
+def host_id(state_path: Path) -> str:
+    """The host's uuid; made at its first start. Raises DamagedId."""
+    path = state_path / FILE
+    try:
+        text = path.read_text().strip()
+    except FileNotFoundError:
+        return _make(path)
+    except UnicodeDecodeError:
+        text = ""
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise DamagedId(path=path) from None
+
+
+def _make(path: Path) -> str:
+    """Write a new id so that it is there whole or not at all, even after a power cut."""
+    made = str(uuid.uuid4())
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(made + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, path)
+    LOG.info("this host has a new id: %s", made)
+    return made
+
+
+def register(conductor: Any, registration: Registration, patiently: Callable[[str, Callable[[], Any]], Any]
+             ) -> Registered:
+    """Make the host known. Refused (its message is for the operator) when name and id don't belong together."""
+    def ask() -> Registered:
+        try:
+            return conductor.register(registration.host, registration)
+        except errors.Conflict as error:
+            raise Refused(error.message) from None
+    return patiently("register with the conductor", ask)

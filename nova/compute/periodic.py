@@ -1,0 +1,65 @@
+"""What is done now and then, spread out so that many hosts don't do it at the same moment."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nova import concurrency
+from nova.compute.host import Clock
+
+LOG = logging.getLogger(__name__)
+
+USUAL_S = 60.0  # where an operator writes 0
+SPREAD = 0.1  # each pause is longer or shorter by up to this part
+
+
+@dataclass
+class Job:
+    """``interval_s`` as operators give it: 0 is :data:`USUAL_S`, negative never."""
+
+    name: str
+    interval_s: float
+    do: Callable[[], object]
+    due: float = 0.0
+
+    @property
+    def pause_s(self) -> float:
+        return self.interval_s or USUAL_S
+
+
+class Periodic:
+    """One thread that does the jobs when they are due, one after another; a failing one is logged and comes again."""
+
+    def __init__(self, jobs: list[Job], clock: Clock) -> None:
+        self._jobs, self._clock = [job for job in jobs if job.interval_s >= 0], clock
+        self._stop = threading.Event()
+        for job in self._jobs:
+            job.due = clock.monotonic() + random.uniform(0.1, 1.0) * job.pause_s
+
+    def start(self) -> None:
+        concurrency.spawn(self._loop, name="periodic")
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def run_due(self) -> float:
+        """Do what is due; seconds until the next."""
+        for job in self._jobs:
+            if job.due <= self._clock.monotonic():
+                self._run(job)
+        return max(0.0, min((job.due for job in self._jobs), default=0.0) - self._clock.monotonic())
+
+    def _loop(self) -> None:
+        while self._jobs and not self._stop.wait(self.run_due()):
+            pass
+
+    def _run(self, job: Job) -> None:
+        try:
+            job.do()
+        except Exception as error:
+            LOG.warning("'%s' failed and comes again: %s", job.name, error, exc_info=LOG.isEnabledFor(logging.DEBUG))
+        job.due = self._clock.monotonic() + job.pause_s * random.uniform(1 - SPREAD, 1 + SPREAD)

@@ -1,0 +1,108 @@
+"""The one module that knows how we run many things at once: eventlet's green threads, or native threads.
+
+``nova.cmd`` calls :func:`patch` before any connection is made. Everybody else uses :func:`spawn`, :class:`Pool`,
+:func:`run_in_thread` and the standard library's ``threading``, ``queue`` and ``time``, which eventlet replaces.
+The switch is the environment variable ``NOVA_CONCURRENCY`` (``eventlet`` or ``threads``); ``nova.cmd`` chooses
+``threads`` where a C library would stop the whole process in a wait (PostgreSQL and SQLite drivers).
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+SWITCH = "NOVA_CONCURRENCY"
+MODES = ("eventlet", "threads")
+
+_mode = "threads"
+
+
+def patch(prefer: str = "eventlet") -> str:
+    """Choose the mode for this process, once, and return it. The environment's word stands above ``prefer``."""
+    global _mode
+    mode = os.environ.get(SWITCH) or prefer
+    if mode not in MODES:
+        raise SystemExit(f"{SWITCH}={mode}: must be one of {', '.join(MODES)}")
+    if mode == "eventlet" and _mode != "eventlet":
+        os.environ.setdefault("EVENTLET_NO_GREENDNS", "yes")  # the system's resolver knows /etc/hosts and nsswitch
+        import eventlet
+
+        eventlet.monkey_patch()
+    _mode = mode
+    return mode
+
+
+def forked() -> None:
+    """To be called first in a forked worker: its event loop must not be its parent's."""
+    if _mode == "eventlet":
+        from eventlet import hubs
+
+        hubs.use_hub()
+
+
+def mode() -> str:
+    """``eventlet`` or ``threads``: what :func:`patch` chose."""
+    return _mode
+
+
+class Pool:
+    """A bounded number of workers; what is submitted beyond that waits its turn."""
+
+    def __init__(self, size: int, name: str) -> None:
+        self._executor = concurrent.futures.ThreadPoolExecutor(max_workers=size, thread_name_prefix=name)
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> concurrent.futures.Future[Any]:
+        return self._executor.submit(function, *args)
+
+    def map(self, function: Callable[..., Any], *sequences: Any) -> list[Any]:
+        """All results, in order; the first exception is raised."""
+        return list(self._executor.map(function, *sequences))
+
+    def shutdown(self, wait: bool = True) -> None:
+        self._executor.shutdown(wait=wait, cancel_futures=True)
+
+
+def spawn(function: Callable[..., Any], *args: Any, name: str | None = None) -> threading.Thread:
+    """Run ``function`` beside the caller; it must handle its own errors."""
+    thread = threading.Thread(target=function, args=args, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def run_in_thread(function: Callable[..., Any], *args: Any) -> Any:
+    """Run a blocking call of a C library without stopping the other green threads; its result or exception."""
+    if _mode == "eventlet":
+        from eventlet import tpool
+
+        return tpool.execute(function, *args)
+    return function(*args)
+
+
+def sleep(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def native_threading() -> Any:
+    """The real ``threading`` module, for a library's own event loop thread (libvirt's)."""
+    if _mode == "eventlet":
+        from eventlet import patcher
+
+        return patcher.original("threading")
+    return threading
+
+
+def serve_wsgi(sock: Any, application: Callable[..., Any], log: Any, workers: int = 1000) -> None:
+    """Serve HTTP on a listening socket until :func:`stop_wsgi` or the socket's end, in either mode."""
+    if _mode == "eventlet":
+        import eventlet.wsgi
+
+        eventlet.wsgi.server(sock, application, log=log, custom_pool=eventlet.GreenPool(workers), log_output=False,
+                             keepalive=True, socket_timeout=900, debug=False, capitalize_response_headers=False)
+        return
+    from nova import wsgi
+
+    wsgi.serve_threads(sock, application, workers=min(workers, 64))

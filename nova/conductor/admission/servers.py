@@ -1,0 +1,235 @@
+"""Admission of a create: image, flavor, networks, keypair, quota; then the ledger's rows, then the servers in BUILD."""
+
+from __future__ import annotations
+
+import re
+import secrets as random
+import uuid as uuids
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from nova import context, errors
+from nova.conductor import quota
+from nova.conductor.world import World
+from nova.db import flavors, keypairs, ledger, networks, servers
+from nova.model.base import Scope
+from nova.model.flavors import Flavor
+from nova.model.images import Image
+from nova.model.networks import Network, RequestedNetwork
+from nova.model.servers import CreatedServers, NewServer
+from nova.model.states import TaskState, VmState
+
+MAX_HOSTNAME = 63
+
+
+class BadFlavor(errors.Invalid):
+    code, message = "server.bad_flavor", "Flavor {flavor_id} could not be found."
+
+
+class BadImage(errors.Invalid):
+    code, message = "server.bad_image", "Can not find requested image {image_id}: {reason}"
+
+
+class BadKeypair(errors.Invalid):
+    code, message = "server.bad_keypair", "Invalid key_name provided."
+
+
+class BadNetwork(errors.Invalid):
+    code, message = "server.bad_network", "Network {network_id} could not be found."
+
+
+class FlavorTooSmall(errors.Invalid):
+    code, message = "server.flavor_too_small", "{reason}"
+
+
+class Parts(NamedTuple):
+    """What the request's names turned out to be."""
+
+    flavor: Flavor
+    image: Image | None
+    networks: tuple[RequestedNetwork, ...]
+    public_key: str | None
+    key_type: str
+    limits: Mapping[str, int]
+    project_limits: Mapping[str, int]
+
+
+class Admission:
+    """``create_servers`` of ConductorRPC."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def create_servers(self, order: NewServer) -> CreatedServers:
+        who = context.current()
+        if not who.project_id or not who.user_id:
+            raise errors.Forbidden("A create needs a user and a project.")
+        image = self._image(order)
+        parts = self._look_up(order, who.user_id, who.project_id, image)
+        count, uuid_list = self._open_ledger(order, parts, who)
+        rows = _rows(self.world, order, parts, uuid_list, who)
+        entries = [_entry(self.world, order, row, who) for row in rows]
+        made = self.world.cell.transact(lambda tx: servers.insert(tx, rows, entries, order.metadata, order.tags))
+        self.world.runner.start(made, secrets={"admin_password": order.admin_password})
+        assert count == len(made)
+        return CreatedServers(reservation_id=rows[0]["reservation_id"], uuids=tuple(uuid_list))
+
+    def _image(self, order: NewServer) -> Image | None:
+        if not order.image_id:
+            return None
+        try:
+            image: Image = self.world.images.show(order.image_id)
+        except (errors.NotFound, errors.Forbidden):
+            raise BadImage(image_id=order.image_id, reason="it does not exist, or is not yours") from None
+        if image.status != "active":
+            raise BadImage(image_id=order.image_id, reason=f"its status is {image.status}, not active")
+        return image
+
+    def _look_up(self, order: NewServer, user_id: str, project_id: str, image: Image | None) -> Parts:
+        with self.world.api.reading() as tx:
+            try:
+                flavor = flavors.get(tx, order.flavor_id, Scope(project_id=project_id))
+            except errors.NotFound:
+                raise BadFlavor(flavor_id=order.flavor_id) from None
+            key = self._keypair(tx, order, user_id)
+            project_limits, limits = quota.effective(self.world, tx, project_id, user_id)
+        _check_flavor(flavor, image, order)
+        _check_items(order, limits)
+        wanted = self._networks(order, project_id)
+        return Parts(flavor, image, wanted, key.public_key if key else None, key.type if key else "ssh", limits,
+                     project_limits)
+
+    def _keypair(self, tx: Connection, order: NewServer, user_id: str) -> Any:
+        if not order.key_name:
+            return None
+        try:
+            return keypairs.get(tx, user_id, order.key_name)
+        except errors.NotFound:
+            raise BadKeypair() from None
+
+    def _networks(self, order: NewServer, project_id: str) -> tuple[RequestedNetwork, ...]:
+        """The requested networks, each known; for None all that the project may use."""
+        if order.networks == ():
+            return ()
+        with self.world.cell.reading() as tx:
+            known = {network.uuid: network for network in networks.select(tx, Scope(project_id=project_id))}
+        if order.networks is None:
+            return tuple(RequestedNetwork(network_id=uuid) for uuid, network in known.items() if network.vlan is None
+                         or network.project_id == project_id)
+        for request in order.networks:
+            _check_network(request, known, order.max_count)
+        return order.networks
+
+    def _open_ledger(self, order: NewServer, parts: Parts, who: context.RequestContext) -> tuple[int, list[str]]:
+        """As many servers as the quota lets, between min_count and max_count. OverQuota below min_count."""
+        def write(tx: Connection) -> list[str]:
+            ledger.lock_owner(tx, str(who.project_id))
+            count = self._fitting(tx, order, parts, who)
+            uuid_list = [str(uuids.uuid4()) for _ in range(count)]
+            ledger.open_rows(tx, [{"server_uuid": uuid, "project_id": who.project_id, "user_id": who.user_id,
+                                   "vcpus": parts.flavor.vcpus, "memory_mb": parts.flavor.memory_mb}
+                                  for uuid in uuid_list])
+            return uuid_list
+        uuid_list = self.world.api.transact(write)
+        return len(uuid_list), uuid_list
+
+    def _fitting(self, tx: Connection, order: NewServer, parts: Parts, who: context.RequestContext) -> int:
+        used = ledger.usage(tx, str(who.project_id), who.user_id)
+        for count in range(order.max_count, order.min_count - 1, -1):
+            wanted = {"instances": count, "cores": count * parts.flavor.vcpus, "ram": count * parts.flavor.memory_mb}
+            both = ((parts.project_limits, used["project"]), (parts.limits, used["user"]))
+            if all(quota.fits(limits.get(name, -1), now[name], wanted[name]) for limits, now in both
+                   for name in wanted):
+                return count
+        for limits, now in both:
+            quota.check(limits, now, wanted)
+        raise errors.Bug("quota refused without a reason")
+
+
+def _check_network(request: RequestedNetwork, known: Mapping[str, Network], count: int) -> None:
+    if request.port_id:
+        raise BadNetwork(f"Port {request.port_id} could not be found: ports belong to Neutron, which is not in use.")
+    if request.network_id not in known:
+        raise BadNetwork(network_id=request.network_id)
+    if request.fixed_ip and count > 1:
+        raise errors.Invalid("Invalid fixed_ip: a fixed address can be asked for one server only, not for "
+                             f"{count} (max_count).")
+
+
+def _check_flavor(flavor: Flavor, image: Image | None, order: NewServer) -> None:
+    if flavor.disabled:
+        raise BadFlavor(flavor_id=order.flavor_id)
+    if image is None:
+        return
+    if flavor.memory_mb < image.min_ram_mb:
+        raise FlavorTooSmall(reason=f"Flavor's memory is too small for requested image: it has {flavor.memory_mb} MB, "
+                                    f"the image needs {image.min_ram_mb} MB.")
+    if flavor.root_gb:
+        size = image.virtual_size_bytes or image.size_bytes
+        if size > flavor.root_gb * 1024**3:
+            raise FlavorTooSmall(reason=f"Flavor's disk is too small for requested image. Flavor disk is "
+                                        f"{flavor.root_gb * 1024**3} bytes, image is {size} bytes.")
+        if flavor.root_gb < image.min_disk_gb:
+            raise FlavorTooSmall(reason=f"Flavor's disk is smaller than the minimum size specified in image metadata. "
+                                        f"Flavor disk is {flavor.root_gb} GB, minimum size is {image.min_disk_gb} GB.")
+    elif not order.may_zero_disk:
+        raise errors.Forbidden("Only volume-backed servers are allowed for flavors with zero disk.")
+
+
+def _check_items(order: NewServer, limits: Mapping[str, int]) -> None:
+    if not quota.fits(limits.get("metadata_items", -1), 0, len(order.metadata)):
+        raise quota.TooManyItems(what="too many items of metadata", limit=limits["metadata_items"])
+    if not quota.fits(limits.get("injected_files", -1), 0, len(order.files)):
+        raise quota.TooManyItems(what="too many files to inject", limit=limits["injected_files"])
+
+
+def sane_hostname(name: str, fallback: str) -> str:
+    """A host name made of a display name: lower case letters, digits, dashes and dots (RFC 1123), at most 63 long."""
+    ascii_name = name.encode("ascii", "ignore").decode()
+    words = re.sub(r"[^\w.-]+", "", re.sub(r"[ _]", "-", ascii_name)).lower().strip(".-")
+    return words[:MAX_HOSTNAME].strip(".-") or fallback
+
+
+def _names(order: NewServer, uuid_list: Sequence[str]) -> list[tuple[str, str]]:
+    """(name, host name) of each server: several get ``-1``, ``-2`` ... behind both."""
+    if order.max_count == 1:
+        return [(order.name, order.hostname or sane_hostname(order.name, f"Server-{uuid_list[0]}"))]
+    base = order.hostname or sane_hostname(order.name, "")
+    return [(f"{order.name}-{index}", f"{base[:MAX_HOSTNAME - len(str(index)) - 1]}-{index}" if base
+             else f"Server-{uuid}") for index, uuid in enumerate(uuid_list, 1)]
+
+
+def _rows(world: World, order: NewServer, parts: Parts, uuid_list: Sequence[str], who: context.RequestContext
+          ) -> list[dict[str, Any]]:
+    image = parts.image
+    reservation = f"r-{''.join(random.choice('abcdefghijklmnopqrstuvwxyz0123456789') for _ in range(8))}"
+    common = {
+        "project_id": who.project_id, "user_id": who.user_id, "description": order.description,
+        "vm_state": VmState.BUILDING.value, "task_state": TaskState.SCHEDULING.value,
+        "pinned_availability_zone": order.availability_zone or world.settings.default_schedule_zone,
+        "flavor": msgspec.structs.replace(parts.flavor, projects=()), "flavorid": parts.flavor.flavorid,
+        "image": image, "image_id": order.image_id, "kernel_id": (image.kernel_id if image else None) or "",
+        "ramdisk_id": (image.ramdisk_id if image else None) or "", "requested_networks": parts.networks,
+        "disks": getattr(order, "disks", ()) or None, "security_groups": order.security_groups or ("default",),
+        "root_device_name": "/dev/vda", "config_drive": order.config_drive or _wants_drive(image),
+        "disk_config": order.disk_config, "key_name": order.key_name, "public_key": parts.public_key,
+        "key_type": parts.key_type, "user_data": order.user_data, "files": order.files or None,
+        "reservation_id": reservation, "scheduler_hints": order.scheduler_hints or None,
+        "trusted_certs": order.trusted_certs, "access_ip_v4": order.access_ip_v4, "access_ip_v6": order.access_ip_v6}
+    return [{**common, "uuid": uuid, "name": name, "hostname": hostname, "launch_index": index}
+            for index, (uuid, (name, hostname)) in enumerate(zip(uuid_list, _names(order, uuid_list), strict=True))]
+
+
+def _wants_drive(image: Image | None) -> bool:
+    return image is not None and image.properties.get("img_config_drive") == "mandatory"
+
+
+def _entry(world: World, order: NewServer, row: Mapping[str, Any], who: context.RequestContext) -> dict[str, Any]:
+    arguments = {"host": order.host, "node": order.node, "forced": order.forced, "metadata": dict(order.metadata)}
+    return {"server_uuid": row["uuid"], "action": "create", "epoch": 1,
+            "runner_id": world.runner.journal.runner_id, "arguments": arguments, "data": {}, "history": (),
+            "step": "", "direction": "do", "attempt": 1, "request_id": who.request_id, "user_id": who.user_id,
+            "project_id": who.project_id, "finished_at": None, "outcome": None, "fault": None}

@@ -1,0 +1,191 @@
+"""ConductorHostRPC: small on purpose, and every call is checked against the host that makes it.
+
+The receiver has already checked that ``host`` is who sent it; here every row a call names must be that host's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.conductor.hosts import Daemons
+from nova.conductor.orders import disks_of
+from nova.conductor.workflows.create_server import CREATE_SERVER
+from nova.conductor.world import World
+from nova.db import hosts, ledger, networks, servers, services, states
+from nova.db.models.cell import operations
+from nova.db.models.cell import servers as server_table
+from nova.model.base import HostName
+from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
+from nova.model.hosts import Inventory
+from nova.model.networks import Lease, NetworkOnHost
+from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
+from nova.model.services import Alive, Heartbeat, Registered, Registration
+from nova.model.states import PowerState
+
+LOG = logging.getLogger(__name__)
+
+_ASLEEP = (PowerState.SHUTDOWN, PowerState.CRASHED)
+
+
+class NotYours(errors.Forbidden):
+    code, message = "host.not_yours", "'{host}' may not speak for '{other}'."
+
+
+class NoSuchGuest(errors.NotFound):
+    code, message = "guest.not_found", "No live server is known by {name}."
+
+
+class PasswordKept(errors.Conflict):
+    code, message = "guest.password_kept", "A password is kept already."
+
+
+class HostService:
+    """The service behind the topic ``conductor-host``."""
+
+    def __init__(self, world: World, daemons: Daemons) -> None:
+        self.world, self.daemons = world, daemons
+
+    # -- the daemon itself
+
+    def register(self, host: HostName, registration: Registration) -> Registered:
+        _same(host, registration.host)
+        return self.daemons.register(registration)
+
+    def heartbeat(self, host: HostName, beat: Heartbeat) -> Alive:
+        _same(host, beat.host)
+        return self.daemons.heartbeat(beat)
+
+    def report_inventory(self, host: HostName, inventory: Inventory) -> None:
+        _same(host, inventory.host)
+        if self.world.cell.transact(lambda tx: hosts.write_nodes(tx, inventory)):
+            self.world.api.transact(lambda tx: hosts.write_providers(tx, inventory))
+            self.world.feed.host_changed(host)
+
+    # -- its guests
+
+    def report_power(self, host: HostName, report: PowerReport) -> None:
+        _same(host, report.host)
+        guests = {guest.server_uuid: guest.power_state for guest in report.guests}
+        if not guests:
+            return
+        stopped = [uuid for uuid, state in guests.items() if state in _ASLEEP]
+        started = [uuid for uuid, state in guests.items() if state == PowerState.RUNNING]
+        numbers = {uuid: int(state) for uuid, state in guests.items()}
+        self.world.cell.transact(lambda tx: states.note_power(tx, host, numbers, stopped, started))
+
+    def report_outcomes(self, host: HostName, operation_ids: tuple[int, ...], outcomes: tuple[Outcome, ...]) -> None:
+        """Servers of a running batch that are up become ACTIVE now; failures wait for the batch's answer."""
+        done = {outcome.server_uuid: outcome for outcome in outcomes if outcome.ok}
+        self.world.cell.transact(lambda tx: self._finish_early(tx, host, operation_ids, done))
+
+    def _finish_early(self, tx: Connection, host: str, ids: Sequence[int], done: dict[str, Outcome]) -> None:
+        build = CREATE_SERVER.steps[-1].name
+        rows = tx.execute(sa.select(*states.ENTRY_COLUMNS).join_from(
+            operations, server_table, server_table.c.uuid == operations.c.server_uuid)
+            .where(operations.c.id.in_(ids), operations.c.server_uuid.in_(list(done)), operations.c.step == build,
+                   operations.c.direction == "do", operations.c.finished_at.is_(None),
+                   operations.c.epoch == server_table.c.epoch, server_table.c.host == host))
+        for row in rows.all():
+            entry = states.Entry(**row._mapping)
+            power = int(done[entry.server_uuid].power_state)
+            states.show_active(tx, entry, power)
+
+    def may_proceed(self, host: HostName, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
+        with self.world.cell.reading() as tx:
+            rows = tx.execute(sa.select(server_table.c.uuid, server_table.c.epoch).where(
+                server_table.c.uuid.in_([one.server_uuid for one in asked]), server_table.c.deleted == 0))
+            newest = {row.uuid: row.epoch for row in rows}
+        return tuple(Permission(server_uuid=one.server_uuid, epoch=one.epoch,
+                                granted=newest.get(one.server_uuid) == one.epoch) for one in asked)
+
+    def expected_guests(self, host: HostName, have: tuple[str, ...]) -> tuple[ExpectedGuest, ...]:
+        with self.world.cell.reading() as tx:
+            here = tx.execute(sa.select(server_table).where(server_table.c.host == host,
+                                                            server_table.c.deleted == 0)).all()
+            others = set(have) - {row.uuid for row in here}
+            gone = servers.rows_of(tx, sorted(others), with_deleted=True).values() if others else ()
+        expected = [self._expected(row, False) for row in here]
+        return (*expected, *[self._expected(row, True) for row in gone if row.deleted])
+
+    def _expected(self, row: Any, gone: bool) -> ExpectedGuest:
+        name = servers.instance_name(self.world.settings.instance_name_template, row.id, row.uuid)
+        return ExpectedGuest(server_uuid=row.uuid, instance_name=name, epoch=row.epoch, vm_state=row.vm_state,
+                             task_state=row.task_state, power_state=PowerState(row.power_state), gone=gone)
+
+    def debt_paid(self, host: HostName, debt_id: int) -> None:
+        settled = self.world.cell.transact(lambda tx: services.pay(tx, host, debt_id))
+        if settled is not None:
+            LOG.info("%s paid what it owed", host, extra={"server": settled})
+            self.world.feed.after_release(self.world.api.transact(lambda tx: self._settle(tx, settled)))
+
+    def _settle(self, tx: Connection, uuid: str) -> list[int]:
+        """A gone server's claim goes back; a live one (that moved on to another host) keeps its newest."""
+        with self.world.cell.reading() as cell:
+            row = servers.rows_of(cell, [uuid]).get(uuid)
+        if row is None:
+            return ledger.forgive(tx, uuid)
+        return ledger.forgive_but(tx, uuid, row.host)
+
+    # -- what its guests ask
+
+    def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
+        with self.world.cell.reading() as tx:
+            uuid = query.server_uuid or (networks.server_at(tx, query.address) if query.address else None)
+            row = servers.rows_of(tx, [uuid]).get(uuid) if uuid else None
+            if row is None or (query.project_id is not None and row.project_id != query.project_id):
+                raise NoSuchGuest(name=query.server_uuid or query.address)
+            metadata, _tags = servers.children(tx, [row.uuid])
+        return _facts(row, metadata.get(row.uuid, {}))
+
+    def set_guest_password(self, host: HostName, password: GuestPassword) -> None:
+        def write(tx: Connection) -> None:
+            row = servers.rows_of(tx, [password.server_uuid]).get(password.server_uuid)
+            if row is None:
+                raise NoSuchGuest(name=password.server_uuid)
+            if row.guest_password:
+                raise PasswordKept()
+            servers.update(tx, password.server_uuid, {"guest_password": password.password})
+        self.world.cell.transact(write)
+
+    # -- networks
+
+    def networks_on_host(self, host: HostName) -> tuple[NetworkOnHost, ...]:
+        with self.world.cell.reading() as tx:
+            return networks.on_host(tx, host=host)
+
+    def network_for_guest(self, host: HostName, network_uuid: str) -> NetworkOnHost:
+        with self.world.cell.reading() as tx:
+            found = networks.on_host(tx, host=host, uuids_=[network_uuid])
+        if not found:
+            raise networks.NoSuchNetwork(network_id=network_uuid)
+        return found[0]
+
+    def report_lease(self, host: HostName, lease: Lease) -> None:
+        _same(host, lease.host)
+        if lease.action in ("add", "del"):
+            self.world.cell.transact(lambda tx: networks.note_lease(tx, host, lease.address, lease.mac,
+                                                                    lease.action == "add"))
+
+
+def _same(host: str, other: str) -> None:
+    if host != other:
+        raise NotYours(host=host, other=other)
+
+
+def _facts(row: Any, metadata: dict[str, str]) -> GuestFacts:
+    disks = disks_of(row)
+    return GuestFacts(
+        uuid=row.uuid, id=row.id, name=row.name, hostname=row.hostname or "", project_id=row.project_id,
+        user_id=row.user_id, reservation_id=row.reservation_id, launch_index=row.launch_index,
+        availability_zone=row.availability_zone, metadata=metadata, key_name=row.key_name, public_key=row.public_key,
+        key_type=row.key_type, user_data=row.user_data, flavor_name=row.flavor.name, image_id=row.image_id,
+        kernel_id=row.kernel_id or None, ramdisk_id=row.ramdisk_id or None, root_device_name=row.root_device_name,
+        interfaces=row.interfaces or (), security_groups=row.security_groups or (), files=row.files or {},
+        password=row.guest_password or "", swap_mb=sum(disk.size_mb for disk in disks if disk.kind == "swap"),
+        ephemeral_count=sum(1 for disk in disks if disk.kind == "ephemeral"))

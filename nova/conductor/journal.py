@@ -1,0 +1,111 @@
+"""The journal as the runner sees it: entries advance and end under a lease, and orphans find a new owner."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.db import servers, states
+from nova.db.engine import Database
+
+if TYPE_CHECKING:
+    from nova.conductor.workflow import Op
+
+LOG = logging.getLogger(__name__)
+
+RENEW_S = 5
+
+
+class LeaseLost(errors.Overtaken):
+    code, message = "runner.lease_lost", "This runner could not renew its lease in time; others go on with its work."
+
+
+class Journal:
+    """One runner process's lease, and the rows it owns."""
+
+    def __init__(self, cell: Database, name: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.cell, self.name, self.clock = cell, name, clock
+        self.runner_id = 0
+        self._good_until = 0.0
+
+    def open(self) -> int:
+        """Take a lease (a new identity, if the old one's lease has ended)."""
+        asked = self.clock()
+        self.runner_id = self.cell.transact(lambda tx: states.new_runner(tx, self.name))
+        self._good_until = asked + states.LEASE_S
+        return self.runner_id
+
+    def renew(self) -> None:
+        """Called every RENEW_S. A lost lease is replaced by a new identity; what the old one owned is others' now."""
+        asked = self.clock()
+        if self.runner_id and self.cell.transact(lambda tx: states.renew(tx, self.runner_id)):
+            self._good_until = asked + states.LEASE_S
+            return
+        LOG.warning("lease of runner %s is lost; starting over with a new one", self.runner_id)
+        self.open()
+
+    def close(self) -> None:
+        self.cell.transact(lambda tx: states.end_runner(tx, self.runner_id))
+        self._good_until = 0.0
+
+    @property
+    def left_s(self) -> float:
+        """Seconds this runner may still act without asking."""
+        return self._good_until - self.clock()
+
+    def _check_lease(self, entries: Sequence[states.Entry]) -> None:
+        if self.left_s <= 0 or any(entry.runner_id != self.runner_id for entry in entries):
+            raise LeaseLost()
+
+    def servers(self, entries: Sequence[states.Entry]) -> dict[str, Any]:
+        """The servers' rows as they are now."""
+        with self.cell.reading() as tx:
+            return servers.rows_of(tx, [entry.server_uuid for entry in entries])
+
+    def advance(self, ops: Sequence[Op], changes: Callable[[Connection], Mapping[str, Any]]) -> None:
+        """Write where the ops stand, with what ``changes`` does and says in the same transaction."""
+        entries = [op.entry for op in ops]
+        self._check_lease(entries)
+        self.cell.transact(lambda tx: states.advance(tx, entries, changes(tx)))
+
+    def finish(self, ops: Sequence[Op], changes: Mapping[str, Any], outcome: str, fault: str | None = None) -> None:
+        entries = [op.entry for op in ops]
+        self._check_lease(entries)
+        faults = {entry.id: fault for entry in entries} if fault else None
+        self.cell.transact(lambda tx: states.finish(tx, entries, changes, outcome, faults))
+
+    def still_mine(self, entries: Sequence[states.Entry]) -> set[str]:
+        with self.cell.reading() as tx:
+            return states.still_mine(tx, entries)
+
+    def close_lost(self, entry: states.Entry) -> None:
+        self.cell.transact(lambda tx: states.close_lost(tx, entry))
+
+    def adopt(self, active: set[int]) -> list[states.Entry]:
+        """Orphans made ours, and rows of ours that nobody runs. Another conductor may be doing the same."""
+        with self.cell.reading() as tx:
+            found = states.orphans(tx, self.runner_id)
+        taken = []
+        for entry in found:
+            if entry.id in active:
+                continue
+            try:
+                mine = self.cell.transact(lambda tx, entry=entry: states.take_over(tx, entry, self.runner_id))
+            except errors.Overtaken:
+                continue
+            if mine is None:
+                self._close_if_gone(entry)
+            else:
+                taken.append(mine)
+        return taken
+
+    def _close_if_gone(self, entry: states.Entry) -> None:
+        with self.cell.reading() as tx:
+            newest = servers.rows_of(tx, [entry.server_uuid]).get(entry.server_uuid)
+        if newest is None or newest.epoch > entry.epoch:
+            self.close_lost(entry)

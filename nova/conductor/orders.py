@@ -1,0 +1,56 @@
+"""Orders to hosts, written from a server's row: whole, so that a host looks nothing up behind them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nova.conductor.world import Settings
+from nova.db.servers import instance_name
+from nova.model.images import Image
+from nova.model.orders import BuildOrder, Disk, Fence, GuestOrder
+
+if TYPE_CHECKING:
+    from nova.conductor.workflow import Op
+
+
+def disks_of(server: Any) -> tuple[Disk, ...]:
+    """The local disks: those the request named, else the flavor's root, ephemeral and swap."""
+    if server.disks:
+        return tuple(server.disks)
+    flavor = server.flavor
+    disks = [Disk(kind="root", size_gb=flavor.root_gb)]
+    if flavor.ephemeral_gb:
+        disks.append(Disk(kind="ephemeral", size_gb=flavor.ephemeral_gb))
+    if flavor.swap_mb:
+        disks.append(Disk(kind="swap", size_mb=flavor.swap_mb))
+    return tuple(disks)
+
+
+def build_order(settings: Settings, server: Any, op: Op, fence: Fence) -> BuildOrder:
+    """All a host needs to build this guest."""
+    secrets = op.secrets
+    return BuildOrder(
+        server_uuid=server.uuid, id=server.id, name=server.name, hostname=server.hostname or "",
+        instance_name=instance_name(settings.instance_name_template, server.id, server.uuid),
+        project_id=server.project_id, user_id=server.user_id, fence=fence, flavor=server.flavor, image=server.image,
+        kernel=_part(server.kernel_id, "aki"), ramdisk=_part(server.ramdisk_id, "ari"),
+        node=op.data.get("node") or server.node or "", disks=disks_of(server), interfaces=server.interfaces or (),
+        metadata=op.entry.arguments.get("metadata") or {}, key_name=server.key_name, public_key=server.public_key,
+        key_type=server.key_type, user_data=server.user_data,
+        config_drive=server.config_drive or settings.force_config_drive,
+        admin_password=secrets.get("admin_password"), availability_zone=server.availability_zone,
+        launch_index=server.launch_index, reservation_id=server.reservation_id,
+        security_groups=server.security_groups or (), files=server.files or {}, created_at=server.created_at)
+
+
+def guest_order(settings: Settings, op: Op, fence: Fence, reboot: str = "soft") -> GuestOrder:
+    """An order for a guest that exists; with what it is made of, so that the host can define it again."""
+    server = op.server
+    return GuestOrder(
+        server_uuid=server.uuid, fence=fence, reboot=reboot, timeout_s=settings.shutdown_timeout,
+        instance_name=instance_name(settings.instance_name_template, server.id, server.uuid),
+        build=build_order(settings, server, op, fence) if server.host else None, interfaces=server.interfaces or ())
+
+
+def _part(image_id: str, kind: str) -> Image | None:
+    return Image(id=image_id, disk_format=kind, container_format=kind) if image_id else None

@@ -1,0 +1,74 @@
+"""nova-network's networks, and the image proxy of old versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from nova.conductor.world import World
+from nova.db import networks, services
+from nova.model import addressing
+from nova.model.base import Scope
+from nova.model.images import Image, ImageQuery
+from nova.model.networks import Network, NewNetwork
+from nova.model.services import ServiceQuery
+
+
+class Networks:
+    """The network calls of ConductorRPC."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def list_networks(self, scope: Scope) -> tuple[Network, ...]:
+        with self.world.cell.reading() as tx:
+            return networks.select(tx, scope)
+
+    def get_network(self, uuid: str, scope: Scope) -> Network:
+        with self.world.cell.reading() as tx:
+            return networks.get(tx, uuid, scope)
+
+    def create_network(self, network: NewNetwork) -> tuple[Network, ...]:
+        def make(tx: Connection) -> set[str]:
+            plan = addressing.plan(network, networks.select(tx, Scope()), self.world.settings.network_defaults)
+            networks.insert(tx, plan.networks)
+            hosts = [row.host for row, _clock in services.select(tx, ServiceQuery(binary="nova-network"))]
+            if hosts:
+                networks.claim_unhosted(tx, hosts[0])
+            return {planned.network.uuid for planned in plan.networks}
+        made = self.world.cell.transact(make)
+        return tuple(one for one in self.list_networks(Scope()) if one.uuid in made)
+
+    def delete_network(self, uuid: str) -> None:
+        self.world.cell.transact(lambda tx: networks.delete(tx, uuid))
+
+
+class Images:
+    """The image calls of ConductorRPC: passed on with the user's own token."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def list_images(self, query: ImageQuery) -> tuple[Image, ...]:
+        return tuple(self.world.images.list(query))
+
+    def get_image(self, image_id: str) -> Image:
+        return _image(self.world.images.show(image_id))
+
+    def delete_image(self, image_id: str) -> None:
+        self.world.images.delete(image_id)
+
+    def update_image_properties(self, image_id: str, items: Mapping[str, str], delete: tuple[str, ...],
+                                replace: bool) -> Mapping[str, str]:
+        return _properties(self.world.images.update_properties(image_id, items, delete, replace))
+
+
+def _image(found: Any) -> Image:
+    assert isinstance(found, Image)
+    return found
+
+
+def _properties(found: Any) -> Mapping[str, str]:
+    return found.properties if isinstance(found, Image) else dict(found)

@@ -1,0 +1,186 @@
+"""Servers read, updated, locked and ordered about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova import context, errors
+from nova.conductor import quota
+from nova.conductor.world import World
+from nova.db import actions, server_lists, servers, states
+from nova.db.models.cell import services as service_table
+from nova.db.services import as_time
+from nova.db.types import utc_now
+from nova.model.actions import ActionQuery, InstanceAction
+from nova.model.servers import (
+    ConsoleQuery,
+    LockChange,
+    MetadataChange,
+    ServerDetail,
+    ServerListQuery,
+    ServerOrder,
+    ServerPage,
+    ServerQuery,
+    ServerSummary,
+    ServerTarget,
+    ServerUpdate,
+)
+from nova.model.states import ACTIONS, METADATA_STATES, VmState
+from nova.model.states import Action as StateAction
+
+
+class NoHostYet(errors.Conflict):
+    code, message = "server.no_host", "Instance {server} is not ready: it is on no host."
+
+
+class NoSuchKey(errors.NotFound):
+    code, message = "server.no_such_metadata", "Metadata item was not found"
+
+
+class Servers:
+    """The server calls of ConductorRPC (but create)."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    # -- reads
+
+    def get_server(self, query: ServerQuery) -> ServerDetail:
+        chosen = servers.within(sa.select(*servers.DETAIL_COLUMNS).where(
+            servers.servers.c.uuid == query.uuid), query.scope)
+        if not query.with_deleted:
+            chosen = chosen.where(servers.servers.c.deleted == 0)
+        with self.world.cell.reading() as tx:
+            row = tx.execute(chosen).one_or_none()
+            if row is None:
+                raise states.NoSuchServer(server=query.uuid)
+            return self._details(tx, [row])[0]
+
+    def list_servers(self, query: ServerListQuery) -> ServerPage:
+        most = self.world.settings.max_limit
+        limit = most if query.page.limit is None else min(query.page.limit, most)
+        if limit <= 0:
+            return ServerPage()
+        with self.world.cell.reading() as tx:
+            rows = server_lists.select(tx, query, limit)
+            if not query.detail:
+                return ServerPage(summaries=tuple(ServerSummary(uuid=row.uuid, name=row.name) for row in rows))
+            return ServerPage(servers=tuple(self._details(tx, rows)))
+
+    def _details(self, tx: Connection, rows: Sequence[Any]) -> list[ServerDetail]:
+        """Rows with their children and their hosts' status: two more statements, however many rows."""
+        metadata, tags = servers.children(tx, [row.uuid for row in rows])
+        status = self._host_status(tx, {row.host for row in rows if row.host})
+        template = self.world.settings.instance_name_template
+        found = []
+        for row in rows:
+            one = servers.detail(row, metadata.get(row.uuid, {}), tags.get(row.uuid, ()), template)
+            found.append(msgspec.structs.replace(one, host_status=status.get(row.host, "")) if row.host else one)
+        return found
+
+    def _host_status(self, tx: Connection, hosts: set[str]) -> dict[str, str]:
+        if not hosts:
+            return {}
+        table = service_table.c
+        rows = tx.execute(sa.select(table.host, table.disabled, table.forced_down, table.last_seen_at,
+                                    utc_now().label("clock"))
+                          .where(table.host.in_(hosts), table.binary == "nova-compute", table.deleted == 0))
+        return {row.host: self._status(row) for row in rows}
+
+    def _status(self, row: Any) -> str:
+        if row.forced_down:
+            return "DOWN"
+        age = (as_time(row.clock) - row.last_seen_at).total_seconds() if row.last_seen_at else None
+        if age is None or age > self.world.settings.service_down_time:
+            return "UNKNOWN"
+        return "MAINTENANCE" if row.disabled else "UP"
+
+    def get_target(self, query: ServerQuery) -> ServerTarget:
+        with self.world.cell.reading() as tx:
+            return servers.target(tx, query.uuid, query.scope, query.with_deleted)
+
+    def get_console_output(self, query: ConsoleQuery) -> str:
+        with self.world.cell.reading() as tx:
+            row = servers.rows_of(tx, [query.uuid]).get(query.uuid)
+        if row is None:
+            raise states.NoSuchServer(server=query.uuid)
+        if not row.host:
+            raise NoHostYet(server=query.uuid)
+        return str(self.world.compute.get_console_output(row.host, query.uuid, query.length).text)
+
+    # -- writes
+
+    def update_server(self, update: ServerUpdate) -> ServerDetail:
+        changes = {name: getattr(update, name) for name in update.fields}
+        self.world.cell.transact(lambda tx: servers.update(tx, update.uuid, changes))
+        return self.get_server(ServerQuery(uuid=update.uuid, scope=update.scope))
+
+    def order_server(self, order: ServerOrder) -> None:
+        """Begin an action: the state table decides, the journal keeps it, this process runs it."""
+        action = ACTIONS.get(order.action)
+        if action is None or order.action not in self.world.runner.workflows:
+            raise errors.Bug(f"no workflow is named '{order.action}'")
+        entry = self.world.cell.transact(lambda tx: self._begin(tx, action, order))
+        self.world.runner.start([entry])
+
+    def _begin(self, tx: Connection, action: StateAction, order: ServerOrder) -> states.Entry:
+        who = context.current()
+        entry, overtaken = states.begin(tx, states.Begin(
+            action=action, server_uuid=order.uuid, arguments=dict(order.arguments), request_id=who.request_id,
+            user_id=who.user_id, project_id=who.project_id, runner_id=self.world.runner.journal.runner_id, step=""))
+        if overtaken:
+            entry = states.remember(tx, entry, overtaken)
+        return entry
+
+    def lock_server(self, change: LockChange) -> None:
+        who = context.current()
+
+        def write(tx: Connection) -> None:
+            servers.lock_row(tx, change.uuid)
+            servers.update(tx, change.uuid, {"locked_by": change.by, "locked_reason": change.reason})
+            actions.record(tx, change.uuid, "lock" if change.by else "unlock",
+                           (who.request_id, who.user_id, who.project_id))
+        self.world.cell.transact(write)
+
+    def change_metadata(self, change: MetadataChange) -> Mapping[str, str]:
+        who = context.current()
+        with self.world.api.reading() as tx:
+            limits, _user = quota.effective(self.world, tx, who.project_id or "", who.user_id)
+        return self.world.cell.transact(lambda tx: self._change_metadata(tx, change, limits))
+
+    def _change_metadata(self, tx: Connection, change: MetadataChange, limits: Mapping[str, int]) -> dict[str, str]:
+        row = servers.lock_row(tx, change.uuid)
+        if VmState(row.vm_state) not in METADATA_STATES:
+            verb = "delete metadata" if change.delete else "update metadata"
+            raise states.NotInState(action=verb, server=change.uuid, attribute="vm_state", value=row.vm_state)
+        now = servers.children(tx, [change.uuid])[0].get(change.uuid, {})
+        missing = [key for key in change.delete if key not in now]
+        if missing:
+            raise NoSuchKey()
+        kept = {} if change.replace else {key: value for key, value in now.items() if key not in change.delete}
+        after = {**kept, **change.items}
+        if not quota.fits(limits.get("metadata_items", -1), 0, len(after)) and len(after) > len(now):
+            raise quota.TooManyItems(what="too many items of metadata", limit=limits["metadata_items"])
+        servers.change_metadata(tx, change.uuid, change.items, [key for key in now if key not in after])
+        servers.update(tx, change.uuid, {})
+        return after
+
+    # -- the journal
+
+    def list_actions(self, query: ActionQuery) -> tuple[InstanceAction, ...]:
+        most = self.world.settings.max_limit
+        with self.world.cell.reading() as tx:
+            return actions.select(tx, query, most if query.limit is None else min(query.limit, most))
+
+    def get_action(self, query: ActionQuery) -> InstanceAction:
+        with self.world.cell.reading() as tx:
+            return actions.get(tx, query)
+
+    def get_request(self, request_id: str) -> tuple[InstanceAction, ...]:
+        with self.world.cell.reading() as tx:
+            return actions.of_request(tx, request_id)

@@ -1,0 +1,106 @@
+"""Quota: limits in force, and whether a change fits. Usage is summed from the ledger under the project's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.conductor.world import World
+from nova.db import keypairs, ledger, quotas
+from nova.model.quotas import NETWORK_RESOURCES, RESOURCES, UNLIMITED, QuotaSet, QuotaUpdate
+
+
+class TooMuch(errors.OverQuota):
+    code = "quota.exceeded"
+    message = "Quota exceeded for {over}: Requested {requested}, but already used {used} of {limit} {over}"
+
+
+class TooManyItems(errors.OverQuota):
+    code, message = "quota.too_many", "Quota exceeded, {what}: at most {limit}."
+
+
+class BelowUse(errors.Invalid):
+    code = "quota.below_use"
+    message = ("Quota limit {limit} for {resource} must be greater than or equal to already used and reserved "
+               "{used}.")
+
+
+class AboveProject(errors.Invalid):
+    code = "quota.above_project"
+    message = "Quota limit {limit} for {resource} must be less than or equal to {project_limit}."
+
+
+def effective(world: World, tx: Connection, project_id: str, user_id: str | None
+              ) -> tuple[dict[str, int], dict[str, int]]:
+    """(limits of the project, limits of the user in it), each resource's, in one statement."""
+    project, user = quotas.limits(tx, project_id, user_id)
+    whole = {**world.settings.quota_defaults, **project}
+    return whole, {**whole, **user}
+
+
+def fits(limit: int, used: int, wanted: int) -> bool:
+    return limit == UNLIMITED or wanted <= 0 or used + wanted <= limit
+
+
+def check(limits: Mapping[str, int], used: Mapping[str, int], wanted: Mapping[str, int]) -> None:
+    """OverQuota, naming every resource that does not fit."""
+    over = [name for name in sorted(wanted) if not fits(limits.get(name, UNLIMITED), used[name], wanted[name])]
+    if over:
+        def listed(values: Mapping[str, int]) -> str:
+            return ", ".join(str(values[name]) for name in over)
+        raise TooMuch(over=", ".join(over), requested=listed(wanted), used=listed(used), limit=listed(limits))
+
+
+class Quotas:
+    """The quota calls of ConductorRPC."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def get_quotas(self, project_id: str, user_id: str | None, usage: bool) -> QuotaSet:
+        with self.world.api.reading() as tx:
+            project, user = effective(self.world, tx, project_id, user_id)
+            limits = user if user_id else project
+            in_use: dict[str, int] = {}
+            if usage:
+                counted = ledger.usage(tx, project_id, user_id)["user" if user_id else "project"]
+                in_use = {**dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), 0), **counted}
+        return QuotaSet(project_id=project_id, user_id=user_id, limits=limits, in_use=in_use)
+
+    def get_default_quotas(self) -> QuotaSet:
+        return QuotaSet(limits=self.world.settings.quota_defaults)
+
+    def update_quotas(self, update: QuotaUpdate) -> QuotaSet:
+        def write(tx: Connection) -> None:
+            ledger.lock_owner(tx, update.project_id)
+            project, _user = effective(self.world, tx, update.project_id, None)
+            used = ledger.usage(tx, update.project_id, update.user_id)["user" if update.user_id else "project"]
+            for name, limit in update.limits.items():
+                self._check(name, limit, used.get(name, 0), project.get(name, UNLIMITED), update)
+            quotas.write(tx, update.project_id, update.user_id, update.limits)
+        self.world.api.transact(write)
+        return self.get_quotas(update.project_id, update.user_id, False)
+
+    @staticmethod
+    def _check(name: str, limit: int, used: int, project_limit: int, update: QuotaUpdate) -> None:
+        if not update.force and limit != UNLIMITED and limit < used:
+            raise BelowUse(limit=limit, resource=name, used=used)
+        if update.user_id and project_limit != UNLIMITED and (limit == UNLIMITED or limit > project_limit):
+            raise AboveProject(limit=limit, resource=name, project_limit=project_limit)
+
+    def delete_quotas(self, project_id: str, user_id: str | None) -> None:
+        self.world.api.transact(lambda tx: quotas.delete(tx, project_id, user_id))
+
+
+def check_keypair(world: World, tx: Connection, user_id: str, project_id: str | None) -> None:
+    """Under the user's lock: one more keypair fits."""
+    ledger.lock_owner(tx, f"user:{user_id}")
+    _project, limits = effective(world, tx, project_id or "", user_id)
+    limit = limits.get("key_pairs", UNLIMITED)
+    if not fits(limit, keypairs.count(tx, user_id), 1):
+        raise TooManyItems("Quota exceeded, too many key pairs.")
+
+
+__all__ = ["Quotas", "TooManyItems", "TooMuch", "check", "check_keypair", "effective", "fits"]

@@ -1,0 +1,37 @@
+"""ConductorRPC: each call is answered by the one part that knows its noun."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.conductor.admission.servers import Admission
+from nova.conductor.hosts import Daemons
+from nova.conductor.queries.flavors import Flavors, Keypairs
+from nova.conductor.queries.hosts import Hosts
+from nova.conductor.queries.networks import Images, Networks
+from nova.conductor.queries.servers import Servers
+from nova.conductor.quota import Quotas
+from nova.conductor.world import World
+from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.interface import Interface
+
+
+class Assembled:
+    """The methods of a contract, gathered from parts."""
+
+
+def assemble(contract: type[Interface], *parts: Any) -> Assembled:
+    """An implementation of ``contract``; TypeError when a method has no part or more than one."""
+    whole = Assembled()
+    for name in contract.methods:
+        able = [part for part in parts if callable(getattr(part, name, None))]
+        if len(able) != 1:
+            raise TypeError(f"{contract.__name__}.{name} is answered by {len(able)} parts")
+        setattr(whole, name, getattr(able[0], name))
+    return whole
+
+
+def conductor_service(world: World, daemons: Daemons) -> Assembled:
+    """The service behind the topic ``conductor``."""
+    return assemble(ConductorRPC, Admission(world), Servers(world), Flavors(world), Keypairs(world), Quotas(world),
+                    Hosts(world), Networks(world), Images(world), daemons)

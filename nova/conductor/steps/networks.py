@@ -1,0 +1,83 @@
+"""Addresses: taken and given back in the transaction that journals it, then told to the network's host."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.conductor.steps.placement import place_changes
+from nova.conductor.workflow import Op, Result, Step
+from nova.conductor.world import World
+from nova.db import networks
+from nova.db.states import PerServer
+
+LOG = logging.getLogger(__name__)
+
+
+class NoNetworkHost(errors.Unavailable):
+    code = "network.no_host"
+    message = "Network {network} has no host: start nova-network on one."
+
+
+def tell_hosts(world: World, uuids: Sequence[str]) -> None:
+    """Send each network, whole and stamped, to the host that serves it. Unavailable when one does not answer."""
+    if not uuids:
+        return
+    with world.cell.reading() as tx:
+        states = networks.on_host(tx, uuids_=sorted(set(uuids)))
+    by_host: dict[str, list[Any]] = {}
+    for state in states:
+        if state.network.host is None:
+            raise NoNetworkHost(network=state.network.label)
+        by_host.setdefault(state.network.host, []).append(state)
+    for host, served in by_host.items():
+        world.network.serve_networks(host, tuple(served))
+
+
+class BindNetworks(Step):
+    """Give each server its interfaces and addresses; undo: take them back."""
+
+    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        bound = networks.bind(tx, [networks.Wish(op.uuid, op.server.hostname or "",
+                                                 op.server.requested_networks or ()) for op in ops])
+        for op in ops:
+            op.change(data={**op.data, "networks": sorted({one.network_id for one in bound[op.uuid]})})
+        return {"interfaces": PerServer(bound), **place_changes(world, ops)}
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        tell_hosts(world, [uuid for op in ops for uuid in op.data.get("networks", ())])
+        return [{} for _ in ops]
+
+    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        networks.unbind(tx, [op.uuid for op in ops])
+        return {"interfaces": (), "host": None, "node": None, "availability_zone": None}
+
+    def undo(self, world: World, ops: Sequence[Op]) -> None:
+        forget(world, ops)
+
+
+class UnbindNetworks(Step):
+    """Give the addresses back."""
+
+    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        for op in ops:
+            used = {one.network_id for one in op.server.interfaces or ()} | set(op.data.get("networks", ()))
+            op.change(data={**op.data, "networks": sorted(used)})
+        networks.unbind(tx, [op.uuid for op in ops])
+        return {}
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        forget(world, ops)
+        return [{} for _ in ops]
+
+
+def forget(world: World, ops: Sequence[Op]) -> None:
+    """Tell the network hosts; one that is away reads the state whole when it is back, so nothing is owed."""
+    try:
+        tell_hosts(world, [uuid for op in ops for uuid in op.data.get("networks", ())])
+    except errors.NovaError as error:
+        LOG.warning("a network host was not told of addresses given back: %s", error.message)

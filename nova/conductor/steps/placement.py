@@ -1,0 +1,125 @@
+"""Where a server goes: the scheduler proposes, the claim decides, the ledger remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.conductor.workflow import Op, Result, Step
+from nova.conductor.world import World
+from nova.db import ledger
+from nova.model.flavors import Flavor
+from nova.model.scheduling import PlacementRequest, Resources
+
+
+class NoValidHost(errors.Bug):
+    code, message = "scheduler.no_valid_host", "No valid host was found. {reason}"
+
+
+class HostsExhausted(errors.Bug):
+    code = "scheduler.hosts_exhausted"
+    message = ("Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for "
+               "instance {server}. Last error: {last}")
+
+
+def resources(flavor: Flavor) -> Resources:
+    """What a flavor takes of a host. Swap counts in whole GB, rounded up."""
+    disk = flavor.root_gb + flavor.ephemeral_gb + (flavor.swap_mb + 1023) // 1024
+    return Resources(vcpus=flavor.vcpus, memory_mb=flavor.memory_mb, disk_gb=disk)
+
+
+class SelectHosts(Step):
+    """Ask the scheduler, once for all servers of the request. Changes nothing, so there is nothing to undo."""
+
+    pure, event = True, "schedule_instances"
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        selections = {one.server_uuid: one for one in world.scheduler.select_hosts(self._request(world, ops))}
+        results: list[Result] = []
+        for op in ops:
+            selection = selections.get(op.uuid)
+            if selection is None or not selection.hosts:
+                reason = selection.reason if selection else "The scheduler gave no answer for it."
+                op.change(data={**op.data, "fault_details": getattr(selection, "details", "") or reason})
+                results.append(NoValidHost(reason=reason.removeprefix("No valid host was found. ")))
+            else:
+                results.append({"hosts": [[one.host, one.node, one.provider_id] for one in selection.hosts]})
+        return results
+
+    def _request(self, world: World, ops: Sequence[Op]) -> PlacementRequest:
+        server, arguments = ops[0].server, ops[0].entry.arguments
+        return PlacementRequest(
+            server_uuids=tuple(op.uuid for op in ops), project_id=server.project_id, user_id=server.user_id,
+            resources=resources(server.flavor), flavor_name=server.flavor.name, extra_specs=server.flavor.extra_specs,
+            image_properties=server.image.properties if server.image else {}, image_id=server.image_id,
+            availability_zone=server.pinned_availability_zone, host=arguments.get("host"), node=arguments.get("node"),
+            force=bool(arguments.get("forced")), exclude=tuple(ops[0].data.get("tried", ())),
+            hints=server.scheduler_hints or {}, alternates=world.settings.max_attempts - 1)
+
+
+class TakeNextHost(Step):
+    """The chosen host first, then its alternates."""
+
+    pure, per_host = True, True
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._next(op) for op in ops]
+
+    def _next(self, op: Op) -> Result:
+        left = list(op.data.get("hosts", ()))
+        if not left:
+            last = (op.data.get("fault") or {}).get("message", "none")
+            return HostsExhausted(server=op.uuid, last=last)
+        host, node, provider = left.pop(0)
+        return {"hosts": left, "host": host, "node": node, "provider_id": provider, "owing": False,
+                "tried": [*op.data.get("tried", ()), host]}
+
+
+class ClaimResources(Step):
+    """Take the host's resources, in one transaction that locks the provider; undo: give them back."""
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        claims = [ledger.Claim(op.uuid, op.entry.epoch, op.data["provider_id"], resources(op.server.flavor))
+                  for op in ops]
+        results, usages = world.api.transact(lambda tx: ledger.claim(tx, claims))
+        world.feed.after_claims(usages)
+        return [results[op.uuid] or {} for op in ops]
+
+    def undo(self, world: World, ops: Sequence[Op]) -> None:
+        free = {op.uuid: op.entry.epoch for op in ops if not op.data.get("owing")}
+        if free:
+            world.feed.after_release(world.api.transact(lambda tx: ledger.release(tx, free)))
+
+
+class FenceLedger(Step):
+    """Raise the epoch where claims are made, so that what was overtaken can claim nothing any more."""
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        epochs = {op.uuid: op.entry.epoch for op in ops}
+        world.api.transact(lambda tx: ledger.raise_epochs(tx, epochs))
+        return [{} for _ in ops]
+
+
+class ReleaseResources(Step):
+    """Give the host's resources and the quota back, once. What is still owed keeps its claim until it is paid."""
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        epochs = {op.uuid: op.entry.epoch for op in ops}
+        free = {op.uuid: op.entry.epoch for op in ops if not op.data.get("owing")}
+
+        def give_back(tx: Connection) -> list[int]:
+            changed = ledger.release(tx, free) if free else []
+            ledger.close(tx, epochs)
+            return changed
+        world.feed.after_release(world.api.transact(give_back))
+        return [{} for _ in ops]
+
+
+def place_changes(world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+    """The servers' rows once their host is sure (ops of one host)."""
+    data = ops[0].data
+    return {"host": data["host"], "node": data["node"],
+            "availability_zone": world.settings.default_availability_zone}

@@ -1,0 +1,390 @@
+"""Workflows and the runner: every long operation is a row, and this is the only place with a general ``except``.
+
+A workflow is a literal list of steps. Per step the runner writes the intent (and the result of the step before it) in
+one transaction of two statements, then acts. A failure is undone backwards from the failing step, included; where the
+workflow says so, it goes on with the next host. What a dead runner left is resumed by another from the journal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from nova import concurrency, context, errors
+from nova.conductor.journal import Journal
+from nova.conductor.world import World
+from nova.db.engine import DatabaseAway
+from nova.db.states import Entry
+from nova.model.actions import ActionEvent
+from nova.model.base import utcnow
+from nova.model.servers import Fault
+from nova.model.states import ACTIONS, TaskState
+
+LOG = logging.getLogger(__name__)
+
+Result = Mapping[str, Any] | errors.NovaError  # what a step adds to the operation's data, or why it failed
+
+
+class LastHostFailed(errors.Bug):
+    code = "workflow.no_more_hosts"
+    message = "Exceeded maximum number of retries. No host is left to try; the last error was: {last}"
+
+
+@dataclasses.dataclass
+class Op:
+    """One server's operation in the hands of this runner. ``secrets`` live in memory only, never in the journal."""
+
+    entry: Entry
+    server: Any  # the servers row as it was read
+    secrets: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    error: errors.NovaError | None = None
+
+    @property
+    def uuid(self) -> str:
+        return self.entry.server_uuid
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        return self.entry.data
+
+    def change(self, **fields: Any) -> None:
+        self.entry = msgspec.structs.replace(self.entry, **fields)
+
+
+class Step:
+    """One part of a workflow. ``do`` and ``undo`` are idempotent; ``undo`` is safe when ``do`` never ran.
+
+    ``pure`` steps touch nothing outside: their intent is not written. ``within`` does the step's part in the cell
+    database, in the very transaction that writes its intent, and gives the changes of the servers' rows.
+    """
+
+    task: TaskState | None = None
+    event: ClassVar[str] = ""  # its name in os-instance-actions; empty: it is not shown there
+    pure: ClassVar[bool] = False
+    per_host: ClassVar[bool] = False  # after it, servers of different hosts go on apart
+
+    def __init__(self, task: TaskState | None = None) -> None:
+        self.task = task
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        return {}
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        return [{} for _ in ops]
+
+    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        return {}
+
+    def undo(self, world: World, ops: Sequence[Op]) -> None:
+        """Take back what ``do`` did. Raising means "try again later"."""
+
+    @property
+    def undoes(self) -> bool:
+        return type(self).undo is not Step.undo or type(self).undo_within is not Step.undo_within
+
+
+@dataclasses.dataclass(frozen=True)
+class Retry:
+    """On these errors go back to just before ``back_to`` (undoing what stands below it) instead of giving up."""
+
+    back_to: Step
+    on: tuple[type[errors.NovaError], ...]
+
+
+class Workflow:
+    """A named list of steps: a row of ``model.states.ACTIONS`` and what it takes."""
+
+    def __init__(self, action: str, *steps: Step, retry: Retry | None = None,
+                 ending: Callable[[Sequence[Op]], Mapping[str, Any]] | None = None) -> None:
+        self.action, self.steps, self.retry = ACTIONS[action], steps, retry
+        self.ending = ending or (lambda ops: {})
+
+    def position(self, name: str) -> int:
+        for index, step in enumerate(self.steps):
+            if step.name == name:
+                return index
+        raise errors.Bug(f"the journal names a step '{name}' that '{self.action.name}' does not have")
+
+
+class Runner:
+    """Runs operations until they end, and resumes those whose runner died."""
+
+    def __init__(self, world: World, journal: Journal, workflows: Iterable[Workflow]) -> None:
+        self.world, self.journal = world, journal
+        self.workflows = {workflow.action.name: workflow for workflow in workflows}
+        self._active: set[int] = set()
+
+    # -- entrances
+
+    def start(self, entries: Sequence[Entry], servers: Mapping[str, Any] | None = None,
+              secrets: Mapping[str, Any] | None = None) -> None:
+        """Run freshly begun operations of one request beside the caller."""
+        self._active.update(entry.id for entry in entries)
+        who = context.current()
+        concurrency.spawn(self._in_context, who, self._start, entries, servers, secrets or {}, name="workflow")
+
+    def sweep(self) -> int:
+        """Take over what dead runners left, and what this one parked; how many."""
+        taken = self.journal.adopt(self._active)
+        for entry in taken:
+            self._active.add(entry.id)
+            LOG.info("resuming '%s' at step %s (%s)", entry.action, entry.step, entry.direction,
+                     extra={"server": entry.server_uuid})
+            concurrency.spawn(self._in_context, context.internal(entry.request_id), self._resume, entry,
+                              name="workflow")
+        return len(taken)
+
+    @property
+    def running(self) -> int:
+        """How many operations are in the hands of this process."""
+        return len(self._active)
+
+    def _in_context(self, who: context.RequestContext, function: Callable[..., None], *args: Any) -> None:
+        with context.entered(who):
+            function(*args)
+
+    def _start(self, entries: Sequence[Entry], servers: Mapping[str, Any] | None, secrets: Mapping[str, Any]) -> None:
+        workflow = self.workflows[entries[0].action]
+        ops = self._guarded(entries, lambda: self._load(entries, servers, secrets))
+        if ops:
+            self._run(workflow, ops, 0)
+
+    def _resume(self, entry: Entry) -> None:
+        workflow = self.workflows[entry.action]
+        ops = self._guarded([entry], lambda: self._load([entry], None, {}))
+        if not ops:
+            return
+        position = workflow.position(entry.step) if entry.step else 0
+        if entry.direction == "undo":
+            fault = entry.data.get("fault") or {}
+            ops[0].error = errors.from_wire(fault.get("kind", "bug"), fault.get("code", ""),
+                                            fault.get("message", "interrupted"), {})
+            self._unwind(workflow, ops[0], position)
+        else:
+            self._run(workflow, ops, position)
+
+    def _load(self, entries: Sequence[Entry], servers: Mapping[str, Any] | None, secrets: Mapping[str, Any]
+              ) -> list[Op]:
+        rows = servers if servers is not None else self.journal.servers(entries)
+        for entry in entries:
+            if entry.server_uuid not in rows:
+                self.journal.close_lost(entry)
+                self._active.discard(entry.id)
+        return [Op(entry, rows[entry.server_uuid], secrets) for entry in entries if entry.server_uuid in rows]
+
+    # -- forwards
+
+    def _run(self, workflow: Workflow, ops: list[Op], position: int) -> None:
+        self._guarded([op.entry for op in ops], lambda: self._go_on(workflow, ops, position))
+
+    def _go_on(self, workflow: Workflow, ops: list[Op], position: int) -> None:
+        while ops and position < len(workflow.steps):
+            step = workflow.steps[position]
+            ops = self._intend(workflow, step, position, ops)
+            ops = self._do(workflow, step, position, ops)
+            position += 1
+            if step.per_host and ops:
+                groups: dict[Any, list[Op]] = {}
+                for op in ops:
+                    groups.setdefault(op.data.get("host"), []).append(op)
+                first, *others = groups.values()
+                for group in others:
+                    concurrency.spawn(self._in_context, context.current(), self._run, workflow, group, position,
+                                      name="workflow")
+                ops = first
+        if ops:
+            self._guarded_ops(ops, lambda live: self.journal.finish(live, self._success(workflow, live), "success"))
+            for op in ops:
+                self._active.discard(op.entry.id)
+                LOG.info("'%s' succeeded after %.2f s", workflow.action.name, _age(op),
+                         extra={"server": op.uuid, "host_": op.data.get("host")})
+
+    def _success(self, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, Any]:
+        result = workflow.action.result
+        changes = dict(workflow.ending(ops))
+        if result is not None:
+            changes["vm_state"] = result.value
+        return changes
+
+    def _intend(self, workflow: Workflow, step: Step, position: int, ops: list[Op]) -> list[Op]:
+        """Write the step's intent; the ops that are still ours and whose part ``within`` it succeeded."""
+        if step.pure:
+            for op in ops:
+                self._note_begin(op, step)
+            return ops
+        for op in ops:
+            self._note_begin(op, step)
+            op.change(step=step.name, direction="do")
+
+        def write(live: list[Op]) -> None:
+            def extra(tx: Connection) -> Mapping[str, Any]:
+                task = {"task_state": step.task.value} if step.task else {}
+                return {**task, **step.within(tx, self.world, live)}
+            self.journal.advance(live, extra)
+        try:
+            return self._guarded_ops(ops, write)
+        except DatabaseAway:
+            raise  # parked: the journal stands where it stood
+        except errors.NovaError as error:
+            failure = error
+        except Exception as error:
+            LOG.exception("step %s failed unexpectedly", step.name, extra={"server": ops[0].uuid})
+            failure = errors.Bug(f"{step.name}: {type(error).__name__}")
+        for op in ops:
+            self._fail_one(workflow, op, position, failure)
+        return []
+
+    def _do(self, workflow: Workflow, step: Step, position: int, ops: list[Op]) -> list[Op]:
+        if not ops:
+            return ops
+        try:
+            results = list(step.do(self.world, ops))
+        except errors.NovaError as error:
+            results = [error] * len(ops)
+        except Exception as error:
+            LOG.exception("step %s failed unexpectedly", step.name, extra={"server": ops[0].uuid})
+            results = [errors.Bug(f"{step.name}: {type(error).__name__}")] * len(ops)
+            for op in ops:
+                op.change(data={**op.data, "traceback": traceback.format_exc(limit=20)})
+        done = []
+        for op, result in zip(ops, results, strict=True):
+            if isinstance(result, errors.NovaError):
+                self._fail_one(workflow, op, position, result)
+                continue
+            op.change(data={**op.data, **result})
+            self._note_end(op, "Success")
+            done.append(op)
+        return done
+
+    # -- backwards
+
+    def _fail_one(self, workflow: Workflow, op: Op, position: int, error: errors.NovaError) -> None:
+        """Begin the undo of one op beside the others; an overtaken one just stops."""
+        if isinstance(error, errors.Overtaken):
+            self._drop([op], "a newer operation owns the server")
+            return
+        LOG.warning("step %s of '%s' failed: %s", workflow.steps[position].name, workflow.action.name, error.message,
+                    extra={"server": op.uuid, "host_": op.data.get("host")})
+        op.error = error
+        self._note_end(op, "Error", error.message)
+        fault = {"kind": error.kind, "code": error.code, "message": error.message}
+        op.change(data={**op.data, "fault": fault})
+        concurrency.spawn(self._in_context, context.current(), self._unwind, workflow, op, position, name="undo")
+
+    def _unwind(self, workflow: Workflow, op: Op, position: int) -> None:
+        error = op.error or errors.Bug("interrupted")
+        retry = workflow.retry
+        again = retry is not None and isinstance(error, retry.on) and \
+            position >= workflow.steps.index(retry.back_to)
+        floor = workflow.steps.index(retry.back_to) if again and retry else 0
+        for index in range(position, floor - 1, -1):
+            if not self._undo(workflow.steps[index], op):
+                return
+        if again:
+            op.change(attempt=op.entry.attempt + 1)
+            self._run(workflow, [op], floor)
+        else:
+            self._guarded([op.entry], lambda: self._give_up(workflow, op, error))
+
+    def _undo(self, step: Step, op: Op) -> bool:
+        """False: the op is no longer ours, or is parked for the next sweep."""
+        if not step.undoes:
+            return True
+        op.change(step=step.name, direction="undo")
+
+        def write(live: list[Op]) -> None:
+            self.journal.advance(live, lambda tx: step.undo_within(tx, self.world, live))
+
+        def act() -> bool:
+            if not self._guarded_ops([op], write):
+                return False
+            step.undo(self.world, [op])
+            return True
+        return bool(self._guarded([op.entry], act))
+
+    def _give_up(self, workflow: Workflow, op: Op, error: errors.NovaError) -> None:
+        failed = workflow.action.failed
+        changes: dict[str, Any] = {"fault": _fault(error, op)}
+        if failed is not None:
+            changes["vm_state"] = failed.value
+        self._guarded_ops([op], lambda live: self.journal.finish(live, changes, "error", error.message))
+        self._active.discard(op.entry.id)
+        LOG.error("'%s' failed after %.2f s: %s", workflow.action.name, _age(op), error.message,
+                  extra={"server": op.uuid})
+
+    # -- what may go wrong with the journal itself
+
+    def _guarded_ops(self, ops: list[Op], write: Callable[[list[Op]], None]) -> list[Op]:
+        """Write for all ops; those that were overtaken are dropped and the rest is written."""
+        live = ops
+        while live:
+            try:
+                write(live)
+                return live
+            except errors.Overtaken:
+                mine = self.journal.still_mine([op.entry for op in live])
+                lost = [op for op in live if op.uuid not in mine]
+                self._drop(lost or live, "a newer operation owns the server")
+                live = [op for op in live if op not in lost] if lost else []
+        return []
+
+    def _guarded(self, entries: Sequence[Entry], act: Callable[[], Any]) -> Any:
+        """Run ``act``; what fails in it (a database that is away, mostly) parks the entries for the next sweep."""
+        try:
+            return act()
+        except errors.Overtaken:
+            reason = "a newer operation owns the server"
+        except Exception as error:
+            reason = f"will try again: {error}"
+            if not isinstance(error, errors.NovaError):
+                LOG.exception("the runner failed unexpectedly", extra={"server": entries[0].server_uuid})
+        for entry in entries:
+            LOG.warning("operation '%s' put aside: %s", entry.action, reason, extra={"server": entry.server_uuid})
+            self._active.discard(entry.id)
+        return None
+
+    def _drop(self, ops: Sequence[Op], why: str) -> None:
+        for op in ops:
+            LOG.info("'%s' stops here: %s", op.entry.action, why, extra={"server": op.uuid})
+            self._active.discard(op.entry.id)
+
+    # -- the story
+
+    def _note_begin(self, op: Op, step: Step) -> None:
+        event = ActionEvent(event=step.event, started_at=utcnow(), step=step.name, attempt=op.entry.attempt,
+                            host=op.data.get("host") if step.event.startswith("compute") else None)
+        op.change(history=(*op.entry.history, event))
+
+    def _note_end(self, op: Op, result: str, details: str | None = None) -> None:
+        if not op.entry.history:
+            return
+        *before, last = op.entry.history
+        now = utcnow()
+        last = msgspec.structs.replace(
+            last, finished_at=now, result=result, details=details, traceback=op.data.get("traceback"),
+            host=op.data.get("host") or last.host, duration_ms=int((now - last.started_at).total_seconds() * 1000))
+        op.change(history=(*before, last))
+
+
+def _fault(error: errors.NovaError, op: Op) -> Any:
+    return Fault(code=error.status if error.status >= 500 else 500, message=error.message[:255],
+                 details=op.data.get("fault_details") or op.data.get("traceback") or error.message,
+                 created_at=utcnow())
+
+
+def _age(op: Op) -> float:
+    first = op.entry.history[0].started_at if op.entry.history else utcnow()
+    return (utcnow() - first).total_seconds()
+
+
+__all__ = ["Op", "Result", "Retry", "Runner", "Step", "Workflow"]

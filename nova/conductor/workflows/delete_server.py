@@ -1,0 +1,25 @@
+"""Delete a server: it overtakes whatever runs, and leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nova.conductor import steps
+from nova.conductor.workflow import Op, Workflow
+from nova.db.models.cell import servers
+from nova.db.types import utc_now
+
+
+def gone(ops: Sequence[Op]) -> Mapping[str, Any]:
+    return {"deleted": servers.c.id, "deleted_at": utc_now(), "terminated_at": utc_now(), "power_state": 0}
+
+
+DELETE_SERVER = Workflow(
+    "delete",
+    steps.FenceLedger(),                                      # what was overtaken claims nothing any more
+    steps.DestroyGuests(),                                    # on each host it was or may be on; or that host owes it
+    steps.UnbindNetworks(),                                   # addresses go back
+    steps.ReleaseResources(),                                 # the claim, then the quota, once
+    ending=gone,
+)

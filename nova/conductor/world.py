@@ -1,0 +1,45 @@
+"""All that a conductor works with, picked once by ``nova.cmd.conductor`` and handed down as one value."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from nova.db.engine import Database
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Options the conductor's rooms read, by their names in nova.conf."""
+
+    default_availability_zone: str = "nova"
+    internal_service_availability_zone: str = "internal"
+    default_schedule_zone: str | None = None
+    instance_name_template: str = "instance-%08x"
+    service_down_time: int = 90
+    report_interval: int = 30
+    max_limit: int = 1000
+    max_attempts: int = 3
+    shutdown_timeout: int = 60
+    force_config_drive: bool = False
+    dhcp_domain: str = "novalocal"
+    deleted_retention_s: int = 30 * 86400
+    quota_defaults: dict[str, int] = dataclasses.field(default_factory=dict)
+    network_defaults: Any = None
+    resume_after_s: float = 5.0
+
+
+@dataclasses.dataclass
+class World:
+    """Databases, peers and settings. ``images`` is the image service's client (``nova.clients.glance``)."""
+
+    api: Database
+    cell: Database
+    settings: Settings
+    host: str
+    scheduler: Any
+    compute: Any
+    network: Any
+    images: Any
+    feed: Any = None  # nova.conductor.feed.Feed
+    runner: Any = None  # nova.conductor.workflow.Runner

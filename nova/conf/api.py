@@ -1,0 +1,49 @@
+"""``[api]``: how the compute API and the metadata service answer."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+GROUP = "api"
+
+OPTS = [
+    cfg.StrOpt("auth_strategy", default="keystone", choices=[
+        ("keystone", "Tokens are checked with Keystone ([keystone_authtoken])."),
+        ("noauth2", "The caller is believed: X-Auth-Token is USER:PROJECT. For trials on one machine only.")],
+               deprecated_group="DEFAULT", help="How the compute API learns who asks."),
+    cfg.IntOpt("max_limit", default=1000, min=0, deprecated_group="DEFAULT", deprecated_name="osapi_max_limit",
+               help="The most entries a page of a list has. A larger limit asked for is cut down to it."),
+    cfg.StrOpt("compute_link_prefix", deprecated_group="DEFAULT", deprecated_name="osapi_compute_link_prefix",
+               help="Where clients reach the compute API, for links in its answers (https://cloud.example/compute). "
+                    "Unset: links repeat what the request came to."),
+    cfg.StrOpt("glance_link_prefix", deprecated_group="DEFAULT", deprecated_name="osapi_glance_link_prefix",
+               help="The same for links to images, which Glance serves."),
+    cfg.BoolOpt("enable_instance_password", default=True, deprecated_group="DEFAULT",
+                help="Make an administrator's password for a new server, and answer with it (adminPass). Switch off "
+                     "where no guest uses it."),
+    cfg.StrOpt("response_validation", default="warn", choices=["error", "warn", "ignore"],
+               help="Accepted and not used: answers are made from tables that tests hold against the contract."),
+    cfg.BoolOpt("use_neutron_default_nets", default=False, deprecated_group="DEFAULT",
+                help="Whether the old network proxies look at the default network of Neutron."),
+    cfg.BoolOpt("list_records_by_skipping_down_cells", default=True,
+                help="Lists leave out (true) or fail for (false) servers of a cell that does not answer."),
+    cfg.BoolOpt("instance_list_per_project_cells", default=False,
+                help="Accepted and not used: lists ask the cells a project has servers in anyway."),
+    cfg.BoolOpt("local_metadata_per_cell", default=False,
+                help="Whether a metadata service serves the guests of its own cell only."),
+    cfg.StrOpt("dhcp_domain", default="novalocal", deprecated_group="DEFAULT",
+               help="The domain of guests' host names. Empty: none."),
+    cfg.IntOpt("metadata_cache_expiration", default=15, min=0, deprecated_group="DEFAULT",
+               help="Seconds for which the metadata service remembers what it told a guest."),
+    cfg.ListOpt("vendordata_providers", default=["StaticJSON"], deprecated_group="DEFAULT",
+                help="Where vendordata comes from: StaticJSON (a file), DynamicJSON (services asked for each guest)."),
+    cfg.StrOpt("vendordata_jsonfile_path", deprecated_group="DEFAULT",
+               help="The JSON file that StaticJSON gives to every guest."),
+    cfg.ListOpt("vendordata_dynamic_targets", default=[], deprecated_group="DEFAULT",
+                help="Services that DynamicJSON asks: NAME@URL, separated by commas."),
+    cfg.BoolOpt("vendordata_dynamic_failure_fatal", default=False, deprecated_group="DEFAULT",
+                help="Whether a server fails to start when such a service does not answer."),
+    cfg.StrOpt("config_drive_skip_versions", deprecated_group="DEFAULT",
+               default="1.0 2007-01-19 2007-03-01 2007-08-29 2007-10-10 2007-12-15 2008-02-01 2008-09-01",
+               help="Versions of the metadata that are not written to config drives."),
+]

@@ -1,0 +1,11 @@
+"""``[api_database]``: the cloud-wide one (flavors, keypairs, quotas, the ledger). See ``[database]``."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+from nova.conf.database import POOL
+
+GROUP = "api_database"
+
+OPTS = [cfg.StrOpt("connection", secret=True, help="URL of the api database."), *POOL]

@@ -1,0 +1,40 @@
+"""``[DEFAULT]``: what every daemon reads."""
+
+from __future__ import annotations
+
+import socket
+
+from oslo_config import cfg
+
+GROUP = "DEFAULT"
+
+OPTS = [
+    cfg.HostDomainOpt("host", default=socket.gethostname(), sample_default="<current_hostname>",
+                      help="The name this host is known by: in RPC topics, services and servers' hosts. Never change "
+                           "it on a compute host that has servers."),
+    cfg.HostAddressOpt("my_ip", default="127.0.0.1", sample_default="<host_ipv4>",
+                       help="The address other hosts and guests' DNAT reach this host by."),
+    cfg.StrOpt("state_path", default="/var/lib/nova", help="Where daemons keep what must survive a restart."),
+    cfg.StrOpt("tempdir", help="Where temporary files go; the system's default when empty."),
+    cfg.IntOpt("long_rpc_timeout", default=1800, min=1,
+               help="Seconds the longest orders to hosts may take. A host that dies meanwhile is noticed in 30 s."),
+    cfg.IntOpt("report_interval", default=30, min=1,
+               help="Seconds between two heartbeats of a daemon. Upstream's default is 10; ours are cheap for the "
+                    "database because conductors write them in batches, and 30 keeps 10,000 hosts quiet."),
+    cfg.IntOpt("service_down_time", default=90, min=1,
+               help="Seconds without a heartbeat after which a daemon counts as down (upstream: 60)."),
+    cfg.IntOpt("graceful_shutdown_timeout", default=60, min=0,
+               help="Seconds a daemon may take to finish what it began after SIGTERM, before it goes anyway."),
+    cfg.StrOpt("default_availability_zone", default="nova", help="The zone of compute hosts in no other."),
+    cfg.StrOpt("internal_service_availability_zone", default="internal", help="The zone control daemons show."),
+    cfg.StrOpt("default_schedule_zone", help="The zone of servers that ask for none; any zone when empty."),
+    cfg.StrOpt("instance_name_template", default="instance-%08x",
+               help="A guest's name on its hypervisor, from the server's internal id (or %(uuid)s). Never change it "
+                    "while there are servers."),
+    cfg.IntOpt("shutdown_timeout", default=60, min=0,
+               help="Seconds a guest has to power itself off before it is stopped."),
+    cfg.BoolOpt("force_config_drive", default=False, help="Give every server a config drive."),
+    cfg.IntOpt("deleted_retention", default=30, min=0,
+               help="Days deleted servers stay listed; then small background batches remove their rows for good. "
+                    "0: they stay until 'nova-manage db purge'."),
+]

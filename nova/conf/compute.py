@@ -1,0 +1,50 @@
+"""``[DEFAULT]`` options of nova-compute: what one host offers, and how it keeps its guests."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+GROUP = "DEFAULT"
+
+OPTS = [
+    cfg.StrOpt("compute_driver",
+               help="The hypervisor driver, as module.Class below nova.virt: libvirt.LibvirtDriver for KVM and QEMU, "
+                    "fake.FakeDriver for a cloud without guests."),
+    cfg.StrOpt("instances_path", default="$state_path/instances",
+               help="Where guests' disks and the image cache lie. Needs the space that flavors promise."),
+    # What the host offers to the scheduler.
+    cfg.FloatOpt("cpu_allocation_ratio", min=0.0,
+                 help="Virtual CPUs promised for each real one. Unset: initial_cpu_allocation_ratio."),
+    cfg.FloatOpt("ram_allocation_ratio", min=0.0,
+                 help="Memory promised for each MB there is. Unset: initial_ram_allocation_ratio. Above 1.0 guests may "
+                      "be killed for lack of memory."),
+    cfg.FloatOpt("disk_allocation_ratio", min=0.0,
+                 help="Disk promised for each GB there is. Unset: initial_disk_allocation_ratio."),
+    cfg.FloatOpt("initial_cpu_allocation_ratio", default=4.0, min=0.0,
+                 help="Used where cpu_allocation_ratio is unset."),
+    cfg.FloatOpt("initial_ram_allocation_ratio", default=1.0, min=0.0,
+                 help="Used where ram_allocation_ratio is unset."),
+    cfg.FloatOpt("initial_disk_allocation_ratio", default=1.0, min=0.0,
+                 help="Used where disk_allocation_ratio is unset."),
+    cfg.IntOpt("reserved_host_memory_mb", default=512, min=0, help="MB of memory kept for the host itself."),
+    cfg.IntOpt("reserved_host_disk_mb", default=0, min=0, help="MB of disk kept for the host itself."),
+    cfg.IntOpt("reserved_host_cpus", default=0, min=0, help="CPUs kept for the host itself."),
+    cfg.IntOpt("update_resources_interval", default=0,
+               help="Seconds between looks at what the host has; it is sent when it changed. 0: every 60 seconds; "
+                    "negative: at start only."),
+    # How guests are kept.
+    cfg.IntOpt("max_concurrent_builds", default=10, min=0,
+               help="How many guests are built at one time; the others wait their turn. 0: no limit."),
+    cfg.BoolOpt("resume_guests_state_on_host_boot", default=False,
+                help="Start guests again that ran when the host went down. Otherwise they are shown as stopped, and "
+                     "their owners start them."),
+    cfg.IntOpt("sync_power_state_interval", default=600,
+               help="Seconds between two reports of all guests' power states: the safety net below the hypervisor's "
+                    "events. 0: every 60 seconds; negative: never."),
+    cfg.StrOpt("running_deleted_instance_action", default="reap", choices=("reap", "log", "shutdown", "noop"),
+               help="What to do with a guest that is here although the cloud's records say it was deleted or moved "
+                    "away. reap: remove it with its disks; shutdown: power it off and keep the disks; log: only say "
+                    "so; noop: nothing."),
+    cfg.IntOpt("running_deleted_instance_poll_interval", default=1800,
+               help="Seconds between two searches for such guests. 0: every 60 seconds; negative: at start only."),
+]

@@ -1,0 +1,20 @@
+"""``[fake]``: the driver without a hypervisor, for tests, load and a cloud on a laptop."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+GROUP = "fake"
+
+OPTS = [
+    cfg.IntOpt("nodes", default=1, min=1, max=1000,
+               help="How many nodes (hypervisors) this nova-compute pretends to have. Each gets the resources below."),
+    cfg.IntOpt("vcpus", default=1000, min=1, help="Virtual CPUs of each node."),
+    cfg.IntOpt("memory_mb", default=800000, min=1, help="Memory of each node in MB."),
+    cfg.IntOpt("local_gb", default=600000, min=1, help="Disk of each node in GB."),
+    cfg.FloatOpt("boot_delay", default=0.0, min=0.0,
+                 help="Seconds that starting a guest takes. Real hypervisors need about one."),
+    cfg.BoolOpt("keep_state", default=True,
+                help="Keep the guests in files under state_path/fake, so that they survive nova-compute, as real "
+                     "guests do. Without it they end with the process."),
+]

@@ -1,0 +1,28 @@
+"""``[quota]``: what a project without limits of its own may use. -1 is no limit."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+GROUP = "quota"
+
+_DEFAULTS = (
+    ("instances", 10, "servers"), ("cores", 20, "virtual CPUs"), ("ram", 51200, "MB of memory"),
+    ("metadata_items", 128, "metadata items a server"), ("injected_files", 5, "files to inject a server"),
+    ("injected_file_content_bytes", 10240, "bytes an injected file"),
+    ("injected_file_path_length", 255, "bytes of an injected file's path"), ("key_pairs", 100, "key pairs a user"),
+    ("server_groups", 10, "server groups"), ("server_group_members", 10, "servers a server group"),
+)
+
+OPTS = [
+    *[cfg.IntOpt(name, default=default, min=-1, deprecated_group="DEFAULT", deprecated_name=f"quota_{name}",
+                 help=f"Most {what}.") for name, default, what in _DEFAULTS],
+    cfg.BoolOpt("recheck_quota", default=True,
+                help="Kept for old files: usage is counted under the project's lock, so no re-check is needed."),
+]
+
+#: Option name -> the API's name of the resource, where they differ.
+API_NAMES = {"injected_file_path_length": "injected_file_path_bytes"}
+#: nova-network's own, which old API versions list; unlimited here.
+NETWORK_DEFAULTS = {"fixed_ips": -1, "floating_ips": -1, "networks": 3, "security_groups": -1,
+                    "security_group_rules": -1}

@@ -1,0 +1,62 @@
+"""Who asks, and under which request id: carried by the thread, into every log line and over every RPC."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+from contextvars import ContextVar
+
+import msgspec
+
+
+class RequestContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Facts about one request. ``token`` is the user's: never logged, never in the journal."""
+
+    request_id: str
+    global_request_id: str | None = None
+    user_id: str | None = None
+    project_id: str | None = None
+    user_name: str | None = None
+    project_name: str | None = None
+    user_domain_id: str | None = None
+    project_domain_id: str | None = None
+    roles: tuple[str, ...] = ()
+    is_admin: bool = False
+    system_scope: str | None = None
+    domain_id: str | None = None
+    token: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<RequestContext {self.request_id} user={self.user_id} project={self.project_id}>"
+
+
+_current: ContextVar[RequestContext | None] = ContextVar("nova_context", default=None)
+
+
+def new_request_id() -> str:
+    return f"req-{uuid.uuid4()}"
+
+
+def current() -> RequestContext:
+    """The context of this thread; a fresh one without a user where none was entered (periodic work)."""
+    return _current.get() or RequestContext(request_id=new_request_id())
+
+
+def current_or_none() -> RequestContext | None:
+    return _current.get()
+
+
+@contextlib.contextmanager
+def entered(context: RequestContext) -> Iterator[RequestContext]:
+    """Make ``context`` the current one for the block."""
+    token = _current.set(context)
+    try:
+        yield context
+    finally:
+        _current.reset(token)
+
+
+def internal(request_id: str | None = None) -> RequestContext:
+    """A context of our own: periodic work, or a workflow that another runner began."""
+    return RequestContext(request_id=request_id or new_request_id(), is_admin=True)

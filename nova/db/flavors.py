@@ -1,0 +1,190 @@
+"""Flavors with their extra specs and the projects that may use private ones."""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.db.models.api import flavor_extra_specs, flavor_projects, flavors
+from nova.db.server_lists import NoSuchMarker
+from nova.db.statements import insert_all
+from nova.db.types import utc_now
+from nova.model.base import Scope
+from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
+
+_FIELDS = [flavors.c[name] for name in Flavor.__struct_fields__ if name in flavors.c]
+SORT_KEYS = {"flavorid": flavors.c.flavorid, "name": flavors.c.name, "memory_mb": flavors.c.memory_mb,
+             "root_gb": flavors.c.root_gb, "vcpus": flavors.c.vcpus, "id": flavors.c.id,
+             "created_at": flavors.c.created_at, "updated_at": flavors.c.updated_at,
+             "ephemeral_gb": flavors.c.ephemeral_gb, "swap": flavors.c.swap_mb, "swap_mb": flavors.c.swap_mb,
+             "rxtx_factor": flavors.c.rxtx_factor, "is_public": flavors.c.is_public, "disabled": flavors.c.disabled}
+
+
+class NoSuchFlavor(errors.NotFound):
+    code, message = "flavor.not_found", "Flavor {flavor_id} could not be found."
+
+
+class NameTaken(errors.Conflict):
+    code, message = "flavor.name_taken", "Flavor with name {name} already exists."
+
+
+class IdTaken(errors.Conflict):
+    code, message = "flavor.id_taken", "Flavor with ID {flavorid} already exists."
+
+
+class NoSuchSpec(errors.NotFound):
+    code, message = "flavor.no_such_spec", "Flavor {flavor_id} has no extra specs with key {key}."
+
+
+class AccessGiven(errors.Conflict):
+    code, message = "flavor.access_given", "Flavor access already exists for flavor {flavor_id} and project {project_id}."
+
+
+class AccessMissing(errors.NotFound):
+    code, message = "flavor.access_missing", "Flavor access not found for {flavor_id} / {project_id} combination."
+
+
+def _visible(query: sa.Select[Any], scope: Scope) -> sa.Select[Any]:
+    if scope.project_id is None:
+        return query
+    mine = sa.select(flavor_projects.c.flavor_id).where(flavor_projects.c.project_id == scope.project_id)
+    return query.where(sa.or_(flavors.c.is_public, flavors.c.id.in_(mine)))
+
+
+def get(tx: Connection, flavorid: str, scope: Scope) -> Flavor:
+    """One live flavor with specs and projects, in one statement. NotFound."""
+    extras = sa.union_all(
+        sa.select(flavor_extra_specs.c.flavor_id.label("flavor_id"), flavor_extra_specs.c.key.label("key"),
+                  flavor_extra_specs.c.value.label("value")),
+        sa.select(flavor_projects.c.flavor_id, flavor_projects.c.project_id, sa.null())).subquery("extras")
+    query = _visible(sa.select(*_FIELDS, extras.c.key, extras.c.value)
+                     .join_from(flavors, extras, extras.c.flavor_id == flavors.c.id, isouter=True)
+                     .where(flavors.c.flavorid == flavorid, flavors.c.deleted == 0), scope)
+    found = _gather(tx.execute(query))
+    if not found:
+        raise NoSuchFlavor(flavor_id=flavorid)
+    return found[0]
+
+
+def _gather(rows: Any) -> list[Flavor]:
+    by_id: dict[int, tuple[dict[str, Any], dict[str, str], list[str]]] = {}
+    for row in rows:
+        found = dict(row._mapping)
+        key, value = found.pop("key"), found.pop("value")
+        _fields, specs, projects = by_id.setdefault(found["id"], (found, {}, []))
+        if value is not None:
+            specs[key] = value
+        elif key is not None:
+            projects.append(key)
+    return [Flavor(**fields, extra_specs=specs, projects=tuple(sorted(projects)))
+            for fields, specs, projects in by_id.values()]
+
+
+def select(tx: Connection, query: FlavorQuery, limit: int) -> tuple[Flavor, ...]:
+    """A page, in two statements (three with a marker). Invalid: an unknown marker."""
+    chosen = _visible(sa.select(*_FIELDS).where(flavors.c.deleted == 0), query.scope)
+    if query.is_public is not None:
+        mine = sa.select(flavor_projects.c.flavor_id).where(flavor_projects.c.project_id == query.scope.project_id)
+        may_be_mine = query.is_public and query.scope.project_id is not None
+        public = flavors.c.is_public.is_(query.is_public)
+        chosen = chosen.where(sa.or_(public, flavors.c.id.in_(mine)) if may_be_mine else public)
+    if query.min_ram_mb is not None:
+        chosen = chosen.where(flavors.c.memory_mb >= query.min_ram_mb)
+    if query.min_disk_gb is not None:
+        chosen = chosen.where(flavors.c.root_gb >= query.min_disk_gb)
+    key, descending = SORT_KEYS.get(query.sort_key, flavors.c.flavorid), query.sort_dir == "desc"
+    if query.page.marker:
+        chosen = chosen.where(_after(tx, key, query.page.marker, descending))
+    order = [key.desc(), flavors.c.id.desc()] if descending else [key.asc(), flavors.c.id.asc()]
+    rows = [dict(row._mapping) for row in tx.execute(chosen.order_by(*order).limit(limit))]
+    specs: dict[int, dict[str, str]] = {}
+    for spec in tx.execute(sa.select(flavor_extra_specs).where(
+            flavor_extra_specs.c.flavor_id.in_([row["id"] for row in rows]))) if rows else ():
+        specs.setdefault(spec.flavor_id, {})[spec.key] = spec.value
+    return tuple(Flavor(**row, extra_specs=specs.get(row["id"], {})) for row in rows)
+
+
+def _after(tx: Connection, key: Any, marker: str, descending: bool) -> Any:
+    row = tx.execute(sa.select(key, flavors.c.id).where(flavors.c.flavorid == marker,
+                                                        flavors.c.deleted == 0)).one_or_none()
+    if row is None:
+        raise NoSuchMarker(marker=marker)
+    value, same = row[0], row[1]
+    if descending:
+        return sa.or_(key < value, sa.and_(key == value, flavors.c.id < same))
+    return sa.or_(key > value, sa.and_(key == value, flavors.c.id > same))
+
+
+def insert(tx: Connection, flavor: NewFlavor) -> None:
+    """Conflict when name or id is taken."""
+    values = {name: getattr(flavor, name) for name in NewFlavor.__struct_fields__ if name in flavors.c}
+    values["flavorid"] = flavor.flavorid or str(uuids.uuid4())
+    taken = {row.name for row in tx.execute(sa.select(flavors.c.name).where(flavors.c.name == flavor.name,
+                                                                           flavors.c.deleted == 0))}
+    if taken:
+        raise NameTaken(name=flavor.name)
+    try:
+        made = tx.execute(sa.insert(flavors).values(**values, created_at=utc_now()))
+    except exc.IntegrityError:
+        raise IdTaken(flavorid=values["flavorid"]) from None
+    if not flavor.is_public and flavor.project_id:
+        insert_all(tx, flavor_projects, [{"flavor_id": made.inserted_primary_key[0],
+                                          "project_id": flavor.project_id}])
+
+
+def locked_id(tx: Connection, flavorid: str) -> int:
+    """The flavor's key, its row locked. NotFound."""
+    key = tx.execute(sa.select(flavors.c.id).where(flavors.c.flavorid == flavorid, flavors.c.deleted == 0)
+                     .with_for_update()).scalar_one_or_none()
+    if key is None:
+        raise NoSuchFlavor(flavor_id=flavorid)
+    return int(key)
+
+
+def update(tx: Connection, flavorid: str, description: str | None) -> None:
+    key = locked_id(tx, flavorid)
+    tx.execute(sa.update(flavors).where(flavors.c.id == key).values(description=description, updated_at=utc_now()))
+
+
+def delete(tx: Connection, flavorid: str) -> None:
+    key = locked_id(tx, flavorid)
+    tx.execute(sa.update(flavors).where(flavors.c.id == key).values(deleted=key))
+    for table in (flavor_extra_specs, flavor_projects):
+        tx.execute(sa.delete(table).where(table.c.flavor_id == key))
+
+
+def set_specs(tx: Connection, flavorid: str, specs: Mapping[str, str]) -> dict[str, str]:
+    """Add or replace; all of them after it."""
+    key = locked_id(tx, flavorid)
+    table = flavor_extra_specs
+    tx.execute(sa.delete(table).where(table.c.flavor_id == key, table.c.key.in_(list(specs))))
+    insert_all(tx, table, [{"flavor_id": key, "key": name, "value": value} for name, value in specs.items()])
+    tx.execute(sa.update(flavors).where(flavors.c.id == key).values(updated_at=utc_now()))
+    return {row.key: row.value for row in tx.execute(sa.select(table).where(table.c.flavor_id == key))}
+
+
+def delete_spec(tx: Connection, flavorid: str, name: str) -> None:
+    key = locked_id(tx, flavorid)
+    table = flavor_extra_specs
+    if not tx.execute(sa.delete(table).where(table.c.flavor_id == key, table.c.key == name)).rowcount:
+        raise NoSuchSpec(flavor_id=flavorid, key=name)
+
+
+def change_access(tx: Connection, flavorid: str, project_id: str, allowed: bool) -> tuple[str, ...]:
+    """Conflict: had access already. NotFound: had none."""
+    key = locked_id(tx, flavorid)
+    table = flavor_projects
+    mine = sa.and_(table.c.flavor_id == key, table.c.project_id == project_id)
+    if allowed:
+        if tx.execute(sa.select(table.c.flavor_id).where(mine)).first():
+            raise AccessGiven(flavor_id=flavorid, project_id=project_id)
+        insert_all(tx, table, [{"flavor_id": key, "project_id": project_id}])
+    elif not tx.execute(sa.delete(table).where(mine)).rowcount:
+        raise AccessMissing(flavor_id=flavorid, project_id=project_id)
+    return tuple(sorted(tx.execute(sa.select(table.c.project_id).where(table.c.flavor_id == key)).scalars()))

@@ -1,0 +1,118 @@
+"""Nodes of compute hosts, and the providers whose resources they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from nova.db.ledger import DISK_GB, MEMORY_MB, VCPU
+from nova.db.models.api import allocations, inventories, providers
+from nova.db.models.cell import nodes, servers, services
+from nova.db.statements import insert_all
+from nova.db.types import utc_now
+from nova.model.hosts import Inventory, Node
+
+
+def write_nodes(tx: Connection, inventory: Inventory) -> bool:
+    """Replace what is known of a host's nodes. False: an older report, nothing was changed."""
+    known = {row.uuid: row for row in tx.execute(sa.select(nodes.c.id, nodes.c.uuid, nodes.c.version)
+                                                 .where(nodes.c.host == inventory.host).with_for_update())}
+    if any(row.version > inventory.version for row in known.values()):
+        return False
+    for node in inventory.nodes:
+        values = {"host": inventory.host, "host_id": inventory.host_id, "name": node.name, "facts": node,
+                  "version": inventory.version}
+        if node.uuid in known:
+            tx.execute(sa.update(nodes).where(nodes.c.uuid == node.uuid).values(**values, updated_at=utc_now()))
+        else:
+            tx.execute(sa.insert(nodes).values(**values, uuid=node.uuid, created_at=utc_now()))
+    gone = [uuid for uuid in known if uuid not in {node.uuid for node in inventory.nodes}]
+    if gone:
+        tx.execute(sa.delete(nodes).where(nodes.c.uuid.in_(gone)))
+    return True
+
+
+def write_providers(tx: Connection, inventory: Inventory) -> None:
+    """Providers and inventories as the host reports them; what is allocated stays. An older report changes nothing."""
+    uuids = [node.uuid for node in inventory.nodes]
+    known = {row.uuid: row for row in tx.execute(
+        sa.select(providers.c.id, providers.c.uuid, providers.c.inventory_version)
+        .where(providers.c.uuid.in_(uuids)).order_by(providers.c.id).with_for_update())}
+    for node in inventory.nodes:
+        row = known.get(node.uuid)
+        if row is not None and row.inventory_version > inventory.version:
+            continue
+        values = {"name": node.name, "host": inventory.host, "host_id": inventory.host_id,
+                  "inventory_version": inventory.version}
+        if row is None:
+            made = tx.execute(sa.insert(providers).values(**values, uuid=node.uuid, generation=1))
+            key = made.inserted_primary_key[0]
+        else:
+            key = row.id
+            tx.execute(sa.update(providers).where(providers.c.id == key)
+                       .values(**values, generation=providers.c.generation + 1))
+        tx.execute(sa.delete(inventories).where(inventories.c.provider_id == key))
+        insert_all(tx, inventories, [{"provider_id": key, **one} for one in _inventories(node)])
+
+
+def _inventories(node: Node) -> list[dict[str, Any]]:
+    rows = ((VCPU, node.vcpus, node.reserved_vcpus, node.cpu_allocation_ratio),
+            (MEMORY_MB, node.memory_mb, node.reserved_memory_mb, node.ram_allocation_ratio),
+            (DISK_GB, node.local_gb, node.reserved_disk_gb, node.disk_allocation_ratio))
+    return [{"resource_class": name, "total": total, "reserved": min(reserved, total), "allocation_ratio": ratio,
+             "max_unit": total, "min_unit": 1, "step_size": 1} for name, total, reserved, ratio in rows if total > 0]
+
+
+def drop_providers(tx: Connection, host: str) -> None:
+    """A host is taken out: its providers go, with what is still allocated on them."""
+    keys = list(tx.execute(sa.select(providers.c.id).where(providers.c.host == host)).scalars())
+    for table, column in ((allocations, allocations.c.provider_id), (inventories, inventories.c.provider_id),
+                          (providers, providers.c.id)):
+        if keys:
+            tx.execute(sa.delete(table).where(column.in_(keys)))
+
+
+def provider_rows(tx: Connection, ids: Sequence[int] | None = None) -> dict[str, dict[str, Any]]:
+    """By provider uuid: id, host, name, generation and per class (total, reserved, ratio, used), and consumers."""
+    used = (sa.select(allocations.c.provider_id, allocations.c.resource_class,
+                      sa.func.sum(allocations.c.used).label("used"), sa.func.count().label("consumers"))
+            .group_by(allocations.c.provider_id, allocations.c.resource_class).subquery())
+    query = (sa.select(providers.c.id, providers.c.uuid, providers.c.host, providers.c.name, providers.c.generation,
+                       inventories.c.resource_class, inventories.c.total, inventories.c.reserved,
+                       inventories.c.allocation_ratio, sa.func.coalesce(used.c.used, 0).label("used"),
+                       sa.func.coalesce(used.c.consumers, 0).label("consumers"))
+             .join_from(providers, inventories, inventories.c.provider_id == providers.c.id)
+             .join(used, sa.and_(used.c.provider_id == providers.c.id,
+                                 used.c.resource_class == inventories.c.resource_class), isouter=True))
+    if ids is not None:
+        query = query.where(providers.c.id.in_(list(ids)))
+    found: dict[str, dict[str, Any]] = {}
+    for row in tx.execute(query):
+        one = found.setdefault(row.uuid, {"id": row.id, "host": row.host, "name": row.name,
+                                          "generation": row.generation, "classes": {}, "consumers": 0})
+        one["classes"][row.resource_class] = (row.total, row.reserved, row.allocation_ratio, int(row.used))
+        one["consumers"] = max(one["consumers"], int(row.consumers))
+    return found
+
+
+def node_rows(tx: Connection) -> list[Row[Any]]:
+    """Every node with its host's compute service, by id; ``clock`` is the database's now."""
+    return list(tx.execute(
+        sa.select(nodes.c.id, nodes.c.uuid, nodes.c.host, nodes.c.name, nodes.c.facts,
+                  services.c.id.label("service_id"), services.c.uuid.label("service_uuid"), services.c.binary,
+                  services.c.topic, services.c.disabled, services.c.disabled_reason, services.c.forced_down,
+                  services.c.last_seen_at, services.c.created_at, services.c.updated_at, services.c.release,
+                  services.c.version.label("service_version"), utc_now().label("clock"))
+        .join_from(nodes, services, sa.and_(services.c.host == nodes.c.host, services.c.binary == "nova-compute",
+                                            services.c.deleted == 0))
+        .order_by(nodes.c.id)))
+
+
+def servers_on(tx: Connection, hosts: Sequence[str]) -> list[Row[Any]]:
+    """uuid, name, host, node and task of live servers on these hosts."""
+    return list(tx.execute(sa.select(servers.c.uuid, servers.c.name, servers.c.host, servers.c.node,
+                                     servers.c.task_state)
+                           .where(servers.c.host.in_(list(hosts)), servers.c.deleted == 0).order_by(servers.c.id)))

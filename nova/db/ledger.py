@@ -1,0 +1,221 @@
+"""The ledger of servers and the claims on providers: what quota counts, and what hosts gave away.
+
+Every claim and release is one transaction that begins by writing the ledger row's epoch: no row changed means that a
+newer epoch owns the server. Capacity is checked under the provider's row lock: no race, no drift, no healing tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.db.models.api import allocations, inventories, ledger, providers, quota_locks
+from nova.db.statements import insert_all, insert_ignoring
+from nova.db.types import later, utc_now
+from nova.model.scheduling import Resources
+
+VCPU, MEMORY_MB, DISK_GB = "VCPU", "MEMORY_MB", "DISK_GB"
+
+
+class NotEnough(errors.ClaimConflict):
+    code, message = "claim.not_enough", "Provider {provider} has {free} {resource_class} left, {wanted} are needed."
+
+
+class Claim(NamedTuple):
+    """One server's wish for one provider."""
+
+    server_uuid: str
+    epoch: int
+    provider_id: int
+    resources: Resources
+
+
+class Usage(NamedTuple):
+    """A provider's numbers after a claim: resource class -> (capacity, used)."""
+
+    provider_id: int
+    host: str
+    node: str
+    generation: int
+    amounts: Mapping[str, tuple[int, int]]
+
+
+def lock_owner(tx: Connection, owner: str) -> None:
+    """Wait for the owner's row: the first statement of whatever its quota counts."""
+    locked = tx.execute(sa.update(quota_locks).where(quota_locks.c.owner == owner)
+                        .values(turns=quota_locks.c.turns + 1)).rowcount
+    if not locked:
+        insert_ignoring(tx, quota_locks, [{"owner": owner, "turns": 0}])
+        tx.execute(sa.update(quota_locks).where(quota_locks.c.owner == owner).values(turns=quota_locks.c.turns + 1))
+
+
+def usage(tx: Connection, project_id: str, user_id: str | None) -> dict[str, dict[str, int]]:
+    """What is in use by the project and (key "user") by one user in it: instances, cores, ram."""
+    mine = ledger.c.user_id == user_id if user_id else sa.false()
+    def both(amount: Any) -> list[Any]:
+        return [sa.func.coalesce(sa.func.sum(amount), 0), sa.func.coalesce(sa.func.sum(sa.case((mine, amount),
+                                                                                               else_=0)), 0)]
+    columns = [*both(sa.literal(1)), *both(ledger.c.vcpus), *both(ledger.c.memory_mb)]
+    row = tx.execute(sa.select(*columns).where(ledger.c.project_id == project_id, ledger.c.closed.is_(False))).one()
+    numbers = [int(value) for value in row]
+    return {"project": dict(zip(("instances", "cores", "ram"), numbers[0::2], strict=True)),
+            "user": dict(zip(("instances", "cores", "ram"), numbers[1::2], strict=True))}
+
+
+def open_rows(tx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    insert_all(tx, ledger, [{**row, "created_at": utc_now()} for row in rows])
+
+
+def raise_epochs(tx: Connection, epochs: Mapping[str, int]) -> set[str]:
+    """Write each server's newer epoch; the uuids whose row is open and now ours."""
+    by_epoch: dict[int, list[str]] = {}
+    for uuid, epoch in epochs.items():
+        by_epoch.setdefault(epoch, []).append(uuid)
+    mine: set[str] = set()
+    for epoch, uuids in by_epoch.items():
+        open_and_older = sa.and_(ledger.c.server_uuid.in_(uuids), ledger.c.epoch <= epoch, ledger.c.closed.is_(False))
+        changed = tx.execute(sa.update(ledger).where(open_and_older).values(epoch=epoch)).rowcount
+        if changed == len(uuids):
+            mine.update(uuids)
+        elif changed:
+            mine.update(tx.execute(sa.select(ledger.c.server_uuid).where(
+                ledger.c.server_uuid.in_(uuids), ledger.c.epoch == epoch, ledger.c.closed.is_(False))).scalars())
+    return mine
+
+
+def claim(tx: Connection, claims: Sequence[Claim]) -> tuple[dict[str, errors.NovaError | None], list[Usage]]:
+    """Take what each claim asks for; for each server None or why not, and the providers' numbers after it.
+
+    Repeating a claim is harmless: what the server holds on that provider is counted as its own.
+    """
+    mine = raise_epochs(tx, {one.server_uuid: one.epoch for one in claims})
+    results: dict[str, errors.NovaError | None] = {
+        one.server_uuid: errors.Overtaken(f"the ledger row of {one.server_uuid} is closed or newer")
+        for one in claims if one.server_uuid not in mine}
+    wanted = [one for one in claims if one.server_uuid in mine]
+    if not wanted:
+        return results, []
+    numbers = _lock_providers(tx, sorted({one.provider_id for one in wanted}))
+    held = _held(tx, [one.server_uuid for one in wanted]) if len(claims) > 1 or wanted[0].epoch > 1 else set()
+    rows = []
+    for one in wanted:
+        refused = None if (one.server_uuid, one.provider_id) in held else _take(numbers, one)
+        results[one.server_uuid] = refused
+        if refused is None and (one.server_uuid, one.provider_id) not in held:
+            rows += [{"provider_id": one.provider_id, "consumer": one.server_uuid, "resource_class": name,
+                      "used": amount} for name, amount in _amounts(one.resources).items() if amount]
+    insert_all(tx, allocations, rows)
+    return results, [Usage(key, number["host"], number["node"], number["generation"], number["amounts"])
+                     for key, number in numbers.items()]
+
+
+def _amounts(resources: Resources) -> dict[str, int]:
+    return {VCPU: resources.vcpus, MEMORY_MB: resources.memory_mb, DISK_GB: resources.disk_gb}
+
+
+def _lock_providers(tx: Connection, keys: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """Lock the providers' rows in id order (by counting their generation up); their capacity and usage."""
+    for key in keys:
+        tx.execute(sa.update(providers).where(providers.c.id == key).values(generation=providers.c.generation + 1))
+    used = (sa.select(sa.func.coalesce(sa.func.sum(allocations.c.used), 0))
+            .where(allocations.c.provider_id == inventories.c.provider_id,
+                   allocations.c.resource_class == inventories.c.resource_class).scalar_subquery())
+    rows = tx.execute(sa.select(providers.c.id, providers.c.host, providers.c.name, providers.c.generation,
+                                inventories.c.resource_class,
+                                inventories.c.total, inventories.c.reserved, inventories.c.allocation_ratio,
+                                inventories.c.max_unit, used.label("used"))
+                      .join_from(providers, inventories, inventories.c.provider_id == providers.c.id)
+                      .where(providers.c.id.in_(keys)))
+    numbers: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        number = numbers.setdefault(row.id, {"host": row.host, "node": row.name, "generation": row.generation,
+                                             "amounts": {}, "max_unit": {}})
+        number["amounts"][row.resource_class] = (int((row.total - row.reserved) * row.allocation_ratio), int(row.used))
+        number["max_unit"][row.resource_class] = row.max_unit
+    return numbers
+
+
+def _held(tx: Connection, uuids: Sequence[str]) -> set[tuple[str, int]]:
+    rows = tx.execute(sa.select(allocations.c.consumer, allocations.c.provider_id)
+                      .where(allocations.c.consumer.in_(uuids)).distinct())
+    return {(row.consumer, row.provider_id) for row in rows}
+
+
+def _take(numbers: dict[int, dict[str, Any]], one: Claim) -> errors.NovaError | None:
+    number = numbers.get(one.provider_id)
+    if number is None:
+        return errors.ClaimConflict(f"resource provider {one.provider_id} is gone")
+    amounts = number["amounts"]
+    wanted = {name: amount for name, amount in _amounts(one.resources).items() if amount}
+    for name, amount in wanted.items():
+        capacity, used = amounts.get(name, (0, 0))
+        if used + amount > capacity or amount > number["max_unit"].get(name, 0):
+            return NotEnough(provider=one.provider_id, free=capacity - used, resource_class=name, wanted=amount)
+    for name, amount in wanted.items():
+        capacity, used = amounts[name]
+        amounts[name] = (capacity, used + amount)
+    return None
+
+
+def release(tx: Connection, epochs: Mapping[str, int]) -> list[int]:
+    """Give back all that these servers hold (and are still ours to give); the providers that changed."""
+    mine = raise_epochs(tx, epochs)
+    return _give_back(tx, list(mine))
+
+
+def forgive(tx: Connection, server_uuid: str) -> list[int]:
+    """Give back what a server held whose debt is paid: its row may be closed already."""
+    return _give_back(tx, [server_uuid])
+
+
+def forgive_but(tx: Connection, server_uuid: str, host: str | None) -> list[int]:
+    """Give back what a live server holds anywhere but on ``host``, where it is now."""
+    elsewhere = sorted(set(tx.execute(
+        sa.select(allocations.c.provider_id).join_from(allocations, providers,
+                                                       providers.c.id == allocations.c.provider_id)
+        .where(allocations.c.consumer == server_uuid, providers.c.host != (host or ""))).scalars()))
+    for key in elsewhere:
+        tx.execute(sa.update(providers).where(providers.c.id == key).values(generation=providers.c.generation + 1))
+        tx.execute(sa.delete(allocations).where(allocations.c.provider_id == key,
+                                                allocations.c.consumer == server_uuid))
+    return elsewhere
+
+
+def _give_back(tx: Connection, uuids: Sequence[str]) -> list[int]:
+    if not uuids:
+        return []
+    changed = sorted(set(tx.execute(sa.select(allocations.c.provider_id)
+                                    .where(allocations.c.consumer.in_(uuids))).scalars()))
+    if changed:
+        for key in changed:
+            tx.execute(sa.update(providers).where(providers.c.id == key).values(generation=providers.c.generation + 1))
+        tx.execute(sa.delete(allocations).where(allocations.c.consumer.in_(uuids)))
+    return changed
+
+
+def close(tx: Connection, epochs: Mapping[str, int]) -> None:
+    """The servers are gone: their quota is free. Closing twice, or what is newer's, changes nothing."""
+    for uuid, epoch in epochs.items():
+        tx.execute(sa.update(ledger).where(ledger.c.server_uuid == uuid, ledger.c.epoch <= epoch,
+                                           ledger.c.closed.is_(False)).values(closed=True, closed_at=utc_now()))
+
+
+def unborn(tx: Connection, older_than_s: int, limit: int = 200) -> list[str]:
+    """Open rows old enough that their server must exist by now."""
+    return list(tx.execute(sa.select(ledger.c.server_uuid).where(ledger.c.closed.is_(False),
+                                                                 ledger.c.created_at < later(-older_than_s))
+                           .order_by(ledger.c.id).limit(limit)).scalars())
+
+
+def purge(tx: Connection, older_than_s: int, limit: int) -> int:
+    """Forget rows closed long ago."""
+    keys = list(tx.execute(sa.select(ledger.c.id).where(ledger.c.closed.is_(True),
+                                                        ledger.c.closed_at < later(-older_than_s)).limit(limit))
+                .scalars())
+    if keys:
+        tx.execute(sa.delete(ledger).where(ledger.c.id.in_(keys)))
+    return len(keys)

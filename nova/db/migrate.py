@@ -1,0 +1,89 @@
+"""Schema histories: one of alembic's a schema, found in a checkout or in the installed wheel."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sysconfig
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from nova import errors
+from nova.db.engine import Database
+
+SCHEMAS = ("api", "cell")
+
+
+class SchemaBehind(errors.Unavailable):
+    code = "db.schema_behind"
+    message = ("the {schema} database is at schema {have}, this release needs {want}: run "
+               "'nova-manage {command} sync'")
+
+
+def folder(schema: str) -> pathlib.Path:
+    """Where the schema's history lies: beside the package in a checkout, under the prefix once installed."""
+    checkout = pathlib.Path(__file__).resolve().parents[2] / "alembic" / schema
+    if (checkout / "env.py").exists():
+        return checkout
+    installed = pathlib.Path(sysconfig.get_path("data")) / "share" / "nova" / "alembic" / schema
+    if (installed / "env.py").exists():
+        return installed
+    raise errors.Bug(f"no migrations of the {schema} schema at {checkout} or {installed}")
+
+
+def _config(schema: str, database: Database) -> Config:
+    config = Config()
+    config.set_main_option("script_location", os.fspath(folder(schema)))
+    config.set_main_option("path_separator", "os")
+    config.attributes["engine"] = database.engine
+    config.attributes["schema"] = schema
+    return config
+
+
+def version_table(schema: str) -> str:
+    """Two histories may live in one database, so each has a table of its own."""
+    return f"alembic_version_{schema}"
+
+
+def current(schema: str, database: Database) -> str | None:
+    """The revision the database is at; None when it has none of ours."""
+    with database.reading() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": version_table(schema)})
+        return context.get_current_revision()
+
+
+def newest(schema: str, database: Database) -> str:
+    head = ScriptDirectory.from_config(_config(schema, database)).get_current_head()
+    if head is None:
+        raise errors.Bug(f"the {schema} schema has no history")
+    return head
+
+
+def sync(schema: str, database: Database, revision: str = "head") -> tuple[str | None, str | None]:
+    """Bring the database to ``revision``; the revisions before and after. Safe to repeat, and from two places."""
+    before = current(schema, database)
+    command.upgrade(_config(schema, database), revision)
+    return before, current(schema, database)
+
+
+def check(schema: str, database: Database) -> None:
+    """SchemaBehind when the database lacks what this release needs; a newer one (mid-upgrade) is fine."""
+    have = current(schema, database)
+    script = ScriptDirectory.from_config(_config(schema, database))
+    known = {revision.revision for revision in script.walk_revisions()}
+    want = script.get_current_head()
+    if have != want and (have is None or have in known):
+        raise SchemaBehind(schema=schema, have=have or "nothing", want=want,
+                           command="api_db" if schema == "api" else "db")
+
+
+def product(database: Database) -> str:
+    """The database's name and version, by a round trip."""
+    with database.reading() as connection:
+        if database.dialect == "sqlite":
+            return f"SQLite {connection.execute(sa.text('select sqlite_version()')).scalar_one()}"
+        return str(connection.execute(sa.text("select version()")).scalar_one())

@@ -1,0 +1,115 @@
+"""The ``api`` schema: what is true for the whole cloud, whichever cell a server is in."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from nova.db.types import ident, key, moment, text
+
+metadata = sa.MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s",
+                                          "uq": "uq_%(table_name)s_%(column_0_N_name)s"})
+
+flavors = sa.Table(
+    "flavors", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("flavorid", text(), nullable=False),
+    sa.Column("name", text(), nullable=False),
+    sa.Column("memory_mb", sa.Integer, nullable=False),
+    sa.Column("vcpus", sa.Integer, nullable=False),
+    sa.Column("root_gb", sa.Integer, nullable=False),
+    sa.Column("ephemeral_gb", sa.Integer, nullable=False, default=0),
+    sa.Column("swap_mb", sa.Integer, nullable=False, default=0),
+    sa.Column("rxtx_factor", sa.Float, nullable=False, default=1.0),
+    sa.Column("is_public", sa.Boolean, nullable=False, default=True),
+    sa.Column("disabled", sa.Boolean, nullable=False, default=False),
+    sa.Column("description", sa.Text),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.Column("updated_at", moment()),
+    sa.Column("deleted", key(), nullable=False, default=0),
+    sa.UniqueConstraint("flavorid", "deleted"), sa.UniqueConstraint("name", "deleted"))
+
+flavor_extra_specs = sa.Table(
+    "flavor_extra_specs", metadata,
+    sa.Column("flavor_id", key(), primary_key=True, autoincrement=False),
+    sa.Column("key", text(), primary_key=True),
+    sa.Column("value", text(), nullable=False))
+
+flavor_projects = sa.Table(
+    "flavor_projects", metadata,
+    sa.Column("flavor_id", key(), primary_key=True, autoincrement=False),
+    sa.Column("project_id", text(), primary_key=True))
+
+keypairs = sa.Table(
+    "keypairs", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("user_id", text(), nullable=False),
+    sa.Column("name", text(), nullable=False),
+    sa.Column("type", text(20), nullable=False),
+    sa.Column("fingerprint", text(), nullable=False),
+    sa.Column("public_key", sa.Text, nullable=False),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.UniqueConstraint("user_id", "name"))
+
+#: Limits that differ from the defaults. ``user_id`` is empty for a project's own.
+quotas = sa.Table(
+    "quotas", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("project_id", text(), nullable=False),
+    sa.Column("user_id", text(), nullable=False, default=""),
+    sa.Column("resource", text(64), nullable=False),
+    sa.Column("hard_limit", sa.Integer, nullable=False),
+    sa.UniqueConstraint("project_id", "user_id", "resource"))
+
+#: One row a project (or user, for keypairs): whoever changes what quota counts locks it first.
+quota_locks = sa.Table(
+    "quota_locks", metadata,
+    sa.Column("owner", text(), primary_key=True),
+    sa.Column("turns", key(), nullable=False, default=0))
+
+#: One row a server, open until it is gone: quota sums the open ones, and every claim is fenced by ``epoch``.
+ledger = sa.Table(
+    "ledger", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("server_uuid", ident(), nullable=False, unique=True),
+    sa.Column("project_id", text(), nullable=False),
+    sa.Column("user_id", text(), nullable=False),
+    sa.Column("cell", text(), nullable=False, default=""),
+    sa.Column("vcpus", sa.Integer, nullable=False),
+    sa.Column("memory_mb", sa.Integer, nullable=False),
+    sa.Column("epoch", key(), nullable=False, default=1),
+    sa.Column("closed", sa.Boolean, nullable=False, default=False),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.Column("closed_at", moment()),
+    sa.Index("ix_ledger_usage", "project_id", "closed", "user_id"),
+    sa.Index("ix_ledger_closed_at", "closed", "closed_at"))
+
+#: A provider is a node of a host (host id, node uuid). ``generation`` counts up with every change of what it has or gave.
+providers = sa.Table(
+    "resource_providers", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("uuid", ident(), nullable=False, unique=True),
+    sa.Column("name", text(), nullable=False),
+    sa.Column("host", text(), nullable=False),
+    sa.Column("host_id", ident(), nullable=False),
+    sa.Column("generation", key(), nullable=False, default=1),
+    sa.Column("inventory_version", key(), nullable=False, default=0),
+    sa.Index("ix_resource_providers_host", "host"))
+
+inventories = sa.Table(
+    "inventories", metadata,
+    sa.Column("provider_id", key(), primary_key=True, autoincrement=False),
+    sa.Column("resource_class", text(64), primary_key=True),
+    sa.Column("total", sa.Integer, nullable=False),
+    sa.Column("reserved", sa.Integer, nullable=False, default=0),
+    sa.Column("min_unit", sa.Integer, nullable=False, default=1),
+    sa.Column("max_unit", sa.Integer, nullable=False),
+    sa.Column("step_size", sa.Integer, nullable=False, default=1),
+    sa.Column("allocation_ratio", sa.Float, nullable=False, default=1.0))
+
+allocations = sa.Table(
+    "allocations", metadata,
+    sa.Column("provider_id", key(), primary_key=True, autoincrement=False),
+    sa.Column("consumer", ident(), primary_key=True),
+    sa.Column("resource_class", text(64), primary_key=True),
+    sa.Column("used", sa.Integer, nullable=False),
+    sa.Index("ix_allocations_consumer", "consumer"))

@@ -1,0 +1,224 @@
+"""The ``cell`` schema: servers and their journal, hosts and their daemons, networks and their addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from nova.db.types import Json, ident, key, moment, text
+from nova.model.actions import ActionEvent
+from nova.model.flavors import Flavor
+from nova.model.hosts import Node
+from nova.model.images import Image
+from nova.model.networks import Interface, RequestedNetwork
+from nova.model.orders import Disk
+from nova.model.servers import Fault
+from nova.model.services import ContractVersion
+
+metadata = sa.MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s",
+                                          "uq": "uq_%(table_name)s_%(column_0_N_name)s"})
+
+servers = sa.Table(
+    "servers", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("uuid", ident(), nullable=False, unique=True),
+    sa.Column("deleted", key(), nullable=False, default=0),
+    sa.Column("project_id", text(), nullable=False),
+    sa.Column("user_id", text(), nullable=False),
+    sa.Column("name", text(), nullable=False),
+    sa.Column("description", text()),
+    sa.Column("hostname", text()),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.Column("updated_at", moment()),
+    sa.Column("launched_at", moment()),
+    sa.Column("terminated_at", moment()),
+    sa.Column("deleted_at", moment()),
+    # states: written by nova.db.states alone
+    sa.Column("epoch", key(), nullable=False, default=1),
+    sa.Column("vm_state", text(32), nullable=False),
+    sa.Column("task_state", text(64)),
+    sa.Column("power_state", sa.SmallInteger, nullable=False, default=0),
+    sa.Column("progress", sa.SmallInteger, nullable=False, default=0),
+    sa.Column("fault", Json(Fault)),
+    # place
+    sa.Column("host", text()),
+    sa.Column("node", text()),
+    sa.Column("host_id", ident()),
+    sa.Column("availability_zone", text()),
+    sa.Column("pinned_availability_zone", text()),
+    # what it is made of
+    sa.Column("flavor", Json(Flavor), nullable=False),
+    sa.Column("flavorid", text(), nullable=False),
+    sa.Column("image", Json(Image)),
+    sa.Column("image_id", text(), nullable=False, default=""),
+    sa.Column("kernel_id", text(), nullable=False, default=""),
+    sa.Column("ramdisk_id", text(), nullable=False, default=""),
+    sa.Column("disks", Json(tuple[Disk, ...])),
+    sa.Column("requested_networks", Json(tuple[RequestedNetwork, ...])),
+    sa.Column("interfaces", Json(tuple[Interface, ...])),
+    sa.Column("security_groups", Json(tuple[str, ...])),
+    sa.Column("root_device_name", text()),
+    sa.Column("config_drive", sa.Boolean, nullable=False, default=False),
+    sa.Column("disk_config", text(8), nullable=False, default="MANUAL"),
+    sa.Column("key_name", text()),
+    sa.Column("public_key", sa.Text),
+    sa.Column("key_type", text(20), nullable=False, default="ssh"),
+    sa.Column("user_data", sa.Text().with_variant(sa.Text(16777215), "mysql", "mariadb")),
+    sa.Column("files", Json(Mapping[str, str])),
+    sa.Column("guest_password", sa.Text),
+    # how it was asked for
+    sa.Column("reservation_id", text(32), nullable=False, default=""),
+    sa.Column("launch_index", sa.Integer, nullable=False, default=0),
+    sa.Column("scheduler_hints", Json(Mapping[str, Any])),
+    sa.Column("trusted_certs", Json(tuple[str, ...])),
+    sa.Column("access_ip_v4", text(39)),
+    sa.Column("access_ip_v6", text(39)),
+    sa.Column("locked_by", text(8)),
+    sa.Column("locked_reason", text()),
+    sa.Index("ix_servers_project", "project_id", "deleted", "created_at", "id"),
+    sa.Index("ix_servers_created", "deleted", "created_at", "id"),
+    sa.Index("ix_servers_host", "host", "deleted"),
+    sa.Index("ix_servers_updated", "updated_at"),
+    sa.Index("ix_servers_reservation", "reservation_id"),
+    sa.Index("ix_servers_deleted_at", "deleted_at"))
+
+server_metadata = sa.Table(
+    "server_metadata", metadata,
+    sa.Column("server_uuid", ident(), primary_key=True),
+    sa.Column("key", text(), primary_key=True),
+    sa.Column("value", text(), nullable=False))
+
+server_tags = sa.Table(
+    "server_tags", metadata,
+    sa.Column("server_uuid", ident(), primary_key=True),
+    sa.Column("tag", text(80), primary_key=True))
+
+#: A runner process and its lease, by the database's clock. ``acknowledged`` is the newest epoch change it has seen.
+runners = sa.Table(
+    "runners", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("name", text(), nullable=False),
+    sa.Column("lease_until", moment(), nullable=False),
+    sa.Index("ix_runners_lease", "lease_until"))
+
+#: The journal: one row an operation on a server. ``step`` is the name of the step whose intent is written;
+#: ``direction`` is do or undo. Unfinished rows belong to ``runner_id``.
+operations = sa.Table(
+    "operations", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("server_uuid", ident(), nullable=False),
+    sa.Column("action", text(64), nullable=False),
+    sa.Column("epoch", key(), nullable=False),
+    sa.Column("runner_id", key(), nullable=False),
+    sa.Column("step", text(64), nullable=False, default=""),
+    sa.Column("direction", text(8), nullable=False, default="do"),
+    sa.Column("attempt", sa.Integer, nullable=False, default=1),
+    sa.Column("arguments", Json(Mapping[str, Any]), nullable=False),
+    sa.Column("data", Json(Mapping[str, Any]), nullable=False),
+    sa.Column("history", Json(tuple[ActionEvent, ...]), nullable=False),
+    sa.Column("request_id", text(64), nullable=False),
+    sa.Column("user_id", text()),
+    sa.Column("project_id", text()),
+    sa.Column("started_at", moment(), nullable=False),
+    sa.Column("updated_at", moment()),
+    sa.Column("finished_at", moment()),
+    sa.Column("outcome", text(16)),  # success, error, overtaken
+    sa.Column("fault", sa.Text),
+    sa.Index("ix_operations_server", "server_uuid", "id"),
+    sa.Index("ix_operations_request", "request_id"),
+    sa.Index("ix_operations_open", "finished_at", "runner_id"))
+
+owed = sa.Table(
+    "owed", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("host", text(), nullable=False),
+    sa.Column("server_uuid", ident(), nullable=False),
+    sa.Column("epoch", key(), nullable=False),
+    sa.Column("step", text(64), nullable=False),
+    sa.Column("arguments", Json(Mapping[str, str]), nullable=False),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.UniqueConstraint("host", "server_uuid", "step"))
+
+services = sa.Table(
+    "services", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("uuid", ident(), nullable=False, unique=True),
+    sa.Column("host", text(), nullable=False),
+    sa.Column("binary", text(64), nullable=False),
+    sa.Column("topic", text(64)),
+    sa.Column("host_id", text(36), nullable=False, default=""),
+    sa.Column("disabled", sa.Boolean, nullable=False, default=False),
+    sa.Column("disabled_reason", text()),
+    sa.Column("forced_down", sa.Boolean, nullable=False, default=False),
+    sa.Column("version", key(), nullable=False, default=1),
+    sa.Column("contracts", Json(tuple[ContractVersion, ...])),
+    sa.Column("release", text(64), nullable=False, default=""),
+    sa.Column("last_seen_at", moment()),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.Column("updated_at", moment()),
+    sa.Column("deleted", key(), nullable=False, default=0),
+    sa.UniqueConstraint("host", "binary", "deleted"))
+
+nodes = sa.Table(
+    "nodes", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("uuid", ident(), nullable=False, unique=True),
+    sa.Column("host", text(), nullable=False),
+    sa.Column("host_id", ident(), nullable=False),
+    sa.Column("name", text(), nullable=False),
+    sa.Column("facts", Json(Node), nullable=False),
+    sa.Column("version", key(), nullable=False, default=0),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.Column("updated_at", moment()),
+    sa.Index("ix_nodes_host", "host"))
+
+networks = sa.Table(
+    "networks", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("uuid", ident(), nullable=False, unique=True),
+    sa.Column("label", text(), nullable=False),
+    *[sa.Column(name, text(43)) for name in (
+        "cidr", "netmask", "broadcast", "gateway", "dhcp_start", "dhcp_server", "dns1", "dns2", "cidr_v6",
+        "netmask_v6", "gateway_v6", "vpn_public_address", "vpn_private_address")],
+    sa.Column("bridge", text(15)),
+    sa.Column("bridge_interface", text(15)),
+    sa.Column("vlan", sa.Integer),
+    sa.Column("mtu", sa.Integer),
+    sa.Column("vpn_public_port", sa.Integer),
+    sa.Column("rxtx_base", sa.Integer),
+    sa.Column("priority", sa.Integer),
+    *[sa.Column(name, sa.Boolean, nullable=False, default=default) for name, default in (
+        ("enable_dhcp", True), ("share_address", False), ("injected", False), ("multi_host", False))],
+    sa.Column("host", text()),
+    sa.Column("project_id", text()),
+    sa.Column("version", key(), nullable=False, default=1),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.Column("updated_at", moment()))
+
+#: One row an address of a network's pool; free when it is neither reserved nor a server's.
+fixed_addresses = sa.Table(
+    "fixed_addresses", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("network_id", key(), nullable=False),
+    sa.Column("address", text(39), nullable=False),
+    sa.Column("reserved", sa.Boolean, nullable=False, default=False),
+    sa.Column("server_uuid", ident()),
+    sa.Column("vif_uuid", ident()),
+    sa.Column("leased", sa.Boolean, nullable=False, default=False),
+    sa.Column("host", text()),
+    sa.Column("updated_at", moment()),
+    sa.UniqueConstraint("network_id", "address"),
+    sa.Index("ix_fixed_addresses_free", "network_id", "reserved", "server_uuid", "id"),
+    sa.Index("ix_fixed_addresses_server", "server_uuid"),
+    sa.Index("ix_fixed_addresses_address", "address"))
+
+vifs = sa.Table(
+    "vifs", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("uuid", ident(), nullable=False, unique=True),
+    sa.Column("mac", text(17), nullable=False, unique=True),
+    sa.Column("network_id", key(), nullable=False),
+    sa.Column("server_uuid", ident(), nullable=False),
+    sa.Index("ix_vifs_server", "server_uuid"))

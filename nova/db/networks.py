@@ -1,0 +1,252 @@
+"""nova-network's networks and pools: addresses are taken and given back in the transaction that journals it."""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from nova import errors
+from nova.db.models.cell import fixed_addresses, networks, servers, vifs
+from nova.db.statements import by_key, insert_all
+from nova.db.types import utc_now
+from nova.model import addressing
+from nova.model.base import Scope
+from nova.model.networks import DhcpHost, FixedAddress, Interface, Network, NetworkOnHost, RequestedNetwork
+
+_FIELDS = [networks.c[name] for name in Network.__struct_fields__]
+
+
+class NoSuchNetwork(errors.NotFound):
+    code, message = "network.not_found", "Network {network_id} could not be found."
+
+
+class NoAddressLeft(errors.Conflict):
+    code, message = "network.no_address", "Zero fixed ips available in network {network}."
+
+
+class AddressTaken(errors.Invalid):
+    code, message = "network.address_taken", "Fixed IP address {address} is already in use or is not in network {network}."
+
+
+class NetworkInUse(errors.Conflict):
+    code, message = "network.in_use", "Network {network_id} is still in use: {count} addresses are a server's."
+
+
+class Wish(NamedTuple):
+    """One server's interfaces to be: in the order they were asked for."""
+
+    server_uuid: str
+    hostname: str
+    networks: tuple[RequestedNetwork, ...]
+
+
+def select(tx: Connection, scope: Scope, ids: Sequence[int] | None = None) -> tuple[Network, ...]:
+    """Networks the scope may use (its own, and those of nobody), by priority and age."""
+    query = sa.select(*_FIELDS).order_by(networks.c.priority, networks.c.id)
+    if scope.project_id is not None:
+        query = query.where(sa.or_(networks.c.project_id.is_(None), networks.c.project_id == scope.project_id))
+    if ids is not None:
+        query = query.where(networks.c.id.in_(ids))
+    return tuple(Network(**row._mapping) for row in tx.execute(query))
+
+
+def get(tx: Connection, uuid: str, scope: Scope) -> Network:
+    found = [network for network in select(tx, scope) if network.uuid == uuid]
+    if not found:
+        raise NoSuchNetwork(network_id=uuid)
+    return found[0]
+
+
+def insert(tx: Connection, planned: Sequence[addressing.PlannedNetwork]) -> None:
+    """Networks with their pools, each pool in one statement a thousand addresses."""
+    for plan in planned:
+        values = {name: getattr(plan.network, name) for name in Network.__struct_fields__
+                  if name not in ("id", "created_at", "updated_at")}
+        made = tx.execute(sa.insert(networks).values(**values, created_at=utc_now()))
+        key = made.inserted_primary_key[0]
+        rows = [{"network_id": key, "address": one.address, "reserved": one.reserved} for one in plan.pool]
+        for start in range(0, len(rows), 1000):
+            insert_all(tx, fixed_addresses, rows[start:start + 1000])
+
+
+def delete(tx: Connection, uuid: str) -> None:
+    """Conflict while an address of it is a server's."""
+    key = tx.execute(sa.select(networks.c.id).where(networks.c.uuid == uuid).with_for_update()).scalar_one_or_none()
+    if key is None:
+        raise NoSuchNetwork(network_id=uuid)
+    count = tx.execute(sa.select(sa.func.count()).where(fixed_addresses.c.network_id == key,
+                                                        fixed_addresses.c.server_uuid.is_not(None))).scalar_one()
+    if count:
+        raise NetworkInUse(network_id=uuid, count=count)
+    tx.execute(sa.delete(fixed_addresses).where(fixed_addresses.c.network_id == key))
+    tx.execute(sa.delete(networks).where(networks.c.id == key))
+
+
+def claim_unhosted(tx: Connection, host: str) -> int:
+    """A network host takes the networks that have none; how many."""
+    return tx.execute(sa.update(networks).where(networks.c.host.is_(None), networks.c.multi_host.is_(False))
+                      .values(host=host, updated_at=utc_now())).rowcount
+
+
+def bind(tx: Connection, wishes: Sequence[Wish]) -> dict[str, tuple[Interface, ...]]:
+    """Give each server its addresses (those it has already, if it was bound before); its interfaces, by uuid.
+
+    Locks the networks first. NoAddressLeft and AddressTaken leave nothing behind: the transaction is the caller's.
+    """
+    wanted = {request.network_id for wish in wishes for request in wish.networks if request.network_id}
+    if not wanted:
+        return {wish.server_uuid: () for wish in wishes}
+    tx.execute(sa.update(networks).where(networks.c.uuid.in_(wanted)).values(version=networks.c.version + 1))
+    rows = {row.uuid: row for row in tx.execute(sa.select(*_FIELDS).where(networks.c.uuid.in_(wanted)))}
+    missing = wanted - set(rows)
+    if missing:
+        raise NoSuchNetwork(network_id=sorted(missing)[0])
+    pools = {row.id: _Pool(tx, row, wishes) for row in rows.values()}
+    bound = {wish.server_uuid: tuple(pools[rows[request.network_id].id].interface(wish, request)
+                                     for request in wish.networks if request.network_id in rows)
+             for wish in wishes}
+    for pool in pools.values():
+        pool.write()
+    return bound
+
+
+class _Pool:
+    """One network's free addresses and the servers' own, read once and written once."""
+
+    def __init__(self, tx: Connection, row: Row[Any], wishes: Sequence[Wish]) -> None:
+        self.tx, self.row = tx, row
+        mine = [wish.server_uuid for wish in wishes]
+        asked = [request for wish in wishes for request in wish.networks if request.network_id == row.uuid]
+        named = [request.fixed_ip for request in asked if request.fixed_ip]
+        free = sa.and_(fixed_addresses.c.reserved.is_(False), fixed_addresses.c.server_uuid.is_(None))
+        columns = (fixed_addresses.c.id, fixed_addresses.c.address, fixed_addresses.c.server_uuid,
+                   fixed_addresses.c.vif_uuid, vifs.c.mac)
+        base = sa.select(*columns).join_from(fixed_addresses, vifs, vifs.c.uuid == fixed_addresses.c.vif_uuid,
+                                             isouter=True).where(fixed_addresses.c.network_id == row.id)
+        pool = base.where(free).order_by(fixed_addresses.c.id).limit(len(asked) + len(named)).subquery()
+        held = base.where(sa.or_(fixed_addresses.c.server_uuid.in_(mine), sa.and_(
+            free, fixed_addresses.c.address.in_(named))) if named else fixed_addresses.c.server_uuid.in_(mine))
+        found = list(tx.execute(sa.union(held, sa.select(pool))))
+        self.held: dict[str, list[Any]] = {}
+        for one in found:
+            if one.server_uuid:
+                self.held.setdefault(one.server_uuid, []).append(one)
+        self.free = {one.address: one for one in sorted(found, key=lambda one: one.id) if not one.server_uuid}
+        self.reserved_for_named = set(named)
+        self.taken: dict[int, tuple[str, str]] = {}
+        self.new_vifs: list[dict[str, Any]] = []
+
+    def interface(self, wish: Wish, request: RequestedNetwork) -> Interface:
+        if self.held.get(wish.server_uuid):
+            kept = self.held[wish.server_uuid].pop(0)
+            return self._value(kept.address, kept.vif_uuid, kept.mac, request)
+        address = self._pick(request)
+        vif, mac = str(uuids.uuid4()), addressing.generate_mac()
+        self.taken[self.free.pop(address).id] = (wish.server_uuid, vif)
+        self.new_vifs.append({"uuid": vif, "mac": mac, "network_id": self.row.id, "server_uuid": wish.server_uuid})
+        return self._value(address, vif, mac, request)
+
+    def _pick(self, request: RequestedNetwork) -> str:
+        if request.fixed_ip:
+            if request.fixed_ip not in self.free:
+                raise AddressTaken(address=request.fixed_ip, network=self.row.uuid)
+            return request.fixed_ip
+        for address in self.free:
+            if address not in self.reserved_for_named:
+                return str(address)
+        raise NoAddressLeft(network=self.row.uuid)
+
+    def _value(self, address: str, vif: str, mac: str, request: RequestedNetwork) -> Interface:
+        row = self.row
+        return Interface(
+            id=vif, mac=mac, network_id=row.uuid, label=row.label, bridge=row.bridge, cidr=row.cidr,
+            addresses=(FixedAddress(address=address),), gateway=row.gateway, dhcp_server=row.dhcp_server,
+            dns=tuple(one for one in (row.dns1, row.dns2) if one), mtu=row.mtu, tag=request.tag,
+            device=f"tap{vif[:11]}", multi_host=row.multi_host, should_create_bridge=True,
+            bridge_interface=row.bridge_interface)
+
+    def write(self) -> None:
+        if not self.taken:
+            return
+        owner = {key: server for key, (server, _vif) in self.taken.items()}
+        vif = {key: uuid for key, (_server, uuid) in self.taken.items()}
+        changed = self.tx.execute(
+            sa.update(fixed_addresses).where(fixed_addresses.c.id.in_(list(owner)),
+                                             fixed_addresses.c.server_uuid.is_(None))
+            .values(server_uuid=by_key(fixed_addresses.c.id, owner, fixed_addresses.c.server_uuid),
+                    vif_uuid=by_key(fixed_addresses.c.id, vif, fixed_addresses.c.vif_uuid),
+                    leased=False, updated_at=utc_now())).rowcount
+        if changed != len(owner):
+            raise errors.Bug("an address was taken under the network's lock")
+        insert_all(self.tx, vifs, self.new_vifs)
+
+
+def unbind(tx: Connection, uuids: Sequence[str]) -> set[int]:
+    """Give back all addresses of these servers, once; the networks (keys) that changed."""
+    held = list(tx.execute(sa.select(fixed_addresses.c.id, fixed_addresses.c.network_id)
+                           .where(fixed_addresses.c.server_uuid.in_(uuids))))
+    changed = {row.network_id for row in held}
+    if changed:
+        tx.execute(sa.update(networks).where(networks.c.id.in_(changed)).values(version=networks.c.version + 1))
+        tx.execute(sa.update(fixed_addresses).where(fixed_addresses.c.server_uuid.in_(uuids))
+                   .values(server_uuid=None, vif_uuid=None, leased=False, updated_at=utc_now()))
+    tx.execute(sa.delete(vifs).where(vifs.c.server_uuid.in_(uuids)))
+    return changed
+
+
+def on_host(tx: Connection, host: str | None = None, uuids_: Sequence[str] | None = None,
+            ids: Sequence[int] | None = None) -> tuple[NetworkOnHost, ...]:
+    """Networks (of a host, or by uuid or key) with every address allocated in them, in one statement."""
+    columns = [*_FIELDS, networks.c.version]
+    query = (sa.select(*columns, fixed_addresses.c.address, fixed_addresses.c.leased, fixed_addresses.c.server_uuid,
+                       vifs.c.mac, servers.c.hostname)
+             .join_from(networks, fixed_addresses, sa.and_(fixed_addresses.c.network_id == networks.c.id,
+                                                           fixed_addresses.c.server_uuid.is_not(None)), isouter=True)
+             .join(vifs, vifs.c.uuid == fixed_addresses.c.vif_uuid, isouter=True)
+             .join(servers, servers.c.uuid == fixed_addresses.c.server_uuid, isouter=True)
+             .order_by(networks.c.id, fixed_addresses.c.id))
+    if host is not None:
+        query = query.where(networks.c.host == host)
+    if uuids_ is not None:
+        query = query.where(networks.c.uuid.in_(uuids_))
+    if ids is not None:
+        query = query.where(networks.c.id.in_(ids))
+    found: dict[str, tuple[Network, list[DhcpHost], int]] = {}
+    for row in tx.execute(query):
+        fields = row._mapping
+        if row.uuid not in found:
+            network = Network(**{name: fields[name] for name in Network.__struct_fields__})
+            found[row.uuid] = (network, [], row.version)
+        if row.address is not None and row.mac is not None:
+            found[row.uuid][1].append(DhcpHost(network_uuid=row.uuid, mac=row.mac, address=row.address,
+                                               hostname=row.hostname or "", server_uuid=row.server_uuid,
+                                               leased=row.leased))
+    return tuple(NetworkOnHost(network=network, addresses=tuple(addresses), version=version)
+                 for network, addresses, version in found.values())
+
+
+def note_lease(tx: Connection, host: str, address: str, mac: str, leased: bool) -> None:
+    """dnsmasq's word on an address of a network of this host; what does not match changes nothing."""
+    mine = sa.select(networks.c.id).where(networks.c.host == host)
+    owner = sa.select(vifs.c.uuid).where(vifs.c.mac == mac)
+    tx.execute(sa.update(fixed_addresses).where(
+        fixed_addresses.c.address == address, fixed_addresses.c.network_id.in_(mine),
+        fixed_addresses.c.vif_uuid.in_(owner)).values(leased=leased, updated_at=utc_now()))
+
+
+def server_at(tx: Connection, address: str) -> str | None:
+    """The uuid of the live server with this address."""
+    return tx.execute(sa.select(servers.c.uuid).join_from(
+        fixed_addresses, servers, servers.c.uuid == fixed_addresses.c.server_uuid)
+        .where(fixed_addresses.c.address == address, servers.c.deleted == 0).limit(1)).scalar_one_or_none()
+
+
+def write_interfaces(interfaces: Mapping[str, tuple[Interface, ...]]) -> dict[str, Any]:
+    """Interfaces as a change of server rows (see nova.db.states.PerServer)."""
+    from nova.db.states import PerServer
+
+    return {"interfaces": PerServer(interfaces)}

@@ -1,0 +1,174 @@
+"""Pages of servers: every filter and sort order the API offers, as conditions of one statement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from nova import errors
+from nova.db.models.cell import fixed_addresses, server_metadata, server_tags, servers
+from nova.db.servers import DETAIL_COLUMNS, within
+from nova.db.statements import regexp
+from nova.model import states
+from nova.model.servers import Condition, ServerListQuery
+
+#: Names a condition or a sort key may use, and the column behind each. Others filter nothing out.
+COLUMNS: dict[str, Any] = {
+    **{name: servers.c[name] for name in (
+        "id", "uuid", "project_id", "user_id", "name", "description", "hostname", "created_at", "updated_at",
+        "launched_at", "terminated_at", "vm_state", "task_state", "power_state", "progress", "host", "node",
+        "availability_zone", "flavorid", "image_id", "kernel_id", "ramdisk_id", "root_device_name", "config_drive",
+        "disk_config", "key_name", "reservation_id", "launch_index", "access_ip_v4", "access_ip_v6", "locked_by",
+        "deleted", "deleted_at", "pinned_availability_zone")},
+}
+
+
+class NoSuchMarker(errors.Invalid):
+    code, message = "page.marker_not_found", "Marker {marker} could not be found."
+
+
+class BadExpression(errors.Invalid):
+    code, message = "page.bad_regex", "Invalid regular expression for {column}: {value}"
+
+
+def select(tx: Connection, query: ServerListQuery, limit: int) -> list[Row[Any]]:
+    """The rows of one page (DETAIL_COLUMNS, or uuid and name). Invalid: an unknown marker."""
+    columns = DETAIL_COLUMNS if query.detail else [servers.c.uuid, servers.c.name]
+    chosen = within(sa.select(*columns), query.scope)
+    for clause in _clauses(query):
+        chosen = chosen.where(clause)
+    order = _order(query)
+    if query.page.marker:
+        chosen = chosen.where(_after(tx, query, order))
+    chosen = chosen.order_by(*[column.desc() if descending else column.asc() for column, descending in order])
+    return list(tx.execute(chosen.limit(limit)))
+
+
+def _clauses(query: ServerListQuery) -> list[Any]:
+    clauses = []
+    if query.deleted != "any":
+        clauses.append(servers.c.deleted == 0 if query.deleted == "live" else servers.c.deleted != 0)
+    clauses += [_condition(condition) for condition in query.conditions]
+    if query.statuses:
+        clauses.append(sa.or_(*[_status(name) for name in query.statuses]))
+    for key, value in query.metadata.items():
+        clauses.append(_has_metadata(key, value))
+    for pattern, version in ((query.ip_regex, 4), (query.ip6_regex, 6)):
+        if pattern is not None:
+            clauses.append(_has_address(pattern, version))
+    clauses += _tag_clauses(query)
+    if query.changes_since is not None:
+        clauses.append(sa.func.coalesce(servers.c.updated_at, servers.c.created_at) >= query.changes_since)
+    if query.changes_before is not None:
+        clauses.append(sa.func.coalesce(servers.c.updated_at, servers.c.created_at) <= query.changes_before)
+    if query.locked is not None:
+        clauses.append(servers.c.locked_by.is_not(None) if query.locked else servers.c.locked_by.is_(None))
+    return clauses
+
+
+def _condition(condition: Condition) -> Any:
+    column = COLUMNS.get(condition.column)
+    if column is None:
+        return sa.true()
+    value: Any = condition.value
+    if condition.op == "is_null":
+        return column.is_(None)
+    if condition.op in ("in", "not_in"):
+        values = [_typed(column, one) for one in condition.values]
+        return column.in_(values) if condition.op == "in" else sa.or_(column.not_in(values), column.is_(None))
+    if condition.op == "regex":
+        return regexp(column, value or "")
+    typed = _typed(column, value)
+    if condition.op == "ge":
+        return column >= typed
+    if condition.op == "le":
+        return column <= typed
+    return column.is_(None) if typed is None else column == typed
+
+
+def _typed(column: Any, value: str | None) -> Any:
+    """Text as the column's own type; text that is no such value matches nothing."""
+    if value is None:
+        return None
+    kind = column.type.python_type
+    if kind is bool:
+        return value.lower() in ("true", "1", "yes", "on", "t", "y")
+    if kind is int:
+        return int(value) if value.lstrip("-").isdigit() else -(2**31)
+    return value
+
+
+def _status(name: str) -> Any:
+    vm_states, task_states = states.states_of(name)
+    if not vm_states:
+        return sa.false()
+    parts = []
+    for vm_state in vm_states:
+        row = states.STATUS[vm_state]
+        mine = [task.value for task, shown in row.items() if task is not None and shown == name.upper()]
+        others = [task.value for task, shown in row.items() if task is not None and shown != name.upper()]
+        if row[None] == name.upper():
+            tasks = sa.or_(servers.c.task_state.is_(None), servers.c.task_state.not_in(others))
+        else:
+            tasks = servers.c.task_state.in_(mine)
+        parts.append(sa.and_(servers.c.vm_state == vm_state.value, tasks))
+    return sa.or_(*parts)
+
+
+def _has_metadata(key: str, value: str) -> Any:
+    return servers.c.uuid.in_(sa.select(server_metadata.c.server_uuid).where(
+        server_metadata.c.key == key, server_metadata.c.value == value))
+
+
+def _has_address(pattern: str, version: int) -> Any:
+    colon = fixed_addresses.c.address.contains(":")
+    return servers.c.uuid.in_(sa.select(fixed_addresses.c.server_uuid).where(
+        fixed_addresses.c.server_uuid.is_not(None), colon if version == 6 else sa.not_(colon),
+        regexp(fixed_addresses.c.address, pattern)))
+
+
+def _tag_clauses(query: ServerListQuery) -> list[Any]:
+    def having(tags: tuple[str, ...], count: int) -> Any:
+        return servers.c.uuid.in_(sa.select(server_tags.c.server_uuid).where(server_tags.c.tag.in_(tags))
+                                  .group_by(server_tags.c.server_uuid).having(sa.func.count() >= count))
+    clauses = []
+    if query.tags_all:
+        clauses.append(having(query.tags_all, len(set(query.tags_all))))
+    if query.tags_any:
+        clauses.append(having(query.tags_any, 1))
+    if query.not_tags_all:
+        clauses.append(sa.not_(having(query.not_tags_all, len(set(query.not_tags_all)))))
+    if query.not_tags_any:
+        clauses.append(sa.not_(having(query.not_tags_any, 1)))
+    return clauses
+
+
+def _order(query: ServerListQuery) -> list[tuple[Any, bool]]:
+    """(column, descending); always ends in the unique id, so that pages never overlap."""
+    wanted = query.sort or (("created_at", "desc"),)
+    order = [(COLUMNS[name], direction != "asc") for name, direction in wanted if name in COLUMNS]
+    descending = order[-1][1] if order else True
+    return [*order, (servers.c.id, descending)]
+
+
+def _after(tx: Connection, query: ServerListQuery, order: list[tuple[Any, bool]]) -> Any:
+    """What stands behind the marker in this order; NULL sorts first ascending, on every database alike here."""
+    marker = query.page.marker
+    chosen = within(sa.select(*[column.label(f"c{n}") for n, (column, _) in enumerate(order)])
+                    .where(servers.c.uuid == marker), query.scope)
+    row = tx.execute(chosen).one_or_none()
+    if row is None:
+        raise NoSuchMarker(marker=marker)
+    alternatives, equal = [], []
+    for (column, descending), value in zip(order, row, strict=True):
+        alternatives.append(sa.and_(*equal, _beyond(column, value, descending)))
+        equal.append(column.is_(None) if value is None else column == value)
+    return sa.or_(*alternatives)
+
+
+def _beyond(column: Any, value: Any, descending: bool) -> Any:
+    if descending:
+        return sa.false() if value is None else sa.or_(column < value, column.is_(None))
+    return column.is_not(None) if value is None else column > value

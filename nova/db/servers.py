@@ -1,0 +1,157 @@
+"""Server rows: made at admission, read whole, written (but for states) by their owner's wishes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from nova.db.models.cell import operations, server_metadata, server_tags, servers
+from nova.db.statements import insert_all
+from nova.db.states import ENTRY_COLUMNS, Entry, NoSuchServer
+from nova.db.types import utc_now
+from nova.model.base import Scope
+from nova.model.servers import AttachedVolume, ServerDetail, ServerTarget
+from nova.model.states import PowerState, TaskState, VmState
+
+#: Row columns that are the fields of ServerDetail as they stand; the rest is derived in :func:`detail`.
+_PLAIN = ("uuid", "id", "name", "project_id", "user_id", "created_at", "updated_at", "launched_at", "terminated_at",
+          "progress", "reservation_id", "launch_index", "host", "node", "pinned_availability_zone", "flavor", "image_id",
+          "kernel_id", "ramdisk_id", "hostname", "root_device_name", "user_data", "key_name", "access_ip_v4",
+          "access_ip_v6", "config_drive", "disk_config", "locked_by", "locked_reason", "description", "fault")
+_DERIVED = ("deleted", "vm_state", "task_state", "power_state", "image", "interfaces", "security_groups",
+            "trusted_certs", "scheduler_hints", "availability_zone")
+DETAIL_COLUMNS = [servers.c[name] for name in (*_PLAIN, *_DERIVED)]
+
+
+def insert(tx: Connection, rows: Sequence[Mapping[str, Any]], entries: Sequence[Mapping[str, Any]],
+           metadata: Mapping[str, str], tags: Sequence[str]) -> tuple[Entry, ...]:
+    """New servers in BUILD, each with its journal row, metadata and tags; the journal's entries."""
+    insert_all(tx, servers, [{**row, "created_at": utc_now()} for row in rows])
+    insert_all(tx, operations, [{**entry, "started_at": utc_now(), "updated_at": utc_now()} for entry in entries])
+    uuids = [row["uuid"] for row in rows]
+    insert_all(tx, server_metadata, [{"server_uuid": uuid, "key": key, "value": value}
+                                     for uuid in uuids for key, value in metadata.items()])
+    insert_all(tx, server_tags, [{"server_uuid": uuid, "tag": tag} for uuid in uuids for tag in tags])
+    made = tx.execute(sa.select(*ENTRY_COLUMNS).where(operations.c.server_uuid.in_(uuids)).order_by(operations.c.id))
+    return tuple(Entry(**row._mapping) for row in made)
+
+
+def rows_of(tx: Connection, uuids: Sequence[str], with_deleted: bool = False) -> dict[str, Row[Any]]:
+    """Whole rows by uuid, for the workflow's own use."""
+    query = sa.select(servers).where(servers.c.uuid.in_(uuids))
+    if not with_deleted:
+        query = query.where(servers.c.deleted == 0)
+    return {row.uuid: row for row in tx.execute(query)}
+
+
+def target(tx: Connection, uuid: str, scope: Scope, with_deleted: bool = False) -> ServerTarget:
+    """What an action must know of a server. NotFound outside the scope."""
+    names = ("uuid", "project_id", "user_id", "host", "node", "locked_by", "key_name", "availability_zone")
+    query = sa.select(*[servers.c[name] for name in names], servers.c.vm_state, servers.c.task_state,
+                      servers.c.power_state, servers.c.launched_at).where(servers.c.uuid == uuid)
+    if not with_deleted:
+        query = query.where(servers.c.deleted == 0)
+    row = tx.execute(within(query, scope)).one_or_none()
+    if row is None:
+        raise NoSuchServer(server=uuid)
+    return ServerTarget(**{name: getattr(row, name) for name in names}, vm_state=VmState(row.vm_state),
+                        task_state=TaskState(row.task_state) if row.task_state else None,
+                        power_state=PowerState(row.power_state), locked=row.locked_by is not None,
+                        launched=row.launched_at is not None)
+
+
+def within(query: sa.Select[Any], scope: Scope) -> sa.Select[Any]:
+    """Only rows the scope may see."""
+    if scope.project_id is not None:
+        query = query.where(servers.c.project_id == scope.project_id)
+    if scope.user_id is not None:
+        query = query.where(servers.c.user_id == scope.user_id)
+    return query
+
+
+def children(tx: Connection, uuids: Sequence[str]) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
+    """Metadata and tags of many servers, in one statement."""
+    if not uuids:
+        return {}, {}
+    both = sa.union_all(
+        sa.select(server_metadata.c.server_uuid, server_metadata.c.key, server_metadata.c.value)
+        .where(server_metadata.c.server_uuid.in_(uuids)),
+        sa.select(server_tags.c.server_uuid, server_tags.c.tag, sa.null())
+        .where(server_tags.c.server_uuid.in_(uuids)))
+    metadata: dict[str, dict[str, str]] = {}
+    tags: dict[str, list[str]] = {}
+    for uuid, key, value in tx.execute(both):
+        if value is None:
+            tags.setdefault(uuid, []).append(key)
+        else:
+            metadata.setdefault(uuid, {})[key] = value
+    return metadata, tags
+
+
+def detail(row: Row[Any], metadata: Mapping[str, str], tags: Sequence[str], template: str) -> ServerDetail:
+    """The value of a row (of DETAIL_COLUMNS) with its children; host status and zone are the caller's to add."""
+    found = row._mapping
+    plain = {name: found[name] for name in _PLAIN}
+    image = found["image"]
+    return ServerDetail(
+        **plain, deleted=found["deleted"] != 0, vm_state=VmState(found["vm_state"]),
+        task_state=TaskState(found["task_state"]) if found["task_state"] else None,
+        power_state=PowerState(found["power_state"]), image_properties=image.properties if image else {},
+        interfaces=found["interfaces"] or (), security_groups=found["security_groups"] or (),
+        trusted_certs=found["trusted_certs"], scheduler_hints=found["scheduler_hints"] or {},
+        availability_zone=found["availability_zone"], locked=found["locked_by"] is not None,
+        metadata=metadata, tags=tuple(sorted(tags)), volumes=(), instance_name=instance_name(template, found["id"],
+                                                                                            found["uuid"]))
+
+
+def instance_name(template: str, key: int, uuid: str) -> str:
+    """The hypervisor's name of a server: ``instance_name_template`` filled with its key (or ``%(uuid)s``)."""
+    return template % {"uuid": uuid} if "%(" in template else template % key
+
+
+def update(tx: Connection, uuid: str, changes: Mapping[str, Any]) -> None:
+    """Fields that are no states. NotFound."""
+    changed = tx.execute(sa.update(servers).where(servers.c.uuid == uuid, servers.c.deleted == 0)
+                         .values(**changes, updated_at=utc_now())).rowcount
+    if not changed:
+        raise NoSuchServer(server=uuid)
+
+
+def change_metadata(tx: Connection, uuid: str, items: Mapping[str, str], gone: Sequence[str]) -> None:
+    """Set ``items``, take out ``gone``."""
+    out = [*gone, *items]
+    if out:
+        tx.execute(sa.delete(server_metadata).where(server_metadata.c.server_uuid == uuid,
+                                                    server_metadata.c.key.in_(out)))
+    insert_all(tx, server_metadata, [{"server_uuid": uuid, "key": key, "value": value}
+                                     for key, value in items.items()])
+
+
+def lock_row(tx: Connection, uuid: str) -> Row[Any]:
+    """The server's row, locked: the first statement of whatever changes its children. NotFound."""
+    row = tx.execute(sa.select(servers.c.vm_state, servers.c.task_state, servers.c.locked_by, servers.c.epoch)
+                     .where(servers.c.uuid == uuid, servers.c.deleted == 0).with_for_update()).one_or_none()
+    if row is None:
+        raise NoSuchServer(server=uuid)
+    return row
+
+
+def purge(tx: Connection, before_s: int, limit: int) -> int:
+    """Remove for good up to ``limit`` servers deleted more than ``before_s`` seconds ago, and all that is theirs."""
+    from nova.db.types import later
+
+    uuids = list(tx.execute(sa.select(servers.c.uuid).where(servers.c.deleted != 0,
+                                                            servers.c.deleted_at < later(-before_s)).limit(limit))
+                 .scalars())
+    if uuids:
+        for table in (server_metadata, server_tags, operations):
+            tx.execute(sa.delete(table).where(table.c.server_uuid.in_(uuids)))
+        tx.execute(sa.delete(servers).where(servers.c.uuid.in_(uuids)))
+    return len(uuids)
+
+
+__all__ = ["AttachedVolume", "DETAIL_COLUMNS", "change_metadata", "children", "detail", "insert", "instance_name",
+           "lock_row", "purge", "rows_of", "target", "update", "within"]

@@ -1,0 +1,178 @@
+"""Daemons that report themselves, and what they owe."""
+
+from __future__ import annotations
+
+import datetime
+import uuid as uuids
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from nova import errors
+from nova.db.models.cell import networks, nodes, owed, servers, services
+from nova.db.statements import insert_ignoring
+from nova.db.types import later, utc_now
+from nova.model.base import Time
+from nova.model.services import ContractVersion, Debt, Registration, Service, ServiceQuery
+
+_FIELDS = [services.c[name] for name in ("id", "uuid", "host", "binary", "topic", "disabled", "disabled_reason",
+                                         "forced_down", "last_seen_at", "created_at", "updated_at", "release",
+                                         "version", "host_id")]
+
+
+class NoSuchService(errors.NotFound):
+    code, message = "service.not_found", "Service {name} could not be found."
+
+
+class WrongIdentity(errors.Conflict):
+    code = "host.wrong_identity"
+    message = ("host '{host}' is known with id {known}, but this machine says {given}. If it was installed anew, "
+               "restore state_path/host_id (put {known} into it) or delete the old service first "
+               "(openstack compute service delete); if it is another machine, give it another [DEFAULT]host.")
+
+
+class IdUnderOtherName(errors.Conflict):
+    code = "host.renamed"
+    message = ("this machine's id {given} is known as host '{known}', but [DEFAULT]host says '{host}'. Set "
+               "[DEFAULT]host = {known}; or, if its state_path was copied from there, remove state_path/host_id.")
+
+
+class HasServers(errors.Conflict):
+    code = "service.has_servers"
+    message = "Unable to delete compute service that is hosting instances. Migrate or delete the instances first."
+
+
+def register(tx: Connection, registration: Registration) -> tuple[int, bool]:
+    """The service's row id, and whether it is new. Conflict when name and id don't belong together."""
+    mine = sa.and_(services.c.host == registration.host, services.c.binary == registration.binary,
+                   services.c.deleted == 0)
+    row = tx.execute(sa.select(services.c.id, services.c.host_id).where(mine).with_for_update()).one_or_none()
+    if registration.host_id:
+        _check_identity(tx, registration, row)
+    values = {"topic": registration.topic, "host_id": registration.host_id, "contracts": registration.contracts,
+              "release": registration.release}
+    if row is not None:
+        tx.execute(sa.update(services).where(services.c.id == row.id)
+                   .values(**values, last_seen_at=utc_now(), version=services.c.version + 1))
+        return row.id, False
+    insert_ignoring(tx, services, [{
+        **values, "uuid": str(uuids.uuid4()), "host": registration.host, "binary": registration.binary,
+        "disabled": False, "forced_down": False, "version": 1, "deleted": 0, "last_seen_at": utc_now(),
+        "created_at": utc_now()}])
+    return tx.execute(sa.select(services.c.id).where(mine)).scalar_one(), True
+
+
+def _check_identity(tx: Connection, registration: Registration, row: Row[Any] | None) -> None:
+    if row is not None and row.host_id and row.host_id != registration.host_id:
+        raise WrongIdentity(host=registration.host, known=row.host_id, given=registration.host_id)
+    other = tx.execute(sa.select(services.c.host).where(
+        services.c.host_id == registration.host_id, services.c.binary == registration.binary,
+        services.c.host != registration.host, services.c.deleted == 0).limit(1)).scalar_one_or_none()
+    if other is not None:
+        raise IdUnderOtherName(host=registration.host, known=other, given=registration.host_id)
+
+
+def clock() -> sa.Select[Any]:
+    """The database's now, as a query."""
+    return sa.select(utc_now())
+
+
+def beat(tx: Connection, beats: Sequence[tuple[str, str]]) -> None:
+    """Write the heartbeats of many daemons (host, binary) in one statement."""
+    tx.execute(sa.update(services).where(sa.tuple_(services.c.host, services.c.binary).in_(list(beats)),
+                                         services.c.deleted == 0).values(last_seen_at=utc_now()))
+
+
+def known(tx: Connection) -> set[tuple[str, str]]:
+    return {(row.host, row.binary) for row in tx.execute(sa.select(services.c.host, services.c.binary)
+                                                         .where(services.c.deleted == 0))}
+
+
+def lowest_versions(tx: Connection, down_after_s: int) -> tuple[ContractVersion, ...]:
+    """The lowest version of each contract that a daemon seen lately speaks."""
+    rows = tx.execute(sa.select(services.c.contracts).where(services.c.deleted == 0,
+                                                            services.c.last_seen_at > later(-down_after_s)))
+    lowest: dict[str, tuple[int, ...]] = {}
+    for row in rows:
+        for contract in row.contracts or ():
+            version = tuple(int(part) for part in contract.version.split("."))
+            lowest[contract.name] = min(version, lowest.get(contract.name, version))
+    return tuple(ContractVersion(name=name, version=".".join(map(str, version))) for name, version in lowest.items())
+
+
+def select(tx: Connection, query: ServiceQuery) -> list[tuple[Row[Any], Time]]:
+    """Rows and the database's clock as it was read with them."""
+    chosen = sa.select(*_FIELDS, utc_now().label("clock")).where(services.c.deleted == 0).order_by(services.c.id)
+    for name in ("id", "uuid", "host", "binary"):
+        value = getattr(query, name)
+        if value is not None:
+            chosen = chosen.where(services.c[name] == value)
+    return [(row, as_time(row.clock)) for row in tx.execute(chosen)]
+
+
+def as_time(value: Any) -> Time:
+    """The database's clock as a time, whatever the driver made of it."""
+    return value if isinstance(value, datetime.datetime) else datetime.datetime.fromisoformat(str(value))
+
+
+def value(row: Row[Any], clock: Time, down_after_s: int, zone: str) -> Service:
+    """The service as a value; up when it was seen within ``down_after_s`` and nobody forced it down."""
+    seen = row.last_seen_at is not None and (clock - row.last_seen_at).total_seconds() <= down_after_s
+    names = ("id", "uuid", "host", "binary", "topic", "disabled", "disabled_reason", "forced_down", "last_seen_at",
+             "created_at", "updated_at")
+    return Service(**{name: getattr(row, name) for name in names}, version=row.release,
+                   up=seen and not row.forced_down, zone=zone)
+
+
+def locked(tx: Connection, uuid: str | None, host: str | None, binary: str | None) -> Row[Any]:
+    """One service's row, locked, by uuid or (host, binary). NotFound."""
+    named = services.c.uuid == uuid if uuid else sa.and_(services.c.host == host, services.c.binary == binary)
+    row = tx.execute(sa.select(*_FIELDS).where(named, services.c.deleted == 0).with_for_update()).one_or_none()
+    if row is None:
+        raise NoSuchService(name=uuid or f"{binary} on {host}")
+    return row
+
+
+def update(tx: Connection, key: int, changes: Mapping[str, Any]) -> None:
+    tx.execute(sa.update(services).where(services.c.id == key)
+               .values(**changes, version=services.c.version + 1, updated_at=utc_now()))
+
+
+def delete(tx: Connection, row: Row[Any]) -> None:
+    """Take the service out; for a compute, its nodes too. Conflict while servers are on it."""
+    if row.binary == "nova-compute":
+        busy = tx.execute(sa.select(servers.c.id).where(servers.c.host == row.host, servers.c.deleted == 0).limit(1))
+        if busy.first() is not None:
+            raise HasServers()
+        tx.execute(sa.delete(nodes).where(nodes.c.host == row.host))
+    if row.binary == "nova-network":
+        tx.execute(sa.update(networks).where(networks.c.host == row.host).values(host=None))
+    tx.execute(sa.update(services).where(services.c.id == row.id).values(deleted=row.id))
+
+
+# -- debts
+
+def owe(tx: Connection, debts: Sequence[Mapping[str, Any]]) -> None:
+    """Write debts; one that is written already stays as it is."""
+    if debts:
+        insert_ignoring(tx, owed, [{**debt, "created_at": utc_now()} for debt in debts])
+
+
+def debts(tx: Connection, host: str | None = None) -> tuple[Debt, ...]:
+    query = sa.select(owed).order_by(owed.c.id)
+    rows = tx.execute(query if host is None else query.where(owed.c.host == host))
+    return tuple(Debt(id=row.id, host=row.host, server_uuid=row.server_uuid, epoch=row.epoch, step=row.step,
+                      arguments=row.arguments) for row in rows)
+
+
+def pay(tx: Connection, host: str, key: int) -> str | None:
+    """Strike a debt; the server's uuid when nothing more is owed for it. Paying twice gives None."""
+    uuid = tx.execute(sa.select(owed.c.server_uuid).where(owed.c.id == key, owed.c.host == host)
+                      .with_for_update()).scalar_one_or_none()
+    if uuid is None:
+        return None
+    tx.execute(sa.delete(owed).where(owed.c.id == key))
+    more = tx.execute(sa.select(owed.c.id).where(owed.c.server_uuid == uuid).limit(1)).first()
+    return None if more else str(uuid)

@@ -1,0 +1,62 @@
+"""Small pieces of SQL that several query modules share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+
+def by_key(column: sa.Column[Any], values: Mapping[Any, Any], target: sa.Column[Any]) -> Any:
+    """``CASE column WHEN key THEN value ... END`` for ``target``: many rows, each its own value, one statement."""
+    if len(values) == 1:
+        return sa.literal(next(iter(values.values())), target.type)
+    pairs = {key: sa.literal(value, target.type) for key, value in values.items()}
+    return sa.case(pairs, value=column, else_=target)
+
+
+def insert_ignoring(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert what is not there yet, in one statement; a row whose unique key exists is left as it is."""
+    name = tx.dialect.name
+    if name in ("mysql", "mariadb"):
+        tx.execute(sa.insert(table).prefix_with("IGNORE").values(list(rows)))
+    elif name == "postgresql":
+        from sqlalchemy.dialects.postgresql import insert
+
+        tx.execute(insert(table).values(list(rows)).on_conflict_do_nothing())
+    else:
+        from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+        tx.execute(sqlite_insert(table).values(list(rows)).on_conflict_do_nothing())
+
+
+def insert_all(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """One INSERT for all rows (none for none)."""
+    if rows:
+        tx.execute(sa.insert(table).values([_complete(table, row) for row in rows]))
+
+
+def _complete(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Column defaults filled in: a VALUES list of many rows does not fire them by itself."""
+    full = dict(row)
+    for column in table.columns:
+        if column.name not in full and column.default is not None and column.default.is_scalar:
+            full[column.name] = column.default.arg
+    return full
+
+
+def regexp(column: Any, pattern: str) -> Any:
+    """Whether the column's text has a match of ``pattern`` anywhere."""
+    return sa.cast(column, sa.String).regexp_match(pattern)
+
+
+def null_safe(column: Any, values: Iterable[Any]) -> Any:
+    """``column IN (values)`` where None among the values means IS NULL."""
+    values = list(values)
+    named = [value for value in values if value is not None]
+    parts = [column.in_(named)] if named else []
+    if None in values:
+        parts.append(column.is_(None))
+    return sa.or_(*parts) if parts else sa.false()

@@ -1,0 +1,256 @@
+"""The one door through which states are written: begin, advance, finish. Section 7 of the architecture.
+
+Each writes ``… WHERE uuid AND epoch = mine``; no row changed means that a newer epoch owns the server. Who calls them
+holds a transaction; the journal row changes in the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.db.models.cell import operations, runners, servers
+from nova.db.statements import by_key
+from nova.db.types import later, utc_now
+from nova.model.actions import ActionEvent
+from nova.model.base import Value
+from nova.model.states import API_NAMES, Action, TaskState, VmState, refusal
+
+
+class NotInState(errors.WrongState):
+    code = "server.wrong_state"
+    message = "Cannot '{action}' instance {server} while it is in {attribute} {value}"
+
+
+class NoSuchServer(errors.NotFound):
+    code, message = "server.not_found", "Instance {server} could not be found."
+
+
+class Entry(Value):
+    """A journal row as the runner holds it: one operation on one server."""
+
+    id: int
+    server_uuid: str
+    action: str
+    epoch: int
+    runner_id: int = 0
+    step: str = ""
+    direction: str = "do"
+    attempt: int = 1
+    arguments: Mapping[str, Any] = {}
+    data: Mapping[str, Any] = {}
+    history: tuple[ActionEvent, ...] = ()
+    request_id: str = ""
+    user_id: str | None = None
+    project_id: str | None = None
+
+
+class Begin(NamedTuple):
+    """What :func:`begin` needs: the action, who asks, and who will run it."""
+
+    action: Action
+    server_uuid: str
+    arguments: Mapping[str, Any]
+    request_id: str
+    user_id: str | None
+    project_id: str | None
+    runner_id: int
+    step: str
+
+
+ENTRY_COLUMNS = [operations.c[field] for field in Entry.__struct_fields__]
+
+
+def begin(tx: Connection, what: Begin) -> tuple[Entry, tuple[Entry, ...]]:
+    """Take the server over for an action: raise its epoch, say its task, write the journal row.
+
+    Gives the new entry and the open ones it overtook (which it closes). WrongState, NotFound.
+    """
+    row = _locked(tx, what.server_uuid)
+    why = refusal(what.action, row.vm_state, row.task_state, row.launched_at is not None)
+    if why is not None:
+        raise NotInState(action=API_NAMES.get(what.action.name, what.action.name), server=what.server_uuid,
+                         attribute=why.attribute, value=why.value)
+    epoch = row.epoch + 1
+    task = what.action.task.value if what.action.task else None
+    tx.execute(sa.update(servers).where(servers.c.uuid == what.server_uuid)
+               .values(epoch=epoch, task_state=task, updated_at=utc_now()))
+    overtaken = _overtake(tx, what.server_uuid)
+    values = {"server_uuid": what.server_uuid, "action": what.action.name, "epoch": epoch, "step": what.step,
+              "runner_id": what.runner_id, "arguments": what.arguments, "data": {}, "history": (),
+              "request_id": what.request_id, "user_id": what.user_id, "project_id": what.project_id}
+    key = tx.execute(sa.insert(operations).values(**values, started_at=utc_now(), updated_at=utc_now()))
+    return Entry(id=key.inserted_primary_key[0], **values), overtaken
+
+
+def _locked(tx: Connection, uuid: str) -> _State:
+    found = tx.execute(sa.select(servers.c.epoch, servers.c.vm_state, servers.c.task_state, servers.c.launched_at)
+                       .where(servers.c.uuid == uuid, servers.c.deleted == 0).with_for_update()).one_or_none()
+    if found is None:
+        raise NoSuchServer(server=uuid)
+    task_state = TaskState(found.task_state) if found.task_state else None
+    return _State(found.epoch, VmState(found.vm_state), task_state, found.launched_at)
+
+
+class _State(NamedTuple):
+    epoch: int
+    vm_state: Any
+    task_state: Any
+    launched_at: Any
+
+
+def _overtake(tx: Connection, uuid: str) -> tuple[Entry, ...]:
+    rows = tx.execute(sa.select(*ENTRY_COLUMNS).where(operations.c.server_uuid == uuid,
+                                                      operations.c.finished_at.is_(None))).all()
+    if rows:
+        tx.execute(sa.update(operations).where(operations.c.id.in_([row.id for row in rows]))
+                   .values(finished_at=utc_now(), updated_at=utc_now(), outcome="overtaken"))
+    return tuple(Entry(**row._mapping) for row in rows)
+
+
+def remember(tx: Connection, entry: Entry, overtaken: Sequence[Entry]) -> Entry:
+    """Keep in the new entry's arguments where the overtaken operations may have left something: their hosts."""
+    hosts = [host for old in overtaken for host in (old.data.get("tried") or [])]
+    hosts += [host for old in overtaken for host in (old.arguments.get("hosts") or [])]
+    arguments = {**entry.arguments, "hosts": list(dict.fromkeys(hosts))}
+    tx.execute(sa.update(operations).where(operations.c.id == entry.id).values(arguments=arguments))
+    return msgspec.structs.replace(entry, arguments=arguments)
+
+
+def advance(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, Any]) -> None:
+    """Write the entries' new step, data and history, and ``changes`` (task_state and alike) on their servers.
+
+    Two statements, however many entries. Overtaken when one of them has lost its server (nothing is written then).
+    """
+    _write_servers(tx, entries, {**changes, "updated_at": utc_now()})
+    _write_entries(tx, entries, {})
+
+
+def finish(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, Any], outcome: str,
+           faults: Mapping[int, str] | None = None) -> None:
+    """End the entries' operations: states after it on their servers, outcome and fault text (by entry id) here."""
+    _write_servers(tx, entries, {"task_state": None, "progress": 0, **changes, "updated_at": utc_now()})
+    extra: dict[str, Any] = {"outcome": outcome, "finished_at": utc_now()}
+    if faults:
+        extra["fault"] = by_key(operations.c.id, faults, operations.c.fault)
+    _write_entries(tx, entries, extra)
+
+
+def _write_servers(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, Any]) -> None:
+    per_server = {name: by_key(servers.c.uuid, value, servers.c[name]) if isinstance(value, PerServer) else value
+                  for name, value in changes.items()}
+    pairs = [(entry.server_uuid, entry.epoch) for entry in entries]
+    epochs = {epoch for _uuid, epoch in pairs}
+    if len(epochs) == 1:
+        mine = sa.and_(servers.c.uuid.in_([uuid for uuid, _ in pairs]), servers.c.epoch == epochs.pop())
+    else:
+        mine = sa.tuple_(servers.c.uuid, servers.c.epoch).in_(pairs)
+    # microseconds in updated_at make every matched row a changed row, whatever a driver counts
+    changed = tx.execute(sa.update(servers).where(mine, servers.c.deleted == 0).values(**per_server)).rowcount
+    if changed != len(pairs):
+        raise errors.Overtaken(f"{len(pairs) - changed} of {len(pairs)} servers have a newer owner")
+
+
+def _write_entries(tx: Connection, entries: Sequence[Entry], extra: Mapping[str, Any]) -> None:
+    columns = ("step", "direction", "attempt", "data", "history")
+    values: dict[str, Any] = {}
+    for name in columns:
+        by_id = {entry.id: getattr(entry, name) for entry in entries}
+        same = len({repr(value) for value in by_id.values()}) == 1
+        values[name] = next(iter(by_id.values())) if same else by_key(operations.c.id, by_id, operations.c[name])
+    tx.execute(sa.update(operations).where(operations.c.id.in_([entry.id for entry in entries]))
+               .values(**values, **extra, updated_at=utc_now()))
+
+
+class PerServer(dict[str, Any]):
+    """A change that differs from server to server: uuid -> value."""
+
+
+def show_active(tx: Connection, entry: Entry, power_state: int) -> None:
+    """A guest of a running batch is up: its server is ACTIVE for all to see; its operation ends with the batch."""
+    tx.execute(sa.update(servers).where(servers.c.uuid == entry.server_uuid, servers.c.epoch == entry.epoch,
+                                        servers.c.vm_state == "building")
+               .values(vm_state="active", task_state=None, launched_at=utc_now(), power_state=power_state,
+                       updated_at=utc_now()))
+
+
+def still_mine(tx: Connection, entries: Sequence[Entry]) -> set[str]:
+    """Uuids of those servers whose epoch is still the entry's."""
+    rows = tx.execute(sa.select(servers.c.uuid, servers.c.epoch)
+                      .where(servers.c.uuid.in_([entry.server_uuid for entry in entries]), servers.c.deleted == 0))
+    newest = {row.uuid: row.epoch for row in rows}
+    return {entry.server_uuid for entry in entries if newest.get(entry.server_uuid) == entry.epoch}
+
+
+def note_power(tx: Connection, host: str, states: Mapping[str, int], stopped: Sequence[str],
+               started: Sequence[str]) -> None:
+    """Power states a host reported; servers that stopped or started by themselves change vm_state too."""
+    idle = sa.and_(servers.c.host == host, servers.c.deleted == 0, servers.c.task_state.is_(None))
+    power = by_key(servers.c.uuid, states, servers.c.power_state)
+    tx.execute(sa.update(servers).where(servers.c.uuid.in_(list(states)), servers.c.host == host,
+                                        servers.c.deleted == 0).values(power_state=power, updated_at=utc_now()))
+    for uuids, before, after in ((stopped, "active", "stopped"), (started, "stopped", "active")):
+        if uuids:
+            tx.execute(sa.update(servers).where(idle, servers.c.uuid.in_(list(uuids)), servers.c.vm_state == before)
+                       .values(vm_state=after, updated_at=utc_now()))
+
+
+# -- runners and their leases
+
+LEASE_S = 20
+
+
+def new_runner(tx: Connection, name: str) -> int:
+    key = tx.execute(sa.insert(runners).values(name=name, lease_until=later(LEASE_S)))
+    return int(key.inserted_primary_key[0])
+
+
+def renew(tx: Connection, runner_id: int) -> bool:
+    """False: the lease had ended (or was taken), and this runner may issue no more orders."""
+    return tx.execute(sa.update(runners).where(runners.c.id == runner_id, runners.c.lease_until > utc_now())
+                      .values(lease_until=later(LEASE_S))).rowcount == 1
+
+
+def end_runner(tx: Connection, runner_id: int) -> None:
+    """Give the lease back at once (a clean stop): others may take what is left."""
+    tx.execute(sa.delete(runners).where(runners.c.id == runner_id))
+
+
+def orphans(tx: Connection, mine: int, limit: int = 500) -> tuple[Entry, ...]:
+    """Open operations whose runner has no lease any more, or is ``mine`` (the caller knows which of those it runs)."""
+    alive = sa.select(runners.c.id).where(runners.c.lease_until > utc_now(), runners.c.id != mine)
+    rows = tx.execute(sa.select(*ENTRY_COLUMNS).where(operations.c.finished_at.is_(None),
+                                                      operations.c.runner_id.not_in(alive))
+                      .order_by(operations.c.id).limit(limit))
+    return tuple(Entry(**row._mapping) for row in rows)
+
+
+def take_over(tx: Connection, entry: Entry, runner_id: int) -> Entry | None:
+    """Make an orphan ours: one more epoch, so that its old runner changes nothing if it wakes. None: too late."""
+    taken = tx.execute(sa.update(servers).where(servers.c.uuid == entry.server_uuid, servers.c.epoch == entry.epoch,
+                                                servers.c.deleted == 0)
+                       .values(epoch=entry.epoch + 1, updated_at=utc_now())).rowcount
+    if not taken:
+        return None
+    moved = tx.execute(sa.update(operations).where(operations.c.id == entry.id, operations.c.finished_at.is_(None),
+                                                   operations.c.runner_id == entry.runner_id)
+                       .values(runner_id=runner_id, epoch=entry.epoch + 1, updated_at=utc_now())).rowcount
+    if not moved:
+        raise errors.Overtaken("another runner took it")
+    return msgspec.structs.replace(entry, runner_id=runner_id, epoch=entry.epoch + 1)
+
+
+def close_lost(tx: Connection, entry: Entry) -> None:
+    """End a journal row whose server is gone or owned by a newer epoch: there is nothing left to do for it."""
+    tx.execute(sa.update(operations).where(operations.c.id == entry.id, operations.c.finished_at.is_(None))
+               .values(finished_at=utc_now(), updated_at=utc_now(), outcome="overtaken"))
+
+
+def drop_dead_runners(tx: Connection) -> None:
+    """Forget runners that ended long ago and own nothing."""
+    tx.execute(sa.delete(runners).where(runners.c.lease_until < later(-3600)))

@@ -1,0 +1,114 @@
+"""Column types and functions that mean the same on MariaDB, PostgreSQL and SQLite."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.expression import FunctionElement
+
+
+def text(length: int = 255) -> sa.types.TypeEngine[Any]:
+    """Text that compares and sorts by bytes on every database."""
+    return (sa.String(length)
+            .with_variant(sa.String(length, collation="C"), "postgresql")
+            .with_variant(mysql.VARCHAR(length, charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb"))
+
+
+def ident() -> sa.types.TypeEngine[Any]:
+    """A uuid as text."""
+    return (sa.CHAR(36)
+            .with_variant(sa.CHAR(36, collation="C"), "postgresql")
+            .with_variant(mysql.CHAR(36, charset="ascii", collation="ascii_bin"), "mysql", "mariadb"))
+
+
+def key() -> sa.types.TypeEngine[Any]:
+    return sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def moment() -> sa.types.TypeEngine[Any]:
+    """A time, UTC without zone, microseconds kept."""
+    return sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
+
+
+class Json(sa.types.TypeDecorator[Any]):
+    """A wire value kept as JSON text. ``kind`` is its type; NULL reads as None."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def __init__(self, kind: Any) -> None:
+        super().__init__()
+        self.kind = kind
+        self._decoder: Any = None
+
+    def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
+        if dialect.name in ("mysql", "mariadb"):
+            return dialect.type_descriptor(mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin"))
+        return dialect.type_descriptor(sa.Text())
+
+    def process_bind_param(self, value: Any, dialect: Any) -> str | None:
+        return None if value is None else msgspec.json.encode(value).decode()
+
+    def process_result_value(self, value: Any, dialect: Any) -> Any:
+        if value is None:
+            return None
+        if self._decoder is None:
+            self._decoder = msgspec.json.Decoder(self.kind)
+        return self._decoder.decode(value)
+
+    @property
+    def static_cache_key(self) -> Any:  # two kinds are two types, though both are text
+        return (Json, str(self.kind))
+
+
+class utc_now(FunctionElement[datetime.datetime]):
+    """The database's own clock: the only one that decides leases and who is up."""
+
+    type = moment()
+    inherit_cache = True
+
+
+@compiles(utc_now)
+def _utc_now(element: Any, compiler: Any, **kw: Any) -> str:
+    return "utc_timestamp(6)"
+
+
+@compiles(utc_now, "postgresql")
+def _utc_now_postgresql(element: Any, compiler: Any, **kw: Any) -> str:
+    return "timezone('utc', clock_timestamp())"
+
+
+@compiles(utc_now, "sqlite")
+def _utc_now_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
+    return "strftime('%Y-%m-%d %H:%M:%f000', 'now')"
+
+
+class later(FunctionElement[datetime.datetime]):
+    """The database's clock, some whole seconds on (or back, for a negative number)."""
+
+    type = moment()
+    inherit_cache = True
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(sa.literal(int(seconds), sa.Integer()))
+
+
+@compiles(later)
+def _later(element: Any, compiler: Any, **kw: Any) -> str:
+    return f"utc_timestamp(6) + INTERVAL {compiler.process(element.clauses, **kw)} SECOND"
+
+
+@compiles(later, "postgresql")
+def _later_postgresql(element: Any, compiler: Any, **kw: Any) -> str:
+    seconds = compiler.process(element.clauses, **kw)
+    return f"timezone('utc', clock_timestamp()) + make_interval(secs => {seconds})"
+
+
+@compiles(later, "sqlite")
+def _later_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
+    return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', {compiler.process(element.clauses, **kw)} || ' seconds')"

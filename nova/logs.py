@@ -1,0 +1,84 @@
+"""One event, one line: time, process, level, module, [request, user, project, server, host], message."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import logging.handlers
+import os
+import sys
+from typing import Any
+
+from nova import context
+
+#: Libraries that say more than helps at INFO.
+QUIET = {"amqp": logging.WARNING, "kombu": logging.WARNING, "oslo.messaging": logging.WARNING,
+         "oslo_messaging": logging.WARNING, "sqlalchemy": logging.WARNING, "urllib3": logging.WARNING,
+         "keystoneauth": logging.WARNING, "keystonemiddleware": logging.WARNING, "alembic": logging.WARNING,
+         "eventlet.wsgi": logging.WARNING, "oslo.service": logging.WARNING, "stevedore": logging.WARNING,
+         "futurist": logging.WARNING, "py.warnings": logging.ERROR, "oslo_policy": logging.WARNING}
+
+
+def _facts(record: logging.LogRecord) -> dict[str, Any]:
+    """Who and what a line is about; only what is known."""
+    who = context.current_or_none()
+    facts = {"request": who.request_id, "global_request": who.global_request_id, "user": who.user_id,
+             "project": who.project_id} if who else {}
+    facts["server"] = getattr(record, "server", None)
+    facts["host"] = getattr(record, "host_", None)
+    return {name: value for name, value in facts.items() if value}
+
+
+class OneLine(logging.Formatter):
+    """Text for people; a traceback is folded into the line, so that no line stands alone."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.datetime.fromtimestamp(record.created, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+        facts = " ".join(f"{name}={value}" if name != "request" else str(value)
+                         for name, value in _facts(record).items())
+        text = record.getMessage()
+        if record.exc_info:
+            text += " | " + self.formatException(record.exc_info)
+        return f"{time} {record.process} {record.levelname} {record.name} [{facts or '-'}] " + \
+            text.replace("\n", " | ")
+
+
+class OneObject(logging.Formatter):
+    """The same as one JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat()
+        found = {"time": time, "process": record.process, "level": record.levelname, "module": record.name,
+                 **_facts(record), "message": record.getMessage()}
+        if record.exc_info:
+            found["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(found)
+
+
+def set_up(conf: Any, binary: str) -> None:
+    """Send the root logger's lines where the options say."""
+    handlers: list[logging.Handler] = []
+    path = conf.log_file or (f"{binary}.log" if conf.log_dir else None)
+    if path:
+        full = os.path.join(conf.log_dir or "", path)
+        handlers.append(logging.handlers.WatchedFileHandler(full))
+    else:
+        handlers.append(logging.StreamHandler(sys.stderr))
+    if conf.use_syslog:
+        handlers.append(logging.handlers.SysLogHandler("/dev/log"))
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        root.removeHandler(old)
+    for handler in handlers:
+        handler.setFormatter(OneObject() if conf.use_json else OneLine())
+        root.addHandler(handler)
+    logging.captureWarnings(True)
+    set_levels(conf)
+
+
+def set_levels(conf: Any) -> None:
+    """Levels as ``debug`` says: at start and at SIGHUP."""
+    logging.getLogger().setLevel(logging.DEBUG if conf.debug else logging.INFO)
+    for name, level in QUIET.items():
+        logging.getLogger(name).setLevel(max(level, logging.INFO) if conf.debug else level)

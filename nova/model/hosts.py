@@ -1,0 +1,103 @@
+"""What a compute host has: reported by it, kept by the conductor, weighed by the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nova.model.base import HostName, Time, Value
+
+
+class Node(Value):
+    """One node of a host (a hypervisor). Memory in MB, disk in GB. ``capabilities`` feed the scheduler's filters."""
+
+    name: str
+    uuid: str
+    hypervisor_type: str
+    hypervisor_version: int = 0
+    vcpus: int = 0
+    memory_mb: int = 0
+    local_gb: int = 0
+    memory_mb_used: int = 0
+    local_gb_used: int = 0
+    disk_available_least_gb: int | None = None
+    reserved_vcpus: int = 0
+    reserved_memory_mb: int = 0
+    reserved_disk_gb: int = 0
+    cpu_allocation_ratio: float = 4.0
+    ram_allocation_ratio: float = 1.0
+    disk_allocation_ratio: float = 1.0
+    cpu_info: str = ""  # JSON text
+    supported: tuple[tuple[str, str, str], ...] = ()  # (architecture, hypervisor type, vm mode)
+    traits: tuple[str, ...] = ()
+    host_ip: str = ""
+    capabilities: Mapping[str, str] = {}
+
+
+class Inventory(Value):
+    """A host's nodes, all of them; replaces what was known. ``version`` grows with each report of one process."""
+
+    host: HostName
+    host_id: str
+    nodes: tuple[Node, ...]
+    version: int = 0
+
+
+class HostState(Value):
+    """A node as the scheduler sees it: three stamped parts, each replaced whole by a newer stamp.
+
+    Amounts: vcpus, memory in MB, disk in GB. ``capacity`` already has ratio and reservation in it.
+    """
+
+    host: str
+    node: str
+    provider_id: int
+    # resources, stamped with the provider's generation
+    generation: int = 0
+    vcpus_capacity: int = 0
+    memory_mb_capacity: int = 0
+    disk_gb_capacity: int = 0
+    vcpus_used: int = 0
+    memory_mb_used: int = 0
+    disk_gb_used: int = 0
+    instances: int = 0
+    vcpus_total: int = 0
+    memory_mb_total: int = 0
+    disk_gb_total: int = 0
+    # service, stamped with the row's version
+    service_version: int = 0
+    enabled: bool = True
+    forced_down: bool = False
+    disabled_reason: str | None = None
+    last_seen_at: Time | None = None
+    hypervisor_type: str = ""
+    hypervisor_version: int = 0
+    supported: tuple[tuple[str, str, str], ...] = ()
+    capabilities: Mapping[str, str] = {}
+    traits: tuple[str, ...] = ()
+    # aggregates, stamped with one version for all
+    aggregates_version: int = 0
+    zone: str = "nova"
+    aggregate_metadata: Mapping[str, tuple[str, ...]] = {}
+
+
+class Stamp(Value):
+    host: str
+    node: str
+    generation: int
+    service_version: int
+    aggregates_version: int
+
+
+class HostStates(Value):
+    """States for the scheduler. ``complete``: hosts that are not in it don't exist (any more).
+
+    ``now`` is the database's clock when it was read, so that "up" is judged by one clock. A state whose ``host`` is
+    empty names its provider and tells generation, capacities and used amounts alone.
+    """
+
+    states: tuple[HostState, ...] = ()
+    now: Time | None = None
+    complete: bool = False
+    alive: tuple[tuple[str, Time], ...] = ()  # (host, last_seen_at) of hosts that only sent a heartbeat
+    gone: tuple[tuple[str, str], ...] = ()  # (host, node) that exist no more; answers to a sweep name them
+    claimed: tuple[str, ...] = ()  # servers whose claims these states contain, or that will claim nothing

@@ -1,0 +1,46 @@
+"""Images as the image service describes them, with the properties that have a meaning to compute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nova.model.base import Time, Value
+
+
+class Image(Value):
+    """One image. ``properties`` are the custom ones, as text; ``size_bytes`` 0 while unknown."""
+
+    id: str
+    name: str | None = None
+    status: str = "active"
+    visibility: str = "public"
+    owner: str | None = None
+    disk_format: str | None = None
+    container_format: str | None = None
+    size_bytes: int = 0
+    virtual_size_bytes: int = 0
+    min_disk_gb: int = 0
+    min_ram_mb: int = 0
+    checksum: str | None = None
+    os_hash_algo: str | None = None
+    os_hash_value: str | None = None
+    protected: bool = False
+    properties: Mapping[str, str] = {}
+    created_at: Time | None = None
+    updated_at: Time | None = None
+
+    @property
+    def kernel_id(self) -> str | None:
+        return self.properties.get("kernel_id") or None
+
+    @property
+    def ramdisk_id(self) -> str | None:
+        return self.properties.get("ramdisk_id") or None
+
+
+class ImageQuery(Value):
+    """A page of the image proxy of old versions: filters by name as the image service takes them."""
+
+    filters: Mapping[str, str] = {}
+    limit: int | None = None
+    marker: str | None = None

@@ -1,0 +1,63 @@
+"""What the scheduler is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nova.model.base import Value
+from nova.model.hosts import HostState
+
+
+class Resources(Value):
+    """An amount a server needs. Memory in MB, disk in GB (root + ephemeral + swap, rounded up)."""
+
+    vcpus: int
+    memory_mb: int
+    disk_gb: int
+
+
+class PlacementRequest(Value):
+    """Where may these servers (alike, but for their uuids) run?
+
+    ``force`` skips the filters but not the capacity; ``exclude`` are hosts that already refused.
+    """
+
+    server_uuids: tuple[str, ...]
+    project_id: str = ""
+    user_id: str = ""
+    resources: Resources
+    flavor_name: str = ""
+    extra_specs: Mapping[str, str] = {}
+    image_properties: Mapping[str, str] = {}
+    image_id: str = ""
+    availability_zone: str | None = None
+    host: str | None = None
+    node: str | None = None
+    force: bool = False
+    exclude: tuple[str, ...] = ()
+    hints: Mapping[str, object] = {}
+    alternates: int = 2
+
+
+class HostChoice(Value):
+    host: str
+    node: str
+    provider_id: int
+
+
+class Selection(Value):
+    """One server's hosts, the best first; empty when none is valid, and ``reason`` says why not.
+
+    ``reason`` is for users and names no host; ``details`` is for admins and does.
+    """
+
+    server_uuid: str
+    hosts: tuple[HostChoice, ...] = ()
+    reason: str = ""
+    details: str = ""
+
+
+class ClaimRefused(Value):
+    """The current states of hosts whose resources turned out to be taken: fed back to the scheduler."""
+
+    states: tuple[HostState, ...] = ()

@@ -1,0 +1,256 @@
+"""Servers: what a create asks for, what a query gives back, what an action is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nova.model.base import Page, Scope, Time, Value
+from nova.model.flavors import Flavor
+from nova.model.networks import Interface, RequestedNetwork
+from nova.model.states import PowerState, TaskState, VmState
+
+
+class Fault(Value):
+    """Why a server is in ERROR. ``details`` are for admins."""
+
+    code: int = 500
+    message: str
+    details: str | None = None
+    created_at: Time | None = None
+
+
+class AttachedVolume(Value):
+    id: str
+    delete_on_termination: bool = False
+
+
+class ServerDetail(Value):
+    """A server, whole: all that any view of it shows at any version, and nothing behind it.
+
+    ``host_status`` is UP, DOWN, UNKNOWN, MAINTENANCE or empty. ``up`` of the host is decided by the conductor.
+    """
+
+    uuid: str
+    id: int
+    name: str
+    project_id: str
+    user_id: str
+    created_at: Time
+    updated_at: Time | None = None
+    launched_at: Time | None = None
+    terminated_at: Time | None = None
+    deleted: bool = False
+    vm_state: VmState
+    task_state: TaskState | None = None
+    power_state: PowerState = PowerState.NOSTATE
+    progress: int = 0
+    reservation_id: str = ""
+    launch_index: int = 0
+    host: str | None = None
+    node: str | None = None
+    host_status: str = ""
+    availability_zone: str | None = None
+    pinned_availability_zone: str | None = None
+    flavor: Flavor
+    image_id: str = ""
+    image_properties: Mapping[str, str] = {}
+    kernel_id: str = ""
+    ramdisk_id: str = ""
+    hostname: str | None = None
+    root_device_name: str | None = None
+    user_data: str | None = None  # base64
+    key_name: str | None = None
+    access_ip_v4: str | None = None
+    access_ip_v6: str | None = None
+    config_drive: bool = False
+    disk_config: str = "MANUAL"
+    locked: bool = False
+    locked_by: str | None = None  # owner or admin
+    locked_reason: str | None = None
+    description: str | None = None
+    metadata: Mapping[str, str] = {}
+    tags: tuple[str, ...] = ()
+    interfaces: tuple[Interface, ...] = ()
+    security_groups: tuple[str, ...] = ()
+    volumes: tuple[AttachedVolume, ...] = ()
+    fault: Fault | None = None
+    trusted_certs: tuple[str, ...] | None = None
+    scheduler_hints: Mapping[str, object] = {}
+    server_groups: tuple[str, ...] = ()
+    instance_name: str = ""
+
+
+class ServerSummary(Value):
+    """What a list without detail shows."""
+
+    uuid: str
+    name: str
+
+
+class ServerTarget(Value):
+    """What an action must know before policy can be asked: whose it is, where, and in which state."""
+
+    uuid: str
+    project_id: str
+    user_id: str
+    host: str | None = None
+    node: str | None = None
+    vm_state: VmState
+    task_state: TaskState | None = None
+    power_state: PowerState = PowerState.NOSTATE
+    locked: bool = False
+    locked_by: str | None = None
+    launched: bool = False
+    key_name: str | None = None
+    availability_zone: str | None = None
+
+
+class ServerQuery(Value):
+    """Names one server. A scope it is not in is NotFound, as if it did not exist."""
+
+    uuid: str
+    scope: Scope = Scope()
+    with_deleted: bool = False
+
+
+class Condition(Value):
+    """One filter of a list: ``column`` is a field of the servers table's public names.
+
+    ``op``: eq, in, not_in, regex, is_null, ge, le. Values are text, or a list of text for in and not_in.
+    """
+
+    column: str
+    op: str = "eq"
+    value: str | None = None
+    values: tuple[str, ...] = ()
+
+
+class ServerListQuery(Value):
+    """A page of servers, filtered and sorted. Nothing in it knows an API version."""
+
+    scope: Scope = Scope()
+    detail: bool = True
+    deleted: str = "live"  # live, deleted, any
+    conditions: tuple[Condition, ...] = ()
+    statuses: tuple[str, ...] = ()  # names of states.STATUS; an unknown one matches nothing
+    metadata: Mapping[str, str] = {}
+    ip_regex: str | None = None
+    ip6_regex: str | None = None
+    tags_all: tuple[str, ...] = ()
+    tags_any: tuple[str, ...] = ()
+    not_tags_all: tuple[str, ...] = ()
+    not_tags_any: tuple[str, ...] = ()
+    changes_since: Time | None = None
+    changes_before: Time | None = None
+    locked: bool | None = None
+    sort: tuple[tuple[str, str], ...] = ()  # (column, asc|desc); empty: newest first
+    page: Page = Page()
+
+
+class ServerPage(Value):
+    """Rows of one page; ``servers`` where detail was asked for, else ``summaries``."""
+
+    servers: tuple[ServerDetail, ...] = ()
+    summaries: tuple[ServerSummary, ...] = ()
+
+
+class LocalDisk(Value):
+    """A disk of the host's that a create asks for, within what the flavor has. ``kind``: ephemeral (size in GB) or
+    swap (size in MB); ``size`` None: all the flavor gives. ``format``: a file system's name, for ephemeral disks.
+    """
+
+    kind: str
+    size: int | None = None
+    format: str | None = None
+
+
+class NewServer(Value):
+    """What one create request asks for, version differences already translated away.
+
+    ``user_data`` is base64 text. ``host``/``node`` are a requested destination; ``forced`` says it came as
+    ``zone:host:node``, which skips the filters. ``networks`` None means "all the project may use" (auto), an empty
+    tuple "none". ``admin_password`` reaches the guest through its config drive only, and is in no log.
+    """
+
+    name: str
+    flavor_id: str
+    image_id: str = ""
+    min_count: int = 1
+    max_count: int = 1
+    metadata: Mapping[str, str] = {}
+    networks: tuple[RequestedNetwork, ...] | None = None
+    security_groups: tuple[str, ...] = ()
+    availability_zone: str | None = None
+    host: str | None = None
+    node: str | None = None
+    forced: bool = False
+    key_name: str | None = None
+    user_data: str | None = None
+    config_drive: bool = False
+    disk_config: str = "AUTO"
+    access_ip_v4: str | None = None
+    access_ip_v6: str | None = None
+    admin_password: str | None = None
+    description: str | None = None
+    hostname: str | None = None
+    tags: tuple[str, ...] = ()
+    trusted_certs: tuple[str, ...] | None = None
+    scheduler_hints: Mapping[str, object] = {}
+    files: Mapping[str, str] = {}  # path -> base64 contents (personality)
+    may_zero_disk: bool = True  # policy servers:create:zero_disk_flavor passed
+    disks: tuple[LocalDisk, ...] = ()  # ephemeral and swap disks asked for one by one; empty: as the flavor has them
+
+
+class CreatedServers(Value):
+    """The answer to a create: the request's reservation id and each server's uuid."""
+
+    reservation_id: str
+    uuids: tuple[str, ...]
+
+
+class ServerUpdate(Value):
+    """New values for a server's own fields; ``fields`` names which of them to write (None is a value)."""
+
+    uuid: str
+    scope: Scope = Scope()
+    fields: tuple[str, ...] = ()  # of: name, description, access_ip_v4, access_ip_v6, disk_config, hostname,
+    # pinned_availability_zone
+    name: str | None = None
+    description: str | None = None
+    access_ip_v4: str | None = None
+    access_ip_v6: str | None = None
+    disk_config: str | None = None
+    hostname: str | None = None
+    pinned_availability_zone: str | None = None
+
+
+class ServerOrder(Value):
+    """An action on one server: a row name of ``states.ACTIONS`` and its arguments."""
+
+    uuid: str
+    action: str
+    arguments: Mapping[str, str] = {}
+
+
+class LockChange(Value):
+    """Lock (as ``by``: owner or admin) or, with ``by`` None, unlock."""
+
+    uuid: str
+    by: str | None = None
+    reason: str | None = None
+
+
+class MetadataChange(Value):
+    """``replace`` False merges ``items`` in; True makes them all there is. ``delete`` names keys to take out."""
+
+    uuid: str
+    items: Mapping[str, str] = {}
+    replace: bool = False
+    delete: tuple[str, ...] = ()
+
+
+class ConsoleQuery(Value):
+    """The last ``length`` lines of the console log; None means all of it."""
+
+    uuid: str
+    length: int | None = None

@@ -1,0 +1,161 @@
+"""Daemons that report themselves, and the hypervisors and zones operators see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nova.model.base import HostName, Time, Value
+
+SERVICE_UP, SERVICE_DOWN = "up", "down"
+
+
+class Service(Value):
+    """One row an (host, binary). ``up`` is decided by the conductor, from the database's clock and forced_down."""
+
+    id: int
+    uuid: str
+    host: str
+    binary: str
+    topic: str | None = None
+    disabled: bool = False
+    disabled_reason: str | None = None
+    forced_down: bool = False
+    up: bool = False
+    zone: str = "internal"
+    last_seen_at: Time | None = None
+    created_at: Time | None = None
+    updated_at: Time | None = None
+    version: str = ""
+
+
+class ServiceQuery(Value):
+    host: str | None = None
+    binary: str | None = None
+    id: int | None = None
+    uuid: str | None = None
+
+
+class ServiceUpdate(Value):
+    """Fields left None stay as they are. The service is named by uuid, or by (host, binary)."""
+
+    uuid: str | None = None
+    host: str | None = None
+    binary: str | None = None
+    disabled: bool | None = None
+    disabled_reason: str | None = None
+    forced_down: bool | None = None
+
+
+class ServerName(Value):
+    uuid: str
+    name: str
+
+
+class Hypervisor(Value):
+    """A node as ``os-hypervisors`` shows it. Memory in MB, disk in GB."""
+
+    id: int
+    uuid: str
+    hostname: str
+    host: str
+    host_ip: str | None = None
+    type: str = ""
+    version: int = 0
+    vcpus: int = 0
+    vcpus_used: int = 0
+    memory_mb: int = 0
+    memory_mb_used: int = 0
+    local_gb: int = 0
+    local_gb_used: int = 0
+    disk_available_least_gb: int | None = None
+    running_vms: int = 0
+    current_workload: int = 0
+    cpu_info: str = ""  # JSON text
+    uptime: str | None = None
+    service: Service | None = None
+    servers: tuple[ServerName, ...] | None = None
+
+
+class HypervisorQuery(Value):
+    """``hostname_pattern`` matches anywhere in the name; ``id`` or ``uuid`` name one."""
+
+    id: int | None = None
+    uuid: str | None = None
+    hostname_pattern: str | None = None
+    with_servers: bool = False
+    with_uptime: bool = False
+    limit: int | None = None
+    marker: str | None = None
+
+
+class HypervisorStatistics(Value):
+    count: int = 0
+    vcpus: int = 0
+    vcpus_used: int = 0
+    memory_mb: int = 0
+    memory_mb_used: int = 0
+    local_gb: int = 0
+    local_gb_used: int = 0
+    free_ram_mb: int = 0
+    free_disk_gb: int = 0
+    disk_available_least: int = 0
+    running_vms: int = 0
+    current_workload: int = 0
+
+
+class Zone(Value):
+    """An availability zone: hosts -> services. ``available`` when one enabled compute host is in it."""
+
+    name: str
+    available: bool = True
+    services: tuple[Service, ...] = ()
+
+
+class ContractVersion(Value):
+    """The newest version of one RPC contract that a daemon speaks."""
+
+    name: str
+    version: str
+
+
+class Registration(Value):
+    """What a daemon says of itself at its start. ``host_id`` is the compute's own uuid, empty for control daemons."""
+
+    host: HostName
+    binary: str
+    topic: str
+    host_id: str = ""
+    contracts: tuple[ContractVersion, ...] = ()
+    release: str = ""
+
+
+class Registered(Value):
+    """The conductor's answer: versions to speak, debts to pay before taking orders, and when to report again."""
+
+    service_id: int
+    report_interval_s: int = 30
+    lowest: tuple[ContractVersion, ...] = ()
+    debts: tuple[Debt, ...] = ()
+
+
+class Debt(Value):
+    """Something a host was to do while it could not be reached (an undo, mostly). Paid by doing ``step`` again."""
+
+    id: int
+    host: str
+    server_uuid: str
+    epoch: int
+    step: str
+    arguments: Mapping[str, str] = {}
+
+
+class Heartbeat(Value):
+    host: HostName
+    binary: str
+
+
+class Alive(Value):
+    """The answer to a heartbeat. ``known`` False: register again."""
+
+    known: bool = True
+    lowest: tuple[ContractVersion, ...] = ()

@@ -1,0 +1,214 @@
+"""States of a server and the table of what may happen when.
+
+One row an action: from which (vm_state, task_state), what it says while it runs, what it says after success and
+after failure. Facts: the Compute API's server state documentation (``contract/states.yaml``). Only ``begin``,
+``advance`` and ``finish`` in ``nova.db`` write states, and they write what this table allows.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+from nova.model.base import WireEnum
+
+
+class VmState(WireEnum):
+    ACTIVE = "active"
+    BUILDING = "building"
+    DELETED = "deleted"
+    ERROR = "error"
+    PAUSED = "paused"
+    RESCUED = "rescued"
+    RESIZED = "resized"
+    SHELVED = "shelved"
+    SHELVED_OFFLOADED = "shelved_offloaded"
+    SOFT_DELETED = "soft-delete"
+    STOPPED = "stopped"
+    SUSPENDED = "suspended"
+    UNKNOWN = "unknown"
+
+
+class TaskState(WireEnum):
+    SCHEDULING = "scheduling"
+    BLOCK_DEVICE_MAPPING = "block_device_mapping"
+    NETWORKING = "networking"
+    SPAWNING = "spawning"
+    DELETING = "deleting"
+    SOFT_DELETING = "soft-deleting"
+    RESTORING = "restoring"
+    POWERING_OFF = "powering-off"
+    POWERING_ON = "powering-on"
+    REBOOTING = "rebooting"
+    REBOOT_PENDING = "reboot_pending"
+    REBOOT_STARTED = "reboot_started"
+    REBOOTING_HARD = "rebooting_hard"
+    REBOOT_PENDING_HARD = "reboot_pending_hard"
+    REBOOT_STARTED_HARD = "reboot_started_hard"
+    IMAGE_SNAPSHOT_PENDING = "image_snapshot_pending"
+    IMAGE_SNAPSHOT = "image_snapshot"
+    IMAGE_PENDING_UPLOAD = "image_pending_upload"
+    IMAGE_UPLOADING = "image_uploading"
+    IMAGE_BACKUP = "image_backup"
+    UPDATING_PASSWORD = "updating_password"
+    REBUILDING = "rebuilding"
+    REBUILD_BLOCK_DEVICE_MAPPING = "rebuild_block_device_mapping"
+    REBUILD_SPAWNING = "rebuild_spawning"
+    MIGRATING = "migrating"
+    RESIZE_PREP = "resize_prep"
+    RESIZE_MIGRATING = "resize_migrating"
+    RESIZE_MIGRATED = "resize_migrated"
+    RESIZE_FINISH = "resize_finish"
+    RESIZE_REVERTING = "resize_reverting"
+    RESIZE_CONFIRMING = "resize_confirming"
+    PAUSING = "pausing"
+    UNPAUSING = "unpausing"
+    SUSPENDING = "suspending"
+    RESUMING = "resuming"
+    RESCUING = "rescuing"
+    UNRESCUING = "unrescuing"
+    SHELVING = "shelving"
+    SHELVING_IMAGE_PENDING_UPLOAD = "shelving_image_pending_upload"
+    SHELVING_IMAGE_UPLOADING = "shelving_image_uploading"
+    SHELVING_OFFLOADING = "shelving_offloading"
+    UNSHELVING = "unshelving"
+    UNKNOWN = "unknown"
+
+
+class PowerState(enum.IntEnum):
+    """Values as the API shows them in ``OS-EXT-STS:power_state``."""
+
+    NOSTATE = 0
+    RUNNING = 1
+    PAUSED = 3
+    SHUTDOWN = 4
+    CRASHED = 6
+    SUSPENDED = 7
+
+    @classmethod
+    def _missing_(cls, value: object) -> PowerState:
+        return cls.NOSTATE
+
+
+V, T = VmState, TaskState
+
+#: (vm_state, task_state) -> status; None is the row for every other task state.
+STATUS: dict[VmState, dict[TaskState | None, str]] = {
+    V.ACTIVE: {
+        None: "ACTIVE", T.REBOOTING: "REBOOT", T.REBOOT_PENDING: "REBOOT", T.REBOOT_STARTED: "REBOOT",
+        T.REBOOTING_HARD: "HARD_REBOOT", T.REBOOT_PENDING_HARD: "HARD_REBOOT", T.REBOOT_STARTED_HARD: "HARD_REBOOT",
+        T.UPDATING_PASSWORD: "PASSWORD", T.REBUILDING: "REBUILD", T.REBUILD_BLOCK_DEVICE_MAPPING: "REBUILD",
+        T.REBUILD_SPAWNING: "REBUILD", T.MIGRATING: "MIGRATING", T.RESIZE_PREP: "RESIZE",
+        T.RESIZE_MIGRATING: "RESIZE", T.RESIZE_MIGRATED: "RESIZE", T.RESIZE_FINISH: "RESIZE"},
+    V.BUILDING: {None: "BUILD"},
+    V.STOPPED: {
+        None: "SHUTOFF", T.RESIZE_PREP: "RESIZE", T.RESIZE_MIGRATING: "RESIZE", T.RESIZE_MIGRATED: "RESIZE",
+        T.RESIZE_FINISH: "RESIZE", T.REBUILDING: "REBUILD", T.REBUILD_BLOCK_DEVICE_MAPPING: "REBUILD",
+        T.REBUILD_SPAWNING: "REBUILD"},
+    V.RESIZED: {None: "VERIFY_RESIZE", T.RESIZE_REVERTING: "REVERT_RESIZE"},
+    V.PAUSED: {None: "PAUSED", T.MIGRATING: "MIGRATING"},
+    V.SUSPENDED: {None: "SUSPENDED"},
+    V.RESCUED: {None: "RESCUE"},
+    V.ERROR: {None: "ERROR", T.REBUILDING: "REBUILD", T.REBUILD_BLOCK_DEVICE_MAPPING: "REBUILD",
+              T.REBUILD_SPAWNING: "REBUILD"},
+    V.DELETED: {None: "DELETED"},
+    V.SOFT_DELETED: {None: "SOFT_DELETED"},
+    V.SHELVED: {None: "SHELVED"},
+    V.SHELVED_OFFLOADED: {None: "SHELVED_OFFLOADED"},
+}
+
+SHOWN_WITH_PROGRESS = frozenset({"ACTIVE", "BUILD", "MIGRATING", "REBUILD", "RESIZE", "VERIFY_RESIZE"})
+SHOWN_WITH_FAULT = frozenset({"ERROR", "DELETED"})
+
+
+def status(vm_state: VmState, task_state: TaskState | None) -> str:
+    """The API's one-word status of a server that is not deleted."""
+    row = STATUS.get(vm_state)
+    return "UNKNOWN" if row is None else row.get(task_state, row[None])
+
+
+def states_of(name: str) -> tuple[frozenset[VmState], frozenset[TaskState] | None]:
+    """The (vm states, task states) that show as status ``name``; task states None means "all but the named ones".
+
+    An unknown status gives no vm states at all.
+    """
+    vm_states, task_states, default = set(), set(), False
+    for vm_state, row in STATUS.items():
+        for task_state, shown in row.items():
+            if shown == name.upper():
+                vm_states.add(vm_state)
+                default |= task_state is None
+                if task_state is not None:
+                    task_states.add(task_state)
+    return frozenset(vm_states), None if default else frozenset(task_states)
+
+
+ANY = None  # in a row of ACTIONS: every state
+IDLE: frozenset[TaskState | None] = frozenset({None})
+
+
+class Action(NamedTuple):
+    """One row of the table. ``name`` is the instance action's name; ``task`` what task_state says at its begin.
+
+    ``result`` is the vm_state after success (None: as before), ``failed`` after failure (None: as before).
+    """
+
+    name: str
+    vm_states: frozenset[VmState] | None
+    task_states: frozenset[TaskState | None] | None
+    task: TaskState | None
+    result: VmState | None = None
+    failed: VmState | None = V.ERROR
+    event: str = ""  # the name its main step has in os-instance-actions
+    must_have_launched: bool = True
+    refused_when_locked: bool = True
+    needs_host: bool = True
+
+
+def _v(*states: VmState) -> frozenset[VmState]:
+    return frozenset(states)
+
+
+def _t(*states: TaskState | None) -> frozenset[TaskState | None]:
+    return frozenset(states)
+
+
+_HARD_REBOOT_FROM = _t(None, T.PAUSING, T.REBOOT_PENDING, T.REBOOT_STARTED, T.REBOOTING, T.REBOOTING_HARD, T.RESUMING,
+                       T.SUSPENDING, T.UNPAUSING)
+
+_ROWS = (
+    Action("create", _v(V.BUILDING), ANY, T.SCHEDULING, V.ACTIVE, V.ERROR, "compute__do_build_and_run_instance",
+           must_have_launched=False, refused_when_locked=False, needs_host=False),
+    Action("delete", ANY, ANY, T.DELETING, V.DELETED, V.ERROR, "compute_terminate_instance",
+           must_have_launched=False, needs_host=False),
+    Action("start", _v(V.STOPPED), IDLE, T.POWERING_ON, V.ACTIVE, None, "compute_start_instance"),
+    Action("stop", _v(V.ACTIVE, V.ERROR), IDLE, T.POWERING_OFF, V.STOPPED, None, "compute_stop_instance"),
+    Action("soft_reboot", _v(V.ACTIVE), IDLE, T.REBOOTING, V.ACTIVE, None, "compute_reboot_instance"),
+    Action("hard_reboot", _v(V.ACTIVE, V.ERROR, V.PAUSED, V.STOPPED, V.SUSPENDED), _HARD_REBOOT_FROM,
+           T.REBOOTING_HARD, V.ACTIVE, V.ERROR, "compute_reboot_instance"),
+)
+
+ACTIONS: dict[str, Action] = {row.name: row for row in _ROWS}
+
+#: Operations that change no state but look at it (vm_states, task_states; see contract/states.yaml "allowed").
+METADATA_STATES = _v(V.ACTIVE, V.PAUSED, V.STOPPED, V.SUSPENDED)
+
+API_NAMES = {"soft_reboot": "reboot", "hard_reboot": "reboot"}  # the name os-instance-actions shows, where it differs
+
+
+class Refusal(NamedTuple):
+    """Why an action may not begin: the attribute that stands in its way, and its value."""
+
+    attribute: str
+    value: str
+
+
+def refusal(action: Action, vm_state: VmState, task_state: TaskState | None, launched: bool = True) -> Refusal | None:
+    """None when ``action`` may begin in this state, else what is in its way."""
+    if action.vm_states is not ANY and vm_state not in action.vm_states:
+        return Refusal("vm_state", vm_state.value)
+    if action.task_states is not ANY and task_state not in action.task_states:
+        return Refusal("task_state", task_state.value if task_state else "None")
+    if action.must_have_launched and not launched:
+        return Refusal("launched_at", "None")
+    return None

@@ -1,0 +1,248 @@
+"""One dnsmasq a network: what it is started with, what it reads, and whether the one that runs is the right one.
+
+dnsmasq outlives us: it is found again by its pid file and command line, told to read its files again (SIGHUP) when
+they changed, and replaced only when it would be started differently today. Argument by argument as operators know it
+(contract/legacy/nova_network.md, section 6).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import logging
+import os
+import re
+import signal
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from nova.errors import Unavailable
+from nova.model.networks import DhcpHost, Network
+from nova.network.options import NetworkOptions
+from nova.privileged.files import write_whole
+from nova.privileged.runner import Runner
+
+LOG = logging.getLogger(__name__)
+
+STOP_PATIENCE_S = 5.0
+ROUTER, MTU = 3, 26  # DHCP options
+NETWORKS_PATH = "NOVA_NETWORKS_PATH"  # tells nova-dhcpbridge where we are
+LABEL_LENGTH = 63  # of a name in DNS
+
+
+class StillRunning(Unavailable):
+    code = "network.dnsmasq_still_running"
+    message = "dnsmasq (pid {pid}) of bridge {bridge} does not end"
+
+
+class Lease(NamedTuple):
+    """Who has an address, as dnsmasq's hosts file pairs them."""
+
+    mac: str
+    address: str
+
+
+class Paths(NamedTuple):
+    """The files of the network on one bridge."""
+
+    pid: Path
+    hosts: Path
+    opts: Path
+    more_hosts: Path
+
+    @classmethod
+    def of(cls, networks_path: Path, bridge: str) -> Paths:
+        return cls(*(networks_path / f"nova-{bridge}.{suffix}" for suffix in ("pid", "conf", "opts", "hosts")))
+
+
+# --- what it reads ----------------------------------------------------------------------------------------------------
+
+def host_name(host: DhcpHost) -> str:
+    """The guest's name as one DNS label; made of its address where nothing of the name can stand."""
+    label = re.sub(r"[^a-z0-9-]+", "-", host.hostname.split(".")[0].lower()).strip("-")[:LABEL_LENGTH].rstrip("-")
+    return label or f"host-{host.address.replace('.', '-')}"
+
+
+def qualified(host: DhcpHost, domain: str) -> str:
+    return f"{host_name(host)}.{domain}" if domain else host_name(host)
+
+
+def hosts_file(hosts: Iterable[DhcpHost], domain: str) -> str:
+    """`<mac>,<name>,<address>`, one line a MAC (its lowest address), by address."""
+    lines: dict[str, str] = {}
+    for host in sorted(hosts, key=lambda host: int(ipaddress.ip_address(host.address))):
+        lines.setdefault(host.mac.lower(), f"{host.mac.lower()},{qualified(host, domain)},{host.address}\n")
+    return "".join(lines.values())
+
+
+def read_hosts_file(text: str) -> frozenset[Lease]:
+    """The pairs a hosts file of ours promises; lines of another form are passed over."""
+    fields = (line.split(",") for line in text.splitlines())
+    return frozenset(Lease(parts[0], parts[2]) for parts in fields if len(parts) >= 3)
+
+
+def opts_file(network: Network) -> str:
+    """The router (none, explicitly, where the network has none), and the MTU where the network has one."""
+    own = network.multi_host and not network.share_address
+    gateway = network.dhcp_server if own else network.gateway
+    lines = [f"{ROUTER},{gateway}" if gateway else f"{ROUTER}"]
+    if network.mtu:
+        lines.append(f"{MTU},{network.mtu}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def more_hosts_file(hosts: Iterable[DhcpHost], domain: str) -> str:
+    ordered = sorted(hosts, key=lambda host: int(ipaddress.ip_address(host.address)))
+    return "".join(f"{host.address}\t{qualified(host, domain)}\n" for host in ordered)
+
+
+# --- what it is started with ------------------------------------------------------------------------------------------
+
+def arguments(network: Network, options: NetworkOptions) -> list[str]:
+    paths = Paths.of(options.networks_path, network.bridge or "")
+    label = network.label.replace(",", "_")
+    subnet = ipaddress.ip_network(network.cidr or "", strict=False)
+    argv = ["dnsmasq", "--strict-order", "--bind-interfaces",
+            f"--conf-file={options.dnsmasq_config_file}",
+            f"--pid-file={paths.pid}",
+            f"--dhcp-optsfile={paths.opts}",
+            f"--listen-address={network.dhcp_server}",
+            "--except-interface=lo",
+            f"--dhcp-range=set:{label},{network.dhcp_start},static,{network.netmask},{options.dhcp_lease_time}s",
+            f"--dhcp-lease-max={subnet.num_addresses}",
+            f"--dhcp-hostsfile={paths.hosts}",
+            f"--dhcp-script={options.dhcpbridge}",
+            "--no-hosts", "--leasefile-ro"]
+    if options.dhcp_domain:
+        argv.append(f"--domain={options.dhcp_domain}")
+    if network.multi_host:
+        argv.append(f"--addn-hosts={paths.more_hosts}")
+    servers = list(options.dns_server)
+    if options.use_network_dns_servers:
+        servers += [server for server in (network.dns1, network.dns2) if server]
+    if servers:
+        argv += ["--no-resolv", *(f"--server={server}" for server in servers)]
+    if not _others_may_enter(options.networks_path):
+        argv.append("--user=root")  # its usual user could not read the files again
+    return argv
+
+
+def environment(network: Network, options: NetworkOptions) -> dict[str, str]:
+    """What nova-dhcpbridge finds when dnsmasq calls it."""
+    return {"CONFIG_FILE": json.dumps(list(options.dhcpbridge_flagfile)), "NETWORK_ID": network.uuid,
+            NETWORKS_PATH: str(options.networks_path)}
+
+
+def _others_may_enter(directory: Path) -> bool:
+    """Whether a user without rights reaches files in the directory."""
+    with contextlib.suppress(OSError):
+        return all(place.stat().st_mode & 0o001 for place in (directory, *directory.resolve().parents))
+    return False
+
+
+# --- the process ------------------------------------------------------------------------------------------------------
+
+class Dnsmasq:
+    """The dnsmasq of each network of this host. Calls repeat harmlessly; one at a time."""
+
+    def __init__(self, options: NetworkOptions, runner: Runner) -> None:
+        self._options, self._runner = options, runner
+        self._told: dict[str, tuple[str, ...]] = {}  # bridge -> files' contents that its dnsmasq was told to read
+
+    def serve(self, network: Network, hosts: Sequence[DhcpHost]) -> frozenset[Lease]:
+        """Let dnsmasq know exactly these hosts; the pairs that its hosts file promised before and does no more."""
+        paths = self._paths(network.bridge)
+        domain = self._options.dhcp_domain
+        text, opts = hosts_file(hosts, domain), opts_file(network)
+        more = more_hosts_file(hosts, domain) if network.multi_host else ""
+        before = _read(paths.hosts)
+        write_whole(paths.opts, opts)
+        if network.multi_host:
+            write_whole(paths.more_hosts, more)
+        write_whole(paths.hosts, text)
+        self._run(network, paths, (text, opts, more))
+        return read_hosts_file(before) - read_hosts_file(text)
+
+    def stop(self, bridge: str) -> None:
+        """End the dnsmasq of a bridge and take away its files; nothing when there is none."""
+        paths = self._paths(bridge)
+        pid = _pid(paths)
+        if pid is not None:
+            self._end(pid, bridge)
+        for path in (paths.pid, paths.opts, paths.more_hosts, paths.hosts):  # the last is what bridges() looks for
+            path.unlink(missing_ok=True)
+        self._told.pop(bridge, None)
+
+    def bridges(self) -> frozenset[str]:
+        """Bridges that have files of ours, of this run or an earlier one."""
+        return frozenset(path.name.removeprefix("nova-").removesuffix(".conf")
+                         for path in self._options.networks_path.glob("nova-*.conf"))
+
+    def pid(self, bridge: str) -> int | None:
+        """The process that serves a bridge, if one does."""
+        return _pid(self._paths(bridge))
+
+    def _paths(self, bridge: str | None) -> Paths:
+        return Paths.of(self._options.networks_path, bridge or "")
+
+    def _run(self, network: Network, paths: Paths, contents: tuple[str, ...]) -> None:
+        """What *this* process told is what counts: its forerunner may have died between writing and telling."""
+        argv, pid, bridge = arguments(network, self._options), _pid(paths), network.bridge or ""
+        if pid is not None and (_command_line(pid)[1:] != argv[1:] or not _same_environment(
+                pid, environment(network, self._options))):
+            LOG.info("dnsmasq of %s (pid %d) was started differently: a new one takes its place", bridge, pid)
+            self._end(pid, bridge)
+            pid = None
+        if pid is None:
+            self._runner.run(argv, environment=environment(network, self._options))
+            LOG.info("Started dnsmasq for network %s on %s", network.label, bridge)
+        elif self._told.get(bridge) != contents:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGHUP)
+        self._told[bridge] = contents
+
+    def _end(self, pid: int, bridge: str) -> None:
+        for word in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, word)
+            deadline = time.monotonic() + STOP_PATIENCE_S
+            while time.monotonic() < deadline:
+                if not _command_line(pid):  # gone, or a zombie
+                    return
+                time.sleep(0.02)
+        raise StillRunning(pid=pid, bridge=bridge)
+
+
+def _pid(paths: Paths) -> int | None:
+    """The dnsmasq that reads our hosts file: the pid file's (pids are used again), or one whose pid file was lost."""
+    candidates = [_read(paths.pid).strip(), *(os.listdir("/proc") if Path("/proc").is_dir() else ())]
+    for candidate in candidates:
+        if candidate.isdigit() and f"--dhcp-hostsfile={paths.hosts}" in _command_line(int(candidate)):
+            return int(candidate)
+    return None
+
+
+def _command_line(pid: int) -> list[str]:
+    return _strings(pid, "cmdline")
+
+
+def _same_environment(pid: int, wanted: dict[str, str]) -> bool:
+    present = set(_strings(pid, "environ"))
+    return not present or all(f"{name}={value}" in present for name, value in wanted.items())
+
+
+def _strings(pid: int, kind: str) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/{kind}").read_bytes().decode(errors="replace").split("\0")[:-1]
+    except OSError:
+        return []
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,106 @@
+"""The addresses a network host has on its devices: the gateway's first on the bridge, the metadata address on lo."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import logging
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from nova.model.networks import Network
+from nova.network.firewall import METADATA_ADDRESS
+from nova.network.options import NetworkOptions
+from nova.privileged.files import write_whole
+from nova.privileged.links import SCOPES, Address, Route
+from nova.privileged.runner import CommandFailed, Runner
+
+LOG = logging.getLogger(__name__)
+
+
+class Links(Protocol):
+    """What we use of :mod:`nova.privileged.links`."""
+
+    def exists(self, device: str) -> bool: ...
+    def ensure_bridge(self, name: str, interface: str | None = None, mtu: int | None = None) -> None: ...
+    def enslave(self, bridge: str, interface: str) -> None: ...
+    def addresses(self, device: str) -> tuple[Address, ...]: ...
+    def ensure_address(self, device: str, address: Address) -> None: ...
+    def delete_address(self, device: str, address: Address) -> None: ...
+    def routes(self, device: str) -> tuple[Route, ...]: ...
+    def ensure_route(self, device: str, route: Route) -> None: ...
+
+
+class Moving(msgspec.Struct, frozen=True):
+    """What stood before our address on a bridge, while it is put behind it."""
+
+    addresses: tuple[Address, ...] = ()
+    routes: tuple[Route, ...] = ()
+
+
+class Gateway:
+    """Puts addresses where they belong; each call repeats harmlessly and ends what a killed forerunner began."""
+
+    def __init__(self, options: NetworkOptions, links: Links, runner: Runner) -> None:
+        self._options, self._links, self._runner = options, links, runner
+
+    def ensure_metadata_address(self) -> None:
+        self._links.ensure_address("lo", Address(METADATA_ADDRESS, 32, None, SCOPES["link"]))
+
+    def ensure(self, network: Network) -> None:
+        """Make the DHCP server's address the first on the bridge: guests' packets for outside come to it."""
+        bridge, wanted = network.bridge or "", gateway_address(network)
+        self._finish_move(bridge)
+        present = self._links.addresses(bridge)
+        if present and present[0][:2] == wanted[:2]:
+            return
+        if present:
+            self._put_first(bridge, wanted, present)
+        else:
+            self._links.ensure_address(bridge, wanted)
+        self._announce(bridge, wanted)
+
+    def _put_first(self, bridge: str, wanted: Address, present: tuple[Address, ...]) -> None:
+        """The kernel's order is that of arrival, so others must leave and come again, with their routes.
+
+        They are written down before they leave: a process killed in between finds them at its next start.
+        """
+        others = tuple(address for address in present if address.address != wanted.address)
+        moving = Moving(others, self._links.routes(bridge))
+        write_whole(self._journal(bridge), msgspec.json.encode(moving).decode(), 0o600)
+        for address in present:
+            self._links.delete_address(bridge, address)
+        self._links.ensure_address(bridge, wanted)
+        self._finish_move(bridge)
+
+    def _finish_move(self, bridge: str) -> None:
+        journal = self._journal(bridge)
+        try:
+            moving = msgspec.json.decode(journal.read_bytes(), type=Moving)
+        except FileNotFoundError:
+            return
+        except msgspec.DecodeError:
+            LOG.error("%s can not be read: it named addresses of %s to put back", journal, bridge)
+            return
+        for address in moving.addresses:
+            self._links.ensure_address(bridge, address)
+        for route in moving.routes:
+            self._links.ensure_route(bridge, route)
+        journal.unlink(missing_ok=True)
+
+    def _journal(self, bridge: str) -> Path:
+        return self._options.networks_path / f"nova-{bridge}.moving"
+
+    def _announce(self, device: str, address: Address) -> None:
+        if self._options.send_arp_for_ha:
+            with contextlib.suppress(CommandFailed):  # it hastens what ARP finds out by itself
+                self._runner.run(["arping", "-U", address.address, "-A", "-I", device,
+                                  "-c", str(self._options.send_arp_for_ha_count)])
+
+
+def gateway_address(network: Network) -> Address:
+    """``dhcp_server`` with the network's prefix and broadcast address."""
+    subnet = ipaddress.IPv4Network(network.cidr or "", strict=False)
+    return Address(network.dhcp_server or network.gateway or "", subnet.prefixlen, str(subnet.broadcast_address))

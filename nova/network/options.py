@@ -1,0 +1,95 @@
+"""What nova-network was configured with, as one value."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nova.errors import Invalid
+
+
+class InvalidOption(Invalid):
+    code = "network.option"
+    message = "nova.conf, [DEFAULT]{option} = {value}: {reason}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NetworkOptions:
+    """Names as in nova.conf, where they are explained. Times in seconds."""
+
+    networks_path: Path
+    state_path: Path
+    my_ip: str = "127.0.0.1"
+    network_manager: str = "nova.network.manager.FlatDHCPManager"
+    fake_network: bool = False
+    flat_interface: str | None = None
+    public_interface: str = "eth0"
+    routing_source_ip: str = "127.0.0.1"
+    metadata_host: str = "127.0.0.1"
+    metadata_port: int = 8775
+    dmz_cidr: tuple[str, ...] = ()
+    force_snat_range: tuple[str, ...] = ()
+    forward_bridge_interface: tuple[str, ...] = ("all",)
+    iptables_top_regex: str = ""
+    iptables_bottom_regex: str = ""
+    iptables_drop_action: str = "DROP"
+    send_arp_for_ha: bool = False
+    send_arp_for_ha_count: int = 3
+    dhcp_lease_time: int = 86400
+    dhcp_domain: str = "novalocal"
+    force_dhcp_release: bool = True
+    dhcpbridge: str = "nova-dhcpbridge"
+    dhcpbridge_flagfile: tuple[str, ...] = ()
+    dnsmasq_config_file: str = ""
+    dns_server: tuple[str, ...] = ()
+    use_network_dns_servers: bool = False
+
+    def __post_init__(self) -> None:
+        """InvalidOption where a rule of the firewall could not be made of a value."""
+        for option, check in _CHECKS.items():
+            value = getattr(self, option)
+            for item in value if isinstance(value, tuple) else (value,):
+                try:
+                    check(item)
+                except (ValueError, re.error) as error:
+                    raise InvalidOption(option=option, value=item, reason=str(error)) from None
+
+
+def _device(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9_.:+@-]{1,16}", name):
+        raise ValueError("that is not a network interface's name")
+
+
+def _range(cidr: str) -> None:
+    ipaddress.IPv4Network(cidr, strict=False)
+
+
+_CHECKS: dict[str, Callable[[str], object]] = {
+    "routing_source_ip": ipaddress.IPv4Address,
+    "metadata_host": ipaddress.IPv4Address,
+    "dmz_cidr": _range,
+    "force_snat_range": _range,
+    "public_interface": _device,
+    "forward_bridge_interface": _device,
+    "iptables_drop_action": _device,
+    "iptables_top_regex": re.compile,
+    "iptables_bottom_regex": re.compile,
+}
+
+_ELSEWHERE = {"dhcp_domain": "api"}  # options that stand in another section
+
+
+def from_conf(conf: Any) -> NetworkOptions:
+    """Read once, at start, from the ``[DEFAULT]`` and ``[api]`` sections."""
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(NetworkOptions):
+        section = getattr(conf, _ELSEWHERE[field.name]) if field.name in _ELSEWHERE else conf
+        value = getattr(section, field.name)
+        if isinstance(value, list):
+            value = tuple(value)
+        values[field.name] = Path(value) if field.name.endswith("_path") else value
+    return NetworkOptions(**values)

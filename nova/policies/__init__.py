@@ -1,0 +1,8 @@
+"""Access rules as data, a module a room of the API, and the one place that asks them."""
+
+from __future__ import annotations
+
+from nova.policies.enforcer import Policy
+from nova.policies.registry import list_rules
+
+__all__ = ["Policy", "list_rules"]

@@ -1,0 +1,46 @@
+"""Rules of actions on servers that are not in `servers`."""
+
+from __future__ import annotations
+
+from nova.policies.base import ADMIN, MANAGER, MEMBER, OLD_OWNER, Old, Rule
+
+RULES = (
+    Rule("os_compute_api:os-admin-actions:inject_network_info", ADMIN,
+         ("POST /servers/{server_id}/action#injectNetworkInfo",)),
+    Rule("os_compute_api:os-admin-actions:reset_state", ADMIN, ("POST /servers/{server_id}/action#os-resetState",)),
+    Rule("os_compute_api:os-admin-password", MEMBER, ("POST /servers/{server_id}/action#changePassword",)),
+    Rule("os_compute_api:os-create-backup", MEMBER, ("POST /servers/{server_id}/action#createBackup",)),
+    Rule("os_compute_api:os-deferred-delete:force", MEMBER, ("POST /servers/{server_id}/action#forceDelete",),
+         old=Old("os_compute_api:os-deferred-delete", OLD_OWNER)),
+    Rule("os_compute_api:os-deferred-delete:restore", MEMBER, ("POST /servers/{server_id}/action#restore",),
+         old=Old("os_compute_api:os-deferred-delete", OLD_OWNER)),
+    Rule("os_compute_api:os-evacuate", ADMIN, ("POST /servers/{server_id}/action#evacuate",)),
+    Rule("os_compute_api:os-lock-server:lock", MEMBER, ("POST /servers/{server_id}/action#lock",)),
+    Rule("os_compute_api:os-lock-server:unlock", MEMBER, ("POST /servers/{server_id}/action#unlock",)),
+    Rule("os_compute_api:os-lock-server:unlock:unlock_override", ADMIN, ("POST /servers/{server_id}/action#unlock",),
+         when="only when somebody else (admin) holds the lock"),
+    Rule("os_compute_api:os-migrate-server:migrate", MANAGER, ("POST /servers/{server_id}/action#migrate",)),
+    Rule("os_compute_api:os-migrate-server:migrate:host", ADMIN, ("POST /servers/{server_id}/action#migrate",),
+         when="in place of the plain rule when a host is given"),
+    Rule("os_compute_api:os-migrate-server:migrate_live", MANAGER,
+         ("POST /servers/{server_id}/action#os-migrateLive",)),
+    Rule("os_compute_api:os-migrate-server:migrate_live:host", ADMIN,
+         ("POST /servers/{server_id}/action#os-migrateLive",), when="in place of the plain rule when a host is given",
+         old=Old("os_compute_api:os-migrate-server:migrate_live", ADMIN)),
+    Rule("os_compute_api:os-multinic:add", MEMBER, ("POST /servers/{server_id}/action#addFixedIp",),
+         old=Old("os_compute_api:os-multinic", OLD_OWNER)),
+    Rule("os_compute_api:os-multinic:remove", MEMBER, ("POST /servers/{server_id}/action#removeFixedIp",),
+         old=Old("os_compute_api:os-multinic", OLD_OWNER)),
+    Rule("os_compute_api:os-pause-server:pause", MEMBER, ("POST /servers/{server_id}/action#pause",)),
+    Rule("os_compute_api:os-pause-server:unpause", MEMBER, ("POST /servers/{server_id}/action#unpause",)),
+    Rule("os_compute_api:os-rescue", MEMBER, ("POST /servers/{server_id}/action#rescue",)),
+    Rule("os_compute_api:os-shelve:shelve", MEMBER, ("POST /servers/{server_id}/action#shelve",)),
+    Rule("os_compute_api:os-shelve:shelve_offload", ADMIN, ("POST /servers/{server_id}/action#shelveOffload",)),
+    Rule("os_compute_api:os-shelve:unshelve", MEMBER, ("POST /servers/{server_id}/action#unshelve",)),
+    Rule("os_compute_api:os-shelve:unshelve_to_host", ADMIN, ("POST /servers/{server_id}/action#unshelve",),
+         when="only with host (2.91)"),
+    Rule("os_compute_api:os-suspend-server:resume", MEMBER, ("POST /servers/{server_id}/action#resume",)),
+    Rule("os_compute_api:os-suspend-server:suspend", MEMBER, ("POST /servers/{server_id}/action#suspend",)),
+    Rule("os_compute_api:os-unrescue", MEMBER, ("POST /servers/{server_id}/action#unrescue",),
+         old=Old("os_compute_api:os-rescue", OLD_OWNER)),
+)

@@ -1,0 +1,65 @@
+"""Files that other programs read while we write them, locks between processes, and the kernel's switches."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from nova.errors import Unavailable
+
+LOCK_POLL_S = 0.02
+
+
+class LockBusy(Unavailable):
+    code = "host.lock_busy"
+    message = "Another process has held the lock {path} for {seconds} s"
+
+
+def write_whole(path: Path, text: str, mode: int = 0o644) -> bool:
+    """Make the file say ``text``, whole or not at all; False when it says so already."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if path.read_text() == text and path.stat().st_mode & 0o777 == mode:
+            return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(descriptor, "w") as stream:
+            os.fchmod(stream.fileno(), mode)
+            stream.write(text)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return True
+
+
+@contextlib.contextmanager
+def locked(path: Path, patience_s: float = 60.0) -> Iterator[None]:
+    """Hold an exclusive lock that the kernel releases when the process dies. LockBusy after ``patience_s``.
+
+    Polls, since a blocking flock would stop every green thread of the process.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + patience_s
+    with open(path, "a") as stream:
+        while True:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise LockBusy(path=str(path), seconds=patience_s) from None
+                time.sleep(LOCK_POLL_S)
+        yield
+
+
+def enable_forwarding(switch: Path = Path("/proc/sys/net/ipv4/ip_forward")) -> None:
+    """Let the kernel of this network namespace pass packets on."""
+    if switch.read_text().strip() != "1":
+        switch.write_text("1\n")

@@ -1,0 +1,177 @@
+"""Our own chains in the kernel's packet filter, written in one go and only where they differ.
+
+What we want is data (:class:`Table`); what is there is read from ``iptables-save``; :func:`changes` is the pure
+difference, fed to ``iptables-restore --noflush``. So nothing of anybody else's is rewritten, not even by a race
+with another program that changes its own rules meanwhile, and a chain that is right keeps its counters. Rules are
+texts in the form in which iptables-save prints them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from nova.privileged import files
+from nova.privileged.runner import CommandFailed, Runner
+
+LOG = logging.getLogger(__name__)
+
+FAMILY = "nova-"  # chains of any of our programs: their order among themselves is left alone
+NO_COUNT = "[0:0]"
+XTABLES_WAIT_S = "10"  # how long iptables waits for its own lock
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """What one table shall hold of ours.
+
+    ``chains`` are ours, whole. ``shared`` chains are made when absent and never emptied. ``first`` and ``last`` say
+    which jumps stand at the top and at the end of a chain that is not ours. ``optional``: a kernel without some
+    target of it is no reason to fail.
+    """
+
+    name: str
+    chains: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    shared: tuple[str, ...] = ()
+    first: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    last: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    optional: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Foreign:
+    """Other programs' rules that must stay above or below our jumps: regular expressions on the whole line."""
+
+    top: str = ""
+    bottom: str = ""
+
+    def is_top(self, chain: str, rule: str) -> bool:
+        return bool(self.top) and re.search(self.top, f"-A {chain} {rule}") is not None
+
+    def is_bottom(self, chain: str, rule: str) -> bool:
+        return bool(self.bottom) and re.search(self.bottom, f"-A {chain} {rule}") is not None
+
+
+class SavedRule(NamedTuple):
+    counters: str
+    text: str
+
+
+Saved = dict[str, list[SavedRule]]  # chain -> its rules in order
+
+_RULE = re.compile(r"(?:(\[\d+:\d+\]) )?-A (\S+)(?: (.*))?")
+
+
+class PacketFilter:
+    """Applies tables to the kernel of this network namespace, one process at a time."""
+
+    def __init__(self, runner: Runner, lock: Path, foreign: Foreign | None = None) -> None:
+        self._runner, self._lock, self._foreign = runner, lock, foreign or Foreign()
+
+    def apply(self, tables: Sequence[Table]) -> bool:
+        """Make the kernel hold ``tables``; False when it does already. CommandFailed names the rule it refused."""
+        with files.locked(self._lock):
+            saved = parse(self._runner.run(["iptables-save", "-c"]).stdout)
+            wanted = [(table, changes(table, saved.get(table.name, {}), self._foreign)) for table in tables]
+            wanted = [(table, lines) for table, lines in wanted if lines]
+            if not wanted:
+                return False
+            try:
+                self._restore(itertools.chain.from_iterable(lines for _table, lines in wanted))
+            except CommandFailed:
+                if len(wanted) == 1 and not wanted[0][0].optional:
+                    raise
+                self._one_by_one(wanted)
+        return True
+
+    def _one_by_one(self, wanted: Iterable[tuple[Table, list[str]]]) -> None:
+        """So that one table the kernel can't have doesn't keep the others away; the first failure is raised last."""
+        failure: CommandFailed | None = None
+        for table, lines in wanted:
+            try:
+                self._restore(lines)
+            except CommandFailed as error:
+                if table.optional:
+                    LOG.warning("Going on without the %s table's rules: %s", table.name, error)
+                else:
+                    failure = failure or error
+        if failure:
+            raise failure
+
+    def _restore(self, lines: Iterable[str]) -> None:
+        self._runner.run(["iptables-restore", "--noflush", "--counters", "--wait", XTABLES_WAIT_S],
+                         stdin="\n".join(lines) + "\n")
+
+
+def parse(text: str) -> dict[str, Saved]:
+    """Tables, by name, as ``iptables-save -c`` prints them."""
+    tables: dict[str, Saved] = {}
+    current: Saved = {}
+    for line in text.splitlines():
+        if line.startswith("*"):
+            current = tables.setdefault(line[1:].strip(), {})
+        elif line.startswith(":"):
+            current.setdefault(line[1:].split()[0], [])
+        elif found := _RULE.fullmatch(line.strip()):
+            current.setdefault(found[2], []).append(SavedRule(found[1] or NO_COUNT, found[3] or ""))
+    return tables
+
+
+def changes(table: Table, saved: Saved, foreign: Foreign) -> list[str]:
+    """Lines for iptables-restore that turn what is there into what is wanted; none when it is."""
+    declared: list[str] = []
+    rules: list[str] = []
+    for chain in table.shared:
+        if chain not in saved:
+            declared.append(f":{chain} - {NO_COUNT}")
+    for chain, wanted in table.chains.items():
+        if chain not in saved or tuple(rule.text for rule in saved[chain]) != wanted:
+            declared.append(f":{chain} - {NO_COUNT}")  # declared again, a chain of ours is emptied
+            rules.extend(_with_counters(chain, wanted, saved.get(chain, [])))
+    for chain in dict.fromkeys([*table.first, *table.last]):
+        rules.extend(_jumps(chain, table, [rule.text for rule in saved.get(chain, [])], foreign))
+    return [f"*{table.name}", *declared, *rules, "COMMIT"] if declared or rules else []
+
+
+def _with_counters(chain: str, wanted: Sequence[str], before: Sequence[SavedRule]) -> list[str]:
+    counted = {rule.text: rule.counters for rule in reversed(before)}
+    return [f"{counted.get(text, NO_COUNT)} -A {chain} {text}" for text in wanted]
+
+
+def _jumps(chain: str, table: Table, present: list[str], foreign: Foreign) -> list[str]:
+    first = [f"-j {target}" for target in table.first.get(chain, ())]
+    last = [f"-j {target}" for target in table.last.get(chain, ())]
+    first_stands = _stands(first, present, lambda rule: _others(rule) and not foreign.is_top(chain, rule))
+    last_stands = _stands(last[::-1], present[::-1], lambda rule: _others(rule) and not foreign.is_bottom(chain, rule))
+    lines: list[str] = []
+    present = list(present)
+    for stands, rules in ((first_stands, first), (last_stands, last)):
+        for rule in [] if stands else [found for found in present if found in rules]:
+            lines.append(f"-D {chain} {rule}")
+            present.remove(rule)
+    if not first_stands:
+        above = len(list(itertools.takewhile(lambda rule: foreign.is_top(chain, rule), present)))
+        lines.extend(f"-I {chain} {above + number} {rule}" for number, rule in enumerate(first, 1))
+        present[above:above] = first
+    if not last_stands:
+        below = len(list(itertools.takewhile(lambda rule: foreign.is_bottom(chain, rule), reversed(present))))
+        end = len(present) - below
+        lines.extend(f"-I {chain} {end + number} {rule}" for number, rule in enumerate(last, 1))
+    return lines
+
+
+def _others(rule: str) -> bool:
+    return not rule.startswith(f"-j {FAMILY}")
+
+
+def _stands(jumps: Sequence[str], present: Sequence[str], blocks: Callable[[str], bool]) -> bool:
+    """Whether each jump is there once, in order, before the first rule that must not be before it."""
+    if [rule for rule in present if rule in jumps] != list(jumps):
+        return False
+    allowed = list(itertools.takewhile(lambda rule: not blocks(rule), present))
+    return all(jump in allowed for jump in jumps)

@@ -1,0 +1,288 @@
+"""Bridges, taps, addresses and routes over netlink: each call states what shall be, and repeats harmlessly.
+
+The netlink library runs an event loop of its own, of which a thread has room for one: every piece of work goes
+through :func:`_netlink`, which gives it a real thread where green threads share one.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
+
+from nova import concurrency
+from nova.errors import Unavailable
+from nova.model.addressing import generate_mac
+
+IPV4 = socket.AF_INET
+SCOPES = {"global": 0, "link": 253, "host": 254}
+MAIN_TABLE = 254
+KERNEL_MADE = 2  # a route's protocol: the kernel keeps it with its address
+TUNSETIFF, TUNSETPERSIST, TUNSETOWNER = 0x400454CA, 0x400454CB, 0x400454CC
+IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
+
+
+class LinkError(Unavailable):
+    code = "host.link"
+    message = "The network device {device} could not be set up: {reason}"
+
+
+class Address(NamedTuple):
+    """An IPv4 address on a device."""
+
+    address: str
+    prefix: int
+    broadcast: str | None = None
+    scope: int = SCOPES["global"]
+
+
+class Route(NamedTuple):
+    """An IPv4 route over a device that an operator or a DHCP client made. ``destination`` "" is the default route."""
+
+    destination: str
+    prefix: int
+    gateway: str | None = None
+    metric: int | None = None
+    source: str | None = None
+    protocol: int = 3
+    scope: int = 0
+
+
+class Tap(NamedTuple):
+    """A tap to be made. ``owner`` is the user id that may open it; None: root's."""
+
+    name: str
+    mac: str | None = None
+    mtu: int | None = None
+    bridge: str | None = None
+    owner: int | None = None
+
+
+# --- devices ----------------------------------------------------------------------------------------------------------
+
+def exists(device: str) -> bool:
+    return _netlink(device, lambda ip: _index(ip, device) is not None)
+
+
+def ensure_bridge(name: str, interface: str | None = None, mtu: int | None = None) -> None:
+    """A bridge that is up, forwards at once and speaks no STP; ``interface`` becomes its port, with its addresses.
+
+    LinkError: the interface is missing or another bridge's, or the kernel refuses.
+    """
+    _netlink(name, _ensure_bridge, name, interface, mtu)
+    if interface:
+        enslave(name, interface)
+
+
+def enslave(bridge: str, interface: str) -> None:
+    """Make ``interface`` a port of ``bridge``, up, and move its IPv4 addresses and routes to the bridge.
+
+    Nothing is taken away before it is there: killed at any point, the host keeps its address, and the next call goes
+    on from there.
+    """
+    _netlink(interface, _enslave, bridge, interface)
+
+
+def ensure_tap(tap: Tap) -> None:
+    """A tap that outlives us, up, and a port of its bridge."""
+    _netlink(tap.name, _ensure_tap, tap)
+
+
+def delete(device: str) -> None:
+    """Remove a device; nothing when there is none."""
+    def work(ip: IPRoute) -> None:
+        index = _index(ip, device)
+        if index is not None:
+            with _ignoring(errno.ENODEV):
+                ip.link("del", index=index)
+    _netlink(device, work)
+
+
+def ports(bridge: str) -> tuple[str, ...]:
+    """Names of a bridge's ports; none when there is no such bridge."""
+    def work(ip: IPRoute) -> tuple[str, ...]:
+        index = _index(ip, bridge)
+        if index is None:
+            return ()
+        return tuple(sorted(link.get_attr("IFLA_IFNAME") for link in ip.get_links()
+                            if link.get_attr("IFLA_MASTER") == index))
+    return _netlink(bridge, work)
+
+
+# --- addresses and routes ---------------------------------------------------------------------------------------------
+
+def addresses(device: str) -> tuple[Address, ...]:
+    """IPv4 addresses in the kernel's order: the first is the one it speaks with."""
+    return _netlink(device, lambda ip: _addresses(ip, _need(ip, device)))
+
+
+def ensure_address(device: str, address: Address) -> None:
+    _netlink(device, lambda ip: _add_address(ip, _need(ip, device), address))
+
+
+def delete_address(device: str, address: Address) -> None:
+    _netlink(device, lambda ip: _delete_address(ip, _need(ip, device), address))
+
+
+def routes(device: str) -> tuple[Route, ...]:
+    """Routes over the device that the kernel didn't make by itself."""
+    return _netlink(device, lambda ip: _routes(ip, _need(ip, device)))
+
+
+def ensure_route(device: str, route: Route) -> None:
+    """Make (or turn) a route over the device."""
+    _netlink(device, lambda ip: _put_route(ip, _need(ip, device), route))
+
+
+# --- inside one netlink conversation ----------------------------------------------------------------------------------
+
+def _netlink(device: str, work: Callable[..., Any], *args: Any) -> Any:
+    def converse() -> Any:
+        with IPRoute() as ip:
+            return work(ip, *args)
+    try:
+        return concurrency.run_in_thread(converse)
+    except NetlinkError as error:
+        reason = os.strerror(error.code) if error.code > 0 else str(error)
+        raise LinkError(device=device, reason=reason) from error
+    except OSError as error:
+        raise LinkError(device=device, reason=error.strerror or str(error)) from error
+
+
+class _ignoring:  # noqa: N801 - reads as contextlib.suppress does
+    """Suppress one errno of the kernel's: somebody else was faster, which is as good."""
+
+    def __init__(self, *codes: int) -> None:
+        self.codes = codes
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> bool:
+        return isinstance(error, NetlinkError) and error.code in self.codes
+
+
+def _index(ip: IPRoute, device: str) -> int | None:
+    found = ip.link_lookup(ifname=device)
+    return found[0] if found else None
+
+
+def _need(ip: IPRoute, device: str) -> int:
+    index = _index(ip, device)
+    if index is None:
+        raise LinkError(device=device, reason="there is no such device")
+    return index
+
+
+def _link(ip: IPRoute, index: int) -> Any:
+    return ip.get_links(index)[0]
+
+
+def _ensure_bridge(ip: IPRoute, name: str, interface: str | None, mtu: int | None) -> None:
+    index = _index(ip, name)
+    if index is None:
+        # A MAC of its own: a bridge otherwise takes the lowest of its ports', and changes it as guests come and go.
+        mac = _link(ip, _need(ip, interface)).get_attr("IFLA_ADDRESS") if interface else generate_mac()
+        with _ignoring(errno.EEXIST):
+            ip.link("add", ifname=name, kind="bridge", address=mac, br_forward_delay=0, br_stp_state=0)
+        index = _need(ip, name)
+    link = _link(ip, index)
+    info = link.get_attr("IFLA_LINKINFO")
+    if info is None or info.get_attr("IFLA_INFO_KIND") != "bridge":
+        raise LinkError(device=name, reason="it is there, but not a bridge")
+    data = info.get_attr("IFLA_INFO_DATA")
+    if data.get_attr("IFLA_BR_STP_STATE") or data.get_attr("IFLA_BR_FORWARD_DELAY"):
+        ip.link("set", index=index, kind="bridge", br_stp_state=0, br_forward_delay=0)
+    _up(ip, link, mtu)
+
+
+def _up(ip: IPRoute, link: Any, mtu: int | None = None) -> None:
+    if mtu and link.get_attr("IFLA_MTU") != mtu:
+        ip.link("set", index=link["index"], mtu=mtu)
+    if not link["flags"] & 1:
+        ip.link("set", index=link["index"], state="up")
+
+
+def _enslave(ip: IPRoute, bridge: str, interface: str) -> None:
+    master, index = _need(ip, bridge), _need(ip, interface)
+    link = _link(ip, index)
+    current = link.get_attr("IFLA_MASTER")
+    if current not in (None, 0, master):
+        raise LinkError(device=interface, reason=f"it is a port of {_link(ip, current).get_attr('IFLA_IFNAME')}")
+    if current != master:
+        ip.link("set", index=index, master=master)
+    _up(ip, link)
+    moving = _addresses(ip, index)
+    for address in moving:
+        _add_address(ip, master, address)
+    for route in _routes(ip, index):
+        _put_route(ip, master, route)
+    for address in moving:
+        _delete_address(ip, index, address)
+
+
+def _ensure_tap(ip: IPRoute, tap: Tap) -> None:
+    index = _index(ip, tap.name)
+    if index is None:
+        _make_tap(tap)
+        index = _need(ip, tap.name)
+    link = _link(ip, index)
+    if tap.mac and link.get_attr("IFLA_ADDRESS") != tap.mac:
+        ip.link("set", index=index, address=tap.mac)
+    if tap.bridge:
+        master = _need(ip, tap.bridge)
+        if link.get_attr("IFLA_MASTER") != master:
+            ip.link("set", index=index, master=master)
+    _up(ip, link, tap.mtu)
+
+
+def _make_tap(tap: Tap) -> None:
+    descriptor = os.open("/dev/net/tun", os.O_RDWR)
+    try:
+        request = struct.pack("16sH22x", tap.name.encode(), IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)
+        fcntl.ioctl(descriptor, TUNSETIFF, request)
+        if tap.owner is not None:
+            fcntl.ioctl(descriptor, TUNSETOWNER, tap.owner)
+        fcntl.ioctl(descriptor, TUNSETPERSIST, 1)
+    finally:
+        os.close(descriptor)
+
+
+def _addresses(ip: IPRoute, index: int) -> tuple[Address, ...]:
+    return tuple(Address(found.get_attr("IFA_LOCAL"), found["prefixlen"], found.get_attr("IFA_BROADCAST"),
+                         found["scope"])
+                 for found in ip.get_addr(family=IPV4, index=index))
+
+
+def _add_address(ip: IPRoute, index: int, address: Address) -> None:
+    arguments: dict[str, Any] = dict(index=index, address=address.address, prefixlen=address.prefix, family=IPV4,
+                                     scope=address.scope)
+    if address.broadcast:
+        arguments["broadcast"] = address.broadcast
+    with _ignoring(errno.EEXIST):
+        ip.addr("add", **arguments)
+
+
+def _delete_address(ip: IPRoute, index: int, address: Address) -> None:
+    with _ignoring(errno.EADDRNOTAVAIL, errno.ENODEV):
+        ip.addr("del", index=index, address=address.address, prefixlen=address.prefix, family=IPV4)
+
+
+def _routes(ip: IPRoute, index: int) -> tuple[Route, ...]:
+    return tuple(Route(found.get_attr("RTA_DST") or "", found["dst_len"], found.get_attr("RTA_GATEWAY"),
+                       found.get_attr("RTA_PRIORITY"), found.get_attr("RTA_PREFSRC"), found["proto"], found["scope"])
+                 for found in ip.get_routes(family=IPV4, oif=index, table=MAIN_TABLE)
+                 if found["proto"] != KERNEL_MADE)
+
+
+def _put_route(ip: IPRoute, index: int, route: Route) -> None:
+    destination = f"{route.destination or '0.0.0.0'}/{route.prefix}"
+    optional = {"gateway": route.gateway, "priority": route.metric, "prefsrc": route.source}
+    ip.route("replace", dst=destination, oif=index, family=IPV4, proto=route.protocol, scope=route.scope,
+             **{key: value for key, value in optional.items() if value is not None})

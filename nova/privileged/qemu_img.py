@@ -1,0 +1,94 @@
+"""qemu-img, on files of users: every call states the formats, and has limits of time, processor time and memory.
+
+The format of a file is always what our own record says, never what the file's content says: a guest or a user wrote
+that. Whoever calls has looked at an image with ``nova.compute.image_format`` before.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from nova import errors
+from nova.privileged.runner import Completed, Runner, SystemRunner
+
+#: Our name of a format -> qemu-img's.
+TOOL_NAMES = {"raw": "raw", "qcow2": "qcow2", "vhd": "vpc", "vhdx": "vhdx", "vdi": "vdi", "vmdk": "vmdk", "iso": "raw",
+              "ami": "raw", "ari": "raw", "aki": "raw"}
+NO_SPACE = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+
+
+class DiskFull(errors.HostRefused):
+    code, message = "host.disk_full", "There is no space left for {what} on {host}."
+
+
+class ToolFailed(errors.HostRefused):
+    code, message = "host.image_tool", "The image tool could not {task}: {reason}"
+
+
+class Limits(NamedTuple):
+    """Bounds of one run. ``file_bytes``: the longest file it may write; None: no bound."""
+
+    cpu_s: int = 600
+    memory_mb: int = 1024
+    file_bytes: int | None = None
+
+    def argv(self) -> list[str]:
+        limits = [f"--cpu={self.cpu_s}", f"--as={self.memory_mb << 20}", "--core=0"]
+        if self.file_bytes is not None:
+            limits.append(f"--fsize={self.file_bytes}")
+        return ["prlimit", *limits, "--"]
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """A qcow2 file that shows ``base`` until it is written to. ``size_bytes`` is what the guest sees."""
+
+    path: str
+    base: str
+    base_format: str
+    size_bytes: int
+
+
+class QemuImg:
+    """``runner_of(timeout_s)`` gives what runs programs; tests hand in one that records."""
+
+    def __init__(self, limits: Limits = Limits(), timeout_s: float = 600.0,  # noqa: B008 - an immutable value
+                 runner_of: Callable[[float], Runner] = SystemRunner) -> None:
+        self._limits, self._runner = limits, runner_of(timeout_s)
+
+    def convert(self, source: str, source_format: str, target: str, target_format: str,
+                max_bytes: int | None = None) -> None:
+        """Copy ``source`` as ``target``, sparse. ``max_bytes``: the longest the result may get."""
+        argv = ["qemu-img", "convert", "-f", TOOL_NAMES[source_format], "-O", TOOL_NAMES[target_format],
+                "-S", "64k", source, target]
+        self._run("convert an image", argv, self._limits._replace(file_bytes=max_bytes))
+
+    def create(self, path: str, image_format: str, size_bytes: int) -> None:
+        """An empty disk."""
+        self._run("create a disk", ["qemu-img", "create", "-q", "-f", image_format, path, str(size_bytes)])
+
+    def create_overlay(self, overlay: Overlay) -> None:
+        self._run("create a disk", ["qemu-img", "create", "-q", "-f", "qcow2", "-F", overlay.base_format,
+                                    "-b", overlay.base, overlay.path, str(overlay.size_bytes)])
+
+    def resize(self, path: str, image_format: str, size_bytes: int) -> None:
+        """Let a disk grow to ``size_bytes``."""
+        self._run("resize a disk", ["qemu-img", "resize", "-q", "-f", image_format, path, str(size_bytes)])
+
+    def _run(self, task: str, argv: Sequence[str], limits: Limits | None = None) -> None:
+        done = self._runner.run([*(limits or self._limits).argv(), *argv], ok=range(-64, 256))
+        if done.code:
+            raise _failure(task, done)
+
+
+def _failure(task: str, done: Completed) -> errors.NovaError:
+    complaint = (done.stderr or done.stdout).strip()
+    if any(text in complaint for text in NO_SPACE):
+        return DiskFull(what="a disk", host=os.uname().nodename)
+    if done.code < 0 or "File too large" in complaint:
+        return ToolFailed(task=task, reason="it exceeded its limits of memory, time or size")
+    return ToolFailed(task=task, reason=complaint.splitlines()[-1][:300] if complaint else f"exit {done.code}")

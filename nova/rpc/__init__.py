@@ -1,0 +1,1 @@
+"""Carries calls between daemons, and holds the contracts they keep."""

@@ -1,0 +1,97 @@
+"""Clients, derived from contracts: ``derive(ComputeRPC, sender).build_guests(host, orders)``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from nova import context, errors
+from nova.rpc import codec
+from nova.rpc.interface import Interface, Method, parse_version
+
+Send = Callable[[type[Interface], Method, str | None, dict[str, Any]], Any]
+
+
+class NoAnswer(errors.Unavailable):
+    code = "rpc.no_answer"
+    message = "{topic}{where} did not answer {method} within {seconds} s: is it running, and connected to the broker?"
+
+
+class NotDelivered(errors.Unavailable):
+    code = "rpc.not_delivered"
+    message = "{topic}{where} has no queue on the broker for {method}: it has never started, or is gone."
+
+
+class BrokerAway(errors.Unavailable):
+    code = "rpc.broker_away"
+    message = "The message broker does not answer, so {method} could not be sent: {reason}"
+
+
+class Peers:
+    """The lowest version of each contract in use, as the conductor's answers tell it; pins stand above it."""
+
+    def __init__(self, pins: dict[str, str] | None = None) -> None:
+        self._pins = dict(pins or {})
+        self._lowest: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def learn(self, versions: Iterable[Any]) -> None:
+        """``versions``: values with a contract's ``name`` and ``version``."""
+        with self._lock:
+            self._lowest = {version.name: version.version for version in versions}
+
+    def speak(self, contract: type[Interface]) -> str:
+        """The version to speak to servers of ``contract``."""
+        with self._lock:
+            return self._pins.get(contract.topic) or self._lowest.get(contract.__name__) or contract.version
+
+    def check(self, contract: type[Interface], method: Method) -> str:
+        """The version to speak; PeerTooOld when ``method`` is newer."""
+        version = self.speak(contract)
+        if parse_version(method.since) > parse_version(version):
+            raise errors.PeerTooOld(f"{contract.topic} servers speak {version}; {method.name} needs {method.since}: "
+                                    "upgrade them first")
+        return version
+
+
+class Sender(NamedTuple):
+    """Who sends, and how."""
+
+    host: str
+    secret: str
+    peers: Peers
+    send: Send
+
+
+def derive(contract: type[Interface], sender: Sender) -> Any:
+    """An object with one function a method of the contract."""
+    namespace = {name: _function(contract, method, sender) for name, method in contract.methods.items()}
+    return type(f"{contract.__name__}Client", (), namespace)()
+
+
+def _function(contract: type[Interface], method: Method, sender: Sender) -> Any:
+    def ask(self: Any, *args: Any, **kwargs: Any) -> Any:
+        bound = method.signature.bind(self, *args, **kwargs)
+        arguments = dict(list(bound.arguments.items())[1:])
+        server = arguments.get(contract.addressed_by) if contract.addressed_by else None
+        version = sender.peers.check(contract, method)
+        packed = codec.pack(method.arguments(**arguments))
+        body = codec.to_text(codec.pack(codec.Message(context.current(), codec.msgspec.Raw(packed))))
+        envelope = {"contract": version, "sender": sender.host, "body": body}
+        if sender.secret:
+            envelope["proof"] = codec.proof(sender.secret, sender.host, contract.topic, method.name, body)
+        text = sender.send(contract, method, server, envelope)
+        return read_answer(method, text) if method.wants_answer else None
+
+    ask.__name__ = method.name
+    ask.__doc__ = getattr(contract, method.name).__doc__
+    return ask
+
+
+def read_answer(method: Method, text: Any) -> Any:
+    """The result in an answer's text; a peer's error is raised as its kind."""
+    answer = codec.unpack(codec.from_text(text), codec.Answer)
+    if answer.error is not None:
+        raise errors.from_wire(*answer.error)
+    return codec.unpack(answer.result, method.result)

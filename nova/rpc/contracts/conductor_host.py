@@ -1,0 +1,69 @@
+"""The host-facing contract, small on purpose: each call is checked against the host that makes it."""
+
+from __future__ import annotations
+
+from nova.model.base import HostName
+from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
+from nova.model.hosts import Inventory
+from nova.model.networks import Lease, NetworkOnHost
+from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
+from nova.model.services import Alive, Heartbeat, Registered, Registration
+from nova.rpc.interface import Interface, Timeout, call
+
+
+class ConductorHostRPC(Interface):
+    """My registration, heartbeat, inventory and guests; what my guests need; may I proceed."""
+
+    topic, version = "conductor-host", "1.0"
+
+    @call(timeout=Timeout.SHORT)
+    def register(self, host: HostName, registration: Registration) -> Registered:
+        """A host's daemon says what it is; the answer has its debts. Conflict: name and id don't belong together."""
+
+    @call(timeout=Timeout.SHORT)
+    def heartbeat(self, host: HostName, beat: Heartbeat) -> Alive:
+        """I am alive."""
+
+    @call()
+    def report_inventory(self, host: HostName, inventory: Inventory) -> None:
+        """What this host has. Repeating it is harmless; an older version changes nothing."""
+
+    @call()
+    def report_power(self, host: HostName, report: PowerReport) -> None:
+        """Power states of this host's guests; what is not this host's is ignored."""
+
+    @call()
+    def report_outcomes(self, host: HostName, operation_ids: tuple[int, ...], outcomes: tuple[Outcome, ...]) -> None:
+        """Guests of a running batch that are finished before it is."""
+
+    @call(timeout=Timeout.SHORT)
+    def may_proceed(self, host: HostName, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
+        """Before a point of no return: which of these epochs are still the newest. One indexed read."""
+
+    @call()
+    def expected_guests(self, host: HostName, have: tuple[str, ...]) -> tuple[ExpectedGuest, ...]:
+        """What should be here, and, of the uuids it has beside that, those an explicit record says are gone."""
+
+    @call()
+    def debt_paid(self, host: HostName, debt_id: int) -> None:
+        """What was owed is done; its claim goes back."""
+
+    @call()
+    def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
+        """For the metadata service: NotFound when no live server has that address."""
+
+    @call(sensitive=True)
+    def set_guest_password(self, host: HostName, password: GuestPassword) -> None:
+        """Keep the encrypted password a guest posted. Conflict when one is kept already."""
+
+    @call()
+    def networks_on_host(self, host: HostName) -> tuple[NetworkOnHost, ...]:
+        """For nova-network: every network this host serves, with the addresses allocated in it."""
+
+    @call()
+    def network_for_guest(self, host: HostName, network_uuid: str) -> NetworkOnHost:
+        """One network this host serves, now."""
+
+    @call()
+    def report_lease(self, host: HostName, lease: Lease) -> None:
+        """dnsmasq leased or released an address. Repeating it is harmless."""

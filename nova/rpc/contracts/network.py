@@ -1,0 +1,21 @@
+"""Orders for one network host."""
+
+from __future__ import annotations
+
+from nova.model.base import HostName
+from nova.model.networks import NetworkOnHost
+from nova.rpc.interface import Interface, Timeout, call
+
+
+class NetworkRPC(Interface):
+    """States, not deltas: a network is sent whole, stamped, and an older one changes nothing."""
+
+    topic, version, addressed_by = "network", "1.0", "host"
+
+    @call(timeout=Timeout.NORMAL)
+    def serve_networks(self, host: HostName, networks: tuple[NetworkOnHost, ...]) -> None:
+        """Make bridge, gateway, DHCP and NAT as the networks say; done when dnsmasq knows the addresses."""
+
+    @call(timeout=Timeout.SHORT)
+    def ping(self, host: HostName) -> str:
+        """A round trip over the bus; the answer is the host's own name."""

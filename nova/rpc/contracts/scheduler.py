@@ -1,0 +1,21 @@
+"""What the conductor may ask of the scheduler, and tell it."""
+
+from __future__ import annotations
+
+from nova.model.hosts import HostStates
+from nova.model.scheduling import PlacementRequest, Selection
+from nova.rpc.interface import Interface, Timeout, call, cast
+
+
+class SchedulerRPC(Interface):
+    """It proposes; the conductor's claim decides."""
+
+    topic, version = "scheduler", "1.0"
+
+    @call(timeout=Timeout.SHORT)
+    def select_hosts(self, request: PlacementRequest) -> tuple[Selection, ...]:
+        """For each server, the best host and its alternates, or why there is none."""
+
+    @cast(fanout=True)
+    def update_hosts(self, states: HostStates) -> None:
+        """Newer states of some hosts. Late, doubled and reordered messages do no harm."""

@@ -1,0 +1,95 @@
+"""How a contract is written: a class of annotated methods, from which the client is derived and servers are checked.
+
+    class ComputeRPC(Interface):
+        topic, version, addressed_by = "compute", "1.0", "host"
+
+        @call(timeout=Timeout.LONG, since="1.0")
+        def build_guests(self, host: HostName, orders: tuple[BuildOrder, ...]) -> tuple[Outcome, ...]: ...
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+
+
+class Timeout(enum.Enum):
+    """Classes of patience. Choose by what the callee may have to do, never by what it usually takes.
+
+    SHORT   memory only, or one indexed read: 15 s.
+    NORMAL  a few database statements or calls to services next door: ``rpc_response_timeout`` (60 s).
+    LONG    work on a host: ``long_rpc_timeout`` (1800 s), with heartbeats, so a dead peer is noticed in 30 s.
+    """
+
+    SHORT = "short"
+    NORMAL = "normal"
+    LONG = "long"
+
+
+class Method(typing.NamedTuple):
+    """One call of a contract, as its decorator and annotations say."""
+
+    name: str
+    timeout: Timeout
+    since: str
+    wants_answer: bool
+    fanout: bool
+    arguments: type[msgspec.Struct]  # one field a parameter
+    result: Any
+    signature: inspect.Signature
+    sensitive: bool  # arguments are never logged, whatever the level
+
+
+def call(timeout: Timeout = Timeout.NORMAL, since: str = "1.0", sensitive: bool = False) -> Callable[..., Any]:
+    """Ask and wait for the answer."""
+    return _mark(timeout=timeout, since=since, wants_answer=True, fanout=False, sensitive=sensitive)
+
+
+def cast(since: str = "1.0", fanout: bool = False) -> Callable[..., Any]:
+    """Tell and go on. ``fanout`` tells every server of the topic. Only for what may be lost without harm."""
+    return _mark(timeout=Timeout.SHORT, since=since, wants_answer=False, fanout=fanout, sensitive=False)
+
+
+def _mark(**marks: Any) -> Callable[..., Any]:
+    def decorate(function: Any) -> Any:
+        function.rpc_marks = marks
+        return function
+    return decorate
+
+
+class Interface:
+    """Base of contracts. ``addressed_by`` names the parameter that picks one server of the topic."""
+
+    topic: ClassVar[str]
+    version: ClassVar[str]
+    addressed_by: ClassVar[str | None] = None
+    methods: ClassVar[dict[str, Method]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.methods = {name: _method(cls, name, function) for name, function in vars(cls).items()
+                       if hasattr(function, "rpc_marks")}
+
+
+def _method(cls: type, name: str, function: Any) -> Method:
+    hints = typing.get_type_hints(function)
+    signature = inspect.signature(function)
+    fields: list[Any] = []
+    for parameter in list(signature.parameters.values())[1:]:
+        if parameter.default is inspect.Parameter.empty:
+            fields.append((parameter.name, hints[parameter.name]))
+        else:
+            fields.append((parameter.name, hints[parameter.name], parameter.default))
+    arguments = msgspec.defstruct(f"{cls.__name__}_{name}", fields, frozen=True, kw_only=True, omit_defaults=True)
+    marks = function.rpc_marks
+    return Method(name=name, arguments=arguments, result=hints.get("return", type(None)), signature=signature, **marks)
+
+
+def parse_version(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")
+    return int(major), int(minor)

@@ -1,0 +1,38 @@
+"""The same contracts within one process, codec and checks included: for tests, and for daemons that share one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.rpc.client import NotDelivered, Peers, Sender, derive
+from nova.rpc.interface import Interface, Method
+from nova.rpc.server import Receiver
+
+
+class LocalBus:
+    """Servers by (topic, server name); a call goes through the codec both ways. Counts what a broker would carry."""
+
+    def __init__(self) -> None:
+        self._receivers: dict[tuple[str, str | None], Receiver] = {}
+        self.messages = 0
+
+    def serve(self, contract: type[Interface], implementation: object, host: str | None = None) -> None:
+        """``host`` for contracts that are addressed to one; None for those that any server answers."""
+        self._receivers[(contract.topic, host)] = Receiver(contract, implementation)
+
+    def client(self, contract: type[Interface], host: str = "local", peers: Peers | None = None) -> Any:
+        return derive(contract, Sender(host, "", peers or Peers(), self._send))
+
+    def _send(self, contract: type[Interface], method: Method, server: str | None, envelope: dict[str, Any]) -> Any:
+        receiver = self._receivers.get((contract.topic, server)) or self._receivers.get((contract.topic, None))
+        if receiver is None:
+            raise NotDelivered(topic=contract.topic, where=f" on {server}" if server else "", method=method.name)
+        self.messages += 2 if method.wants_answer else 1
+        return receiver.handle(method.name, envelope)
+
+
+def connect(contract: type[Interface], implementation: object, host: str = "local") -> Any:
+    """A client of ``contract`` whose calls reach ``implementation``."""
+    bus = LocalBus()
+    bus.serve(contract, implementation)
+    return bus.client(contract, host)

@@ -1,0 +1,96 @@
+"""Servers: what arrives is checked by type before our code sees it; what fails goes back by kind, never by class."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from nova import context, errors
+from nova.rpc import codec
+from nova.rpc.interface import Interface, Method, parse_version
+
+LOG = logging.getLogger(__name__)
+
+SecretOf = Callable[[str], str | None]
+
+
+class Forged(errors.Forbidden):
+    code, message = "rpc.forged", "The sender '{sender}' has no right to make this call."
+
+
+class Receiver:
+    """Turns envelopes into calls of an implementation. ``secret_of(sender)`` switches the proof's check on."""
+
+    def __init__(self, contract: type[Interface], implementation: object, secret_of: SecretOf | None = None) -> None:
+        check_signatures(contract, implementation)
+        self.contract, self.implementation, self.secret_of = contract, implementation, secret_of
+
+    def handle(self, name: str, envelope: dict[str, Any]) -> str:
+        """The answer's text. Never raises: an exception becomes an error in the answer."""
+        method = self.contract.methods[name]
+        try:
+            answer = codec.Answer(result=msgspec.Raw(codec.pack(self._call(method, envelope))))
+        except errors.NovaError as error:
+            if isinstance(error, (errors.Bug, codec.Malformed, Forged)):
+                LOG.error("%s from %s refused: %s", name, envelope.get("sender"), error)
+            answer = codec.Answer(error=codec.error_to_wire(error))
+        except Exception:
+            LOG.exception("%s failed unexpectedly", name)
+            answer = codec.Answer(error=codec.error_to_wire(errors.Bug()))
+        return codec.to_text(codec.pack(answer))
+
+    def _call(self, method: Method, envelope: dict[str, Any]) -> Any:
+        sender, body = str(envelope.get("sender", "")), envelope.get("body")
+        self._check_version(str(envelope.get("contract", "")))
+        self._check_proof(method, sender, body, envelope.get("proof"))
+        message = codec.unpack(codec.from_text(body), codec.Message)
+        arguments = codec.unpack(message.arguments, method.arguments)
+        values = {field: getattr(arguments, field) for field in arguments.__struct_fields__}
+        self._check_host(values, sender)
+        with context.entered(message.context):
+            started = time.monotonic()
+            result = getattr(self.implementation, method.name)(**values)
+            LOG.debug("%s from %s took %.1f ms", method.name, sender, 1000 * (time.monotonic() - started))
+            return result
+
+    def _check_version(self, version: str) -> None:
+        try:
+            major, _minor = parse_version(version)
+        except ValueError:
+            raise codec.Malformed(reason=f"contract version {version!r}") from None
+        if major != parse_version(self.contract.version)[0]:
+            raise errors.PeerTooOld(f"{self.contract.topic} speaks {self.contract.version}, the caller {version}")
+
+    def _check_proof(self, method: Method, sender: str, body: Any, given: Any) -> None:
+        if self.secret_of is None:
+            return
+        secret = self.secret_of(sender)
+        expected = codec.proof(secret or "", sender, self.contract.topic, method.name, str(body))
+        if not secret or not codec.hmac.compare_digest(expected, str(given)):
+            raise Forged(sender=sender)
+
+    def _check_host(self, values: dict[str, Any], sender: str) -> None:
+        """In a host-facing contract, who is named as ``host`` is who sends."""
+        if self.contract.addressed_by is None and self.contract.topic.endswith("-host") and values["host"] != sender:
+            raise Forged(sender=sender)
+
+
+def check_signatures(contract: type[Interface], implementation: object) -> None:
+    """TypeError when the implementation lacks a method of the contract or has another signature."""
+    wrong = []
+    for name, method in contract.methods.items():
+        function = getattr(implementation, name, None)
+        if function is None:
+            wrong.append(f"{name}: missing")
+            continue
+        have = list(inspect.signature(function).parameters)
+        want = list(method.signature.parameters)[1:]
+        if have != want:
+            wrong.append(f"{name}: takes ({', '.join(have)}), the contract says ({', '.join(want)})")
+    if wrong:
+        raise TypeError(f"{type(implementation).__name__} does not keep {contract.__name__}: {'; '.join(wrong)}")

@@ -1,0 +1,124 @@
+"""The bus: oslo.messaging over RabbitMQ. Clients and servers of our contracts are made here and nowhere else."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import oslo_messaging
+from oslo_config import cfg
+from oslo_messaging.rpc import dispatcher as oslo_dispatcher
+
+from nova import errors
+from nova.rpc.client import BrokerAway, NoAnswer, NotDelivered, Peers, Sender, derive
+from nova.rpc.interface import Interface, Method, Timeout
+from nova.rpc.server import Receiver
+
+LOG = logging.getLogger(__name__)
+
+SHORT_S = 15
+MONITOR_S = 30  # a peer silent for so long during a LONG call is dead
+
+#: Our defaults where the library's suit many hosts less: reconnects spread out, so that a broker's return is no storm.
+DEFAULTS = {"rabbit_interval_max": 2, "rabbit_retry_interval": 1, "kombu_reconnect_delay": 0.5,
+            "heartbeat_timeout_threshold": 30, "heartbeat_rate": 3, "kombu_reconnect_splay": 0.5,
+            "rabbit_transient_queues_ttl": 60, "direct_mandatory_flag": True}
+
+
+def open_transport(conf: cfg.ConfigOpts) -> oslo_messaging.transport.RPCTransport:
+    """The process's connection to the broker named by ``transport_url``; nothing is connected before first use."""
+    oslo_messaging.set_transport_defaults("nova")
+    transport = oslo_messaging.get_rpc_transport(conf)
+    group = conf.oslo_messaging_rabbit
+    for name, value in DEFAULTS.items():
+        if name in group:
+            conf.set_default(name, value, group="oslo_messaging_rabbit")
+    return transport
+
+
+def exchange_of(contract: type[Interface], server: str | None) -> str:
+    """Hosts have an exchange each, and one to speak to the conductor by: what a broker user may write is then exact."""
+    if contract.addressed_by and server:
+        return f"nova-host-{server}"
+    return f"nova-{contract.topic}"
+
+
+class Bus:
+    """Clients and servers of contracts over one transport, for one sender (this host)."""
+
+    def __init__(self, conf: cfg.ConfigOpts, host: str, peers: Peers | None = None, secret: str = "") -> None:
+        self.conf, self.host, self.secret = conf, host, secret
+        self.peers = peers or Peers()
+        self.transport = open_transport(conf)
+        self._clients: dict[tuple[str, str | None], Any] = {}
+
+    def client(self, contract: type[Interface]) -> Any:
+        """An object with the contract's methods."""
+        return derive(contract, Sender(self.host, self.secret, self.peers, self._send))
+
+    def server(self, contract: type[Interface], implementation: object, pool_size: int = 64,
+               secret_of: Any = None) -> oslo_messaging.MessageHandlingServer:
+        """A server, not yet started. Refuses (TypeError) an implementation whose signatures differ."""
+        receiver = Receiver(contract, implementation, secret_of)
+        target = oslo_messaging.Target(exchange=exchange_of(contract, self.host), topic=contract.topic,
+                                       server=self.host)
+        endpoint = _Endpoint(contract, receiver)
+        server = oslo_messaging.get_rpc_server(self.transport, target, [endpoint], executor=None,
+                                               access_policy=oslo_dispatcher.DefaultRPCAccessPolicy)
+        server.conf.set_override("executor_thread_pool_size", pool_size)
+        return server
+
+    def close(self) -> None:
+        self.transport.cleanup()
+
+    def _send(self, contract: type[Interface], method: Method, server: str | None,
+              envelope: dict[str, Any]) -> Any:
+        names = {"topic": f"nova-{contract.topic}", "where": f" on {server}" if server else "", "method": method.name}
+        seconds, monitor = self._patience(method.timeout)
+        try:
+            client = self._prepared(contract, server, method.fanout)
+            if not method.wants_answer:
+                client.cast({}, method.name, **envelope)
+                return None
+            return client.prepare(timeout=seconds, call_monitor_timeout=monitor).call({}, method.name, **envelope)
+        except oslo_messaging.MessagingTimeout:
+            raise NoAnswer(seconds=monitor or seconds, **names) from None
+        except oslo_messaging.MessageUndeliverable:
+            raise NotDelivered(**names) from None
+        except oslo_messaging.RemoteError as error:
+            if error.exc_type in ("NoSuchMethod", "UnsupportedVersion"):
+                raise errors.PeerTooOld(f"{names['topic']}{names['where']} does not know {method.name} yet") from None
+            raise errors.Bug(f"{names['topic']} failed in {method.name}: {error.exc_type}") from None
+        except (oslo_messaging.MessageDeliveryFailure, OSError) as error:
+            raise BrokerAway(method=method.name, reason=type(error).__name__) from None
+
+    def _patience(self, timeout: Timeout) -> tuple[int, int | None]:
+        if timeout is Timeout.SHORT:
+            return SHORT_S, None
+        if timeout is Timeout.NORMAL:
+            return self.conf.rpc_response_timeout, None
+        return self.conf.long_rpc_timeout, MONITOR_S
+
+    def _prepared(self, contract: type[Interface], server: str | None, fanout: bool) -> Any:
+        key = (f"{contract.topic}/{fanout}", server)
+        if key not in self._clients:
+            target = oslo_messaging.Target(exchange=exchange_of(contract, server), topic=contract.topic,
+                                           server=server, fanout=fanout)
+            # 2 retries: a request waits through a broker's restart no longer than its client would
+            self._clients[key] = oslo_messaging.get_rpc_client(self.transport, target, retry=5)
+        return self._clients[key]
+
+
+class _Endpoint:
+    """What oslo.messaging dispatches to: one attribute a method, each handing the envelope to the receiver."""
+
+    def __init__(self, contract: type[Interface], receiver: Receiver) -> None:
+        for name in contract.methods:
+            setattr(self, name, self._handler(receiver, name))
+
+    @staticmethod
+    def _handler(receiver: Receiver, name: str) -> Any:
+        def handle(_ctxt: dict[str, Any], **envelope: Any) -> Any:
+            return receiver.handle(name, envelope)
+        return handle
+

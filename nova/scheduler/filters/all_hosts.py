@@ -1,0 +1,15 @@
+"""AllHostsFilter: refuses nothing."""
+
+from __future__ import annotations
+
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.filters import Filter
+from nova.scheduler.views import HostView
+
+
+class AllHostsFilter(Filter):
+    def wanted(self, request: PlacementRequest) -> bool:
+        return False
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        return None

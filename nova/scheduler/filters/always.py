@@ -1,0 +1,110 @@
+"""What is checked in every decision, whatever is enabled: service state, zone and capacity.
+
+:func:`passing` asks all of it of all hosts at once; the filters here say the same of one host, in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from nova.model.scheduling import PlacementRequest, Resources
+from nova.scheduler.filters import Filter
+from nova.scheduler.views import HostView
+
+#: field of ``Resources``, field of ``HostView``, words
+AMOUNTS = (
+    ("vcpus", "free_vcpus", "vcpus"),
+    ("memory_mb", "free_memory_mb", "MB memory"),
+    ("disk_gb", "free_disk_gb", "GB disk"),
+)
+
+ANYTHING = float("-inf")
+
+
+class _Limits(NamedTuple):
+    """What must be free at least. Who needs none of something doesn't mind that it is overcommitted."""
+
+    vcpus: float
+    memory_mb: float
+    disk_gb: float
+
+
+def _limits(need: Resources) -> _Limits:
+    return _Limits(need.vcpus or ANYTHING, need.memory_mb or ANYTHING, need.disk_gb or ANYTHING)
+
+
+def passing(hosts: Iterable[HostView], request: PlacementRequest) -> list[HostView]:
+    """The hosts that no filter of this module refuses."""
+    vcpus, memory_mb, disk_gb = _limits(request.resources)
+    if request.force:  # by an admin who may well want to try a disabled host
+        return [host for host in hosts if host.up and not host.state.forced_down and host.free_vcpus >= vcpus
+                and host.free_memory_mb >= memory_mb and host.free_disk_gb >= disk_gb]
+    found = [host for host in hosts if host.usable and host.free_memory_mb >= memory_mb
+             and host.free_vcpus >= vcpus and host.free_disk_gb >= disk_gb]
+    zone = request.availability_zone
+    return [host for host in found if host.zone == zone] if zone else found
+
+
+class ComputeFilter(Filter):
+    """The host's service is enabled and up."""
+
+    always_on = True
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        if host.state.forced_down:
+            return "forced down"
+        if not host.up:
+            return "down"
+        return None if host.state.enabled or request.force else "disabled"
+
+
+class AvailabilityZoneFilter(Filter):
+    """The host is in the zone that is asked for."""
+
+    always_on = True
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        zone = request.availability_zone
+        return None if not zone or request.force or host.zone == zone else f"not in zone {zone}"
+
+
+class CapacityFilter(Filter):
+    """The host has enough vcpus, memory and disk free."""
+
+    always_on = True
+    fields: tuple[tuple[str, str, str], ...] = AMOUNTS
+
+    @property
+    def name(self) -> str:
+        return "capacity"
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        lacking = [words for field, free, words in self.fields
+                   if 0 < getattr(request.resources, field) > getattr(host, free)]
+        return "not enough " + ", ".join(words.split()[-1] for words in lacking) if lacking else None
+
+
+class RamFilter(CapacityFilter):
+    """An old name; capacity is always checked."""
+
+    fields = AMOUNTS[1:2]
+
+
+class CoreFilter(CapacityFilter):
+    """An old name; capacity is always checked."""
+
+    fields = AMOUNTS[0:1]
+
+
+class DiskFilter(CapacityFilter):
+    """An old name; capacity is always checked."""
+
+    fields = AMOUNTS[2:3]
+
+
+#: What is always checked, in the order in which a refusal is told.
+CHECKS: tuple[Filter, ...] = (ComputeFilter(), AvailabilityZoneFilter(), CapacityFilter())
+
+#: Names that ``enabled_filters`` may have, and that change nothing.
+NAMES: tuple[type[Filter], ...] = (ComputeFilter, AvailabilityZoneFilter, RamFilter, CoreFilter, DiskFilter)

@@ -1,0 +1,86 @@
+"""ImagePropertiesFilter: the host can run the architecture, hypervisor type, mode and version the image asks for."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping
+
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.filters import Filter
+from nova.scheduler.views import HostFacts, HostView
+
+#: what is asked, by the property's name today and of old
+PROPERTIES = {
+    "architecture": ("hw_architecture", "architecture"),
+    "hypervisor": ("img_hv_type", "hypervisor_type"),
+    "mode": ("hw_vm_mode", "vm_mode"),
+    "version": ("img_hv_requested_version", "hypervisor_version_requires"),
+}
+
+#: other names of the same thing, as images in the wild have them
+SAME = {
+    "amd64": "x86_64", "x64": "x86_64", "i386": "i686", "i486": "i686", "i586": "i686", "x86": "i686",
+    "arm64": "aarch64", "armv7": "armv7l",
+    "xapi": "xen", "xenserver": "xen", "hv": "hvm", "pv": "xen",
+}
+
+_CONDITION = re.compile(r"\s*(<=|>=|==|!=|<|>|=)?\s*(\d+(?:\.\d+)*)\s*")
+_COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
+            "=": operator.eq, "": operator.eq, "!=": operator.ne}
+
+
+class ImagePropertiesFilter(Filter):
+    def wanted(self, request: PlacementRequest) -> bool:
+        return any(self._asked(request.image_properties).values())
+
+    def by_facts(self, request: PlacementRequest) -> bool:
+        return True
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        asked = self._asked(request.image_properties)
+        wish = (asked["architecture"], asked["hypervisor"], asked["mode"])
+        if any(wish) and not any(_matches(wish, found) for found in host.facts.supported):
+            return f"can not run {' '.join(filter(None, wish))} guests"
+        return _version_refusal(host.facts, asked["version"])
+
+    def _asked(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """What the image asks for; empty text where it doesn't care."""
+        found = {what: next((properties[name] for name in names if properties.get(name)), "")
+                 for what, names in PROPERTIES.items()}
+        if not found["architecture"]:
+            found["architecture"] = getattr(self.options, "image_properties_default_architecture", None) or ""
+        return {what: text if what == "version" else _plain(text) for what, text in found.items()}
+
+
+def _plain(name: str) -> str:
+    name = name.strip().lower()
+    return SAME.get(name, name)
+
+
+def _matches(wish: tuple[str, str, str], found: tuple[str, str, str]) -> bool:
+    return all(not wanted or wanted == _plain(has) for wanted, has in zip(wish, found, strict=True))
+
+
+def _version_refusal(facts: HostFacts, conditions: str) -> str | None:
+    """Conditions are separated by commas and all must hold: ``>=2.6,<4``."""
+    if not conditions:
+        return None
+    for condition in conditions.split(","):
+        parsed = _CONDITION.fullmatch(condition)
+        if parsed is None:
+            return f"the image's version condition {conditions!r} can not be understood"
+        wanted = tuple(map(int, parsed[2].split(".")))
+        length = max(3, len(wanted))
+        if not _COMPARE[parsed[1] or ""](_padded(_version(facts.hypervisor_version), length), _padded(wanted, length)):
+            return f"hypervisor version is not {conditions}"
+    return None
+
+
+def _version(number: int) -> tuple[int, ...]:
+    """libvirt's way to write versions as one number: major * 1,000,000 + minor * 1,000 + release."""
+    return number // 1_000_000, number // 1_000 % 1_000, number % 1_000
+
+
+def _padded(version: tuple[int, ...], length: int) -> tuple[int, ...]:
+    return version + (0,) * (length - len(version))

@@ -1,0 +1,38 @@
+"""Operators that a flavor's extra spec may begin with (``contract/scheduler.yaml``, extra_spec_operators)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+_NUMBERS: dict[str, Callable[[float, float], bool]] = {
+    "=": operator.ge, "==": operator.eq, "!=": operator.ne, ">=": operator.ge, "<=": operator.le}
+
+_TEXTS: dict[str, Callable[[str, str], bool]] = {
+    "s==": operator.eq, "s!=": operator.ne, "s<": operator.lt, "s<=": operator.le, "s>": operator.gt,
+    "s>=": operator.ge}
+
+
+def meets(value: object, wanted: str) -> bool:
+    """Does a host's value meet the wish? Without an operator: the same text.
+
+    A number that is asked for and is none on either side is not met.
+    """
+    words = wanted.split()
+    head, rest = (words[0], words[1:]) if words else ("", [])
+    if head in _NUMBERS and len(rest) == 1:
+        try:
+            return _NUMBERS[head](float(str(value)), float(rest[0]))
+        except ValueError:
+            return False
+    if head in _TEXTS and len(rest) == 1:
+        return _TEXTS[head](str(value), rest[0])
+    if head == "<in>":
+        return " ".join(rest) in str(value) if rest else False
+    if head == "<all-in>":
+        members = value if isinstance(value, (list, tuple, set, frozenset)) else str(value).split()
+        wishes = [word for word in rest if word != "<all-in>"]
+        return bool(wishes) and all(word in members for word in wishes)
+    if head == "<or>":
+        return str(value) in [choice.strip() for choice in wanted.split("<or>") if choice.strip()]
+    return str(value) == wanted

@@ -1,0 +1,148 @@
+"""The scheduler daemon: keeps the hosts in memory and answers the conductor. All that is not pure is here."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nova import concurrency, errors
+from nova.model.hosts import HostStates
+from nova.model.scheduling import PlacementRequest, Selection
+from nova.scheduler.pipeline import Pipeline
+from nova.scheduler.snapshot import HostTable
+
+LOG = logging.getLogger(__name__)
+
+FIRST_STATES_S = 5.0  # how long a request waits for the first states after a start
+RETRY_S = (1.0, 15.0)  # the first and the longest pause while the conductor is away
+JITTER = 0.2
+
+
+class NotReady(errors.Unavailable):
+    code = "scheduler.not_ready"
+    message = "The scheduler has not been told of the hosts yet: is nova-conductor running?"
+
+
+class Settings(NamedTuple):
+    """Option groups, and what else the configuration says. Times in seconds."""
+
+    scheduler: Any  # [scheduler]
+    filter_scheduler: Any  # [filter_scheduler]
+    service_down_time: float
+
+
+class SchedulerService:
+    """Implements ``SchedulerRPC``. ``conductor`` is a client of ``ConductorRPC``; ``clock`` is monotonic."""
+
+    def __init__(self, conductor: Any, settings: Settings, clock: Callable[[], float] = time.monotonic,
+                 rng: random.Random | None = None) -> None:
+        self._conductor = conductor
+        self._clock = clock
+        self._rng = rng or random.Random()
+        self._pipeline = Pipeline(settings.filter_scheduler, self._rng)
+        self._hosts = HostTable(settings.service_down_time, clock)
+        self._sweep_s = float(settings.scheduler.host_state_sweep_interval)
+        self._lock = threading.Lock()  # around every use of the hosts: decisions are made one after the other
+        self._told = threading.Event()  # set with the first list of all hosts
+        self._stopped = threading.Event()
+
+    # SchedulerRPC
+
+    def select_hosts(self, request: PlacementRequest) -> tuple[Selection, ...]:
+        """See the contract. Unavailable while the hosts are not known yet."""
+        if not self._told.wait(FIRST_STATES_S):
+            raise NotReady()
+        started = self._clock()
+        with self._lock:
+            selections = self._select(request)
+            count = len(self._hosts)
+        self._log(selections, count, self._clock() - started)
+        return selections
+
+    def update_hosts(self, states: HostStates) -> None:
+        with self._lock:
+            self._hosts.update(states)
+
+    # decisions
+
+    def _select(self, request: PlacementRequest) -> tuple[Selection, ...]:
+        """What is asked anew counts no more as decided before. Where nothing is left, decisions that the hosts'
+        states may contain by now are not counted twice: rather ask the claim once too often."""
+        self._hosts.forget(request.server_uuids)
+        selections = self._decide(request)
+        failed = tuple(selection.server_uuid for selection in selections if not selection.hosts)
+        if failed and self._hosts.forget_doubtful():
+            again = {selection.server_uuid: selection for selection in self._decide(_only(request, failed))}
+            selections = tuple(again.get(selection.server_uuid, selection) for selection in selections)
+        return selections
+
+    def _decide(self, request: PlacementRequest) -> tuple[Selection, ...]:
+        selections = self._pipeline.decide(self._hosts.snapshot(), request)
+        for selection in selections:
+            if selection.hosts:
+                chosen = selection.hosts[0]
+                self._hosts.count(selection.server_uuid, (chosen.host, chosen.node), request.resources)
+        return selections
+
+    def _log(self, selections: tuple[Selection, ...], count: int, seconds: float) -> None:
+        for selection in selections:
+            extra = {"server": selection.server_uuid}
+            if selection.hosts:
+                names = [f"{choice.host}/{choice.node}" for choice in selection.hosts]
+                LOG.info("Chose %s of %d hosts in %.1f ms; alternates: %s", names[0], count, 1000 * seconds,
+                         ", ".join(names[1:]) or "none", extra=extra)
+            else:
+                LOG.warning("%s", selection.details, extra=extra)
+
+    # the feed
+
+    def start(self) -> None:
+        """Begin to keep the hosts current; returns at once."""
+        concurrency.spawn(self._feed, name="host-states")
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def _feed(self) -> None:
+        """All hosts first, as often as it takes; then a sweep now and then for what got lost on the way."""
+        pause = RETRY_S[0]
+        while not self._stopped.is_set():
+            if self.sweep():
+                pause = RETRY_S[0]
+                self._pause(self._sweep_s)
+            else:
+                self._pause(min(pause, self._sweep_s))
+                pause = min(2 * pause, RETRY_S[1])
+
+    def sweep(self) -> bool:
+        """Ask the conductor for what we don't have; everything, when we have nothing. False when that failed."""
+        everything = not self._told.is_set()
+        with self._lock:
+            known = () if everything else self._hosts.stamps()
+        try:
+            states = self._conductor.get_host_states(known, everything)
+        except errors.NovaError as error:
+            LOG.warning("No host states from the conductor, will ask again: %s", error)
+            return False
+        except Exception:
+            LOG.exception("Asking the conductor for host states failed, will ask again")
+            return False
+        self.update_hosts(states)
+        if everything:
+            LOG.info("Know %d hosts", len(self._hosts))
+            self._told.set()
+        return True
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, a little more or less each time so that many schedulers don't ask at once, or until stopped."""
+        self._stopped.wait(seconds * self._rng.uniform(1 - JITTER, 1 + JITTER))
+
+
+def _only(request: PlacementRequest, server_uuids: tuple[str, ...]) -> PlacementRequest:
+    return msgspec.structs.replace(request, server_uuids=server_uuids)

@@ -1,0 +1,287 @@
+"""Every host in memory, kept current by *states*, never by deltas.
+
+A state has three parts, each with a stamp; a part is replaced whole by one with a newer stamp, so that late, doubled
+and reordered messages do no harm. On top of the states stand our own decisions of the last seconds that no state
+contains yet. A decision is made on a :class:`Snapshot`, which never changes.
+
+Plain lists of small objects, not numpy: importing numpy costs this daemon 200-300 ms at its start and 14 MB, while a
+decision over 10,000 hosts takes milliseconds this way (``tests/bench/scheduler_decisions.py``).
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from nova.model.hosts import HostState, HostStates, Stamp
+from nova.model.scheduling import Resources
+from nova.scheduler.views import HostView, view_of
+
+Key = tuple[str, str]  # (host, node)
+
+PENDING_S = 10.0
+CLOCK_TRUSTED_S = 300.0  # after which a clock reading that seems late replaces the one we have, because clocks drift
+LOOK_EVERY_S = 1.0  # how often we look which hosts went silent
+
+NEVER = float("-inf")
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+#: stamp -> the fields that it stamps. ``last_seen_at`` has no stamp: the latest wins.
+PARTS: dict[str, tuple[str, ...]] = {
+    "generation": ("vcpus_capacity", "memory_mb_capacity", "disk_gb_capacity", "vcpus_used", "memory_mb_used",
+                   "disk_gb_used", "instances", "vcpus_total", "memory_mb_total", "disk_gb_total"),
+    "service_version": ("enabled", "forced_down", "disabled_reason", "hypervisor_type", "hypervisor_version",
+                        "supported", "capabilities", "traits"),
+    "aggregates_version": ("zone", "aggregate_metadata"),
+}
+
+
+#: What a claim's answer tells of a provider, without its host's name; the rest comes with the next sweep.
+AMOUNTS = PARTS["generation"][:6]
+
+
+class Snapshot(NamedTuple):
+    """All hosts at one moment."""
+
+    hosts: tuple[HostView, ...]
+
+
+class Pending(NamedTuple):
+    """A decision of ours that no state is known to contain. ``generation`` is the provider's when it was made."""
+
+    key: Key
+    need: Resources
+    generation: int
+    expires_at: float
+
+
+class _Row:
+    """A host's newest state, when the conductor last spoke of it, and when the host last spoke (database's clock).
+
+    ``partly``: of the state's generation only the amounts were told.
+    """
+
+    __slots__ = ("state", "partly", "told_at", "seen_at", "pending")
+
+    def __init__(self, state: HostState, told_at: float) -> None:
+        self.state = state
+        self.partly = False
+        self.told_at = told_at
+        self.seen_at = _seconds(state.last_seen_at)
+        self.pending: dict[str, Pending] = {}  # server uuid -> decision
+
+
+class HostTable:
+    """The hosts. Not thread-safe: the service holds its lock around every use.
+
+    ``service_down_time`` in seconds; ``clock`` is monotonic.
+    """
+
+    def __init__(self, service_down_time: float, clock: Callable[[], float] = time.monotonic,
+                 pending_s: float = PENDING_S) -> None:
+        self._down_time = service_down_time
+        self._clock = clock
+        self._pending_s = pending_s
+        self._rows: dict[Key, _Row] = {}
+        self._views: dict[Key, HostView] = {}
+        self._nodes: dict[str, set[str]] = {}
+        self._providers: dict[int, Key] = {}
+        self._pending: dict[str, Pending] = {}  # all rows' decisions, the oldest first
+        self._gone_at: dict[Key, float] = {}  # hosts said to be gone, by the database's clock, as all times here
+        self._told_at = self._complete_at = NEVER  # the newest message, and the newest complete one
+        self._offset = (0.0, NEVER)  # database's clock minus ours, and when that was learnt
+        self._next_look = NEVER
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    # what we are told
+
+    def update(self, states: HostStates) -> None:
+        """Take in what is newer than what we have."""
+        told_at = self._clock() + self._offset[0]
+        if states.now is not None:
+            told_at = _seconds(states.now)
+            self._learn_time(told_at)
+        changed = {key for state in states.states if (key := self._merge(state, told_at)) is not None}
+        for host, seen_at in states.alive:
+            changed.update(self._seen(host, _seconds(seen_at)))
+        for host, node in states.gone:
+            self._gone_at[host, node] = max(told_at, self._gone_at.get((host, node), NEVER))
+            self._remove((host, node), told_at)
+        if states.complete:
+            self._complete({(state.host, state.node) for state in states.states}, told_at)
+        self.forget(states.claimed)
+        self._refresh(changed)
+
+    def _merge(self, state: HostState, told_at: float) -> Key | None:
+        """The key when something changed. A state without a host names its provider, and has amounts alone."""
+        if not state.host:
+            return self._merge_amounts(state)
+        key = (state.host, state.node)
+        row = self._rows.get(key)
+        if row is None:
+            if told_at <= max(self._complete_at, self._gone_at.get(key, NEVER)):
+                return None  # we were told since that it is gone
+            self._rows[key] = _Row(state, told_at)
+            self._nodes.setdefault(state.host, set()).add(state.node)
+            self._providers[state.provider_id] = key
+            return key
+        row.told_at = max(row.told_at, told_at)
+        row.seen_at = max(row.seen_at, _seconds(state.last_seen_at))
+        merged = merged_state(row.state, state, row.partly)
+        changed = merged is not row.state
+        if changed:
+            row.partly = row.partly and state.generation < merged.generation
+            row.state = merged
+            self._providers[merged.provider_id] = key
+        view = self._views.get(key)
+        return key if changed or view is None or not view.up else None
+
+    def _merge_amounts(self, state: HostState) -> Key | None:
+        """Newer amounts of a provider that we know; None for one that we don't."""
+        key = self._providers.get(state.provider_id)
+        row = self._rows.get(key) if key else None
+        if row is None or row.state.provider_id != state.provider_id or state.generation <= row.state.generation:
+            return None
+        row.partly = True
+        row.state = msgspec.structs.replace(row.state, generation=state.generation,
+                                            **{name: getattr(state, name) for name in AMOUNTS})
+        return key
+
+    def _seen(self, host: str, seen_at: float) -> Iterable[Key]:
+        """A heartbeat. Only a host that was down has to be looked at again."""
+        for node in self._nodes.get(host, ()):
+            row = self._rows[host, node]
+            row.seen_at = max(row.seen_at, seen_at)
+            view = self._views.get((host, node))
+            if view is not None and not view.up:
+                yield host, node
+
+    def _complete(self, present: set[Key], told_at: float) -> None:
+        """What a list of all hosts doesn't have is gone, unless we were told of it later than that list was made."""
+        self._complete_at = max(self._complete_at, told_at)
+        self._gone_at = {key: at for key, at in self._gone_at.items() if at > self._complete_at}
+        for key in [key for key in self._rows if key not in present]:
+            self._remove(key, told_at)
+
+    def _remove(self, key: Key, told_at: float) -> None:
+        row = self._rows.get(key)
+        if row is None or row.told_at > told_at:
+            return
+        for uuid in row.pending:
+            self._pending.pop(uuid, None)
+        del self._rows[key]
+        self._views.pop(key, None)
+        self._nodes[key[0]].discard(key[1])
+        if self._providers.get(row.state.provider_id) == key:
+            del self._providers[row.state.provider_id]
+
+    # the database's clock
+
+    def _learn_time(self, told_at: float) -> None:
+        """A message that was long under way makes the database's clock seem late, never early: the largest is right."""
+        here = self._clock()
+        offset = told_at - here
+        if offset >= self._offset[0] or here - self._offset[1] > CLOCK_TRUSTED_S:
+            self._offset = (offset, here)
+        self._told_at = max(self._told_at, told_at)
+
+    def _judged_at(self) -> float:
+        """The moment for which "up" is judged, by the database's clock.
+
+        That is now; but while nobody tells us anything, silence says nothing about the hosts, and the last judgement
+        stands.
+        """
+        return min(self._clock() + self._offset[0], self._told_at + self._down_time / 3)
+
+    def _silent_since(self) -> float:
+        """Who was not heard of since this moment is down."""
+        return self._judged_at() - self._down_time
+
+    # our own decisions
+
+    def count(self, server_uuid: str, key: Key, need: Resources) -> None:
+        """A server was given this host; its resources count as taken until a state has them, or for 10 s."""
+        self.forget((server_uuid,))
+        row = self._rows.get(key)
+        if row is None:
+            return
+        pending = Pending(key, need, row.state.generation, self._clock() + self._pending_s)
+        self._pending[server_uuid] = row.pending[server_uuid] = pending
+        self._refresh((key,))
+
+    def forget(self, server_uuids: Iterable[str]) -> None:
+        """These servers' claims are in the states by now, or they need none any more."""
+        gone = [(uuid, self._pending.pop(uuid)) for uuid in server_uuids if uuid in self._pending]
+        for uuid, pending in gone:
+            self._rows[pending.key].pending.pop(uuid, None)
+        self._refresh({pending.key for _, pending in gone})
+
+    def forget_doubtful(self) -> bool:
+        """Forget the decisions on hosts whose state changed since: it may contain them. True when there were any."""
+        doubtful = [uuid for uuid, pending in self._pending.items()
+                    if self._rows[pending.key].state.generation > pending.generation]
+        self.forget(doubtful)
+        return bool(doubtful)
+
+    # what is asked of us
+
+    def snapshot(self) -> Snapshot:
+        """The hosts as they are now."""
+        now = self._clock()
+        expired = []
+        for uuid, pending in self._pending.items():
+            if pending.expires_at > now:
+                break  # they are in the order of their making
+            expired.append(uuid)
+        self.forget(expired)
+        if now >= self._next_look:
+            self._next_look = now + LOOK_EVERY_S
+            limit = self._silent_since()
+            self._refresh([key for key, row in self._rows.items() if self._views[key].up != (row.seen_at >= limit)])
+        return Snapshot(tuple(self._views.values()))
+
+    def stamps(self) -> tuple[Stamp, ...]:
+        """What we have, for the sweep. What was told partly counts as not told."""
+        return tuple(Stamp(host=row.state.host, node=row.state.node,
+                           generation=-1 if row.partly else row.state.generation,
+                           service_version=row.state.service_version,
+                           aggregates_version=row.state.aggregates_version) for row in self._rows.values())
+
+    def _refresh(self, keys: Iterable[Key]) -> None:
+        """Make the views of these hosts anew."""
+        limit = self._silent_since()
+        for key in keys:
+            row = self._rows.get(key)
+            if row is None:
+                continue
+            needs = [pending.need for pending in row.pending.values()]
+            taken = (sum(need.vcpus for need in needs), sum(need.memory_mb for need in needs),
+                     sum(need.disk_gb for need in needs))
+            self._views[key] = view_of(row.state, row.seen_at >= limit, taken, self._views.get(key))
+
+
+def merged_state(old: HostState, new: HostState, partly: bool = False) -> HostState:
+    """The newer of each part; ``old`` itself when nothing is newer. A newer provider is another host of that name.
+
+    ``partly``: of ``old``'s generation only the amounts are known, so that the same generation brings more.
+    """
+    if new.provider_id != old.provider_id:
+        return new if new.provider_id > old.provider_id else old
+    newer = [stamp for stamp in PARTS if getattr(new, stamp) > getattr(old, stamp)]
+    if partly and new.generation == old.generation:
+        newer.append("generation")
+    if len(newer) == len(PARTS):
+        return new
+    fields = {name: getattr(new, name) for stamp in newer for name in (stamp, *PARTS[stamp])}
+    return msgspec.structs.replace(old, **fields) if fields else old
+
+
+def _seconds(time_: datetime.datetime | None) -> float:
+    """Seconds since 1970 by the database's clock; minus infinity for never."""
+    return NEVER if time_ is None else (time_ - _EPOCH).total_seconds()

@@ -1,0 +1,20 @@
+"""CPUWeigher: more free virtual CPUs is better (a negative multiplier stacks)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.views import HostView
+from nova.scheduler.weighers import Weigher
+
+
+class CPUWeigher(Weigher):
+    multiplier_option = "cpu_weight_multiplier"
+
+    def weigh(self, host: HostView, request: PlacementRequest) -> float:
+        return host.free_vcpus
+
+    def weigh_all(self, hosts: Sequence[HostView], request: PlacementRequest) -> list[float]:
+        return list(map(operator.attrgetter("free_vcpus"), hosts))

@@ -1,0 +1,20 @@
+"""RAMWeigher: more free memory is better (a negative multiplier stacks)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.views import HostView
+from nova.scheduler.weighers import Weigher
+
+
+class RAMWeigher(Weigher):
+    multiplier_option = "ram_weight_multiplier"
+
+    def weigh(self, host: HostView, request: PlacementRequest) -> float:
+        return host.free_memory_mb
+
+    def weigh_all(self, hosts: Sequence[HostView], request: PlacementRequest) -> list[float]:
+        return list(map(operator.attrgetter("free_memory_mb"), hosts))

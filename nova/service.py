@@ -1,0 +1,233 @@
+"""What every daemon is: processes that start, say so, beat, re-read levels at SIGHUP, drain at SIGTERM, and stop.
+
+Exit codes: 0 stopped as asked; 1 could not start (the last log line says why); 2 bad command line or configuration.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import random
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from nova import concurrency, context, errors, logs
+
+LOG = logging.getLogger(__name__)
+
+RESPAWN_S = 1.0
+TICK_S = 0.2
+
+
+class Service(Protocol):
+    """One process's work. ``start`` returns once it serves; ``stop`` drains for at most ``seconds``."""
+
+    def start(self) -> None: ...
+
+    def stop(self, seconds: float) -> None: ...
+
+
+class CanNotStart(errors.NovaError):
+    code, message = "service.can_not_start", "{reason}"
+
+
+def notify(state: str) -> None:
+    """Tell systemd (sd_notify(3)), where there is one."""
+    path = os.environ.get("NOTIFY_SOCKET")
+    if not path:
+        return
+    address = "\0" + path[1:] if path.startswith("@") else path
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.sendto(state.encode(), address)
+
+
+def run(conf: Any, binary: str, make: Callable[[int], Service], workers: int = 1) -> int:
+    """Run ``workers`` processes of the service ``make(index)`` until SIGTERM or SIGINT; the exit code."""
+    if workers == 1:
+        return _work(conf, binary, make, 0)
+    return _Parent(conf, binary, make, workers).run()
+
+
+class _Signals:
+    """SIGTERM and SIGINT ask to stop; SIGHUP to read log levels again."""
+
+    def __init__(self) -> None:
+        self.stop = self.reload = False
+        signal.signal(signal.SIGTERM, self._asked)
+        signal.signal(signal.SIGINT, self._asked)
+        signal.signal(signal.SIGHUP, self._reloaded)
+
+    def _asked(self, _number: int, _frame: Any) -> None:
+        self.stop = True
+
+    def _reloaded(self, _number: int, _frame: Any) -> None:
+        self.reload = True
+
+
+def _work(conf: Any, binary: str, make: Callable[[int], Service], index: int) -> int:
+    signals = _Signals()
+    started = time.monotonic()
+    try:
+        service = make(index)
+        service.start()
+    except errors.NovaError as error:
+        LOG.error("%s can not start: %s", binary, error.message)
+        return 1
+    except Exception:
+        LOG.exception("%s can not start", binary)
+        return 1
+    notify(f"READY=1\nMAINPID={os.getpid()}" if index == 0 else "STATUS=worker ready")
+    LOG.info("%s is ready after %.2f s (%s)", binary, time.monotonic() - started, concurrency.mode())
+    while not signals.stop:
+        concurrency.sleep(TICK_S)
+        if signals.reload:
+            signals.reload = False
+            reload_levels(conf)
+    notify("STOPPING=1")
+    begun = time.monotonic()
+    try:
+        service.stop(float(conf.graceful_shutdown_timeout))
+    except Exception:
+        LOG.exception("%s did not stop cleanly", binary)
+    LOG.info("%s stopped after %.2f s", binary, time.monotonic() - begun)
+    logging.shutdown()
+    return 0
+
+
+def reload_levels(conf: Any) -> None:
+    """Read the files again for what may change while running (mutable options)."""
+    try:
+        conf.mutate_config_files()
+        logs.set_levels(conf)
+        LOG.info("configuration read again: debug is %s", conf.debug)
+    except Exception as error:
+        LOG.error("the configuration could not be read again, nothing was changed: %s", error)
+
+
+class _Parent:
+    """Forks the workers and keeps them; does no work of its own, so that it has nothing to lose."""
+
+    def __init__(self, conf: Any, binary: str, make: Callable[[int], Service], workers: int) -> None:
+        self.conf, self.binary, self.make, self.workers = conf, binary, make, workers
+        self.children: dict[int, int] = {}  # pid -> index
+        self.born: dict[int, float] = {}
+        self.failures = 0
+
+    def run(self) -> int:
+        signals = _Signals()
+        for index in range(self.workers):
+            self._fork(index)
+        while not signals.stop:
+            if signals.reload:
+                signals.reload = False
+                self._tell(signal.SIGHUP)
+                reload_levels(self.conf)
+            if not self._reap(signals):
+                return 1
+            time.sleep(TICK_S)
+        return self._end()
+
+    def _fork(self, index: int) -> None:
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                concurrency.forked()
+                code = _work(self.conf, self.binary, self.make, index)
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+        self.children[pid], self.born[pid] = index, time.monotonic()
+
+    def _reap(self, signals: _Signals) -> bool:
+        """Replace workers that ended. False: they can not start at all."""
+        for pid in list(self.children):
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if not done or signals.stop:
+                continue
+            index, age = self.children.pop(pid), time.monotonic() - self.born.pop(pid)
+            code = os.waitstatus_to_exitcode(status)
+            if code == 1 and age < 30 and not self.children and self.failures >= self.workers:
+                return False
+            self.failures = self.failures + 1 if code == 1 and age < 30 else 0
+            if self.failures > 2 * self.workers:
+                self._tell(signal.SIGTERM)
+                return False
+            LOG.error("worker %d of %s ended (exit code %d); starting another", index, self.binary, code)
+            time.sleep(RESPAWN_S)
+            self._fork(index)
+        return True
+
+    def _tell(self, number: int) -> None:
+        for pid in self.children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def _end(self) -> int:
+        """Pass the stop on, and wait for as long as the workers may take."""
+        self._tell(signal.SIGTERM)
+        until = time.monotonic() + self.conf.graceful_shutdown_timeout + 5
+        while self.children and time.monotonic() < until:
+            for pid in list(self.children):
+                with contextlib.suppress(ChildProcessError):
+                    if not os.waitpid(pid, os.WNOHANG)[0]:
+                        continue
+                self.children.pop(pid)
+            time.sleep(0.05)
+        self._tell(signal.SIGKILL)
+        return 0
+
+
+class Every:
+    """Calls a function again and again, with jitter; an error is logged and the next call comes all the same."""
+
+    def __init__(self, seconds: float, function: Callable[[], Any], name: str, at_once: bool = False) -> None:
+        self.seconds, self.function, self.name, self.at_once = seconds, function, name, at_once
+        self._stopped = False
+
+    def start(self) -> Every:
+        concurrency.spawn(self._loop, name=self.name)
+        return self
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def _loop(self) -> None:
+        wait = 0.0 if self.at_once else self.seconds * random.uniform(0.1, 1)
+        while not self._stopped:
+            until = time.monotonic() + wait
+            while time.monotonic() < until:
+                concurrency.sleep(max(0.0, min(1.0, until - time.monotonic())))
+                if self._stopped:
+                    return
+            wait = self.seconds * random.uniform(0.9, 1.1)
+            self._once()
+
+    def _once(self) -> None:
+        with context.entered(context.internal()):
+            try:
+                self.function()
+            except errors.NovaError as error:
+                LOG.warning("%s: %s", self.name, error.message)
+            except Exception:
+                LOG.exception("%s failed", self.name)
+
+
+def patiently(what: str, function: Callable[[], Any], stopped: Callable[[], bool] = lambda: False) -> Any:
+    """Call until it no longer raises Unavailable, waiting longer each time and saying so; its result."""
+    wait = 0.5
+    while True:
+        try:
+            return function()
+        except errors.Unavailable as error:
+            if stopped():
+                raise
+            LOG.warning("%s is not possible yet, trying again in %.0f s: %s", what, max(1, wait), error.message)
+        concurrency.sleep(wait * random.uniform(0.8, 1.2))
+        wait = min(wait * 2, 10.0)

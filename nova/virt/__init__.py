@@ -1,0 +1,1 @@
+"""Drives a hypervisor from specs."""

@@ -1,0 +1,86 @@
+"""The config drive: files as a CD (ISO 9660) or a small FAT disk, labelled config-2. No kernel help is needed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from nova import errors
+from nova.privileged.runner import Runner
+
+LABEL = "config-2"
+VFAT_BYTES = 64 << 20
+#: Programs that make an ISO 9660 file system, the best first; all take the same arguments.
+ISO_MAKERS = ("xorrisofs", "genisoimage", "mkisofs")
+
+
+class TooMuch(errors.Invalid):
+    code, message = "config_drive.too_big", "The config drive would hold {bytes} bytes; {limit} are allowed."
+
+
+class NoMaker(errors.HostRefused):
+    code, message = "host.no_iso_maker", "This host can not make config drives: none of {programs} is installed."
+
+
+class BadPath(errors.Invalid):
+    code, message = "config_drive.path", "A config drive can not hold a file named '{path}'."
+
+
+class ConfigDrive:
+    """Writes drives of ``limit_mb`` at most; ``image_format`` is iso9660 or vfat."""
+
+    def __init__(self, image_format: str, limit_mb: int, runner: Runner) -> None:
+        self._format, self._limit, self._runner = image_format, limit_mb << 20, runner
+
+    def write(self, target: Path, files: Mapping[str, bytes]) -> int:
+        """Make ``target`` (0600) anew, whole or not at all; its length in bytes."""
+        size = sum(len(content) for content in files.values())
+        if size > self._limit:
+            raise TooMuch(bytes=size, limit=self._limit)
+        part = target.with_name(f"{target.name}.part")
+        part.unlink(missing_ok=True)
+        try:
+            with tempfile.TemporaryDirectory(prefix=".config-", dir=target.parent) as tree:  # 0700: it has secrets
+                _lay_out(Path(tree), files)
+                make = self._make_vfat if self._format == "vfat" else self._make_iso
+                make(tree, str(part))
+            part.chmod(0o600)
+            os.replace(part, target)
+        finally:
+            part.unlink(missing_ok=True)
+        return target.stat().st_size
+
+    def _make_iso(self, tree: str, part: str) -> None:
+        maker = next((program for program in ISO_MAKERS if shutil.which(program)), None)
+        if maker is None:
+            raise NoMaker(programs=", ".join(ISO_MAKERS))
+        self._runner.run(iso_argv(maker, tree, part))
+
+    def _make_vfat(self, tree: str, part: str) -> None:
+        for argv in vfat_argvs(sorted(os.listdir(tree)), tree, part):
+            self._runner.run(argv)
+
+
+def iso_argv(maker: str, tree: str, target: str) -> list[str]:
+    return [maker, "-quiet", "-J", "-r", "-l", "-ldots", "-allow-lowercase", "-allow-multidot", "-V", LABEL,
+            "-publisher", "OpenStack Nova", "-o", target, tree]
+
+
+def vfat_argvs(entries: list[str], tree: str, target: str) -> list[list[str]]:
+    """mtools write into the file as it lies there; ``::`` is its root directory."""
+    sectors = str(VFAT_BYTES // 512)
+    return [["mformat", "-C", "-i", target, "-v", LABEL, "-T", sectors, "-h", "64", "-s", "32", "::"],
+            ["mcopy", "-s", "-Q", "-i", target, *(f"{tree}/{entry}" for entry in entries), "::/"]]
+
+
+def _lay_out(tree: Path, files: Mapping[str, bytes]) -> None:
+    for name, content in files.items():
+        path = PurePosixPath(name)
+        if not path.parts or path.is_absolute() or ".." in path.parts:
+            raise BadPath(path=name)
+        target = tree.joinpath(*path.parts)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)

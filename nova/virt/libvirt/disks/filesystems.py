@@ -1,0 +1,37 @@
+"""File systems on ephemeral and swap disks: a closed set of names, and each one's command."""
+
+from __future__ import annotations
+
+from nova import errors
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "ext2": ("mkfs.ext2", "-q", "-F", "-L"),
+    "ext3": ("mkfs.ext3", "-q", "-F", "-L"),
+    "ext4": ("mkfs.ext4", "-q", "-F", "-L"),
+    "xfs": ("mkfs.xfs", "-q", "-f", "-L"),
+    "vfat": ("mkfs.vfat", "-n"),
+    "swap": ("mkswap", "-L"),
+}
+BY_SYSTEM = {"windows": "vfat", "linux": "ext4"}
+DEFAULT = "ext4"
+
+
+class UnknownFilesystem(errors.Invalid):
+    code, message = "disk.filesystem", "Disks are not formatted as {name} here, but as one of {known}."
+
+
+def choose(kind: str, asked: str | None, configured: str | None, os_type: str | None) -> str:
+    """The request's choice, the operator's, or what the image's system reads."""
+    if kind == "swap":
+        return "swap"
+    return asked or configured or BY_SYSTEM.get(os_type or "", DEFAULT)
+
+
+def label(kind: str, index: int) -> str:
+    return "swap" if kind == "swap" else f"ephemeral{index}"
+
+
+def argv(filesystem: str, label_: str, path: str) -> list[str]:
+    if filesystem not in COMMANDS:
+        raise UnknownFilesystem(name=filesystem, known=", ".join(sorted(COMMANDS)))
+    return [*COMMANDS[filesystem], label_, path]

@@ -1,0 +1,73 @@
+"""Which disks a guest gets, in which files and formats. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nova.model.orders import BuildOrder, Disk
+from nova.virt.libvirt.folders import DiskRecord
+from nova.virt.libvirt.settings import Settings
+
+GIB, MIB = 1 << 30, 1 << 20
+CONFIG_NAME = "disk.config"
+
+
+class Base(NamedTuple):
+    """The cached image of a root disk."""
+
+    path: str
+    format: str
+    size_bytes: int
+
+
+def plan(order: BuildOrder, settings: Settings, base: Base | None) -> tuple[DiskRecord, ...]:
+    """Root, ephemeral and swap disks, in the order in which the guest sees them."""
+    ranks = ("root", "ephemeral", "swap")
+    wanted = sorted((disk for disk in wanted_disks(order) if disk.kind in ranks),
+                    key=lambda disk: (ranks.index(disk.kind), disk.index))
+    return tuple(_root(order, disk, settings, base) if disk.kind == "root" else _empty(disk, settings)
+                 for disk in wanted)
+
+
+def wanted_disks(order: BuildOrder) -> tuple[Disk, ...]:
+    """The order's; where it says nothing, what its flavor means."""
+    if order.disks:
+        return order.disks
+    flavor = order.flavor
+    disks = [Disk(kind="root", size_gb=flavor.root_gb)] if order.image is not None else []
+    if flavor.ephemeral_gb:
+        disks.append(Disk(kind="ephemeral", size_gb=flavor.ephemeral_gb))
+    if flavor.swap_mb:
+        disks.append(Disk(kind="swap", size_mb=flavor.swap_mb))
+    return tuple(disks)
+
+
+def config_drive(settings: Settings, size_bytes: int = 0) -> DiskRecord:
+    device = "disk" if settings.config_drive_format == "vfat" else "cdrom"
+    return DiskRecord(kind="config", name=CONFIG_NAME, format="raw", size_bytes=size_bytes, device=device)
+
+
+def _root(order: BuildOrder, disk: Disk, settings: Settings, base: Base | None) -> DiskRecord:
+    size = disk.size_gb * GIB
+    if base is None:
+        return DiskRecord(kind="root", name="disk", format=_format(settings), size_bytes=size)
+    cdrom = order.image is not None and order.image.disk_format == "iso"
+    size = base.size_bytes if cdrom or not size else size
+    overlay = settings.cow
+    return DiskRecord(kind="root", name="disk", format=_format(settings), size_bytes=_whole_sectors(size),
+                      device="cdrom" if cdrom else "disk", backing=base.path if overlay else None,
+                      backing_format=base.format if overlay else None)
+
+
+def _empty(disk: Disk, settings: Settings) -> DiskRecord:
+    name = "disk.swap" if disk.kind == "swap" else f"disk.eph{disk.index}"
+    return DiskRecord(kind=disk.kind, index=disk.index, name=name, format=_format(settings),
+                      size_bytes=disk.size_mb * MIB if disk.kind == "swap" else disk.size_gb * GIB)
+
+
+def _format(settings: Settings) -> str:
+    return "qcow2" if settings.cow else "raw"
+
+
+def _whole_sectors(size_bytes: int) -> int:
+    return -(-size_bytes // 512) * 512

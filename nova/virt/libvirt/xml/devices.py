@@ -1,0 +1,114 @@
+"""A guest's devices as libvirt's XML, one function a kind."""
+
+from __future__ import annotations
+
+from nova.virt.libvirt.xml.build import Element, add, text
+from nova.virt.libvirt.xml.specs import DeviceSpec, DiskSpec, GuestSpec, VifSpec
+
+USB_CONTROLLERS = {"none": "none", "nec-xhci": "nec-xhci", "qemu-xhci": "qemu-xhci"}
+AGENT_CHANNEL = "org.qemu.guest_agent.0"
+
+
+def add_devices(devices: Element, spec: GuestSpec) -> None:
+    for disk in spec.disks:
+        add_disk(devices, disk)
+    add_controllers(devices, spec)
+    for vif in spec.vifs:
+        add_vif(devices, vif)
+    others = spec.devices
+    add_serials(devices, others)
+    add_screen(devices, others)
+    add_small(devices, others)
+
+
+def add_disk(devices: Element, spec: DiskSpec) -> None:
+    disk = add(devices, "disk", type_="file", device=spec.device)
+    add(disk, "driver", name="qemu", type_=spec.format, cache=spec.cache, discard=spec.discard,
+        packed="on" if spec.packed and spec.bus == "virtio" else None)
+    add(disk, "source", file=spec.path)
+    if spec.backing:
+        backing = add(disk, "backingStore", type_="file")
+        add(backing, "format", type_=spec.backing.format)
+        add(backing, "source", file=spec.backing.path)
+        add(backing, "backingStore")
+    elif spec.format != "raw":
+        add(disk, "backingStore")  # an empty one: libvirt must not look for another
+    add(disk, "target", dev=spec.target, bus=spec.bus)
+    if spec.throttle:
+        iotune = add(disk, "iotune")
+        for name, value in spec.throttle:
+            text(iotune, name, value)
+    if spec.device == "cdrom":
+        add(disk, "readonly")
+    if spec.boot_order:
+        add(disk, "boot", order=spec.boot_order)
+
+
+def add_controllers(devices: Element, spec: GuestSpec) -> None:
+    others = spec.devices
+    if any(disk.bus == "scsi" for disk in spec.disks):
+        add(devices, "controller", type_="scsi", index=0, model=others.scsi_model or "virtio-scsi")
+    if others.usb_model:
+        add(devices, "controller", type_="usb", index=0, model=USB_CONTROLLERS[others.usb_model])
+    if others.pcie_ports:
+        add(devices, "controller", type_="pci", model="pcie-root")
+        for _ in range(others.pcie_ports):
+            add(devices, "controller", type_="pci", model="pcie-root-port")
+
+
+def add_vif(devices: Element, spec: VifSpec) -> None:
+    interface = add(devices, "interface", type_="bridge")
+    add(interface, "mac", address=spec.mac)
+    add(interface, "source", bridge=spec.bridge)
+    add(interface, "target", dev=spec.device)
+    add(interface, "model", type_=spec.model)
+    if spec.model == "virtio":
+        attributes = {"name": spec.backend, "queues": spec.queues if spec.queues > 1 else None,
+                      "rx_queue_size": spec.rx_queue_size, "tx_queue_size": spec.tx_queue_size,
+                      "packed": "on" if spec.packed else None}
+        if any(value is not None for value in attributes.values()):
+            add(interface, "driver", **attributes)
+    if spec.mtu:
+        add(interface, "mtu", size=spec.mtu)
+    if spec.bandwidth:
+        bandwidth = add(interface, "bandwidth")
+        for direction, amounts in spec.bandwidth.items():
+            add(bandwidth, direction, **amounts)
+
+
+def add_serials(devices: Element, spec: DeviceSpec) -> None:
+    """The first port writes the console log, through virtlogd, which rotates it. (libvirt makes it the console, too.)"""
+    for port in range(spec.serial_ports):
+        device = add(devices, "serial", type_="pty")
+        if port == 0 and spec.console_log:
+            add(device, "log", file=spec.console_log, append="off")
+        add(device, "target", port=port)
+
+
+def add_screen(devices: Element, spec: DeviceSpec) -> None:
+    if spec.vnc_listen:
+        graphics = add(devices, "graphics", type_="vnc", port=-1, autoport="yes")
+        add(graphics, "listen", type_="address", address=spec.vnc_listen)
+    if spec.video_model:
+        vram = spec.video_ram_mb * 1024 if spec.video_ram_mb else None
+        add(add(devices, "video"), "model", type_=spec.video_model, vram=vram)
+    if spec.pointer_bus:
+        add(devices, "input", type_="tablet", bus=spec.pointer_bus)
+
+
+def add_small(devices: Element, spec: DeviceSpec) -> None:
+    if spec.rng_path:
+        rng = add(devices, "rng", model="virtio")
+        if spec.rng_bytes:
+            add(rng, "rate", bytes=spec.rng_bytes, period=spec.rng_period_ms)
+        text(rng, "backend", spec.rng_path, model="random")
+    if spec.watchdog_action:
+        add(devices, "watchdog", model="i6300esb", action=spec.watchdog_action)
+    if spec.agent:
+        channel = add(devices, "channel", type_="unix")
+        add(channel, "target", type_="virtio", name=AGENT_CHANNEL)
+    if spec.sound_model:
+        add(devices, "sound", model=spec.sound_model)
+    balloon = add(devices, "memballoon", model="virtio")
+    if spec.balloon_period_s:
+        add(balloon, "stats", period=spec.balloon_period_s)

@@ -1,0 +1,124 @@
+"""A guest as libvirt's domain XML (https://libvirt.org/formatdomain.html)."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+from nova.virt.libvirt.xml.build import Element, add, text
+from nova.virt.libvirt.xml.devices import add_devices
+from nova.virt.libvirt.xml.specs import BootSpec, CpuSpec, GuestSpec, NoteSpec, PlatformSpec, SysinfoSpec
+
+#: Monitoring tools look for this name space.
+NOTES = "http://openstack.org/xmlns/libvirt/nova/1.1"
+ET.register_namespace("nova", NOTES)
+
+X86 = frozenset({"x86_64", "i686"})
+
+
+def domain_xml(spec: GuestSpec) -> str:
+    """The whole domain, indented, the same text for the same spec."""
+    domain = ET.Element("domain", type=spec.virt_type)
+    text(domain, "uuid", spec.uuid)
+    text(domain, "name", spec.name)
+    text(domain, "memory", spec.memory_mib, unit="MiB")
+    text(domain, "vcpu", spec.cpu.vcpus)
+    _add_notes(domain, spec.note)
+    _add_sysinfo(domain, spec.sysinfo)
+    _add_boot(domain, spec.boot)
+    _add_features(domain, spec.platform, spec.boot.arch)
+    _add_tuning(domain, spec.cpu)
+    _add_clock(domain, spec.platform, spec.boot.arch)
+    _add_cpu(domain, spec.cpu)
+    for event, answer in (("poweroff", "destroy"), ("reboot", "restart"), ("crash", "destroy")):
+        text(domain, f"on_{event}", answer)
+    add_devices(add(domain, "devices"), spec)
+    ET.indent(domain)
+    return ET.tostring(domain, encoding="unicode") + "\n"
+
+
+def _add_notes(domain: Element, note: NoteSpec) -> None:
+    def name(tag: str) -> str:
+        return f"{{{NOTES}}}{tag}"
+    instance = add(add(domain, "metadata"), name("instance"))
+    add(instance, name("package"), version=note.release)
+    text(instance, name("name"), note.name)
+    text(instance, name("creationTime"), note.created_at)
+    flavor = add(instance, name("flavor"), name=note.flavor_name)
+    for part, amount in note.flavor:
+        text(flavor, name(part), amount)
+    owner = add(instance, name("owner"))
+    text(owner, name("user"), note.user_id, uuid=note.user_id)
+    text(owner, name("project"), note.project_id, uuid=note.project_id)
+    if note.image_id:
+        add(instance, name("root"), type="image", uuid=note.image_id)
+
+
+def _add_sysinfo(domain: Element, sysinfo: SysinfoSpec) -> None:
+    system = add(add(domain, "sysinfo", type="smbios"), "system")
+    entries = {"manufacturer": sysinfo.manufacturer, "product": sysinfo.product, "version": sysinfo.version,
+               "serial": sysinfo.serial, "uuid": sysinfo.uuid, "family": sysinfo.family}
+    for name, value in entries.items():
+        if value is not None:
+            text(system, "entry", value, name=name)
+
+
+def _add_boot(domain: Element, boot: BootSpec) -> None:
+    os_ = add(domain, "os", firmware="efi" if boot.efi else None)
+    text(os_, "type", "hvm", arch=boot.arch, machine=boot.machine)
+    if boot.kernel:
+        text(os_, "kernel", boot.kernel)
+        if boot.ramdisk:
+            text(os_, "initrd", boot.ramdisk)
+        if boot.command_line:
+            text(os_, "cmdline", boot.command_line)
+    if boot.menu:
+        add(os_, "bootmenu", enable="yes")
+    add(os_, "smbios", mode="sysinfo")
+
+
+def _add_features(domain: Element, platform: PlatformSpec, arch: str) -> None:
+    features = add(domain, "features")
+    add(features, "acpi")
+    if arch in X86:
+        add(features, "apic")
+    if platform.pmu is not None:
+        add(features, "pmu", state=_on(platform.pmu))
+    if platform.windows and platform.kvm:
+        hyperv = add(features, "hyperv")
+        add(hyperv, "relaxed", state="on")
+        add(hyperv, "vapic", state="on")
+        add(hyperv, "spinlocks", state="on", retries="8191")
+    if platform.hide_hypervisor:
+        add(add(features, "kvm"), "hidden", state="on")
+
+
+def _add_tuning(domain: Element, cpu: CpuSpec) -> None:
+    if cpu.tuning:
+        cputune = add(domain, "cputune")
+        for name, value in cpu.tuning:
+            text(cputune, name, value)
+
+
+def _add_clock(domain: Element, platform: PlatformSpec, arch: str) -> None:
+    clock = add(domain, "clock", offset="localtime" if platform.windows else "utc")
+    if arch in X86:
+        add(clock, "timer", name="pit", tickpolicy="delay")
+        add(clock, "timer", name="rtc", tickpolicy="catchup")
+        add(clock, "timer", name="hpet", present="yes" if platform.hpet else "no")
+    if platform.windows and platform.kvm:
+        add(clock, "timer", name="hypervclock", present="yes")
+
+
+def _add_cpu(domain: Element, spec: CpuSpec) -> None:
+    mode = None if spec.mode == "none" else spec.mode
+    cpu = add(domain, "cpu", mode=mode, match="exact" if mode == "custom" else None)
+    if spec.model:
+        text(cpu, "model", spec.model, fallback="forbid")
+    sockets, cores, threads = spec.topology
+    add(cpu, "topology", sockets=sockets, cores=cores, threads=threads)
+    for policy, name in spec.features:
+        add(cpu, "feature", policy=policy, name=name)
+
+
+def _on(value: bool) -> str:
+    return "on" if value else "off"

@@ -1,0 +1,156 @@
+"""What a guest is made of, as libvirt must be told. Memory in MiB; paths are of the host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Topology(NamedTuple):
+    sockets: int
+    cores: int
+    threads: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuSpec:
+    """``mode`` none leaves the model to QEMU. ``features`` are (policy, name) pairs, policy require or disable."""
+
+    vcpus: int
+    topology: Topology
+    mode: str = "none"
+    model: str | None = None
+    features: tuple[tuple[str, str], ...] = ()
+    tuning: tuple[tuple[str, int], ...] = ()  # (shares | period | quota, value)
+
+
+class Backing(NamedTuple):
+    """The read-only file that an overlay shows where it was not written to. Named so that libvirt never guesses."""
+
+    path: str
+    format: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiskSpec:
+    """One disk or CD. ``device`` is disk or cdrom, ``boot_order`` 0 means "not booted from"."""
+
+    path: str
+    format: str
+    target: str
+    bus: str
+    device: str = "disk"
+    cache: str = "none"
+    discard: str | None = None
+    boot_order: int = 0
+    backing: Backing | None = None
+    packed: bool = False
+    throttle: tuple[tuple[str, int], ...] = ()  # (element of iotune, value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VifSpec:
+    """A tap on a bridge. ``backend`` qemu keeps the packets in QEMU where the kernel has no vhost."""
+
+    mac: str
+    bridge: str
+    device: str
+    model: str = "virtio"
+    mtu: int | None = None
+    queues: int = 1
+    backend: str | None = None
+    rx_queue_size: int | None = None
+    tx_queue_size: int | None = None
+    packed: bool = False
+    bandwidth: Mapping[str, Mapping[str, int]] | None = None  # inbound/outbound -> average, peak, burst
+
+
+@dataclass(frozen=True, kw_only=True)
+class BootSpec:
+    """From what the guest starts: its disks, or a kernel given directly."""
+
+    arch: str
+    machine: str | None = None
+    kernel: str | None = None
+    ramdisk: str | None = None
+    command_line: str | None = None
+    menu: bool = False
+    efi: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class SysinfoSpec:
+    """SMBIOS facts that guests read. ``serial`` None: none is given."""
+
+    manufacturer: str
+    product: str
+    version: str
+    serial: str | None
+    uuid: str
+    family: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceSpec:
+    """Devices beside disks and interfaces. None, empty or 0: the guest has none of that kind."""
+
+    serial_ports: int = 1
+    console_log: str | None = None
+    vnc_listen: str | None = None
+    video_model: str | None = None
+    video_ram_mb: int | None = None
+    pointer_bus: str | None = None  # usb or virtio; None: the machine's own mouse
+    rng_path: str | None = None
+    rng_bytes: int | None = None
+    rng_period_ms: int | None = None
+    balloon_period_s: int = 0
+    watchdog_action: str | None = None
+    agent: bool = False
+    sound_model: str | None = None
+    usb_model: str | None = None
+    scsi_model: str | None = None
+    pcie_ports: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlatformSpec:
+    """What the machine tells of itself. ``pmu`` None leaves it to QEMU."""
+
+    windows: bool = False
+    kvm: bool = False
+    hide_hypervisor: bool = False
+    hpet: bool = False
+    pmu: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoteSpec:
+    """What is noted in the domain for people and monitoring tools; libvirt keeps it and understands none of it."""
+
+    release: str
+    name: str
+    created_at: str
+    flavor_name: str
+    flavor: tuple[tuple[str, int], ...]  # memory, disk, swap, ephemeral, vcpus
+    user_id: str
+    project_id: str
+    image_id: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuestSpec:
+    """A whole guest."""
+
+    virt_type: str
+    name: str
+    uuid: str
+    memory_mib: int
+    cpu: CpuSpec
+    boot: BootSpec
+    sysinfo: SysinfoSpec
+    note: NoteSpec
+    platform: PlatformSpec
+    devices: DeviceSpec
+    disks: tuple[DiskSpec, ...] = ()
+    vifs: tuple[VifSpec, ...] = ()

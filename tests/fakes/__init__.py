@@ -1,0 +1,1 @@
+"""Fakes that tests hand in: small, with state, failing when asked to."""

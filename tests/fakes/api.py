@@ -1,0 +1,63 @@
+"""The API over a fake conductor, through the RPC codec: ``client = ApiClient(); client.get("/servers")``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import webob
+from oslo_config import cfg
+
+from nova import conf as nova_conf
+from nova.api import app
+from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.local import connect
+from tests.fakes.conductor import FakeConductor
+
+ADMIN, DEMO, READER = "admin:admin", "demo:demo", "reader:demo"
+
+
+def configuration(**api: Any) -> cfg.ConfigOpts:
+    """A configuration with ``[api]`` values set and no files read."""
+    conf = nova_conf.register(cfg.ConfigOpts())
+    conf([], project="nova", default_config_files=[], default_config_dirs=[])
+    for name, value in {"auth_strategy": "noauth2", **api}.items():
+        conf.set_override(name, value, group="api")
+    return conf
+
+
+class ApiClient:
+    """Requests as ``token`` (noauth2: USER:PROJECT) at ``version``; paths begin below /v2.1 unless ``prefix`` says."""
+
+    def __init__(self, conductor: Any = None, conf: cfg.ConfigOpts | None = None, token: str | None = DEMO,
+                 version: str | None = None) -> None:
+        self.conductor = conductor or FakeConductor()
+        self.application = app.from_conf(connect(ConductorRPC, self.conductor), conf or configuration())
+        self.token, self.version, self.prefix = token, version, "/v2.1"
+
+    def request(self, method: str, path: str, body: Any = None, *, token: str | None = "", version: str | None = "",
+                headers: dict[str, str] | None = None, raw: bytes | None = None) -> webob.Response:
+        request = webob.Request.blank(self.prefix + path, method=method)
+        token = self.token if token == "" else token
+        version = self.version if version == "" else version
+        if token is not None:
+            request.headers["X-Auth-Token"] = token
+        if version is not None:
+            request.headers["OpenStack-API-Version"] = f"compute {version}"
+        if body is not None or raw is not None:
+            request.body = raw if raw is not None else msgspec.json.encode(body)
+            request.content_type = "application/json"
+        request.headers.update(headers or {})
+        return request.get_response(self.application)
+
+    def get(self, path: str, **options: Any) -> webob.Response:
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, body: Any, **options: Any) -> webob.Response:
+        return self.request("POST", path, body, **options)
+
+    def put(self, path: str, body: Any, **options: Any) -> webob.Response:
+        return self.request("PUT", path, body, **options)
+
+    def delete(self, path: str, **options: Any) -> webob.Response:
+        return self.request("DELETE", path, **options)

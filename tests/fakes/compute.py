@@ -1,0 +1,216 @@
+"""What a compute host works with, for tests: a conductor that answers from tables, a clock, orders, a whole service."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from oslo_config import cfg
+
+from nova import errors
+from nova.compute.host import Clock, Host
+from nova.compute.service import ComputeService, Parts
+from nova.conf import compute as compute_options
+from nova.conf import fake as fake_options
+from nova.model.base import Time, utcnow
+from nova.model.flavors import Flavor
+from nova.model.networks import Interface
+from nova.model.orders import BuildOrder, Disk, ExpectedGuest, Fence, GuestOrder, Outcome, Permission, PowerReport
+from nova.model.services import Alive, Debt, Heartbeat, Registered, Registration
+from nova.rpc import local
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
+from nova.virt.fake import FakeDriver
+
+HOST = "compute1"
+
+
+class FakeClock(Clock):
+    """Stands still until ``advance``; counts on from the real time, so that it suits files and threads."""
+
+    def __init__(self) -> None:
+        self._ahead = datetime.timedelta()
+        self._start, self._zero = utcnow(), time.monotonic()
+
+    def now(self) -> Time:
+        return self._start + self._ahead
+
+    def monotonic(self) -> float:
+        return self._zero + self._ahead.total_seconds()
+
+    def advance(self, **amount: float) -> None:
+        self._ahead += datetime.timedelta(**amount)
+
+
+class FakeConductorHost:
+    """ConductorHostRPC, answered from what a test puts in; what hosts report is kept in lists."""
+
+    def __init__(self) -> None:
+        self.overtaken: set[str] = set()  # servers whose permission is refused
+        self.away = False  # nobody answers
+        self.refuses_registration = ""
+        self.debts: tuple[Debt, ...] = ()
+        self.expected: tuple[ExpectedGuest, ...] = ()
+        self.calls: list[str] = []
+        self.asked: list[tuple[Permission, ...]] = []
+        self.reports: list[PowerReport] = []
+        self.inventories: list[Any] = []
+        self.outcomes: list[tuple[tuple[int, ...], tuple[Outcome, ...]]] = []
+        self.paid: list[int] = []
+        self.registrations: list[Registration] = []
+        self.have: tuple[str, ...] = ()
+        self.on_ask: Any = None
+
+    def _called(self, name: str) -> None:
+        self.calls.append(name)
+        if self.away:
+            raise errors.Unavailable("nova-conductor did not answer")
+
+    def register(self, host: str, registration: Registration) -> Registered:
+        self._called("register")
+        if self.refuses_registration:
+            raise errors.Conflict(self.refuses_registration)
+        self.registrations.append(registration)
+        return Registered(service_id=1, debts=self.debts)
+
+    def heartbeat(self, host: str, beat: Heartbeat) -> Alive:
+        self._called("heartbeat")
+        return Alive()
+
+    def report_inventory(self, host: str, inventory: Any) -> None:
+        self._called("report_inventory")
+        self.inventories.append(inventory)
+
+    def report_power(self, host: str, report: PowerReport) -> None:
+        self._called("report_power")
+        self.reports.append(report)
+
+    def report_outcomes(self, host: str, operation_ids: tuple[int, ...], outcomes: tuple[Outcome, ...]) -> None:
+        self._called("report_outcomes")
+        self.outcomes.append((operation_ids, outcomes))
+
+    def may_proceed(self, host: str, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
+        self._called("may_proceed")
+        self.asked.append(asked)
+        if self.on_ask:
+            self.on_ask(asked)
+        return tuple(Permission(server_uuid=each.server_uuid, epoch=each.epoch,
+                                granted=each.server_uuid not in self.overtaken) for each in asked)
+
+    def expected_guests(self, host: str, have: tuple[str, ...]) -> tuple[ExpectedGuest, ...]:
+        self._called("expected_guests")
+        self.have = have
+        return tuple(guest for guest in self.expected if not guest.gone or guest.server_uuid in have)
+
+    def debt_paid(self, host: str, debt_id: int) -> None:
+        self._called("debt_paid")
+        self.paid.append(debt_id)
+
+    def guest_facts(self, host: str, query: Any) -> Any: ...
+
+    def set_guest_password(self, host: str, password: Any) -> None: ...
+
+    def networks_on_host(self, host: str) -> Any: ...
+
+    def network_for_guest(self, host: str, network_uuid: str) -> Any: ...
+
+    def report_lease(self, host: str, lease: Any) -> None: ...
+
+
+def options(module: Any, **values: Any) -> Any:
+    """A group as ``nova.cmd`` hands it down: the section's defaults, and ``values``."""
+    conf = cfg.ConfigOpts()
+    conf.register_opts([cfg.StrOpt("state_path", default="/nowhere")])
+    group = None if module.GROUP == "DEFAULT" else module.GROUP
+    conf.register_opts(module.OPTS, group=group)
+    conf([])
+    for name, value in values.items():
+        conf.set_override(name, value, group=group)
+    return conf if group is None else conf[group]
+
+
+def new_uuid() -> str:
+    return str(uuid.uuid4())
+
+
+def fence(epoch: int = 1, operation_id: int | None = None, start_by: Time | None = None) -> Fence:
+    return Fence(operation_id=epoch if operation_id is None else operation_id, epoch=epoch, start_by=start_by)
+
+
+def build_order(server_uuid: str | None = None, epoch: int = 1, number: int = 1, **fields: Any) -> BuildOrder:
+    values: dict[str, Any] = {
+        "server_uuid": server_uuid or new_uuid(), "id": number, "instance_name": f"instance-{number:08x}",
+        "name": f"vm{number}", "hostname": f"vm{number}", "project_id": "demo", "user_id": "someone",
+        "fence": fence(epoch), "flavor": Flavor(flavorid="1", name="m1.tiny", memory_mb=512, vcpus=1, root_gb=1),
+        "disks": (Disk(kind="root", size_gb=1),),
+        "interfaces": (Interface(id=f"{number:08x}-port", mac="fa:16:3e:00:00:01", network_id="net", label="net"),)}
+    return BuildOrder(**(values | fields))
+
+
+def guest_order(order: BuildOrder, epoch: int, **fields: Any) -> GuestOrder:
+    values = {"server_uuid": order.server_uuid, "instance_name": order.instance_name, "fence": fence(epoch)}
+    return GuestOrder(**(values | fields))
+
+
+class World:
+    """One compute host with the fake driver and a fake conductor; ``restart`` is a kill and a new start."""
+
+    def __init__(self, state_path: Path, clock: Clock | None = None, **settings: Any) -> None:
+        self.state_path, self.settings = state_path, settings
+        self.conductor = FakeConductorHost()
+        self.host = Host(HOST, state_path, clock=clock or Clock())
+        self.driver = self.new_driver()
+        self.service = self.new_service()
+
+    def new_driver(self) -> FakeDriver:
+        return FakeDriver(options(fake_options), HOST, self.state_path)
+
+    def new_service(self) -> ComputeService:
+        client = local.connect(ConductorHostRPC, self.conductor, HOST)
+        parts = Parts(self.driver, client, None, options(compute_options, **self.settings))
+        return ComputeService(parts, self.host)
+
+    def start(self) -> World:
+        self.service.start()
+        return self
+
+    def restart(self) -> World:
+        """All that was in memory is gone; what was in files is found again."""
+        self.driver.knobs.clear()
+        self.service.stop(0.0)
+        self.driver = self.new_driver()
+        self.service = self.new_service()
+        return self.start()
+
+    def build(self, *orders: BuildOrder) -> tuple[Outcome, ...]:
+        return self.service.build_guests(HOST, orders)
+
+    def close(self) -> None:
+        self.driver.knobs.clear()
+        self.service.stop(5.0)
+
+    def leftovers(self) -> list[str]:
+        """Everything of any guest that is still there, fences apart."""
+        guests = [f"{guest.server_uuid}: {self.driver.inspect(guest.server_uuid)}" for guest in self.driver.guests()]
+        marks = [str(path) for path in (self.state_path / "building").iterdir()]
+        files = [str(path) for path in (self.state_path / "fake" / "guests").iterdir()]
+        return guests + marks + files
+
+
+def beside(function: Any, *args: Any) -> tuple[threading.Thread, list[Any]]:
+    """Run a call beside the test; its result is the list's only item when the thread has ended."""
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(function(*args)), daemon=True)
+    thread.start()
+    return thread, results
+
+
+def wait_until(condition: Any, patience_s: float = 5.0) -> None:
+    """AssertionError when ``condition()`` isn't true in time."""
+    end = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < end, "it did not become true in time"
+        time.sleep(0.005)

@@ -1,0 +1,174 @@
+"""An image service in small: real HTTP over a real socket, images in memory, failures on demand."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+import uuid
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+
+@dataclass
+class Knobs:
+    """What goes wrong, and how often. Counts go down as they are used."""
+
+    fail_next: int = 0
+    fail_status: int = 503
+    break_data_after: list[int] = field(default_factory=list)  # one entry a download: bytes until the line is cut
+    no_ranges: bool = False
+    stall_s: float = 0.0
+    flip_a_byte: bool = False
+    token: str | None = None  # the only one that is let in
+
+
+class FakeGlance:
+    """``with FakeGlance() as glance: glance.add(b"...", disk_format="raw")``; ``glance.url`` is its address."""
+
+    def __init__(self) -> None:
+        self.images: dict[str, dict[str, Any]] = {}
+        self.data: dict[str, bytes] = {}
+        self.knobs = Knobs()
+        self.requests: list[tuple[str, str, dict[str, str]]] = []
+        self.url = ""
+        self._server: ThreadingHTTPServer | None = None
+
+    def __enter__(self) -> FakeGlance:
+        fake = self
+
+        class Handler(_Handler):
+            glance = fake
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        assert self._server is not None
+        self._server.shutdown()
+        self._server.server_close()
+
+    def add(self, data: bytes = b"", **members: Any) -> str:
+        """Keep an image; its id. ``members`` are of Glance's JSON."""
+        image_id = members.pop("id", None) or str(uuid.uuid4())
+        self.data[image_id] = data
+        self.images[image_id] = {
+            "id": image_id, "name": "an image", "status": "active", "visibility": "public", "owner": "o",
+            "disk_format": "raw", "container_format": "bare", "size": len(data), "virtual_size": None, "min_disk": 0,
+            "min_ram": 0, "protected": False, "os_hidden": False, "tags": [], "checksum": hashlib.md5(data).hexdigest(),
+            "os_hash_algo": "sha512", "os_hash_value": hashlib.sha512(data).hexdigest(),
+            "created_at": "2025-01-01T00:00:00Z", "updated_at": "2025-01-01T00:00:00Z", "stores": "local",
+            "self": f"/v2/images/{image_id}", "file": f"/v2/images/{image_id}/file", "schema": "/v2/schemas/image",
+            **members}
+        return image_id
+
+    def downloads(self) -> int:
+        return sum(path.endswith("/file") for _method, path, _headers in self.requests)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    glance: FakeGlance
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        path, query = urlsplit(self.path).path, parse_qs(urlsplit(self.path).query)
+        if not self._admitted():
+            return
+        if path == "/v2/images":
+            return self._list(query)
+        image_id, tail = self._target(path)
+        if image_id is None:
+            return self._answer(404, {"message": "No image found"})
+        return self._send_data(image_id) if tail == "file" else self._answer(200, self.glance.images[image_id])
+
+    def do_DELETE(self) -> None:
+        if not self._admitted():
+            return
+        image_id, _tail = self._target(self.path)
+        if image_id is None:
+            return self._answer(404, {"message": "No image found"})
+        if self.glance.images[image_id]["protected"]:
+            return self._answer(403, {"message": "Image is protected and cannot be deleted."})
+        del self.glance.images[image_id], self.glance.data[image_id]
+        self._answer(204, None)
+
+    def do_PATCH(self) -> None:
+        changes = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if not self._admitted():
+            return
+        image_id, _tail = self._target(self.path)
+        if image_id is None:
+            return self._answer(404, {"message": "No image found"})
+        image = self.glance.images[image_id]
+        for change in changes:
+            key = change["path"].removeprefix("/").replace("~1", "/").replace("~0", "~")
+            if change["op"] == "remove":
+                del image[key]
+            else:
+                assert (change["op"] == "replace") == (key in image)
+                image[key] = change["value"]
+        self._answer(200, image)
+
+    def _admitted(self) -> bool:
+        knobs = self.glance.knobs
+        self.glance.requests.append((self.command, self.path, dict(self.headers)))
+        if knobs.stall_s:
+            time.sleep(knobs.stall_s)
+        if knobs.token is not None and self.headers.get("X-Auth-Token") != knobs.token:
+            self._answer(401, {"message": "This server could not verify that you are authorized"})
+            return False
+        if knobs.fail_next:
+            knobs.fail_next -= 1
+            self._answer(knobs.fail_status, {"message": "not now"})
+            return False
+        return True
+
+    def _target(self, path: str) -> tuple[str | None, str]:
+        parts = path.removeprefix("/v2/images/").split("/")
+        return (parts[0] if parts[0] in self.glance.images else None), (parts[1] if len(parts) > 1 else "")
+
+    def _list(self, query: dict[str, list[str]]) -> None:
+        limit = min(int(query.get("limit", ["25"])[0]), 25)
+        ids = list(self.glance.images)
+        if "name" in query:
+            ids = [one for one in ids if self.glance.images[one]["name"] == query["name"][0]]
+        start = ids.index(query["marker"][0]) + 1 if "marker" in query else 0
+        page = ids[start:start + limit]
+        body: dict[str, Any] = {"images": [self.glance.images[one] for one in page]}
+        if page and start + limit < len(ids):
+            body["next"] = f"/v2/images?marker={page[-1]}&limit={limit}"
+        self._answer(200, body)
+
+    def _send_data(self, image_id: str) -> None:
+        data, knobs = self.glance.data[image_id], self.glance.knobs
+        begin = 0
+        if (wanted := self.headers.get("Range")) and not knobs.no_ranges:
+            begin = int(wanted.removeprefix("bytes=").removesuffix("-"))
+        body = bytearray(data[begin:])
+        if knobs.flip_a_byte and body:
+            body[0] ^= 0xFF
+        self.send_response(206 if begin else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Type", "application/octet-stream")
+        self.end_headers()
+        if knobs.break_data_after:
+            self.wfile.write(body[:knobs.break_data_after.pop(0)])
+            self.close_connection = True
+            return
+        self.wfile.write(body)
+
+    def _answer(self, status: int, body: object) -> None:
+        text = b"" if body is None else json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass

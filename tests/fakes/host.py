@@ -1,0 +1,94 @@
+"""A host's machinery as data: programs that were run, devices and addresses that were set up."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from nova.privileged import links
+from nova.privileged.runner import Completed
+
+
+class Ran(NamedTuple):
+    argv: tuple[str, ...]
+    stdin: str | None
+    environment: dict[str, str]
+
+
+class FakeRunner:
+    """Records programs; ``answers`` maps a program's name to its output, or to an exception to raise."""
+
+    def __init__(self, answers: Mapping[str, str | Exception] | None = None) -> None:
+        self.answers: dict[str, str | Exception] = dict(answers or {})
+        self.ran: list[Ran] = []
+
+    def run(self, argv: Sequence[str], *, stdin: str | None = None, ok: Collection[int] = (0,),
+            environment: Mapping[str, str] | None = None) -> Completed:
+        self.ran.append(Ran(tuple(argv), stdin, dict(environment or {})))
+        answer = self.answers.get(argv[0], "")
+        if isinstance(answer, Exception):
+            raise answer
+        return Completed(0, answer)
+
+    def named(self, program: str) -> list[Ran]:
+        return [ran for ran in self.ran if ran.argv[0] == program]
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[list[Ran]]:
+        """The programs run inside the block."""
+        before = len(self.ran)
+        seen: list[Ran] = []
+        yield seen
+        seen.extend(self.ran[before:])
+
+
+class FakeLinks:
+    """Has the functions of ``nova.privileged.links`` that a network host uses, over a dictionary of devices."""
+
+    def __init__(self, devices: Sequence[str] = ("lo",)) -> None:
+        self.devices: dict[str, list[links.Address]] = {name: [] for name in devices}
+        self.routing: dict[str, list[links.Route]] = {}
+        self.masters: dict[str, str] = {}
+        self.log: list[tuple[object, ...]] = []
+
+    def exists(self, device: str) -> bool:
+        return device in self.devices
+
+    def ensure_bridge(self, name: str, interface: str | None = None, mtu: int | None = None) -> None:
+        if name not in self.devices:
+            self.devices[name] = []
+            self.log.append(("bridge", name))
+        if interface:
+            self.enslave(name, interface)
+
+    def enslave(self, bridge: str, interface: str) -> None:
+        if interface not in self.devices:
+            raise links.LinkError(device=interface, reason="there is no such device")
+        if self.masters.get(interface) != bridge:
+            self.masters[interface] = bridge
+            self.log.append(("enslave", bridge, interface))
+        self.devices[bridge] += self.devices[interface]
+        self.devices[interface] = []
+
+    def addresses(self, device: str) -> tuple[links.Address, ...]:
+        return tuple(self.devices[device])
+
+    def ensure_address(self, device: str, address: links.Address) -> None:
+        if all(address.address != present.address for present in self.devices[device]):
+            self.devices[device].append(address)
+            self.log.append(("add", device, address.address))
+
+    def delete_address(self, device: str, address: links.Address) -> None:
+        self.devices[device] = [present for present in self.devices[device] if present.address != address.address]
+        self.log.append(("remove", device, address.address))
+        if not self.devices[device]:
+            self.routing.pop(device, None)  # as the kernel does
+
+    def routes(self, device: str) -> tuple[links.Route, ...]:
+        return tuple(self.routing.get(device, ()))
+
+    def ensure_route(self, device: str, route: links.Route) -> None:
+        if route not in self.routing.setdefault(device, []):
+            self.routing[device].append(route)
+            self.log.append(("route", device, route.destination))

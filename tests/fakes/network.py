@@ -1,0 +1,58 @@
+"""Networks, orders and a conductor for nova-network's tests."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+
+from nova.errors import Unavailable
+from nova.model.networks import DhcpHost, Lease, Network, NetworkOnHost
+from nova.network.options import NetworkOptions
+
+
+def network(number: int = 1, **fields) -> Network:
+    cidr = ipaddress.ip_network(fields.pop("cidr", f"10.0.{number}.0/24"))
+    values = dict(id=number, uuid=f"net-{number}", label=f"net{number}", cidr=str(cidr), netmask=str(cidr.netmask),
+                  broadcast=str(cidr.broadcast_address), gateway=str(cidr[1]), dhcp_server=str(cidr[1]),
+                  dhcp_start=str(cidr[2]), bridge=f"br{number}", dns1="8.8.4.4")
+    return Network(**{**values, **fields})
+
+
+def guest(last: int, number: int = 1, **fields) -> DhcpHost:
+    values = dict(network_uuid=f"net-{number}", mac=f"fa:16:3e:00:0{number}:{last:02x}",
+                  address=f"10.0.{number}.{last}", hostname=f"vm{last}", server_uuid=f"server-{last}")
+    return DhcpHost(**{**values, **fields})
+
+
+def order(number: int = 1, *guests: DhcpHost, version: int = 1, **fields) -> NetworkOnHost:
+    return NetworkOnHost(network=network(number, **fields), addresses=guests, version=version)
+
+
+def options(path: Path, **fields) -> NetworkOptions:
+    values = dict(networks_path=path / "networks", state_path=path, metadata_host="192.0.2.9",
+                  routing_source_ip="192.0.2.1", dhcpbridge="/usr/bin/nova-dhcpbridge")
+    return NetworkOptions(**{**values, **fields})
+
+
+class FakeConductor:
+    """The conductor-host client: what the host should serve, and what it told."""
+
+    def __init__(self, *orders: NetworkOnHost) -> None:
+        self.orders = orders
+        self.leases: list[Lease] = []
+        self.away = False
+        self.refuses: Exception | None = None
+        self.asked = 0
+
+    def networks_on_host(self, host: str) -> tuple[NetworkOnHost, ...]:
+        self.asked += 1
+        if self.away:
+            raise Unavailable("the conductor does not answer")
+        return tuple(self.orders)
+
+    def report_lease(self, host: str, lease: Lease) -> None:
+        if self.away:
+            raise Unavailable("the conductor does not answer")
+        if self.refuses:
+            raise self.refuses
+        self.leases.append(lease)

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+from keystoneauth1 import session as ksession
+from oslo_config import cfg
+
+from nova import conf as nova_conf
+from nova import context, errors
+from nova.clients import session
+from nova.clients.glance import Glance, ImageBroken, ImageMissing, ImageTooLong
+from nova.model.images import ImageQuery
+from tests.fakes.glance import FakeGlance
+
+
+@pytest.fixture
+def server():
+    with FakeGlance() as fake:
+        yield fake
+
+
+@pytest.fixture
+def glance(server):
+    return client_of(server.url)
+
+
+def client_of(*addresses, retries=3, read_timeout_s=2.0):
+    service = session.Service("image", "image", addresses, retries=retries, read_timeout_s=read_timeout_s,
+                              retry_wait_s=0.01)
+    return Glance(session.Caller(service, session.Credentials(ksession.Session(), None)))
+
+
+def test_show_of_an_image_gives_its_properties_as_text(server, glance):
+    image_id = server.add(b"abc", hw_disk_bus="virtio", kernel_id="k1", disk_format="qcow2", min_disk=3)
+    image = glance.show(image_id)
+    assert dict(image.properties) == {"hw_disk_bus": "virtio", "kernel_id": "k1"}
+    assert (image.kernel_id, image.size_bytes, image.min_disk_gb, image.disk_format) == ("k1", 3, 3, "qcow2")
+    assert image.created_at is not None and image.created_at.tzinfo is None
+
+
+def test_show_of_an_unknown_image_names_it(glance):
+    with pytest.raises(ImageMissing, match="Image nope could not be found"):
+        glance.show("nope")
+
+
+def test_show_while_the_service_hiccups_is_tried_again(server, glance):
+    image_id = server.add()
+    server.knobs.fail_next = 2
+    assert glance.show(image_id).id == image_id
+    assert len(server.requests) == 3
+
+
+def test_show_while_the_service_is_down_names_the_service():
+    with pytest.raises(errors.Unavailable, match="The image service does not answer"):
+        client_of("http://127.0.0.1:9", retries=1).show("x")
+
+
+def test_show_when_one_of_two_addresses_is_down_asks_the_other(server):
+    image_id = server.add()
+    both = client_of("http://127.0.0.1:9", server.url)
+    assert [both.show(image_id).id for _ in range(3)] == [image_id] * 3
+
+
+def test_show_when_the_service_stalls_gives_up_in_time(server):
+    server.knobs.stall_s = 1.0
+    with pytest.raises(errors.Unavailable, match="timeout"):
+        client_of(server.url, retries=0, read_timeout_s=0.1).show(server.add())
+
+
+def test_show_as_user_sends_the_users_token(server, glance):
+    server.knobs.token = "t1"
+    image_id = server.add()
+    with context.entered(context.RequestContext(request_id="req-1", token="t1")):
+        assert glance.show(image_id, as_user=True).id == image_id
+        with pytest.raises(errors.Forbidden):
+            glance.show(image_id)
+
+
+def test_list_follows_links_up_to_the_limit(server, glance):
+    ids = [server.add() for _ in range(60)]
+    assert [image.id for image in glance.list(ImageQuery())] == ids
+    assert [image.id for image in glance.list(ImageQuery(limit=30, marker=ids[9]))] == ids[10:40]
+
+
+def test_delete_of_a_protected_image_is_forbidden(server, glance):
+    image_id = server.add(protected=True)
+    with pytest.raises(errors.Forbidden):
+        glance.delete(image_id)
+    assert image_id in server.images
+
+
+@pytest.mark.parametrize(("items", "delete", "replace", "then"), [
+    ({"a": "2", "b": "3"}, (), False, {"a": "2", "b": "3", "c": "1"}),
+    ({}, ("a", "never"), False, {"c": "1"}),
+    ({"z": "9"}, (), True, {"z": "9"}),
+    ({"a": "1"}, (), False, {"a": "1", "c": "1"}),
+])
+def test_update_properties_changes_what_was_asked(server, glance, items, delete, replace, then):
+    image_id = server.add(a="1", c="1")
+    assert dict(glance.update_properties(image_id, items, delete, replace)) == then
+    assert dict(glance.show(image_id).properties) == then
+
+
+def test_download_writes_a_private_file_with_the_data(server, glance, tmp_path):
+    data = os.urandom(3_000_000)
+    image = glance.show(server.add(data))
+    target = tmp_path / "image"
+    assert glance.download(image, str(target)) == len(data)
+    assert target.read_bytes() == data
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
+def test_download_that_breaks_off_goes_on_where_it_was(server, glance, tmp_path):
+    data = os.urandom(300_000)
+    image = glance.show(server.add(data))
+    server.knobs.break_data_after = [100_000, 30_000]
+    glance.download(image, str(tmp_path / "image"))
+    assert (tmp_path / "image").read_bytes() == data
+    ranges = [headers.get("Range") for _m, path, headers in server.requests if path.endswith("/file")]
+    assert ranges == [None, "bytes=65536-", "bytes=65536-"]
+
+
+def test_download_from_a_service_without_ranges_begins_again(server, glance, tmp_path):
+    data = os.urandom(300_000)
+    image = glance.show(server.add(data))
+    server.knobs.break_data_after, server.knobs.no_ranges = [100_000], True
+    glance.download(image, str(tmp_path / "image"))
+    assert (tmp_path / "image").read_bytes() == data
+
+
+def test_download_that_always_breaks_is_unavailable(server, glance, tmp_path):
+    image = glance.show(server.add(bytes(1000)))
+    server.knobs.break_data_after = [10] * 10
+    with pytest.raises(errors.Unavailable):
+        glance.download(image, str(tmp_path / "image"))
+
+
+def test_download_of_damaged_data_is_refused(server, glance, tmp_path):
+    image = glance.show(server.add(bytes(1000)))
+    server.knobs.flip_a_byte = True
+    with pytest.raises(ImageBroken, match="sha512"):
+        glance.download(image, str(tmp_path / "image"))
+
+
+def test_download_longer_than_told_is_refused(server, glance, tmp_path):
+    image_id = server.add(bytes(1000))
+    image = glance.show(image_id)
+    server.data[image_id] = bytes(5000)
+    with pytest.raises(ImageTooLong):
+        glance.download(image, str(tmp_path / "image"))
+
+
+def conf_of(text, tmp_path):
+    path = tmp_path / "nova.conf"
+    path.write_text(text)
+    conf = nova_conf.register(cfg.ConfigOpts())
+    conf(["--config-file", str(path)], project="nova")
+    return conf
+
+
+def test_credentials_without_any_section_are_none(tmp_path):
+    assert session.load(conf_of("", tmp_path), "glance").auth is None
+
+
+def test_credentials_of_service_user_serve_glance(tmp_path):
+    text = "[service_user]\nauth_type = password\nauth_url = http://127.0.0.1:9/v3\nusername = nova\npassword = p\n"
+    loaded = session.load(conf_of(text, tmp_path), "glance")
+    assert loaded.auth is not None and loaded.session.timeout == session.READ_TIMEOUT_S
+
+
+def test_credentials_that_lack_a_part_name_the_section(tmp_path):
+    with pytest.raises(session.CredentialsWrong, match=r"\[glance\]"):
+        session.load(conf_of("[glance]\nauth_type = password\n", tmp_path), "glance")

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fakes.compute import FakeClock, World
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def world(tmp_path) -> Iterator[World]:
+    made = World(tmp_path).start()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def make_world(tmp_path) -> Iterator:
+    made: list[World] = []
+
+    def make(**settings) -> World:
+        made.append(World(tmp_path, **settings))
+        return made[-1]
+    yield make
+    for each in made:
+        each.close()

@@ -1,0 +1,151 @@
+"""Many orders in one call: each with its own outcome, few messages, bounded side by side."""
+
+from __future__ import annotations
+
+import time
+
+from nova import context
+from nova.compute import batches
+from nova.model.states import PowerState
+from tests.fakes.compute import HOST, World, beside, build_order, guest_order, new_uuid, wait_until
+
+
+def _orders(count: int, **fields):
+    return tuple(build_order(number=number, **fields) for number in range(1, count + 1))
+
+
+def test_build_when_one_of_many_fails_then_the_others_are_untouched_and_the_sequence_kept(world):
+    orders = _orders(20)
+    world.driver.knobs.fail_next("plug", name="vm7")
+    outcomes = world.build(*orders)
+    assert [outcome.server_uuid for outcome in outcomes] == [order.server_uuid for order in orders]
+    assert [outcome.ok for outcome in outcomes] == [number != 7 for number in range(1, 21)]
+    assert len(world.driver.guests()) == 19
+
+
+def test_build_when_one_order_is_malformed_then_the_others_are_built(world):
+    outcomes = world.build(build_order("../../etc/passwd"), build_order())
+    assert [outcome.error_code for outcome in outcomes] == ["order.bad_uuid", ""]
+
+
+def test_build_when_200_are_ordered_then_it_takes_well_under_a_second_and_one_question(world):
+    orders = _orders(200)
+    started = time.monotonic()
+    outcomes = world.build(*orders)
+    took = time.monotonic() - started
+    assert all(outcome.ok for outcome in outcomes)
+    assert world.conductor.calls.count("may_proceed") == 1 and len(world.conductor.asked[0]) == 200
+    assert world.conductor.calls.count("report_outcomes") == 0 or took > batches.FIRST_REPORT_S
+    assert took < 3.0  # 0.2 s on an idle machine; this one may be shared
+
+
+def test_build_when_the_limit_is_two_then_never_more_are_built_at_one_time(make_world):
+    world = make_world(max_concurrent_builds=2).start()
+    inside, most = [0], [0]
+    create = world.driver.create_disks
+
+    def counted(order, images):
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        time.sleep(0.005)
+        create(order, images)
+        inside[0] -= 1
+    world.driver.create_disks = counted
+    assert all(outcome.ok for outcome in world.build(*_orders(12)))
+    assert most[0] == 2
+
+
+def test_build_when_the_batch_is_slow_then_finished_guests_are_told_before_its_end(world, monkeypatch):
+    monkeypatch.setattr(batches, "FIRST_REPORT_S", 0.1)  # the pace, not the mechanism, is too slow for a test
+    orders = _orders(5, epoch=4)
+    block = world.driver.knobs.block("start_new", name="vm5")
+    build, results = beside(world.build, *orders)
+    wait_until(lambda: world.conductor.outcomes)
+    told = [outcome.server_uuid for _, outcomes in world.conductor.outcomes for outcome in outcomes]
+    assert sorted(told) == sorted(order.server_uuid for order in orders[:4])
+    assert world.conductor.outcomes[0][0] == (4,)
+    block.release()
+    build.join(5)
+    assert len(results[0]) == 5
+
+
+def test_build_when_the_early_report_is_lost_then_the_answer_has_it_all(world, monkeypatch):
+    monkeypatch.setattr(batches, "FIRST_REPORT_S", 0.05)
+    block = world.driver.knobs.block("start_new", name="vm2")
+    build, results = beside(world.build, *_orders(2))
+    assert block.reached.wait(5)
+    world.conductor.away = True
+    wait_until(lambda: "report_outcomes" in world.conductor.calls)
+    block.release()
+    build.join(5)
+    assert all(outcome.ok for outcome in results[0])
+
+
+def test_build_when_the_same_call_comes_twice_then_both_get_the_one_result(world):
+    orders = _orders(3)
+    block = world.driver.knobs.block("create_disks")
+    first, one = beside(world.build, *orders)
+    assert block.reached.wait(5)
+    second, two = beside(world.build, *orders)
+    time.sleep(0.02)
+    block.release()
+    first.join(5)
+    second.join(5)
+    assert one[0] == two[0] and all(outcome.ok for outcome in one[0])
+    assert [call for call, _ in world.driver.calls].count("create_disks") == 3
+
+
+def test_build_when_permission_was_asked_long_ago_then_it_is_asked_again_for_the_rest(tmp_path, clock):
+    world = World(tmp_path, clock).start()
+    block = world.driver.knobs.block("create_disks", name="vm2")
+    build, _ = beside(world.build, *_orders(2))
+    assert block.reached.wait(5)
+    wait_until(lambda: len(world.service._orders._running) == 1)
+    clock.advance(seconds=6)
+    block.release()
+    build.join(5)
+    assert [len(asked) for asked in world.conductor.asked] == [2, 1]
+    world.close()
+
+
+def test_build_when_the_conductor_takes_one_permission_back_then_only_that_guest_stops(world):
+    orders = _orders(3)
+    world.conductor.overtaken.add(orders[1].server_uuid)
+    assert [outcome.error_kind for outcome in world.build(*orders)] == ["", "overtaken", ""]
+
+
+def test_destroy_start_stop_when_in_batches_then_each_asks_once(world):
+    orders = _orders(10)
+    world.build(*orders)
+    for epoch, call, questions in ((2, world.service.stop_guests, 0), (3, world.service.start_guests, 1),
+                                   (4, world.service.destroy_guests, 1)):
+        world.conductor.asked.clear()
+        outcomes = call(HOST, tuple(guest_order(order, epoch) for order in orders))
+        assert all(outcome.ok for outcome in outcomes) and len(world.conductor.asked) == questions
+    assert world.leftovers() == []
+
+
+def test_batch_when_the_service_is_stopping_then_nothing_new_begins(world):
+    order = build_order()
+    world.build(order)
+    assert world.service.stop(1.0) is True
+    (outcome,) = world.service.stop_guests(HOST, (guest_order(order, 2),))
+    assert (outcome.error_kind, outcome.error_code) == ("host_refused", "host.stopping")
+    assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING
+
+
+def test_batch_when_it_calls_the_conductor_then_under_the_callers_request_id(world):
+    seen = []
+    world.conductor.on_ask = lambda asked: seen.append(context.current().request_id)
+    with context.entered(context.internal("req-1")):
+        world.build(*_orders(3))
+    assert seen == ["req-1"]
+
+
+def test_batch_when_empty_then_no_outcome(world):
+    assert world.build() == ()
+
+
+def test_stop_when_the_guest_is_unknown_then_no_memory_is_kept_of_a_refused_order(world):
+    outcome = world.service.start_guests(HOST, (guest_order(build_order(new_uuid()), 1),))[0]
+    assert outcome.error_kind == "not_found" and not world.service._orders._running

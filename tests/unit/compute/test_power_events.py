@@ -1,0 +1,124 @@
+"""Power states that change by themselves reach the conductor, once, and never over an order's word."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from nova.compute import events
+from nova.model.states import PowerState
+from tests.fakes.compute import HOST, beside, build_order, guest_order, wait_until
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Gathering takes its time on purpose; tests need not."""
+    monkeypatch.setattr(events, "GATHER_S", 0.02)
+    monkeypatch.setattr(events, "RETRY_S", 0.02)
+
+
+def _states(world) -> list[tuple[str, int]]:
+    return [(guest.server_uuid, guest.power_state) for report in world.conductor.reports if not report.all_guests
+            for guest in report.guests]
+
+
+def _rest() -> None:
+    time.sleep(0.08)  # some gatherings
+
+
+def test_guest_when_it_goes_down_by_itself_then_that_is_reported_with_its_epoch(world):
+    order = build_order(epoch=3)
+    world.build(order)
+    world.driver.change_power(order.server_uuid, PowerState.SHUTDOWN)
+    wait_until(lambda: _states(world))
+    assert _states(world) == [(order.server_uuid, PowerState.SHUTDOWN)]
+    assert world.conductor.reports[-1].guests[0].epoch == 3
+
+
+def test_guests_when_many_change_at_once_then_it_is_one_report(world):
+    orders = [build_order(number=number) for number in range(1, 31)]
+    world.build(*orders)
+    _rest()
+    for order in orders:
+        world.driver.change_power(order.server_uuid, PowerState.CRASHED)
+    wait_until(lambda: _states(world))
+    _rest()
+    assert len(_states(world)) == 30 and len(world.conductor.reports) == 2  # the first is the one at start
+
+
+def test_guest_when_an_order_changes_it_then_only_the_outcome_tells(world):
+    order = build_order()
+    world.build(order)
+    world.service.stop_guests(HOST, (guest_order(order, 2),))
+    world.service.start_guests(HOST, (guest_order(order, 3),))
+    world.service.reboot_guests(HOST, (guest_order(order, 4, build=order, reboot="hard"),))
+    world.service.destroy_guests(HOST, (guest_order(order, 5),))
+    _rest()
+    assert _states(world) == []
+
+
+def test_guest_when_it_falls_right_after_its_order_then_that_is_reported(world):
+    order = build_order()
+    start_new = world.driver.start_new
+
+    def start_and_fall(*args):
+        state = start_new(*args)
+        world.driver.change_power(order.server_uuid, PowerState.SHUTDOWN)
+        return state
+    world.driver.start_new = start_and_fall
+    assert world.build(order)[0].power_state == PowerState.RUNNING
+    wait_until(lambda: _states(world))
+    assert _states(world) == [(order.server_uuid, PowerState.SHUTDOWN)]
+
+
+def test_guest_when_it_is_up_again_before_the_report_then_nothing_is_told(world):
+    order = build_order()
+    world.build(order)
+    world.driver.change_power(order.server_uuid, PowerState.SHUTDOWN)
+    world.driver.change_power(order.server_uuid, PowerState.RUNNING)
+    _rest()
+    assert _states(world) == []
+
+
+def test_report_when_the_conductor_is_away_then_it_comes_when_it_is_back(world):
+    order = build_order()
+    world.build(order)
+    world.conductor.away = True
+    world.driver.change_power(order.server_uuid, PowerState.SHUTDOWN)
+    wait_until(lambda: world.conductor.calls.count("report_power") > 2)
+    world.conductor.away = False
+    wait_until(lambda: _states(world))
+    _rest()
+    assert _states(world) == [(order.server_uuid, PowerState.SHUTDOWN)]
+
+
+def test_report_all_when_an_order_is_in_progress_then_its_guest_is_left_out(world):
+    settled, changing = build_order(number=1), build_order(number=2)
+    world.build(settled, changing)
+    block = world.driver.knobs.block("shut_down")
+    stop, _ = beside(world.service.stop_guests, HOST, (guest_order(changing, 2),))
+    assert block.reached.wait(5)
+    world.service._events.report_all()
+    block.release()
+    stop.join(5)
+    report = world.conductor.reports[-1]
+    assert [guest.server_uuid for guest in report.guests] == [settled.server_uuid] and not report.all_guests
+    world.service._events.report_all()
+    assert len(world.conductor.reports[-1].guests) == 2 and world.conductor.reports[-1].all_guests
+
+
+def test_report_all_when_an_order_ended_while_states_were_read_then_its_guest_is_left_out(world):
+    order = build_order()
+    world.build(order)
+    guests = world.driver.guests
+
+    def slow_guests():
+        found = guests()
+        world.driver.guests = guests
+        world.service.stop_guests(HOST, (guest_order(order, 2),))
+        return found
+    world.driver.guests = slow_guests
+    world.conductor.reports.clear()
+    world.service._events.report_all()
+    assert world.conductor.reports == []

@@ -1,0 +1,81 @@
+"""Rules, as data, for networks and options."""
+
+from __future__ import annotations
+
+from nova.network import firewall
+from nova.privileged.iptables import Table
+from tests.fakes.network import network, options
+
+
+def made(tmp_path, *networks, **fields) -> dict[str, Table]:
+    return {table.name: table for table in firewall.tables(networks, options(tmp_path, **fields))}
+
+
+def test_tables_of_one_network_are_these(tmp_path):
+    tables = made(tmp_path, network())
+    assert tables["nat"].chains == {
+        "nova-network-PREROUTING":
+            ("-d 169.254.169.254/32 -p tcp -m tcp --dport 80 -j DNAT --to-destination 192.0.2.9:8775",),
+        "nova-network-OUTPUT": (),
+        "nova-network-POSTROUTING": ("-s 10.0.1.0/24 -d 192.0.2.9/32 -j ACCEPT",
+                                     "-s 10.0.1.0/24 -d 10.0.1.0/24 -m conntrack ! --ctstate DNAT -j ACCEPT"),
+        "nova-network-float-snat": (),
+        "nova-network-snat": ("-j nova-network-float-snat",
+                              "-s 10.0.1.0/24 -o eth0 -j SNAT --to-source 192.0.2.1"),
+    }
+    assert tables["filter"].chains["nova-network-INPUT"] == (
+        "-i br1 -p udp -m udp --dport 67 -j ACCEPT", "-i br1 -p tcp -m tcp --dport 67 -j ACCEPT",
+        "-i br1 -p udp -m udp --dport 53 -j ACCEPT", "-i br1 -p tcp -m tcp --dport 53 -j ACCEPT")
+    assert tables["filter"].chains["nova-network-FORWARD"] == ("-i br1 -j ACCEPT", "-o br1 -j ACCEPT")
+    assert tables["mangle"].chains["nova-network-POSTROUTING"] == (
+        "-o br1 -p udp -m udp --dport 68 -j CHECKSUM --checksum-fill",)
+
+
+def test_tables_jump_where_operators_look(tmp_path):
+    tables = made(tmp_path, network())
+    assert tables["filter"].first["FORWARD"] == ("nova-filter-top", "nova-network-FORWARD")
+    assert tables["filter"].first["nova-filter-top"] == ("nova-network-local",)
+    assert tables["nat"].last == {"POSTROUTING": ("nova-postrouting-bottom",)}
+    assert tables["nat"].first["nova-postrouting-bottom"] == ("nova-network-snat",)
+    names = [name for table in tables.values() for name in (*table.chains, *table.shared)]
+    assert all(len(name) <= 28 for name in names), "the kernel's limit"
+
+
+def test_tables_do_not_depend_on_the_order_of_networks(tmp_path):
+    one, two = network(1), network(2)
+    assert made(tmp_path, one, two) == made(tmp_path, two, one)
+
+
+def test_metadata_on_loopback_is_redirected(tmp_path):
+    rules = made(tmp_path, metadata_host="127.0.0.1", metadata_port=9000)["nat"].chains["nova-network-PREROUTING"]
+    assert rules == ("-d 169.254.169.254/32 -p tcp -m tcp --dport 80 -j REDIRECT --to-ports 9000",)
+
+
+def test_snat_with_an_external_gateway_covers_forced_ranges_only(tmp_path):
+    outside = network(gateway="10.0.1.254")
+    assert made(tmp_path, outside)["nat"].chains["nova-network-snat"] == ("-j nova-network-float-snat",)
+    forced = made(tmp_path, outside, force_snat_range=("203.0.113.9/24",))["nat"].chains["nova-network-snat"]
+    assert forced[1:] == ("-s 10.0.1.0/24 -d 203.0.113.0/24 -o eth0 -j SNAT --to-source 192.0.2.1",)
+
+
+def test_dmz_keeps_its_source_address(tmp_path):
+    rules = made(tmp_path, network(), dmz_cidr=("172.16.0.0/12",))["nat"].chains["nova-network-POSTROUTING"]
+    assert "-s 10.0.1.0/24 -d 172.16.0.0/12 -j ACCEPT" in rules
+
+
+def test_forwarding_with_named_interfaces_drops_the_rest(tmp_path):
+    rules = made(tmp_path, network(), forward_bridge_interface=("eth1",),
+                 iptables_drop_action="LOGDROP")["filter"].chains["nova-network-FORWARD"]
+    assert rules == ("-i br1 -o br1 -j ACCEPT", "-i br1 -o eth1 -j ACCEPT", "-i eth1 -o br1 -j ACCEPT",
+                     "-i br1 -j LOGDROP", "-o br1 -j LOGDROP")
+
+
+def test_forwarding_without_a_gateway_is_dropped(tmp_path):
+    rules = made(tmp_path, network(gateway=None))["filter"].chains["nova-network-FORWARD"]
+    assert rules == ("-i br1 -j DROP", "-o br1 -j DROP")
+
+
+def test_tables_without_networks_keep_the_metadata_rule(tmp_path):
+    tables = made(tmp_path)
+    assert tables["filter"].chains["nova-network-FORWARD"] == ()
+    assert len(tables["nat"].chains["nova-network-PREROUTING"]) == 1

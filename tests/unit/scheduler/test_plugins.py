@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler import plugins
+from nova.scheduler.filters import Filter
+from nova.scheduler.views import HostView
+from nova.scheduler.weighers import Weigher
+from tests.fakes.scheduling import filter_options
+
+
+class EvenNamesFilter(Filter):
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        return None if int(host.host[2:]) % 2 == 0 else "odd"
+
+
+class ShortNameWeigher(Weigher):
+    def weigh(self, host: HostView, request: PlacementRequest) -> float:
+        return -len(host.host)
+
+
+def my_filters() -> list[type[Filter]]:
+    return [EvenNamesFilter]
+
+
+NOT_A_LIST = 3
+
+
+def here(name: str) -> str:
+    return f"{__name__}.{name}"
+
+
+def test_load_filters_when_default_then_those_of_the_configuration_but_for_what_is_always_checked():
+    assert [filter_.name for filter_ in plugins.load_filters(filter_options())] == [
+        "ComputeCapabilitiesFilter", "ImagePropertiesFilter", "ServerGroupAntiAffinityFilter",
+        "ServerGroupAffinityFilter"]
+
+
+def test_load_filters_when_old_names_are_enabled_then_they_change_nothing():
+    names = ["AvailabilityZoneFilter", "RamFilter", "CoreFilter", "DiskFilter", "ComputeFilter", "AllHostsFilter"]
+    assert [filter_.name for filter_ in plugins.load_filters(filter_options(enabled_filters=names))] == [
+        "AllHostsFilter"]
+
+
+@pytest.mark.parametrize("name", ["EvenNamesFilter", "my_filters"])
+def test_load_filters_when_an_operators_own_is_available_then_it_can_be_enabled(name):
+    options = filter_options(available_filters=["nova.scheduler.filters.all_filters", here(name)],
+                             enabled_filters=["EvenNamesFilter", "AllHostsFilter", "EvenNamesFilter"])
+    first, second = plugins.load_filters(options)
+    assert (first.name, second.name) == ("EvenNamesFilter", "AllHostsFilter")
+    assert first.options is options
+
+
+@pytest.mark.parametrize(("path", "expected"), [
+    ("nova.scheduler.weights.all_weighers", ["CPUWeigher", "DiskWeigher", "RAMWeigher"]),
+    ("nova.scheduler.weights.ram.RAMWeigher", ["RAMWeigher"]),
+    (here("ShortNameWeigher"), ["ShortNameWeigher"]),
+])
+def test_load_weighers_by_path(path, expected):
+    found = plugins.load_weighers(filter_options(weight_classes=[path, path]))
+    assert [type(weigher).__name__ for weigher in found] == expected
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    ({"enabled_filters": ["NUMATopologyFilter"]}, "enabled_filters: there is no filter NUMATopologyFilter; available"),
+    ({"available_filters": ["no.such.Module"]}, "available_filters: no.such.Module can not be imported"),
+    ({"available_filters": ["Filter"]}, "available_filters: Filter can not be imported"),
+    ({"available_filters": [here("Missing")]}, "can not be imported"),
+    ({"available_filters": [here("ShortNameWeigher")]}, "is not a subclass of nova.scheduler.filters.Filter"),
+    ({"available_filters": [here("NOT_A_LIST")]}, "neither a class nor a function"),
+    ({"available_filters": ["nova.scheduler.filters.pci_passthrough_filter.PciPassthroughFilter"]},
+     "nothing of that name comes with us"),
+])
+def test_load_filters_when_the_configuration_is_wrong_then_it_says_what(options, told):
+    with pytest.raises(plugins.UnknownPlugin, match="filter_scheduler") as error:
+        plugins.load_filters(filter_options(**options))
+    assert told in str(error.value)
+
+
+def test_load_weighers_when_the_class_is_no_weigher_then_it_says_so():
+    with pytest.raises(plugins.UnknownPlugin, match="weight_classes.*not a subclass"):
+        plugins.load_weighers(filter_options(weight_classes=[here("EvenNamesFilter")]))

@@ -1,0 +1,232 @@
+"""What is written for each service, and what is read from the machine: pure functions."""
+
+from __future__ import annotations
+
+import base64
+import configparser
+import hashlib
+import json
+import re
+
+import pytest
+from stacklib import cgroups, credentials, databases, glance, keystone, novaconf, plain, rabbitmq, sandbox, venvs
+from stacklib.rooms import RoomPlan, mount_commands
+from stacklib.rotation import rotate
+from stacklib.spec import Daemon, Probe, from_json
+
+
+def parsed(settings) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string(novaconf.text(settings))
+    return parser
+
+
+def test_control_conf_then_no_database_url_and_fewer_than_fifteen_lines(make_layout, secrets):
+    conf = parsed(novaconf.control(make_layout(sandbox=True, hosts=2), secrets))
+    assert "connection" not in novaconf.text(novaconf.control(make_layout(sandbox=True), secrets))
+    assert (
+        sum(len(conf[section]) for section in conf.sections()) + len(conf["DEFAULT"]) * (1 - len(conf.sections())) < 15
+    )
+    assert conf["DEFAULT"]["my_ip"] == "10.200.0.1"
+
+
+def test_control_conf_on_the_machine_then_nothing_listens_on_every_address(make_layout, secrets, monkeypatch):
+    monkeypatch.setattr(plain, "outside", lambda: plain.Outside("ens3", "192.0.2.7"))
+    conf = parsed(novaconf.control(make_layout(driver="fake"), secrets))["DEFAULT"]
+    assert conf["osapi_compute_listen"] == "127.0.0.1" and conf["metadata_listen"] == "10.11.12.1"
+    assert (conf["public_interface"], conf["routing_source_ip"]) == ("ens3", "192.0.2.7")
+    assert "flat_interface" not in conf and conf["fake_network"] == "true"
+
+
+def test_compute_confs_then_each_host_has_a_broker_user_and_a_password_of_its_own(make_layout, secrets):
+    layout = make_layout(sandbox=True, driver="fake", computes=3)
+    confs = [parsed(novaconf.compute(layout, secrets, host))["DEFAULT"] for host in layout.computes]
+    urls = {conf["transport_url"] for conf in confs}
+    assert len(urls) == 3 and novaconf.control(layout, secrets)["DEFAULT"]["transport_url"] not in urls
+    assert [conf["host"] for conf in confs] == ["fake1", "fake2", "fake3"]
+    assert len({conf["state_path"] for conf in confs}) == 3
+
+
+def test_conductor_conf_then_both_databases(make_layout, secrets):
+    conf = parsed(novaconf.conductor(make_layout(database="postgresql"), secrets))
+    assert re.fullmatch(r"postgresql\+psycopg://nova:\w+@127.0.0.1:5433/nova_api", conf["api_database"]["connection"])
+    assert conf["database"]["connection"].endswith("/nova")
+
+
+def test_text_when_a_value_has_a_dollar_then_it_is_no_reference():
+    assert "a = x$$y" in novaconf.text({"s": {"a": "x$y"}})
+
+
+@pytest.mark.parametrize("database", ["mariadb", "postgresql"])
+def test_neighbours_confs_then_they_parse_and_know_only_their_own_database(make_layout, secrets, database):
+    layout = make_layout(sandbox=True, database=database)
+    for service in (keystone, glance):
+        parser = configparser.ConfigParser(interpolation=None)
+        parser.read_string(service.settings(layout, secrets))
+        assert service.__name__.rpartition(".")[2] in parser["database"]["connection"]
+        assert secrets.password("db-nova") not in service.settings(layout, secrets)
+
+
+def test_mariadb_setup_then_each_user_has_its_own_databases_alone(secrets):
+    sql = databases.mariadb_setup(secrets)
+    assert "GRANT ALL PRIVILEGES ON `nova_api`.* TO 'nova'@'%'" in sql
+    assert "`nova`.* TO 'glance'" not in sql and "*.*" not in sql
+
+
+def test_broker_password_hash_then_salt_and_sha256_as_rabbitmq_reads_it():
+    decoded = base64.b64decode(rabbitmq.password_hash("test12", b"\x90\x8d\xc6\x0a"))
+    assert decoded[:4] == b"\x90\x8d\xc6\x0a"
+    assert decoded[4:] == hashlib.sha256(b"\x90\x8d\xc6\x0atest12").digest()
+
+
+def test_broker_permissions_of_a_host_then_its_own_queues_and_not_those_of_others(make_layout, secrets):
+    rights = rabbitmq.permissions("host", "host1")
+    for allowed in ("conductor-host", "reply_4711", "host-host1", "compute.host1", "nova"):
+        assert re.search(rights["write"], allowed), allowed
+    for verb in ("configure", "write", "read"):
+        for refused in ("compute.host2", "host-host2", "conductor", "scheduler", "xconductor-host", "compute.host11"):
+            assert not re.search(rights[verb], refused), (verb, refused)
+
+
+def test_broker_permissions_when_the_name_has_a_dot_then_it_stands_for_a_dot_alone():
+    rights = rabbitmq.permissions("host", "a.b")
+    assert re.search(rights["read"], "compute.a.b") and not re.search(rights["read"], "compute.axb")
+
+
+def test_broker_definitions_then_a_user_a_host_and_the_same_text_each_time(make_layout, secrets):
+    layout = make_layout(sandbox=True, hosts=2)
+    made = rabbitmq.definitions(layout, secrets)
+    assert [user["name"] for user in made["users"]] == ["nova", "host-host1", "host-host2"]
+    assert made == rabbitmq.definitions(layout, secrets)
+    assert secrets.password("rabbit-nova") not in json.dumps(made)
+
+
+def test_clouds_yaml_and_variables_then_both_users_and_no_leftovers_of_the_callers(make_layout, secrets, monkeypatch):
+    layout = make_layout(sandbox=True)
+    clouds = json.loads(credentials.clouds_yaml(layout, secrets))["clouds"]
+    assert clouds["demo"]["auth"]["project_name"] == "demo"
+    monkeypatch.setenv("OS_CLOUD", "elsewhere")
+    env = credentials.environment(layout, secrets, "demo")
+    assert "OS_CLOUD" not in env and env["OS_USERNAME"] == "demo" and env["PATH"].startswith("/opt/venvs/clients/bin:")
+
+
+def test_credentials_without_keystone_then_a_fixed_token(make_layout, secrets):
+    values = credentials.variables(make_layout(auth="noauth2"), secrets, "demo")
+    assert (values["OS_AUTH_TYPE"], values["OS_TOKEN"]) == ("admin_token", "demo:demo")
+
+
+MOUNTINFO = """\
+24 1 254:0 / / rw - ext4 /dev/vda rw
+30 24 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
+31 30 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu
+32 30 0:28 /outer /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
+33 30 0:29 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd
+34 30 0:30 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw,nsdelegate
+"""
+OWN = "9:name=systemd:/\n4:memory:/outer/me\n1:cpu:/here\n0::/user.slice\n"
+
+
+def test_cgroups_when_v1_and_v2_are_mounted_then_each_with_the_group_we_are_in():
+    found = {h.mountpoint.rpartition("/")[2]: h for h in cgroups.hierarchies(MOUNTINFO, OWN)}
+    assert str(found["cpu"].directory) == "/sys/fs/cgroup/cpu/here"
+    assert str(found["memory"].directory) == "/sys/fs/cgroup/memory/me"
+    assert str(found["unified"].directory) == "/sys/fs/cgroup/unified"
+    assert str(cgroups.hierarchies(MOUNTINFO, OWN, v2_too=True)[-1].directory) == "/sys/fs/cgroup/unified/user.slice"
+
+
+def test_cgroup_mounts_when_v2_alone_then_over_sys_itself():
+    mountinfo = "31 30 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+    assert cgroups.mount_commands(cgroups.hierarchies(mountinfo, "0::/\n")) == [
+        ["mount", "-t", "cgroup2", "cgroup", "/sys/fs/cgroup"]
+    ]
+    named = [c for c in cgroups.mount_commands(cgroups.hierarchies(MOUNTINFO, OWN)) if "none,name=systemd" in c]
+    assert len(named) == 1
+
+
+def test_room_mounts_then_sys_is_replaced_before_cgroups_and_kvm_masked_only_when_asked():
+    plan = RoomPlan(
+        name="host1", group="g/host1", hosts_file="/s/hosts", binds=(("/s/etc", "/etc/libvirt"),), mask_kvm=True
+    )
+    commands = [" ".join(c) for c in mount_commands(plan, cgroups.hierarchies(MOUNTINFO, OWN))]
+    order = [
+        next(i for i, c in enumerate(commands) if c.startswith(start))
+        for start in (
+            "mount --make-rprivate /",
+            "umount -R -l /sys",
+            "mount -t sysfs",
+            "mount -t cgroup",
+            "mount --bind /s/etc",
+        )
+    ]
+    assert order == sorted(order)
+    assert commands[-1] == "mount --bind /dev/null /dev/kvm"
+    bare = RoomPlan(name="host1", group="g/host1", hosts_file="/s/hosts")
+    assert not any("kvm" in word for c in mount_commands(bare, []) for word in c)
+
+
+def test_hosts_text_then_every_room_resolves(make_layout):
+    text = sandbox.hosts_text(make_layout(sandbox=True, hosts=2))
+    assert text.endswith("10.200.0.1 controller\n10.200.0.11 host1\n10.200.0.12 host2\n")
+
+
+def test_wires_then_names_fit_the_kernels_fifteen_characters(make_layout):
+    for room in make_layout(sandbox=True, hosts=99).addresses:
+        names = re.findall(r"(?:name|master) (\S+)", "\n".join(sandbox.wire_script(room, 4711)))
+        assert names and max(map(len, names)) <= 15
+
+
+def test_iptables_rules_when_cleaned_then_novas_are_gone_and_others_stay():
+    rules = """\
+*nat
+:POSTROUTING ACCEPT [0:0]
+:nova-network-snat - [0:0]
+:nova-postrouting-bottom - [0:0]
+:supernova-x - [0:0]
+-A POSTROUTING -j nova-network-POSTROUTING
+-A POSTROUTING -s 10.0.0.0/8 -j MASQUERADE
+-A nova-network-snat -j nova-network-float-snat
+COMMIT
+"""
+    kept = plain.without_chains(rules).splitlines()
+    assert kept == [
+        "*nat",
+        ":POSTROUTING ACCEPT [0:0]",
+        ":supernova-x - [0:0]",
+        "-A POSTROUTING -s 10.0.0.0/8 -j MASQUERADE",
+        "COMMIT",
+    ]
+
+
+def test_daemon_when_sent_as_json_then_the_same_and_its_fingerprint_follows_its_files(tmp_path):
+    file = tmp_path / "conf"
+    file.write_text("1")
+    first = Daemon(name="a", argv=("x", "y"), probe=Probe("tcp", "h:1"), env={"A": "b"}).stamped(file)
+    assert from_json(json.loads(json.dumps(first.to_json()))) == first
+    assert first.stamped(file) == first
+    file.write_text("2")
+    assert first.stamped(file).fingerprint != first.fingerprint
+
+
+def test_digest_when_a_cache_is_written_then_the_same_and_when_a_file_moves_then_another(tmp_path):
+    (tmp_path / "nova").mkdir()
+    (tmp_path / "nova" / "a.py").write_text("x = 1")
+    before = venvs.digest(tmp_path, ("nova", "setup.cfg"))
+    (tmp_path / "nova" / "__pycache__").mkdir()
+    (tmp_path / "nova" / "__pycache__" / "a.pyc").write_text("")
+    assert venvs.digest(tmp_path, ("nova", "setup.cfg")) == before
+    (tmp_path / "nova" / "a.py").rename(tmp_path / "nova" / "b.py")
+    assert venvs.digest(tmp_path, ("nova", "setup.cfg")) != before
+
+
+def test_rotation_when_a_log_is_large_then_its_text_moves_and_the_writer_goes_on(tmp_path):
+    log, small = tmp_path / "a.log", tmp_path / "b.log"
+    small.write_text("small")
+    with log.open("ab", buffering=0) as writer:
+        for text in (b"first" * 100, b"second" * 100):
+            writer.write(text)
+            rotate(tmp_path, limit=100)
+        writer.write(b"third")
+    assert log.read_bytes() == b"third"
+    assert (tmp_path / "a.log.1").read_bytes().startswith(b"second")
+    assert (tmp_path / "a.log.2").read_bytes().startswith(b"first")
+    assert small.read_text() == "small" and not (tmp_path / "b.log.1").exists()
