@@ -99,6 +99,6 @@ KINDS: dict[str, type[NovaError]] = {
 
 def from_wire(kind: str, code: str, message: str, data: dict[str, Any]) -> NovaError:
     """The error a peer sent, as its kind; a kind we don't know is a :class:`Bug` that keeps the message."""
-    error = KINDS.get(kind, Bug)(message, **data)
-    error.code = code
+    error = KINDS.get(kind, Bug)(message)
+    error.code, error.data = code, data  # not as arguments: a peer may name its data as it likes
     return error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -197,9 +198,17 @@ def main(argv: list[str]) -> int:
     except StackError as error:
         print(f"stack: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("\nstack: interrupted; `bin/stack up` goes on where it stopped", file=sys.stderr)
-        return 130
+    except subprocess.CalledProcessError as error:
+        words = error.stderr.decode(errors="replace") if isinstance(error.stderr, bytes) else error.stderr or ""
+        print(f"stack: {' '.join(map(str, error.cmd))} failed with {error.returncode} {words}", file=sys.stderr)
+        return 1
     except BrokenPipeError:
         sys.stderr.close()
         return 141
+    except OSError as error:  # a full disk, a directory that cannot be written: what it is and where is in it
+        print(f"stack: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nstack: interrupted; the same command again goes on where it stopped", file=sys.stderr)
+        sys.stdout.flush()
+        os._exit(130)  # not waiting for what is being waited for

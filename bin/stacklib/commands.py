@@ -111,7 +111,7 @@ def daemons(layout: Layout, verb: str, pattern: str | None, number: int = signal
     """verb: start, stop, restart, kill; the pattern may name several. Without one: all of nova's."""
     control = Control(layout)
     units = systemd.Units(stack_of(layout)) if systemd.manages(layout) else None
-    if units and (handled := units.act(verb, pattern)):
+    if units and (handled := units.act(verb, pattern, number)):
         print(f"{verb}: {', '.join(handled)}")
         return 0
     known = sorted(control.status()["daemons"], key=lambda d: (d["tier"], d["name"]))

@@ -33,12 +33,14 @@ filesystem_store_datadir = {data}/staging
 filesystem_store_datadir = {data}/tasks
 [paste_deploy]
 config_file = {layout.venvs}/nextdoor/etc/glance/glance-api-paste.ini
-flavor = {"keystone" if layout.choices.auth == "keystone" else ""}
-{_authtoken(layout, secrets) if layout.choices.auth == "keystone" else ""}"""
+{_authentication(layout, secrets)}"""
 
 
-def _authtoken(layout: Layout, secrets: Secrets) -> str:
+def _authentication(layout: Layout, secrets: Secrets) -> str:
+    if layout.choices.auth == "noauth2":
+        return f"[oslo_policy]\npolicy_file = {_policy_file(layout)}\n"
     return f"""\
+flavor = keystone
 [keystone_authtoken]
 www_authenticate_uri = {layout.url("keystone")}
 auth_url = {layout.url("keystone")}
@@ -54,6 +56,10 @@ service_token_roles_required = true
 """
 
 
+def _policy_file(layout: Layout) -> Path:
+    return _file(layout).with_name("policy.yaml")
+
+
 def _file(layout: Layout) -> Path:
     return layout.etc / "glance" / "glance-api.conf"
 
@@ -64,6 +70,8 @@ def prepare(stack: Stack) -> str:
     for name in ("", "images", "staging", "tasks"):
         stack.directory("data", "glance", name, owner=SERVICE_USER)
     write_private(_file(layout), settings(layout, stack.secrets), owner=SERVICE_USER)
+    if layout.choices.auth == "noauth2":  # whoever comes is an administrator, but comes without a role
+        write_private(_policy_file(layout), 'context_is_admin: "@"\n', owner=SERVICE_USER)
     fingerprint = venvs.stamp(layout, "nextdoor") + layout.choices.database
     if stack.done("glance", fingerprint):
         return "unchanged"

@@ -38,7 +38,12 @@ def daemon(layout: Layout, name: str, env: dict[str, str], probe_path: str) -> t
         name=name,
         argv=(layout.program("nextdoor", "gunicorn"),),
         user=SERVICE_USER,
-        env={"PYTHONWARNINGS": "ignore", "GUNICORN_CMD_ARGS": f"--config {file}", **env},
+        env={
+            "PYTHONWARNINGS": "ignore",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "GUNICORN_CMD_ARGS": f"--config {file}",
+            **env,
+        },
         probe=Probe("http", layout.url(name, probe_path)),
         room=layout.controller_room,
         tier=SERVICES,

@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from .errors import StackError
 
@@ -72,11 +73,15 @@ def install(parts: tuple[str, ...], log: Path) -> str:
     with log.open("a") as output, services_held_back():
         if _lists_are_old():
             _apt(["update"], output, log)
+        elif _apt(["install", "--no-install-recommends", *names], output, log, may_fail=True):
+            return f"installed {len(names)}: {', '.join(names)}"
+        else:  # lists that name files which the mirror has no more are the usual reason
+            _apt(["update"], output, log)
         _apt(["install", "--no-install-recommends", *names], output, log)
     return f"installed {len(names)}: {', '.join(names)}"
 
 
-def _apt(arguments: list[str], output, log: Path) -> None:
+def _apt(arguments: list[str], output: IO[str], log: Path, may_fail: bool = False) -> bool:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none"}
     result = subprocess.run(
         [*APT, *arguments],
@@ -86,13 +91,14 @@ def _apt(arguments: list[str], output, log: Path) -> None:
         stderr=subprocess.STDOUT,
         check=False,
     )
-    if result.returncode:
+    if result.returncode and not may_fail:
         output.flush()
         words = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(("E:", "W:"))][-4:]
         raise StackError(
             f"apt-get {arguments[0]} failed:\n" + "\n".join(f"  {line}" for line in words),
             f"see {log}; is the network there, and are the package sources right?",
         )
+    return result.returncode == 0
 
 
 def _lists_are_old() -> bool:

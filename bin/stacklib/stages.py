@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -54,27 +53,28 @@ def run(stages: list[Stage], progress: Progress, workers: int = 8) -> None:
     done: set[str] = set()
     running: dict[Future, Stage] = {}
     failure: BaseException | None = None
-    with ThreadPoolExecutor(workers) as pool:
-        while left or running:
-            for stage in [s for s in left if failure is None and set(s.after) <= done]:
-                left.remove(stage)
-                running[pool.submit(progress.timed, stage)] = stage
-            if not running:
-                break
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                stage = running.pop(future)
-                failure = failure or _note(future, stage, progress)
-                done.add(stage.name)
+    pool = ThreadPoolExecutor(workers)
+    while left or running:
+        for stage in [s for s in left if failure is None and set(s.after) <= done]:
+            left.remove(stage)
+            running[pool.submit(progress.timed, stage)] = stage
+        if not running:
+            break
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            stage = running.pop(future)
+            failure = _note(future, stage, progress, failure)
+            done.add(stage.name)
+    pool.shutdown()
     if failure:
         raise failure
     if left:
         raise StackError(f"stages wait for each other: {', '.join(s.name for s in left)}")
 
 
-def _note(future: Future, stage: Stage, progress: Progress) -> BaseException | None:
+def _note(future: Future, stage: Stage, progress: Progress, before: BaseException | None) -> BaseException | None:
+    """Say that a stage failed; the first failure is the one to raise, later ones are often its consequences."""
     error = future.exception()
-    if error is not None:
-        progress.line(f"{stage.name:{WIDTH}} FAILED")
-        if not isinstance(error, StackError):
-            print(f"stage {stage.name}: {type(error).__name__}: {error}", file=sys.stderr)
-    return error
+    if error is None:
+        return before
+    progress.line(f"{stage.name:{WIDTH}} FAILED" + (f": {error}" if before else ""))
+    return before or error

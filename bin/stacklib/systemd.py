@@ -48,7 +48,10 @@ class Units:
         """The unit as shipped, and beside it what differs in this stack; False when nothing has changed."""
         unit = self.units / f"{daemon.name}.service"
         shipped = SHIPPED / f"{daemon.name.partition('-fake')[0]}.service"
-        texts = {unit: shipped.read_text(), unit.with_name(unit.name + ".d") / "stack.conf": dropin(daemon)}
+        texts = {
+            unit: shipped.read_text(),
+            unit.with_name(unit.name + ".d") / "stack.conf": dropin(daemon, self.stack.layout.state),
+        }
         same = all(path.exists() and path.read_text() == text for path, text in texts.items())
         if same and self.stack.done(f"unit-{daemon.name}", daemon.fingerprint):
             return False
@@ -73,10 +76,10 @@ class Units:
         since = int(time.monotonic() - int(values.get("ActiveEnterTimestampMonotonic") or 0) / 1e6)
         return values.get("ActiveState", "?"), values.get("MainPID", "-"), f"{since}s", values.get("NRestarts", "0")
 
-    def act(self, verb: str, pattern: str | None) -> list[str]:
+    def act(self, verb: str, pattern: str | None, number: int) -> list[str]:
         chosen = fnmatch.filter(self.names(), pattern or "*")
         if chosen:
-            arguments = ["kill", "--kill-whom=main"] if verb == "kill" else [verb]
+            arguments = ["kill", "--kill-whom=main", f"--signal={number}"] if verb == "kill" else [verb]
             self._systemctl(*arguments, *(f"{name}.service" for name in chosen))
         return chosen
 
@@ -106,7 +109,9 @@ class Units:
         return shown.stdout or last_lines(self.stack.layout.log(name))
 
 
-def dropin(daemon: Daemon) -> str:
+def dropin(daemon: Daemon, state: Path) -> str:
     """What this stack runs instead: its own environment's program, its own files, the state that it may write."""
     environment = "".join(f'Environment="{name}={value}"\n' for name, value in daemon.env.items())
-    return f"# made by `bin/stack up`\n[Service]\nExecStart=\nExecStart={' '.join(daemon.argv)}\n{environment}"
+    command = " ".join(daemon.argv)
+    paths = f"ReadWritePaths={state}\n"
+    return f"# made by `bin/stack up`\n[Service]\nExecStart=\nExecStart={command}\n{paths}{environment}"

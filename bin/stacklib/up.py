@@ -157,7 +157,7 @@ def _refuse_another_shape(layout: Layout) -> None:
     if before and (names := before.choices.differences(layout.choices)):
         raise StackError(
             f"the stack in {layout.state} was made otherwise: {', '.join(sorted(names))}",
-            "run `bin/stack clean` first, or make another one with --state DIR",
+            f"run `{summary.command_prefix(layout)} clean` first, or make another one with --state DIR",
         )
 
 

@@ -20,6 +20,7 @@ PINS = Path(__file__).with_name("pins")
 # What of the checkout makes our package: a change of one of these rebuilds it.
 SOURCES = ("nova", "alembic", "etc", "setup.cfg", "setup.py", "pyproject.toml", "MANIFEST.in", "README.rst")
 REQUIREMENTS = ("setup.cfg", "pyproject.toml")
+DISTRIBUTION = "nova-iaas"
 UV = "uv==0.13.9"
 
 
@@ -50,8 +51,8 @@ class Builder:
         extra = [f"libvirt-python=={libvirt}"] if libvirt else []
         source = self._source_copy()
         try:
-            flags = ["--reinstall-package", "nova", *(["--no-deps"] if kept else [])]
-            self._pip("nova", *flags, str(source), *([] if kept else extra))
+            flags = ["--reinstall-package", DISTRIBUTION, *(["--no-deps"] if kept else [])]
+            self._pip("nova", *flags, f"{source}[memcached]", *([] if kept else extra))
         finally:
             shutil.rmtree(source)
         self._write_stamp("nova", f"{needs} {code}")

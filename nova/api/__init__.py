@@ -1,8 +1,8 @@
 """The compute API: turns HTTP into commands and answers into JSON.
 
 How a request goes: ``app.build`` stacks the middleware; ``dispatch`` finds the row of ``routes.ROUTES``, checks in
-the contract's order (version, content type, action key, project in the path, operation at this version, schema), calls
-the handler and encodes what it returns.
+the contract's order (version, content type, action key, project in the path, operation at this version, schema),
+calls the handler and encodes what it returns.
 
 To add a resource, say *things*:
 

@@ -54,7 +54,7 @@ class Conductor:
     """One worker process."""
 
     def __init__(self, options: Any, index: int) -> None:
-        from nova.clients import glance
+        from nova.clients import glance, session
         from nova.conductor.feed import Feed
         from nova.conductor.hosts import Daemons
         from nova.conductor.journal import Journal
@@ -71,7 +71,7 @@ class Conductor:
         self.bus = Bus(options, options.host)
         self.world = World(api=api, cell=cell, settings=settings(options), host=options.host,
                            scheduler=self.bus.client(SchedulerRPC), compute=self.bus.client(ComputeRPC),
-                           network=self.bus.client(NetworkRPC), images=glance.from_conf(options))
+                           network=self.bus.client(NetworkRPC), images=glance.of_groups(options.glance, session.load(options, "glance")))
         self.world.feed = Feed(self.world)
         self.journal = Journal(cell, f"{options.host}:{os.getpid()}")
         self.world.runner = Runner(self.world, self.journal, ALL)

@@ -13,21 +13,36 @@ from nova.service import Every, patiently
 LOG = logging.getLogger(__name__)
 
 
+class HostVoice:
+    """``register`` and ``heartbeat`` of the host-facing contract, called as those of control daemons are."""
+
+    def __init__(self, conductor: Any, host: str) -> None:
+        self.conductor, self.host = conductor, host
+
+    def register(self, registration: Registration) -> Any:
+        return self.conductor.register(self.host, registration)
+
+    def heartbeat(self, beat: Heartbeat) -> Any:
+        return self.conductor.heartbeat(self.host, beat)
+
+
 class Reporting:
     """``register`` once the conductor answers, then ``heartbeat``; registers again when it is not known any more."""
 
     def __init__(self, options: Any, binary: str, topic: str, bus: Any, conductor: Any) -> None:
         self.host, self.binary, self.topic = options.host, binary, topic
         self.bus, self.conductor = bus, conductor
-        self.period, self.contracts = float(options.report_interval), ()
+        self.period = float(options.report_interval)
+        self.contracts: tuple[type, ...] = ()
         self.stopped = False
         self._every: Every | None = None
 
     def start(self, contracts: tuple[type, ...]) -> None:
-        self.contracts = contracts  # type: ignore[assignment]
-        concurrency.spawn(self._begin, name="register")
+        concurrency.spawn(self.begin, contracts, name="register")
 
-    def _begin(self) -> None:
+    def begin(self, contracts: tuple[type, ...]) -> None:
+        """The same, and come back once the conductor has answered."""
+        self.contracts = contracts
         with context.entered(context.internal()):
             patiently("registering with the conductor", self._register, lambda: self.stopped)
         self._every = Every(self.period, self._beat, "heartbeat").start()

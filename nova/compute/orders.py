@@ -122,7 +122,7 @@ class Orders:
         """
         uuid = work.key.server_uuid
         try:
-            with contextlib.nullcontext():
+            with self.alone(uuid):
                 overtaken = work.stopped_error()
                 outcome = failure(uuid, overtaken, work.key.kind) if overtaken else do(work)
         except BaseException:

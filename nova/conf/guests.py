@@ -23,9 +23,6 @@ OPTS = [
                     "that migrate without shared storage needed."),
     cfg.IntOpt("config_drive_size_limit_mb", default=64, min=1,
                help="A config drive with more in it than this is refused."),
-    cfg.BoolOpt("flat_injected", default=False,
-                help="Write a network template into guests' file systems. Not supported: guests learn their network "
-                     "from DHCP or their config drive. True is refused at start."),
     cfg.StrOpt("pointer_model", default="usbtablet", choices=("usbtablet", "ps2mouse"),
                help="Pointer of guests that have a graphical console. usbtablet keeps it in step with the viewer's."),
     cfg.IntOpt("timeout_nbd", default=10, min=0, help="Accepted for older files; nothing uses it.",

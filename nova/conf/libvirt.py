@@ -14,7 +14,7 @@ _CONNECTION = [
     cfg.IntOpt("keepalive_interval", default=5, min=1,
                help="Seconds between two keepalive messages to libvirtd; after 5 unanswered ones the connection is "
                     "given up and made anew."),
-    cfg.IntOpt("kvm_probe_timeout", default=10, min=1, help="Seconds the trial guest of virt_type=auto may take."),
+    cfg.IntOpt("kvm_probe_timeout", default=5, min=1, help="Seconds the trial guest of virt_type=auto may take."),
 ]
 
 _GUEST = [

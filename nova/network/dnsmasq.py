@@ -23,7 +23,7 @@ from nova.errors import Unavailable
 from nova.model.networks import DhcpHost, Network
 from nova.network.options import NetworkOptions
 from nova.privileged.files import write_whole
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandFailed, Runner
 
 LOG = logging.getLogger(__name__)
 
@@ -169,8 +169,7 @@ class Dnsmasq:
     def stop(self, bridge: str) -> None:
         """End the dnsmasq of a bridge and take away its files; nothing when there is none."""
         paths = self._paths(bridge)
-        pid = _pid(paths)
-        if pid is not None:
+        for pid in _strays(paths):
             self._end(pid, bridge)
         for path in (paths.pid, paths.opts, paths.more_hosts, paths.hosts):  # the last is what bridges() looks for
             path.unlink(missing_ok=True)
@@ -197,12 +196,24 @@ class Dnsmasq:
             self._end(pid, bridge)
             pid = None
         if pid is None:
-            self._runner.run(argv, environment=environment(network, self._options))
-            LOG.info("Started dnsmasq for network %s on %s", network.label, bridge)
+            self._start(argv, network, paths)
         elif self._told.get(bridge) != contents:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGHUP)
         self._told[bridge] = contents
+
+    def _start(self, argv: list[str], network: Network, paths: Paths) -> None:
+        """A refusal may come from one whose pid file was lost: it ends, and a new one takes its place."""
+        try:
+            self._runner.run(argv, environment=environment(network, self._options))
+        except CommandFailed:
+            strays = _strays(paths)
+            if not strays:
+                raise
+            for pid in strays:
+                self._end(pid, network.bridge or "")
+            self._runner.run(argv, environment=environment(network, self._options))
+        LOG.info("Started dnsmasq for network %s on %s", network.label, network.bridge)
 
     def _end(self, pid: int, bridge: str) -> None:
         for word in (signal.SIGTERM, signal.SIGKILL):
@@ -217,12 +228,18 @@ class Dnsmasq:
 
 
 def _pid(paths: Paths) -> int | None:
-    """The dnsmasq that reads our hosts file: the pid file's (pids are used again), or one whose pid file was lost."""
-    candidates = [_read(paths.pid).strip(), *(os.listdir("/proc") if Path("/proc").is_dir() else ())]
-    for candidate in candidates:
-        if candidate.isdigit() and f"--dhcp-hostsfile={paths.hosts}" in _command_line(int(candidate)):
-            return int(candidate)
-    return None
+    """The pid of the file, if that process is the dnsmasq that reads our hosts file (pids are used again)."""
+    text = _read(paths.pid).strip()
+    return int(text) if text.isdigit() and _reads(int(text), paths) else None
+
+
+def _strays(paths: Paths) -> list[int]:
+    """Every process that reads our hosts file, whatever the pid file says."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and _reads(int(name), paths)]
+
+
+def _reads(pid: int, paths: Paths) -> bool:
+    return f"--dhcp-hostsfile={paths.hosts}" in _command_line(pid)
 
 
 def _command_line(pid: int) -> list[str]:

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+import msgspec
+
 from nova import context, errors
 from nova.rpc import codec
 from nova.rpc.interface import Interface, Method, parse_version
@@ -77,7 +79,7 @@ def _function(contract: type[Interface], method: Method, sender: Sender) -> Any:
         server = arguments.get(contract.addressed_by) if contract.addressed_by else None
         version = sender.peers.check(contract, method)
         packed = codec.pack(method.arguments(**arguments))
-        body = codec.to_text(codec.pack(codec.Message(context.current(), codec.msgspec.Raw(packed))))
+        body = codec.to_text(codec.pack(codec.Message(context.current(), msgspec.Raw(packed))))
         envelope = {"contract": version, "sender": sender.host, "body": body}
         if sender.secret:
             envelope["proof"] = codec.proof(sender.secret, sender.host, contract.topic, method.name, body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import inspect
 import logging
 import time
@@ -71,7 +72,7 @@ class Receiver:
             return
         secret = self.secret_of(sender)
         expected = codec.proof(secret or "", sender, self.contract.topic, method.name, str(body))
-        if not secret or not codec.hmac.compare_digest(expected, str(given)):
+        if not secret or not hmac.compare_digest(expected.encode(), str(given).encode()):
             raise Forged(sender=sender)
 
     def _check_host(self, values: dict[str, Any], sender: str) -> None:

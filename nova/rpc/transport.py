@@ -74,9 +74,9 @@ class Bus:
     def _send(self, contract: type[Interface], method: Method, server: str | None,
               envelope: dict[str, Any]) -> Any:
         names = {"topic": f"nova-{contract.topic}", "where": f" on {server}" if server else "", "method": method.name}
-        seconds, monitor = self._patience(method.timeout)
+        client = self._prepared(contract, server, method.fanout)
+        seconds, monitor = self._patience(method.timeout)  # options that the client's making declares
         try:
-            client = self._prepared(contract, server, method.fanout)
             if not method.wants_answer:
                 client.cast({}, method.name, **envelope)
                 return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from nova import errors
@@ -47,7 +47,8 @@ def load_weighers(options: Any) -> tuple[Weigher, ...]:
     return tuple(cls(options) for cls in found)
 
 
-def _classes(option: str, path: str, base: type[Plugin], ours: str, all_of_ours: Any) -> list[type[Plugin]]:
+def _classes(option: str, path: str, base: type[Plugin], ours: str,
+             all_of_ours: Callable[[], list[type[Plugin]]]) -> list[type[Plugin]]:
     """What a dotted path names: one class, or a function that lists some."""
     module, _, name = path.rpartition(".")
     if path.startswith(ours):

@@ -172,18 +172,27 @@ def _size_problems(spec: dict[str, Any], value: list[Any] | dict[str, Any], wher
     return []
 
 
-def _split(field: str) -> list[str]:
+def steps(field: str) -> list[str]:
     return re.findall(r"/.*?[^\\]/(?=$|[.\[])|\[\]|[^.\[\]]+", field) if field != "(body)" else []
 
 
 def judge(rows: list[dict[str, Any]], value: Any, version: int, where: str = "") -> list[str]:
     """All that is wrong with a body or an answer at one version; empty when it passes."""
+    return judge_by(tree_of(rows, version), value, where)
+
+
+def tree_of(rows: list[dict[str, Any]], version: int) -> dict[str, Any]:
+    """The rows of one version as a tree, for judging many values."""
     tree: dict[str, Any] = {}
     for field, row in at(rows, version).items():
         node = tree
-        for step in _split(field):
+        for step in steps(field):
             node = node.setdefault("in", {}).setdefault(step, {})
         node["row"] = row
+    return tree
+
+
+def judge_by(tree: dict[str, Any], value: Any, where: str = "") -> list[str]:
     return _judge(tree, value, where or "(body)")
 
 

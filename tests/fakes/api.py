@@ -8,8 +8,9 @@ import msgspec
 import webob
 from oslo_config import cfg
 
-from nova import conf as nova_conf
 from nova.api import app
+from nova.conf import api as api_section
+from nova.conf import osapi
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.local import connect
 from tests.fakes.conductor import FakeConductor
@@ -19,7 +20,9 @@ ADMIN, DEMO, READER = "admin:admin", "demo:demo", "reader:demo"
 
 def configuration(**api: Any) -> cfg.ConfigOpts:
     """A configuration with ``[api]`` values set and no files read."""
-    conf = nova_conf.register(cfg.ConfigOpts())
+    conf = cfg.ConfigOpts()
+    conf.register_opts(osapi.OPTS)
+    conf.register_opts(api_section.OPTS, group=api_section.GROUP)
     conf([], project="nova", default_config_files=[], default_config_dirs=[])
     for name, value in {"auth_strategy": "noauth2", **api}.items():
         conf.set_override(name, value, group="api")

@@ -34,7 +34,7 @@ def _hints(name: str) -> tuple[Field, ...]:
         row(f"{name}.different_host", one_of=(_UUID, _UUIDS)),
         row(f"{name}.same_host", ("string", "array")),
         row(f"{name}.same_host[]", "string", format="uuid"),
-        row(f"{name}.query", ("string", "object")),
+        row(f"{name}.query", ("string", "object"), unknown=ACCEPT),
         row(f"{name}.target_cell", "string", **NAME),
         row(f"{name}.different_cell", ("string", "array")),
         row(f"{name}.different_cell[]", "string"),

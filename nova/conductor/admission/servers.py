@@ -81,7 +81,7 @@ class Admission:
         if not order.image_id:
             return None
         try:
-            image: Image = self.world.images.show(order.image_id)
+            image: Image = self.world.images.show(order.image_id, as_user=True)
         except (errors.NotFound, errors.Forbidden):
             raise BadImage(image_id=order.image_id, reason="it does not exist, or is not yours") from None
         if image.status != "active":

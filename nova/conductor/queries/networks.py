@@ -52,23 +52,20 @@ class Images:
         self.world = world
 
     def list_images(self, query: ImageQuery) -> tuple[Image, ...]:
-        return tuple(self.world.images.list(query))
+        return tuple(self.world.images.list(query, as_user=True))
 
     def get_image(self, image_id: str) -> Image:
-        return _image(self.world.images.show(image_id))
+        return _image(self.world.images.show(image_id, as_user=True))
 
     def delete_image(self, image_id: str) -> None:
-        self.world.images.delete(image_id)
+        self.world.images.delete(image_id, as_user=True)
 
     def update_image_properties(self, image_id: str, items: Mapping[str, str], delete: tuple[str, ...],
                                 replace: bool) -> Mapping[str, str]:
-        return _properties(self.world.images.update_properties(image_id, items, delete, replace))
+        changed = self.world.images.update_properties(image_id, items, delete, replace, as_user=True)
+        return dict(changed)
 
 
 def _image(found: Any) -> Image:
     assert isinstance(found, Image)
     return found
-
-
-def _properties(found: Any) -> Mapping[str, str]:
-    return found.properties if isinstance(found, Image) else dict(found)

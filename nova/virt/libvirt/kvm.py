@@ -1,7 +1,8 @@
-"""Whether KVM really works here: a guest of sixteen bytes is run under it, once a boot of the machine.
+"""Whether KVM really works here: a guest of 150 bytes is run under it, once a boot of the machine.
 
-/dev/kvm may be there and not work (no nested virtualization, a container without rights), and libvirt offers it all
-the same. The trial guest is a boot ROM that writes one byte to QEMU's exit port: only a processor that ran it exits so.
+/dev/kvm may be there and not work (no nested virtualization, or one that stops in 64-bit mode), and libvirt offers it
+all the same. The trial guest is a boot ROM that enters 64-bit mode with paging, as every kernel does first, writes half
+a megabyte, uses an SSE register and sends one byte to QEMU's exit port: only a processor that ran all of it exits so.
 """
 
 from __future__ import annotations
@@ -20,10 +21,18 @@ LOG = logging.getLogger(__name__)
 DEVICE = Path("/dev/kvm")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 ROM_BYTES = 1 << 16
-RESET_VECTOR = ROM_BYTES - 16
+#: The ROM's last 256 bytes (at 0xfff00), from the assembly
+#:   .code16  cli; ds = es = 0; clear 0x1000..0x4000; PML4[0] = 0x2003; PDPT[0] = 0x3003; PD[0] = 2 MB page at 0
+#:            cr4 = PAE | OSFXSR | OSXMMEXCPT; cr3 = 0x1000; EFER |= LME; lgdt gdtr; cr0 = PG | ET | PE; ljmp 8:long
+#:   .code64  long: rep stosq 0x10000 words from 0x8000; movq %rcx, %xmm0; mov $0x2a, %al; out %al, $0xf4; hlt
+#:            gdt: .quad 0, 0x00209a0000000000; gdtr: .word 15; .long gdt
+PROGRAM = bytes.fromhex(
+    "fa31c08ed88ec0fcbf0010b90018f3ab66c70600100320000066c70600200330000066c70600308300000066b8200600000f"
+    "22e066b8001000000f22d866b9800000c00f32660d000100000f302e660f011690ff66b8110000800f22c066ea65ff0f0008"
+    "00bf00800000b90000010031c0f348ab66480f6ec1b02ae6f4f46690000000000000000000000000009a20000f0080ff0f00")
+RESET = bytes.fromhex("ea00ff00f0")  # ljmp 0xf000:0xff00, where a processor begins: 16 bytes below the end
+ROM = bytes(ROM_BYTES - 256) + PROGRAM.ljust(240, b"\0") + RESET.ljust(16, b"\0")
 ANSWER = 0x2A
-#: mov al, ANSWER; out 0xf4, al; hlt; jmp to the hlt
-PROGRAM = bytes((0xB0, ANSWER, 0xE6, 0xF4, 0xF4, 0xEB, 0xFD))
 EXIT = (ANSWER << 1) | 1  # how isa-debug-exit ends QEMU
 EMULATORS = {"x86_64": "qemu-system-x86_64"}
 
@@ -61,9 +70,9 @@ def trial(emulator: str, runner: Runner, accelerator: str) -> bool:
         return True
     with tempfile.TemporaryDirectory(prefix="nova-kvm-") as folder:
         rom = Path(folder, "rom")
-        rom.write_bytes(bytes(RESET_VECTOR) + PROGRAM.ljust(16, b"\x00"))
+        rom.write_bytes(ROM)
         try:
-            done = runner.run([emulator, "-nodefaults", "-display", "none", "-no-user-config", "-m", "1",
+            done = runner.run([emulator, "-nodefaults", "-display", "none", "-no-user-config", "-no-reboot", "-m", "4",
                                "-machine", f"pc,accel={accelerator}", "-bios", str(rom),
                                "-device", "isa-debug-exit,iobase=0xf4,iosize=0x01"], ok=range(-64, 256))
         except errors.NovaError as error:

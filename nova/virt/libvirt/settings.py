@@ -24,7 +24,7 @@ class Settings:
     uri: str = "qemu:///system"
     virt_type: str = "auto"
     keepalive_s: int = 5
-    kvm_probe_timeout_s: int = 10
+    kvm_probe_timeout_s: int = 5
     cpu_mode: str | None = None
     cpu_model: str | None = None
     cpu_flags: tuple[str, ...] = ()

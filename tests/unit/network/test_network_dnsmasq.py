@@ -12,6 +12,7 @@ import pytest
 
 from nova.network import dnsmasq
 from nova.network.dnsmasq import Dnsmasq, Lease
+from nova.privileged.runner import CommandFailed
 from tests.fakes.host import FakeRunner
 from tests.fakes.network import guest, network, options
 
@@ -95,24 +96,28 @@ class Pretender(FakeRunner):
 
     def __init__(self, box) -> None:
         super().__init__()
-        self.box, self.processes = box, []
+        self.box, self.processes, self.refuse_once = box, [], False
 
     def run(self, argv, *, stdin=None, ok=(0,), environment=None):
         done = super().run(argv, stdin=stdin, ok=ok, environment=environment)
         if argv[0] != "dnsmasq":
             return done
+        if self.refuse_once:
+            self.refuse_once = False
+            raise CommandFailed(command="dnsmasq", where="here", reason="address already in use")
         process = subprocess.Popen([sys.executable, "-c", self.CODE, str(self.box), *argv[1:]],
                                    env={**os.environ, **(environment or {})})
         self.processes.append(process)
         pid_file = next(word.partition("=")[2] for word in argv if word.startswith("--pid-file"))
         with open(pid_file, "w") as stream:
             stream.write(f"{process.pid}\n")
-        self.wait_for("s")
+        self.wait_for("s", len(self.processes))
         return done
 
-    def wait_for(self, end: str) -> None:
+    def wait_for(self, end: str, started: int = 1) -> None:
         for _ in range(200):
-            if self.box.exists() and self.box.read_text().endswith(end):
+            text = self.box.read_text() if self.box.exists() else ""
+            if text.endswith(end) and text.count("s") >= started:
                 return
             dnsmasq.time.sleep(0.02)
         raise AssertionError(f"{self.box.read_text()} does not end in {end}")
@@ -173,12 +178,20 @@ def test_serve_when_the_pid_is_another_programs_starts_one(tmp_path, pretender):
     assert len(pretender.processes) == 1
 
 
-def test_serve_when_the_pid_file_is_lost_finds_the_one_that_runs(tmp_path, pretender):
+def test_serve_when_the_pid_file_is_lost_replaces_the_one_that_runs(tmp_path, pretender):
     server = Dnsmasq(options(tmp_path), pretender)
     server.serve(network(), [])
     (tmp_path / "networks" / "nova-br1.pid").unlink()
+    pretender.refuse_once = True  # "address already in use"
     server.serve(network(), [])
-    assert len(pretender.processes) == 1
+    first, second = pretender.processes
+    assert first.wait(timeout=5) == -signal.SIGTERM and server.pid("br1") == second.pid
+
+
+def test_serve_when_dnsmasq_refuses_for_another_reason_says_it(tmp_path, pretender):
+    pretender.refuse_once = True
+    with pytest.raises(CommandFailed, match="in use"):
+        Dnsmasq(options(tmp_path), pretender).serve(network(), [])
 
 
 def test_stop_ends_it_and_takes_its_files_away(tmp_path, pretender):

@@ -1,0 +1,111 @@
+"""nova-api: the compute API and the metadata service, each as ``enabled_apis`` says."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from nova import concurrency
+from nova.cmd import common
+from nova.service import CanNotStart
+
+LOG = logging.getLogger(__name__)
+
+BINARY = "nova-api"
+OSAPI, METADATA = "osapi_compute", "metadata"
+
+
+def _osapi(options: Any, bus: Any) -> Any:
+    from nova.api import app
+    from nova.rpc.contracts.conductor import ConductorRPC
+
+    return app.from_conf(bus.client(ConductorRPC), options)
+
+
+def _metadata(options: Any, bus: Any) -> Any:
+    from nova.metadata import app
+    from nova.rpc.contracts.conductor_host import ConductorHostRPC
+
+    return app.from_conf(bus.client(ConductorHostRPC), options)
+
+
+#: name in enabled_apis -> (what makes the application, its address options)
+APIS = {OSAPI: (_osapi, "osapi_compute_listen", "osapi_compute_listen_port"),
+        METADATA: (_metadata, "metadata_listen", "metadata_listen_port")}
+
+
+def bind(options: Any, names: list[str]) -> dict[str, Any]:
+    """Listening sockets, made once before workers fork. CanNotStart names address and option."""
+    from nova import wsgi
+
+    sockets = {}
+    for name in names:
+        if name not in APIS:
+            raise CanNotStart(reason=f"[DEFAULT]enabled_apis: unknown API '{name}'; known are {', '.join(APIS)}")
+        _make, address, port = APIS[name]
+        try:
+            sockets[name] = wsgi.bind(options[address], options[port])
+        except OSError as error:
+            raise CanNotStart(reason=f"{options[address]}:{options[port]} ([DEFAULT]{address}, {port}) can not be "
+                                     f"listened on: {error.strerror}") from None
+    return sockets
+
+
+class Api:
+    """One worker process, serving the sockets that its parent bound."""
+
+    def __init__(self, options: Any, sockets: dict[str, Any]) -> None:
+        from nova.rpc.transport import Bus
+
+        self.bus = Bus(options, options.host)
+        self.sockets = sockets
+        self.applications = {name: APIS[name][0](options, self.bus) for name in sockets}
+
+    def start(self) -> None:
+        from nova import wsgi
+
+        self.serving = [wsgi.Server(sock, self.applications[name]) for name, sock in self.sockets.items()]
+        for server in self.serving:
+            server.start()
+
+    def stop(self, seconds: float) -> None:
+        for server in self.serving:
+            server.stop(seconds)
+        concurrency.spawn(self.bus.close)
+
+
+def serve(binary: str, names: list[str] | None = None) -> int:
+    """Run a daemon that serves these APIs (None: as ``enabled_apis`` says)."""
+    import sys
+
+    from nova import errors, logs, service
+
+    options = common.load(binary, common.beside(sys.argv[1:], binary))
+    concurrency.patch()
+    logs.set_up(options, binary)
+    chosen = names or list(options.enabled_apis)
+    try:
+        sockets = bind(options, chosen)
+    except errors.NovaError as error:
+        LOG.error("%s can not start: %s", binary, error.message)
+        return 1
+    wanted = options.osapi_compute_workers if OSAPI in chosen else options.metadata_workers
+    _preload(chosen)
+    return service.run(options, binary, lambda index: Api(options, sockets), wanted or common.cpus())
+
+
+def _preload(names: list[str]) -> None:
+    """Import before the fork what every worker needs: pages are shared, and workers start at once."""
+    import importlib
+
+    for module in ("nova.rpc.transport", *(("nova.api.app",) if OSAPI in names else ()),
+                   *(("nova.metadata.app",) if METADATA in names else ())):
+        importlib.import_module(module)
+
+
+def main() -> int:
+    return serve(BINARY)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,11 @@
+"""nova-api-metadata: the metadata service alone."""
+
+from nova.cmd import api
+
+
+def main() -> int:
+    return api.serve("nova-api-metadata", [api.METADATA])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

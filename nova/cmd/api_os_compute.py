@@ -1,0 +1,11 @@
+"""nova-api-os-compute: the compute API alone."""
+
+from nova.cmd import api
+
+
+def main() -> int:
+    return api.serve("nova-api-os-compute", [api.OSAPI])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,107 @@
+"""nova-compute: keeps one host's guests as ordered."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from nova import concurrency
+from nova.cmd import common
+from nova.service import CanNotStart, Every
+
+LOG = logging.getLogger(__name__)
+
+BINARY = "nova-compute"
+
+
+def _libvirt(options: Any, host: str, state: Path) -> Any:
+    from nova.virt.libvirt import driver
+
+    return driver.from_conf(options, host)
+
+
+def _fake(options: Any, host: str, state: Path) -> Any:
+    from nova.virt.fake import FakeDriver
+
+    return FakeDriver(options.fake, host, state)
+
+
+#: ``compute_driver`` as operators write it -> what makes the driver.
+DRIVERS = {"libvirt.LibvirtDriver": _libvirt, "nova.virt.libvirt.LibvirtDriver": _libvirt, "libvirt": _libvirt,
+           "fake.FakeDriver": _fake, "nova.virt.fake.FakeDriver": _fake, "fake": _fake}
+
+
+def image_cache(options: Any) -> Any:
+    """Where this host keeps images, filled from the image service with our own credentials."""
+    from nova.clients import glance, session
+    from nova.compute.images import CacheSettings, ImageCache
+    from nova.privileged.qemu_img import QemuImg
+
+    group = options.image_cache
+    settings = CacheSettings(directory=Path(options.instances_path) / group.subdirectory_name,
+                             force_raw=options.force_raw_images, remove_unused=group.remove_unused_base_images,
+                             minimum_age_s=group.remove_unused_original_minimum_age_seconds)
+    source = glance.of_groups(options.glance, session.load(options, "glance"))
+    return ImageCache(source, settings, QemuImg(timeout_s=group.convert_timeout))
+
+
+class Compute:
+    """The one process of a compute host's daemon."""
+
+    def __init__(self, options: Any, index: int) -> None:
+        from nova.compute.host import Host
+        from nova.compute.service import ComputeService, Parts
+        from nova.model.base import HostName
+        from nova.rpc.contracts.conductor_host import ConductorHostRPC
+        from nova.rpc.transport import Bus
+
+        self.options = options
+        make = DRIVERS.get(options.compute_driver or "")
+        if make is None:
+            raise CanNotStart(reason=f"[DEFAULT]compute_driver = {options.compute_driver!r}: must be one of "
+                                     "libvirt.LibvirtDriver, fake.FakeDriver")
+        state = Path(options.state_path)
+        self.bus = Bus(options, options.host)
+        self.conductor = self.bus.client(ConductorHostRPC)
+        driver = make(options, options.host, state)
+        images = image_cache(options) if driver.needs_images else None
+        self.service = ComputeService(Parts(driver, self.conductor, images, options, common.release()),
+                                      Host(HostName(options.host), state, options.my_ip))
+        self.server: Any = None
+        self.beating: Every | None = None
+
+    def start(self) -> None:
+        from nova.rpc.contracts.compute import ComputeRPC
+
+        registered = self.service.start()
+        if registered is None:
+            return
+        self.bus.peers.learn(registered.lowest)
+        self.server = self.bus.server(ComputeRPC, self.service)
+        self.server.start()
+        self.beating = Every(float(registered.report_interval_s), self._beat, "heartbeat", at_once=True).start()
+
+    def _beat(self) -> None:
+        from nova.model.services import Heartbeat
+
+        alive = self.conductor.heartbeat(self.options.host, Heartbeat(host=self.options.host, binary=BINARY))
+        self.bus.peers.learn(alive.lowest)
+        self.service.heard(alive)
+
+    def stop(self, seconds: float) -> None:
+        if self.beating:
+            self.beating.stop()
+        if self.server:
+            self.server.stop()
+        self.service.stop(seconds)
+        if self.server:
+            concurrency.spawn(self.server.wait)
+
+
+def main() -> int:
+    return common.run(BINARY, Compute)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,66 @@
+"""nova-network for tests/machine/test_network_host.py: the real service, with a conductor made of files.
+
+    network_host_process.py STATE_DIRECTORY
+
+``STATE_DIRECTORY/orders.json`` is what the conductor says of this host (NetworkOnHost values); leases that are told are
+appended to ``leases.log``; the directory's ``down`` file means that the conductor does not answer. Each line on standard
+input orders the service to serve what the file says; the answer is a line: ok, or the error.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from nova import concurrency
+
+concurrency.patch()
+
+import msgspec  # noqa: E402 - after the patch, as nova.cmd does
+
+from nova.errors import NovaError, Unavailable  # noqa: E402
+from nova.model.networks import Lease, NetworkOnHost  # noqa: E402
+from nova.network.options import NetworkOptions  # noqa: E402
+from nova.network.service import assemble  # noqa: E402
+
+HOST = "host1"
+
+
+class FileConductor:
+    def __init__(self, state: Path) -> None:
+        self._state = state
+
+    def networks_on_host(self, host: str) -> tuple[NetworkOnHost, ...]:
+        self._answer()
+        return msgspec.json.decode((self._state / "orders.json").read_bytes(), type=tuple[NetworkOnHost, ...])
+
+    def report_lease(self, host: str, lease: Lease) -> None:
+        self._answer()
+        with open(self._state / "leases.log", "a") as stream:
+            stream.write(f"{lease.action} {lease.mac} {lease.address} {lease.hostname}\n")
+
+    def _answer(self) -> None:
+        if (self._state / "down").exists():
+            raise Unavailable("the conductor does not answer")
+
+
+def main(state: Path) -> None:
+    settings = json.loads((state / "settings.json").read_text())
+    paths = {"networks_path": state / "networks", "state_path": state}
+    options = NetworkOptions(**{**{key: tuple(value) if isinstance(value, list) else value
+                                   for key, value in settings.items()}, **paths})
+    conductor = FileConductor(state)
+    service = assemble(conductor, HOST, options)
+    service.start()
+    print("started", flush=True)
+    while concurrency.run_in_thread(sys.stdin.readline):
+        try:
+            service.serve_networks(HOST, conductor.networks_on_host(HOST))
+            print("ok", flush=True)
+        except NovaError as error:
+            print(f"{type(error).__name__}: {error}", flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

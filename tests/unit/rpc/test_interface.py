@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from nova.rpc.interface import Interface, Timeout, call, cast, parse_version
+
+
+class Kitchen(Interface):
+    topic, version, addressed_by = "kitchen", "1.2", "host"
+
+    @call(timeout=Timeout.LONG, since="1.1", sensitive=True)
+    def bake(self, host: str, cakes: tuple[str, ...], degrees: int | None = None) -> tuple[str, ...]:
+        """Bake."""
+
+    @cast(fanout=True)
+    def smell(self, host: str) -> None:
+        """Tell all."""
+
+    def helper(self) -> int:
+        return 3
+
+
+def test_methods_are_those_that_are_marked():
+    assert set(Kitchen.methods) == {"bake", "smell"}
+    bake, smell = Kitchen.methods["bake"], Kitchen.methods["smell"]
+    assert (bake.timeout, bake.since, bake.wants_answer, bake.fanout, bake.sensitive, bake.result) == (
+        Timeout.LONG, "1.1", True, False, True, tuple[str, ...])
+    assert (smell.since, smell.wants_answer, smell.fanout, smell.result) == ("1.0", False, True, type(None))
+
+
+def test_arguments_are_a_struct_with_the_parameters_types_and_defaults():
+    fields = {field.name: (field.type, field.required)
+              for field in msgspec.structs.fields(Kitchen.methods["bake"].arguments)}
+    assert fields == {"host": (str, True), "cakes": (tuple[str, ...], True), "degrees": (int | None, False)}
+
+
+@pytest.mark.parametrize(("text", "version"), [("1.0", (1, 0)), ("1.10", (1, 10)), ("12.3", (12, 3))])
+def test_parse_version(text, version):
+    assert parse_version(text) == version
+
+
+@pytest.mark.parametrize("text", ["", "1", "1.0.0", "one.two"])
+def test_parse_version_when_it_is_none_then_value_error(text):
+    with pytest.raises(ValueError):
+        parse_version(text)

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from stacklib import systemd
+from stacklib.control import Control
+from stacklib.errors import StackError
+from stacklib.layout import Choices, Layout
+from stacklib.secrets import Secrets
+from stacklib.spec import Daemon, Probe
+from stacklib.stack import Stack
+
+SHIPPED = sorted(systemd.SHIPPED.glob("*.service"))
+SYSTEMCTL = """#!/bin/sh
+echo "$@" >> "$CALLS"
+case "$1" in
+  show) printf 'ActiveState=active\\nMainPID=7\\nNRestarts=2\\nActiveEnterTimestampMonotonic=0\\n' ;;
+  start|restart) test ! -e "$FAIL" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("unit", SHIPPED, ids=lambda path: path.stem)
+def test_shipped_unit_then_it_waits_for_readiness_and_starts_its_own_program(unit):
+    lines = unit.read_text().splitlines()
+    assert "Type=notify" in lines and "Restart=always" in lines
+    assert any(line.startswith(f"ExecStart=/usr/bin/{unit.stem} --config-file /etc/nova/nova.conf") for line in lines)
+    privileged = unit.stem in ("nova-compute", "nova-network")
+    assert ("User=nova" in lines and "NoNewPrivileges=true" in lines) is not privileged
+    assert ("nova-conductor.conf" in unit.read_text()) is (unit.stem == "nova-conductor")
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
+def test_shipped_units_then_systemd_finds_no_fault(tmp_path):
+    for unit in SHIPPED:
+        program = f"/usr/bin/{unit.stem} "
+        (tmp_path / unit.name).write_text(unit.read_text().replace(program, "/bin/true "))
+    units = [str(path) for path in tmp_path.iterdir()]
+    result = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.fixture
+def calls(tmp_path, monkeypatch):
+    program = tmp_path / "bin" / "systemctl"
+    program.parent.mkdir()
+    program.write_text(SYSTEMCTL)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    monkeypatch.setenv("FAIL", str(tmp_path / "fail"))
+    return lambda: (tmp_path / "calls").read_text().splitlines()
+
+
+@pytest.fixture
+def units(short_path, tmp_path) -> systemd.Units:
+    layout = Layout(short_path, Choices())
+    stack = Stack(layout, Secrets(short_path / "secrets.json"), Control(layout))
+    return systemd.Units(stack, tmp_path / "units")
+
+
+def daemon(word: str = "a") -> Daemon:
+    return Daemon(name="nova-scheduler", argv=("/v/nova-scheduler", word), probe=Probe("notify")).stamped()
+
+
+def test_units_when_started_twice_then_installed_once_and_a_change_restarts(units, calls):
+    assert units.start(daemon()) == "started nova-scheduler"
+    dropin = units.units / "nova-scheduler.service.d" / "stack.conf"
+    assert "ExecStart=\nExecStart=/v/nova-scheduler a\n" in dropin.read_text()
+    assert f"ReadWritePaths={units.stack.layout.state}" in dropin.read_text()
+    assert units.start(daemon()) == "running"
+    units.start(daemon("b"))
+    verbs = [line.split()[0] for line in calls()]
+    assert verbs == ["daemon-reload", "restart", "start", "daemon-reload", "restart"]
+    assert units.rows()[0][:3] == ("nova-scheduler", "-", "active")
+    units.remove()
+    assert list(units.units.iterdir()) == []
+
+
+def test_units_when_one_does_not_start_then_the_error_names_it_and_it_is_tried_again(units, calls, tmp_path):
+    (tmp_path / "fail").touch()
+    with pytest.raises(StackError, match="nova-scheduler does not start"):
+        units.start(daemon())
+    (tmp_path / "fail").unlink()
+    assert units.start(daemon()) == "started nova-scheduler"
+
+
+def test_unit_files_then_one_for_each_control_daemon_and_compute():
+    assert {path.stem for path in SHIPPED} >= {
+        f"nova-{n}" for n in ("api", "conductor", "scheduler", "network", "compute")
+    }
+    assert Path(systemd.SHIPPED).is_dir()
