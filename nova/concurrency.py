@@ -93,16 +93,3 @@ def native_threading() -> Any:
 
         return patcher.original("threading")
     return threading
-
-
-def serve_wsgi(sock: Any, application: Callable[..., Any], log: Any, workers: int = 1000) -> None:
-    """Serve HTTP on a listening socket until :func:`stop_wsgi` or the socket's end, in either mode."""
-    if _mode == "eventlet":
-        import eventlet.wsgi
-
-        eventlet.wsgi.server(sock, application, log=log, custom_pool=eventlet.GreenPool(workers), log_output=False,
-                             keepalive=True, socket_timeout=900, debug=False, capitalize_response_headers=False)
-        return
-    from nova import wsgi
-
-    wsgi.serve_threads(sock, application, workers=min(workers, 64))

@@ -33,6 +33,7 @@ MAX_LINE = 16384  # a token with a large catalog is long
 MAX_HEADERS = 100
 MAX_LEFT_OVER = 65536  # of an unread body: more is not read for the next request's sake
 MAX_CONNECTIONS = 1000
+ACCEPT_S = 0.05  # another worker may have been faster (not "non-blocking": eventlet then gives sockets that block all)
 _TOKEN = re.compile(rb"[!#$%&'*+.^`|~0-9A-Za-z-]+")
 
 
@@ -80,7 +81,7 @@ class Server:
 
     def run(self) -> None:
         """Accept until :meth:`stop`, or until the socket is closed."""
-        self.sock.setblocking(False)
+        self.sock.settimeout(ACCEPT_S)
         while not self.closing and self.sock.fileno() >= 0:
             try:
                 ready, _, _ = select.select([self.sock, self._wake_read], [], [], 5)
@@ -97,7 +98,7 @@ class Server:
             return
         try:
             sock, peer = self.sock.accept()
-        except (BlockingIOError, ConnectionAbortedError):
+        except (TimeoutError, BlockingIOError, ConnectionAbortedError):
             return  # another worker was faster, or the client has gone
         connection = Connection(self, sock, peer)
         with self._lock:
@@ -348,7 +349,6 @@ class Exchange:
     def _head(self, length: int | None) -> bytes:
         names = {name.lower() for name, _ in self.headers}
         extra = []
-        self.chunked = False
         if "content-length" not in names and self._has_body():
             if length is not None:
                 extra.append(("Content-Length", str(length)))

@@ -23,8 +23,8 @@ class Program:
     tier: int = CLOUD
 
 
+CONDUCTOR = Program("nova-conductor", databases=True)
 CONTROL = (
-    Program("nova-conductor", databases=True),
     Program("nova-scheduler", tier=CLOUD + 1),
     Program("nova-network", user=None, tier=CLOUD + 1),  # makes bridges, runs dnsmasq and iptables
     Program("nova-api", tier=CLOUD + 2),
@@ -72,10 +72,18 @@ def manage(stack: Stack, *arguments: str) -> str:
     return stack.command("nova-manage", [layout.program("nova", "nova-manage"), *files, *arguments], user=SERVICE_USER)
 
 
+def conductors(stack: Stack) -> list[Daemon]:
+    """First: what else there is in nova asks it, `nova-manage network create` too."""
+    return _controllers(stack, (CONDUCTOR,))
+
+
 def control_daemons(stack: Stack) -> list[Daemon]:
-    layout = stack.layout
-    made = []
-    for program in CONTROL:
+    return _controllers(stack, CONTROL)
+
+
+def _controllers(stack: Stack, programs: tuple[Program, ...]) -> list[Daemon]:
+    layout, made = stack.layout, []
+    for program in programs:
         files = [novaconf.control_file(layout), *([novaconf.conductor_file(layout)] if program.databases else [])]
         made.append(_daemon(stack, program, program.name, layout.controller_room, files))
     return made

@@ -18,13 +18,19 @@ OWNER = "rabbitmq"
 CALM = "+sbwt none +sbwtdcpu none +sbwtdio none"
 
 # What a broker user may configure (declare), write to and read from; {host} is the compute host's name, escaped.
-# A host writes to the conductors' exchange and to reply queues, and reads its own queues: what is stolen with a compute
-# host can neither order another host about nor read what is meant for it. oslo.messaging declares a queue and its
-# exchange on both sides, hence `configure` for what is written to.
-_SHARED = r"nova|conductor-host.*|reply_.*|(compute|network|metadata)(_fanout.*|\.{host})?|host-{host}.*"
+# To bind a queue takes `write` on the queue and `read` on the exchange; to publish, `write` on the exchange.
+# A host publishes to the conductors' exchange for hosts and to nothing else but the default exchange, by which
+# oslo.messaging sends every reply. That one reaches any queue by its name: an order forged so has no valid proof.
+# The queue `compute`, which all hosts declare and nobody sends to, comes with oslo.messaging's servers.
+_QUEUES = r"(compute|network)(\.{host}|_fanout_.+)?"
+_OWN = r"nova-host-{host}|(compute|network)_fanout"
 PERMISSIONS = {
     "control": {"configure": ".*", "write": ".*", "read": ".*"},
-    "host": {"configure": f"^({_SHARED})$", "write": rf"^({_SHARED}|amq\.default)$", "read": f"^({_SHARED})$"},
+    "host": {
+        "configure": rf"^(nova-conductor-host|{_OWN}|{_QUEUES}|reply_.+)$",
+        "write": rf"^(nova-conductor-host|amq\.default|{_QUEUES}|reply_.+)$",
+        "read": rf"^({_OWN}|{_QUEUES}|reply_.+)$",
+    },
 }
 
 

@@ -90,10 +90,16 @@ def _logged(argv: list[str], log: Path, env: dict[str, str], user: str | None, s
     if code:
         how = f"took longer than {seconds:.0f} s" if code == -1 else f"failed with {code}"
         raise StackError(
-            f"{Path(argv[0]).name} {' '.join(argv[1:4])} {how}; the end of {log}:\n{last_lines(log)}",
+            f"{_spoken(argv)} {how}; the end of {log}:\n{last_lines(log)}",
             "mend the cause and run `bin/stack up` again: it goes on where it stopped",
         )
     return log.read_bytes()[begin:].decode(errors="replace")
+
+
+def _spoken(argv: list[str]) -> str:
+    """The command as one would say it: without its path and its files."""
+    words = [word for word, before in zip(argv[1:], argv, strict=False) if "--config-file" not in (word, before)]
+    return " ".join([Path(argv[0]).name, *words[:4]])
 
 
 def ensure_service_user() -> None:

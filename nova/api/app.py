@@ -52,7 +52,7 @@ def from_conf(conductor: Any, conf: cfg.ConfigOpts) -> Application:
                       glance_link_prefix=conf.api.glance_link_prefix,
                       enable_instance_password=conf.api.enable_instance_password,
                       password_length=conf.password_length)
-    health = healthcheck.Healthcheck.app_factory(None, oslo_config_config=conf)
+    health = healthcheck.Healthcheck(None, conf)
     return build(Site(conductor, policy, options), authentication(conf, policy), _library_middleware(conf),
                  {"healthcheck": health})
 
@@ -68,15 +68,14 @@ def authentication(conf: cfg.ConfigOpts, policy: Policy) -> Middleware:
 
 def _library_middleware(conf: cfg.ConfigOpts) -> tuple[Middleware, ...]:
     """oslo.middleware's, each skipped where it would do nothing: passing through one costs 0.1 ms."""
-    settings = {"oslo_config_config": conf}
     cors.set_defaults(allow_headers=CORS_REQUEST, expose_headers=CORS_ANSWER, allow_methods=CORS_METHODS)
     return (
-        only_with(("HTTP_ORIGIN",), lambda application: cors.CORS(application, settings)),
+        only_with(("HTTP_ORIGIN",), lambda application: cors.CORS(application, conf)),
         only_with(("HTTP_FORWARDED", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PREFIX",
                    "HTTP_X_FORWARDED_FOR"),
-                  lambda application: http_proxy_to_wsgi.HTTPProxyToWSGI(application, settings)),
+                  lambda application: http_proxy_to_wsgi.HTTPProxyToWSGI(application, conf)),
         only_with(("CONTENT_LENGTH", "HTTP_TRANSFER_ENCODING"),
-                  lambda application: sizelimit.RequestBodySizeLimiter(application, settings)),
+                  lambda application: sizelimit.RequestBodySizeLimiter(application, conf)),
     )
 
 

@@ -135,11 +135,14 @@ class Request:
         return self.options.max_limit if asked is None else min(asked, self.options.max_limit)
 
     def next_links(self, key: str, items: Sequence[Any], marker: str | None) -> dict[str, list[dict[str, str]]]:
-        """``{key: [next link]}`` when the page is full (even if nothing follows), else nothing."""
+        """``{key: [next link]}`` when the page is full (even if nothing follows), else nothing.
+
+        The link has the request's other parameters, but for an offset, which was for the first page.
+        """
         limit = self.limit()
         if not items or len(items) < limit or marker is None:
             return {}
-        pairs = [(name, value) for name, value in query_pairs(self.http.environ) if name != "marker"]
+        pairs = [(name, value) for name, value in query_pairs(self.http.environ) if name not in ("marker", "offset")]
         tail = urllib.parse.urlencode([*pairs, ("marker", marker)])
         return {key: [{"rel": "next", "href": f"{self.links.selves}{self.route_path}?{tail}"}]}
 

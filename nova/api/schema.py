@@ -77,6 +77,13 @@ NAME = {"min_length": 1, "max_length": 255, "format": "name"}
 LOOSE_NAME = {**NAME, "format": "name_with_leading_trailing_spaces"}
 MAX_INT = 0x7FFFFFFF
 
+
+@functools.cache
+def expression(pattern: str) -> re.Pattern[str]:
+    """A pattern of the contract, compiled. ``$`` is the very end there; Python's lets one more line end follow."""
+    return re.compile(re.sub(r"(?<!\\)\$", r"\\Z", pattern))
+
+
 _SEGMENT = re.compile(r"/(?:[^/\\]|\\.)+/(?![^.\[])|\[\]|[^.\[\]]+")
 
 
@@ -136,7 +143,7 @@ def _text_problem(spec: Spec, value: str) -> str | None:
         return f"It is too short: at least {spec.min_length} characters."
     if spec.max_length is not None and len(value) > spec.max_length:
         return f"It is too long: at most {spec.max_length} characters."
-    if spec.pattern is not None and not re.search(spec.pattern, value):
+    if spec.pattern is not None and not expression(spec.pattern).search(value):
         return f"It does not match the pattern {spec.pattern}"
     if spec.format in FORMATS and not FORMATS[spec.format][0](value):
         return f"It must be {FORMATS[spec.format][1]}."
@@ -270,7 +277,7 @@ def _step(node: Node, segment: str) -> Node:
         node.item = node.item or Node()
         return node.item
     if segment.startswith("/"):
-        pattern = re.compile(segment[1:-1])
+        pattern = expression(segment[1:-1])
         for known, child in node.patterns:
             if known == pattern:
                 return child
@@ -360,7 +367,7 @@ class Query:
             if entry.name in names:
                 raise ValueError(f"{entry.name} has two rows at {versions.text(version)}")
             if entry.name.startswith("/"):
-                patterns.append((re.compile(entry.name[1:-1]), entry))
+                patterns.append((expression(entry.name[1:-1]), entry))
             else:
                 names[entry.name] = entry
         return names, patterns, self.refuse_unknown is not None and version >= versions.number(self.refuse_unknown)

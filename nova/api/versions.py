@@ -128,3 +128,37 @@ def locked_is_sort_key(version: int) -> bool:
 def access_to_public_flavor_is_refused(version: int) -> bool:
     """From 2.7 giving a project access to a public flavor is 409."""
     return version >= 7
+
+
+def extra_specs_are_checked(version: int) -> bool:
+    """From 2.86 extra specs of known namespaces are checked by name and value."""
+    return version >= 86
+
+
+def keypairs_are_paged(version: int) -> bool:
+    """From 2.35 the list of keypairs comes in pages."""
+    return version >= 35
+
+
+def hypervisors_are_paged(version: int) -> bool:
+    """From 2.33 lists of hypervisors come in pages."""
+    return version >= 33
+
+
+def known_by_uuid(version: int) -> bool:
+    """From 2.53 services and hypervisors are named by uuid; before, by number."""
+    return version >= 53
+
+
+def services_can_be_forced_down(version: int) -> bool:
+    return version >= 11
+
+
+def empty_servers_are_shown(version: int) -> bool:
+    """From 2.75 a hypervisor without servers has an empty list of them; before, none."""
+    return version >= 75
+
+
+def details_have_uptime(version: int) -> bool:
+    """From 2.88 the details of hypervisors have the uptime, which a call of its own told before."""
+    return version >= 88

@@ -92,11 +92,9 @@ class Compute:
     def stop(self, seconds: float) -> None:
         if self.beating:
             self.beating.stop()
-        if self.server:
-            self.server.stop()
+        drained = concurrency.spawn(self.bus.stop, [self.server] if self.server else [], seconds)
         self.service.stop(seconds)
-        if self.server:
-            concurrency.spawn(self.server.wait)
+        drained.join(seconds)
 
 
 def main() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from typing import Any
 
 from nova import concurrency
@@ -137,11 +138,8 @@ class Conductor:
 
     def stop(self, seconds: float) -> None:
         """Take no more calls; let what runs reach its next step; give the lease back so that others go on at once."""
-        import time
-
         self.stopping = True
-        for server in self.servers:
-            server.stop()
+        self.bus.stop(self.servers, min(seconds, 10.0))
         until = time.monotonic() + min(seconds, 10.0)
         while self.world.runner.running and time.monotonic() < until:
             concurrency.sleep(0.1)
@@ -150,8 +148,6 @@ class Conductor:
         if self.world.runner.running:
             LOG.info("%d operations go on in another conductor", self.world.runner.running)
         self.journal.close()
-        for server in self.servers:
-            concurrency.spawn(server.wait)
         self.world.api.dispose()
         self.world.cell.dispose()
 

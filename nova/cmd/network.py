@@ -51,7 +51,7 @@ class Network:
     def stop(self, seconds: float) -> None:
         self.reporting.stop()
         if self.server:
-            self.server.stop()
+            self.bus.stop([self.server], seconds)
         self.service.stop()
 
 

@@ -29,14 +29,14 @@ class Scheduler:
     def start(self) -> None:
         from nova.rpc.contracts.scheduler import SchedulerRPC
 
-        self.service.start()
         self.server = self.bus.server(SchedulerRPC, self.service)
-        self.server.start()
+        self.server.start()  # before the first states are asked for, so that none is missed in between
+        self.service.start()
         if self.reporting:
             self.reporting.start((SchedulerRPC,))
 
     def stop(self, seconds: float) -> None:
-        self.server.stop()
+        self.bus.stop([self.server], seconds)
         if self.reporting:
             self.reporting.stop()
         self.service.stop()

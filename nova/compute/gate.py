@@ -6,7 +6,7 @@ import logging
 import threading
 from typing import Any
 
-from nova import errors
+from nova import concurrency, errors
 from nova.compute.host import Host
 from nova.model.orders import Permission
 
@@ -15,6 +15,9 @@ LOG = logging.getLogger(__name__)
 #: How long an answer counts, from when it was asked for. A runner that loses this host needs longer than that to
 #: notice (its lease and our heartbeats take 20 s and more) and go on elsewhere.
 GRANTED_S = 5.0
+
+ASK_FOR_S = 20.0  # a broker that restarts is back within this; then the host gives up, and the order fails
+ASK_AGAIN_S = 1.0
 
 
 class Overtaken(errors.Overtaken):
@@ -49,9 +52,7 @@ class Gate:
     def pass_(self, server_uuid: str) -> None:
         """Overtaken when the epoch is not the newest, CannotAsk when nobody answers."""
         with self._lock:
-            now = self._host.clock.monotonic()
-            if self._asked_at is None or now - self._asked_at > GRANTED_S:
-                self._asked_at = now
+            if self._asked_at is None or self._host.clock.monotonic() - self._asked_at > GRANTED_S:
                 self._ask()
             if self._failure is not None:
                 raise CannotAsk(host=self._host.name, reason=self._failure)
@@ -62,10 +63,24 @@ class Gate:
         asked = tuple(Permission(server_uuid=uuid, epoch=epoch) for uuid, epoch in self._waiting.items())
         self._failure, self._granted = None, set()
         try:
-            answer = self._conductor.may_proceed(self._host.name, asked)
+            answer = self._answer(asked)
         except Exception as error:
             LOG.warning("the conductor could not be asked whether to go on with %d guests: %s", len(asked), error)
             self._failure = str(error)
             return
         self._granted = {each.server_uuid for each in answer
                          if each.granted and self._waiting.get(each.server_uuid) == each.epoch}
+
+    def _answer(self, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
+        """The conductor's answer; asked again for a while when nobody gives one."""
+        clock = self._host.clock
+        until = clock.monotonic() + ASK_FOR_S
+        while True:
+            self._asked_at = clock.monotonic()
+            try:
+                return self._conductor.may_proceed(self._host.name, asked)
+            except errors.Unavailable as error:
+                if clock.monotonic() >= until:
+                    raise
+                LOG.info("asking the conductor whether to go on once more: %s", error)
+            concurrency.sleep(ASK_AGAIN_S)

@@ -24,17 +24,12 @@ from nova.compute import image_format
 from nova.model.images import Image
 from nova.privileged import files
 from nova.privileged.qemu_img import DiskFull, QemuImg
+from nova.virt.image_files import KEPT_SUFFIX, TooBig, check_size, virtual_bytes
 
 LOG = logging.getLogger(__name__)
 
-GIB = 1 << 30
 PART = ".part"
-KEPT = ".qcow2"
 PATIENCE_S = 2 * 3600  # for another process of this host (or of hosts that share the directory) to finish a fetch
-
-
-class TooBig(errors.Invalid):
-    code, message = "image.too_big", "Image {image_id} needs a disk of {needs_gb} GB; the flavor has {root_gb} GB."
 
 
 class NotReady(errors.Conflict):
@@ -102,7 +97,7 @@ class ImageCache:
             check_size(image, virtual_bytes(self.path(image.id)), max_gb)
 
     def path(self, image_id: str) -> str:
-        """The ready file; its format is :func:`format_of` its name. KeyError when the image is not here."""
+        """The ready file; its format is ``image_files.format_of`` its name. KeyError when the image is not here."""
         for ready in self._names(image_id):
             if ready.exists():
                 return str(ready)
@@ -190,7 +185,7 @@ class ImageCache:
 
     def _names(self, image_id: str) -> tuple[Path, Path]:
         key = _key(image_id)
-        return self._directory / key, self._directory / f"{key}{KEPT}"
+        return self._directory / key, self._directory / f"{key}{KEPT_SUFFIX}"
 
     def _touch(self, image_id: str) -> bool:
         """Whether the image is ready; if so it counts as used now."""
@@ -217,23 +212,6 @@ class ImageCache:
             yield
         finally:
             path.unlink(missing_ok=True)
-
-
-def format_of(path: str) -> str:
-    """The format of a ready image, by its name."""
-    return "qcow2" if path.endswith(KEPT) else "raw"
-
-
-def virtual_bytes(path: str) -> int:
-    """The size of the disk that a ready image holds. (Ready images are never written to, so this can be trusted.)"""
-    return image_format.look(path, format_of(path), path).virtual_bytes if path.endswith(KEPT) else os.path.getsize(path)
-
-
-def check_size(image: Image, size_bytes: int, root_gb: int) -> None:
-    """TooBig when an image does not fit on a disk of ``root_gb``."""
-    needs_gb = max(image.min_disk_gb, -(-size_bytes // GIB))
-    if needs_gb > root_gb:
-        raise TooBig(image_id=image.id, needs_gb=needs_gb, root_gb=root_gb)
 
 
 def _key(image_id: str) -> str:

@@ -102,8 +102,8 @@ class Reconciler:
 
     def _tell_of_strangers(self, have: set[str], expected: tuple[ExpectedGuest, ...]) -> None:
         for uuid in sorted(have - {guest.server_uuid for guest in expected}):
-            LOG.warning("guest %s is on this host and in no record; it is left as it is. If it is not wanted, remove "
-                        "it by hand", uuid, extra={"server": uuid})
+            LOG.warning("guest %s is on this host, and no record says that it belongs here or is gone; it is left as "
+                        "it is. If it is not wanted, remove it by hand", uuid, extra={"server": uuid})
 
     def _resume(self, down: list[ExpectedGuest], states: dict[str, PowerState]) -> None:
         """Start guests that should run, where the operator wants that; the others' states are reported after this."""

@@ -36,7 +36,7 @@ LOG = logging.getLogger(__name__)
 
 BINARY = "nova-compute"
 CONSOLE_BYTES = 100 * 1024  # a message's worth of console text
-EXPIRE_S, PAY_S = 3600.0, 60.0
+EXPIRE_S, PAY_S, ASK_FOR_DEBTS_S = 3600.0, 60.0, 600.0
 LONGEST_WAIT_S = 30.0  # between two tries at start
 
 T = TypeVar("T")
@@ -115,13 +115,7 @@ class ComputeService:
 
     def register(self) -> Registered:
         """Make this host known; at start, and when a heartbeat's answer says that it isn't. Takes on its debts."""
-        registration = Registration(
-            host=self._host.name, binary=BINARY, topic=ComputeRPC.topic, host_id=self.host_id,
-            contracts=(ContractVersion(name=ComputeRPC.__name__, version=ComputeRPC.version),),
-            release=self._parts.release)
-        registered = identity.register(self._parts.conductor, registration, self._patiently)
-        self._debts.take(registered.debts)
-        return registered
+        return self._register(self._patiently)
 
     def heard(self, alive: Alive) -> Registered | None:
         """A heartbeat's answer: register again (and tell all that the conductor forgot) when it wants that."""
@@ -183,6 +177,20 @@ class ComputeService:
 
     # --- within
 
+    def _register(self, patiently: Callable[[str, Callable[[], Any]], Any]) -> Registered:
+        registration = Registration(
+            host=self._host.name, binary=BINARY, topic=ComputeRPC.topic, host_id=self.host_id,
+            contracts=(ContractVersion(name=ComputeRPC.__name__, version=ComputeRPC.version),),
+            release=self._parts.release)
+        registered = identity.register(self._parts.conductor, registration, patiently)
+        self._debts.take(registered.debts)
+        return registered
+
+    def _ask_for_debts(self) -> None:
+        """What a moment's silence of the broker made us owe, while we ran: it comes with a registration only."""
+        self._register(lambda _what, function: function())
+        self._debts.pay()
+
     def _batch(self, kind: str, host: HostName, orders: tuple[Any, ...]) -> tuple[Outcome, ...]:
         self._check_host(host)
         return self._batches.run(kind, orders)
@@ -200,6 +208,7 @@ class ComputeService:
             Job("look for guests that are gone", options.running_deleted_instance_poll_interval,
                 self._reconciler.sweep),
             Job("pay debts", PAY_S, self._debts.pay),
+            Job("ask for debts", ASK_FOR_DEBTS_S, self._ask_for_debts),
             Job("drop old fences", EXPIRE_S, self._expire_fences),
         ]
 

@@ -37,15 +37,17 @@ class Feed:
         found = [state(row, providers[row.uuid], self.world.settings.default_availability_zone)
                  for row in rows if row.uuid in providers]
         alive = tuple((row.host, row.last_seen_at) for row in rows if row.last_seen_at is not None)
+        gone = tuple(sorted(set(stamps) - {(one.host, one.node) for one in found}))
         if not everything:
             found = [one for one in found if _newer(one, stamps.get((one.host, one.node)))]
         return HostStates(states=tuple(found), now=as_time(rows[0].clock) if rows else None, complete=everything,
-                          alive=alive)
+                          alive=alive, gone=gone)
 
-    def after_claims(self, usages: Sequence[Usage]) -> None:
-        """Tell the schedulers a provider's new numbers: the resource part alone (the other stamps are 0)."""
+    def after_claims(self, usages: Sequence[Usage], claimed: Sequence[str]) -> None:
+        """Tell the schedulers a provider's new numbers (the resource part alone; the other stamps are 0), and which
+        servers' claims are in them."""
         if usages:
-            self._cast(HostStates(states=tuple(self._resources(usage) for usage in usages)))
+            self._cast(HostStates(states=tuple(self._resources(usage) for usage in usages), claimed=tuple(claimed)))
 
     def after_release(self, providers: Sequence[int]) -> None:
         """The same, for providers whose numbers must be read again."""

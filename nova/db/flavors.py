@@ -98,6 +98,8 @@ def select(tx: Connection, query: FlavorQuery, limit: int) -> tuple[Flavor, ...]
         chosen = chosen.where(flavors.c.memory_mb >= query.min_ram_mb)
     if query.min_disk_gb is not None:
         chosen = chosen.where(flavors.c.root_gb >= query.min_disk_gb)
+    if query.name is not None:
+        chosen = chosen.where(flavors.c.name == query.name)
     key, descending = SORT_KEYS.get(query.sort_key, flavors.c.flavorid), query.sort_dir == "desc"
     if query.page.marker:
         chosen = chosen.where(_after(tx, key, query.page.marker, descending))

@@ -35,6 +35,7 @@ class FlavorQuery(Value):
     is_public: bool | None = True
     min_ram_mb: int | None = None
     min_disk_gb: int | None = None
+    name: str | None = None
     sort_key: str = "flavorid"
     sort_dir: str = "asc"
     page: Page = Page()

@@ -36,7 +36,10 @@ class ServiceQuery(Value):
 
 
 class ServiceUpdate(Value):
-    """Fields left None stay as they are. The service is named by uuid, or by (host, binary)."""
+    """Fields left None stay as they are; but a reason is written whenever ``disabled`` is (None: there is none).
+
+    The service is named by uuid, or by (host, binary).
+    """
 
     uuid: str | None = None
     host: str | None = None
@@ -77,7 +80,7 @@ class Hypervisor(Value):
 
 
 class HypervisorQuery(Value):
-    """``hostname_pattern`` matches anywhere in the name; ``id`` or ``uuid`` name one."""
+    """``hostname_pattern`` matches anywhere in the name; ``id`` or ``uuid`` name one; ``marker`` is either."""
 
     id: int | None = None
     uuid: str | None = None
@@ -104,10 +107,14 @@ class HypervisorStatistics(Value):
 
 
 class Zone(Value):
-    """An availability zone: hosts -> services. ``available`` when one enabled compute host is in it."""
+    """An availability zone: hosts -> services. ``available`` when one enabled compute host is in it.
+
+    ``internal``: the one that daemons other than nova-compute are in; users don't see it.
+    """
 
     name: str
     available: bool = True
+    internal: bool = False
     services: tuple[Service, ...] = ()
 
 

@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import re
+import shlex
 import signal
 import time
 from collections.abc import Iterable, Sequence
@@ -27,6 +28,7 @@ from nova.privileged.runner import CommandFailed, Runner
 
 LOG = logging.getLogger(__name__)
 
+PROGRAM = "nova-dhcpbridge"
 STOP_PATIENCE_S = 5.0
 ROUTER, MTU = 3, 26  # DHCP options
 NETWORKS_PATH = "NOVA_NETWORKS_PATH"  # tells nova-dhcpbridge where we are
@@ -101,7 +103,20 @@ def more_hosts_file(hosts: Iterable[DhcpHost], domain: str) -> str:
 
 # --- what it is started with ------------------------------------------------------------------------------------------
 
-def arguments(network: Network, options: NetworkOptions) -> list[str]:
+def ensure_script(options: NetworkOptions) -> str:
+    """What dnsmasq calls with leases: our program, behind a shell's two lines that drop what is not new.
+
+    dnsmasq repeats every lease (`old`) each time it reads its files again: with 200 guests, 200 starts of Python for
+    each new one. An operator's own program is called as it is.
+    """
+    if os.path.basename(options.dhcpbridge) != PROGRAM:
+        return options.dhcpbridge
+    path = options.networks_path / PROGRAM
+    write_whole(path, f'#!/bin/sh\n[ "$1" = old ] && exit 0\nexec {shlex.quote(options.dhcpbridge)} "$@"\n', 0o755)
+    return str(path) if os.access(path, os.X_OK) else options.dhcpbridge  # a disk mounted noexec
+
+
+def arguments(network: Network, options: NetworkOptions, script: str) -> list[str]:
     paths = Paths.of(options.networks_path, network.bridge or "")
     label = network.label.replace(",", "_")
     subnet = ipaddress.ip_network(network.cidr or "", strict=False)
@@ -114,7 +129,7 @@ def arguments(network: Network, options: NetworkOptions) -> list[str]:
             f"--dhcp-range=set:{label},{network.dhcp_start},static,{network.netmask},{options.dhcp_lease_time}s",
             f"--dhcp-lease-max={subnet.num_addresses}",
             f"--dhcp-hostsfile={paths.hosts}",
-            f"--dhcp-script={options.dhcpbridge}",
+            f"--dhcp-script={script}",
             "--no-hosts", "--leasefile-ro"]
     if options.dhcp_domain:
         argv.append(f"--domain={options.dhcp_domain}")
@@ -189,7 +204,8 @@ class Dnsmasq:
 
     def _run(self, network: Network, paths: Paths, contents: tuple[str, ...]) -> None:
         """What *this* process told is what counts: its forerunner may have died between writing and telling."""
-        argv, pid, bridge = arguments(network, self._options), _pid(paths), network.bridge or ""
+        argv = arguments(network, self._options, ensure_script(self._options))
+        pid, bridge = _pid(paths), network.bridge or ""
         if pid is not None and (_command_line(pid)[1:] != argv[1:] or not _same_environment(
                 pid, environment(network, self._options))):
             LOG.info("dnsmasq of %s (pid %d) was started differently: a new one takes its place", bridge, pid)

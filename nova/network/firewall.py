@@ -34,7 +34,7 @@ def tables(networks: Iterable[Network], options: NetworkOptions) -> tuple[Table,
 def _filter(networks: Sequence[Network], options: NetworkOptions) -> Table:
     return Table(
         "filter",
-        chains={chain("INPUT"): _unique(rule for net in networks for rule in _guest_services(net)),
+        chains={chain("INPUT"): _unique(rule for net in networks for rule in _guest_services(net, options)),
                 chain("OUTPUT"): (),
                 chain("FORWARD"): _unique(rule for net in networks for rule in _forwarding(net, options)),
                 chain("local"): ()},
@@ -73,10 +73,19 @@ def _metadata(options: NetworkOptions) -> str:
     return f"{match} -j DNAT --to-destination {options.metadata_host}:{options.metadata_port}"
 
 
-def _guest_services(network: Network) -> Iterator[str]:
+def _guest_services(network: Network, options: NetworkOptions) -> Iterator[str]:
+    """What guests may reach of this host itself: DHCP, DNS, metadata, a ping, and answers; nothing else (OSSN-0018).
+
+    By the network's own addresses: an interface under the bridge may bring the operator's ssh along.
+    """
+    bridge = f"-i {network.bridge}"
     if network.enable_dhcp:
         for protocol, port in GUEST_SERVICES:
-            yield f"-i {network.bridge} -p {protocol} -m {protocol} --dport {port} -j ACCEPT"
+            yield f"{bridge} -p {protocol} -m {protocol} --dport {port} -j ACCEPT"
+    yield f"{bridge} -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"
+    yield f"{bridge} -p tcp -m tcp --dport {options.metadata_port} -m conntrack --ctstate DNAT -j ACCEPT"
+    yield f"{bridge} -p icmp -m icmp --icmp-type 8 -j ACCEPT"
+    yield f"-s {network.cidr} {bridge} -j {options.iptables_drop_action}"
 
 
 def _forwarding(network: Network, options: NetworkOptions) -> Iterator[str]:

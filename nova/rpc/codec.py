@@ -23,7 +23,7 @@ LARGEST = 64 * 1024 * 1024  # unpacked; more is refused before it is read
 _encoder = msgspec.msgpack.Encoder()
 
 
-class Malformed(errors.Invalid):
+class Malformed(errors.Bug):
     code, message = "rpc.malformed", "The message does not keep the contract: {reason}"
 
 

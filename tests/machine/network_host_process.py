@@ -2,9 +2,9 @@
 
     network_host_process.py STATE_DIRECTORY
 
-``STATE_DIRECTORY/orders.json`` is what the conductor says of this host (NetworkOnHost values); leases that are told are
-appended to ``leases.log``; the directory's ``down`` file means that the conductor does not answer. Each line on standard
-input orders the service to serve what the file says; the answer is a line: ok, or the error.
+``STATE_DIRECTORY/orders.json`` is what the conductor says of this host (NetworkOnHost values); leases that are told
+are appended to ``leases.log``; the directory's ``down`` file means that the conductor does not answer. Each line on
+standard input orders the service to serve what the file says; the answer is a line: ok, or the error.
 """
 
 from __future__ import annotations

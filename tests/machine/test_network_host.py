@@ -17,6 +17,9 @@ import msgspec
 import pytest
 
 from nova.model.networks import DhcpHost, NetworkOnHost
+from nova.network import firewall
+from nova.network.options import NetworkOptions
+from nova.privileged import iptables
 from tests.fakes.network import guest, network
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -112,9 +115,9 @@ class Cloud:
 
     # --- nova-network ---
     def start(self) -> None:
-        self.daemon = self.host.start(sys.executable, "-W", "ignore", "tests/machine/network_host_process.py",
-                                      str(self.state), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      stderr=open(self.state / "daemon.log", "a"))
+        with open(self.state / "daemon.log", "a") as log:
+            self.daemon = self.host.start(sys.executable, "-W", "ignore", "tests/machine/network_host_process.py",
+                                          str(self.state), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         assert self.daemon.stdout is not None and self.daemon.stdout.readline() == "started\n", self.log()
 
     def kill(self) -> None:
@@ -178,6 +181,14 @@ class Cloud:
         lines = [line for line in self.host("iptables-save", "-c").splitlines() if line.startswith("[")]
         return {line.split("] ")[1]: int(line[1:].split(":")[0]) for line in lines}
 
+    def missing(self) -> list[str]:
+        """What the next look at the packet filter would change."""
+        settings = json.loads((self.state / "settings.json").read_text())
+        wanted = firewall.tables([network(1)], NetworkOptions(**settings, networks_path=self.state, state_path=self.state))
+        saved = iptables.parse(self.host("iptables-save", "-c"))
+        return [line for table in wanted
+                for line in iptables.changes(table, saved.get(table.name, {}), iptables.Foreign())]
+
     def told(self) -> list[str]:
         with contextlib.suppress(FileNotFoundError):
             return (self.state / "leases.log").read_text().splitlines()
@@ -225,6 +236,12 @@ def test_guest_gets_its_address_and_reaches_its_metadata(cloud):
                          "10", "http://169.254.169.254/latest/")
     assert answer == "10.0.1.3", "the service sees the guest's own address"
 
+    cloud.host.start(sys.executable, "-m", "http.server", "8080", stderr=subprocess.DEVNULL)
+    eventually(lambda: "8080" in cloud.host("ss", "-ltn"), "a service of the host listens")
+    with pytest.raises(AssertionError):
+        cloud.guest("curl", "-s", "-m", "1", "http://10.0.1.1:8080/")
+    assert cloud.host("curl", "-s", "-m", "5", "http://10.0.1.1:8080/")
+
 
 def test_guest_that_is_unknown_gets_no_address(cloud):
     assert cloud.serve(guest(4), version=2) == "ok", cloud.log()
@@ -240,6 +257,7 @@ def test_serve_again_changes_nothing(cloud):
     for version in (1, 2):
         assert cloud.serve(guest(3), version=version) == "ok"
     assert (cloud.dnsmasqs(), cloud.rules(), cloud.host("ip", "-o", "addr")) == before
+    assert cloud.missing() == [], "what iptables-save prints is what we wrote"
     after = cloud.counters()
     assert after.keys() == counters.keys() and all(after[rule] >= counters[rule] for rule in counters), "kept"
 
@@ -255,6 +273,7 @@ def test_restart_finds_the_dnsmasq_and_the_leases(cloud):
     cloud.start()
     assert cloud.serve(guest(3), version=1) == "ok"
     assert (cloud.dnsmasqs(), cloud.rules()) == before
+    assert "old" not in (cloud.state / "script.log").read_text(), "known leases start no Python"
 
     os.kill(before[0][0], signal.SIGKILL)
     eventually(lambda: cloud.dnsmasqs() == [], "it has ended")
@@ -321,7 +340,8 @@ def test_killed_at_any_moment_it_converges(cloud, delay_ms):
 def test_interface_with_the_hosts_address_becomes_a_port_and_the_host_stays_reachable(cloud):
     cloud.host("ip", "addr", "add", "192.0.2.77/24", "dev", "out1")
     assert cloud.serve(guest(3), version=2, bridge_interface="out1") == "ok", cloud.log()
-    first, *others = [line.split()[3] for line in cloud.host("ip", "-o", "-4", "addr", "show", "dev", "br1").splitlines()]
+    shown = cloud.host("ip", "-o", "-4", "addr", "show", "dev", "br1").splitlines()
+    first, *others = [line.split()[3] for line in shown]
     assert first == "10.0.1.1/24" and others == ["192.0.2.77/24"]
     assert "192.0.2.77" not in cloud.host("ip", "-o", "-4", "addr", "show", "dev", "out1")
 

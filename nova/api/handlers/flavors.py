@@ -1,20 +1,37 @@
-"""Flavors."""
+"""Flavors, and who may use the private ones."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from nova import errors
+from nova.api import versions
 from nova.api.formats import BOOLEANS
 from nova.api.request import Request
 from nova.api.views import flavors as views
-from nova.model.flavors import Flavor, FlavorQuery
+from nova.model.base import Scope
+from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
 
 EXTRA_SPECS_RULE = "os_compute_api:os-flavor-extra-specs:index"
 
 
 class BadFilter(errors.Invalid):
     code, message = "flavor.bad_filter", "Invalid {name} filter [{value}]: it must be {wanted}."
+
+
+class PublicHasNoAccess(errors.NotFound):
+    code, message = "flavor.public_has_no_access", "Access list not available for public flavors."
+
+
+class PublicNeedsNoAccess(errors.Conflict):
+    code = "flavor.public_needs_no_access"
+    message = "Can not add access to the public flavor {flavor_id}: every project may use it."
+
+
+#: Name in a create's body -> field of the flavor.
+CREATED = {"name": "name", "ram": "memory_mb", "vcpus": "vcpus", "disk": "root_gb",
+           "OS-FLV-EXT-DATA:ephemeral": "ephemeral_gb", "swap": "swap_mb", "rxtx_factor": "rxtx_factor",
+           "os-flavor-access:is_public": "is_public", "description": "description"}
 
 
 def index(req: Request) -> dict[str, Any]:
@@ -30,6 +47,50 @@ def show(req: Request, flavor_id: str) -> dict[str, Any]:
     return {"flavor": views.FULL(flavor, req, _flags(req))}
 
 
+def create(req: Request) -> dict[str, Any]:
+    asked = req.body["flavor"]
+    fields = {CREATED[name]: value for name, value in asked.items() if name != "id"}
+    if req.legacy:
+        fields["name"] = fields["name"].strip()
+    flavor = req.conductor.create_flavor(NewFlavor(
+        flavorid=_chosen_id(asked.get("id")), project_id=req.context.project_id, **fields))
+    return {"flavor": views.FULL(flavor, req, _flags(req))}
+
+
+def _chosen_id(asked: str | float | None) -> str | None:
+    """None means "make a uuid"; the word ``auto`` does too."""
+    return None if asked in (None, "auto") else str(asked)
+
+
+def update(req: Request, flavor_id: str) -> dict[str, Any]:
+    flavor = req.conductor.update_flavor(flavor_id, req.body["flavor"]["description"])
+    return {"flavor": views.FULL(flavor, req, _flags(req))}
+
+
+def delete(req: Request, flavor_id: str) -> None:
+    req.conductor.delete_flavor(flavor_id)
+
+
+def access(req: Request, flavor_id: str) -> dict[str, Any]:
+    flavor = req.conductor.get_flavor(flavor_id, Scope())
+    if flavor.is_public:
+        raise PublicHasNoAccess
+    return views.access(flavor_id, flavor.projects)
+
+
+def add_access(req: Request, flavor_id: str) -> dict[str, Any]:
+    if (versions.access_to_public_flavor_is_refused(req.version)
+            and req.conductor.get_flavor(flavor_id, Scope()).is_public):
+        raise PublicNeedsNoAccess(flavor_id=flavor_id)
+    project = req.body["addTenantAccess"]["tenant"]
+    return views.access(flavor_id, req.conductor.change_flavor_access(flavor_id, project, True))
+
+
+def remove_access(req: Request, flavor_id: str) -> dict[str, Any]:
+    project = req.body["removeTenantAccess"]["tenant"]
+    return views.access(flavor_id, req.conductor.change_flavor_access(flavor_id, project, False))
+
+
 def _flags(req: Request) -> frozenset[str]:
     return frozenset({views.EXTRA_SPECS} if req.allows(EXTRA_SPECS_RULE) else ())
 
@@ -40,7 +101,8 @@ def _listed(req: Request) -> tuple[Flavor, ...]:
     return req.conductor.list_flavors(FlavorQuery(
         scope=req.scope(), is_public=_is_public(query.one("is_public")) if req.context.is_admin else True,
         min_ram_mb=_number("minRam", query.one("minRam")), min_disk_gb=_number("minDisk", query.one("minDisk")),
-        sort_key=query.one("sort_key", "flavorid"), sort_dir=query.one("sort_dir", "asc"), page=req.page()))
+        name=query.one("name"), sort_key=query.one("sort_key", "flavorid"), sort_dir=query.one("sort_dir", "asc"),
+        page=req.page()))
 
 
 def _is_public(text: str | None) -> bool | None:

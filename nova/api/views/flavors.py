@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from nova.api.request import Request
@@ -42,3 +42,8 @@ def page(view: View, flavors: Sequence[Flavor], req: Request, flags: frozenset[s
     """A list with its next link."""
     last = flavors[-1].flavorid if flavors else None
     return {"flavors": view.all(flavors, req, flags), **req.next_links("flavors_links", flavors, last)}
+
+
+def access(flavor_id: str, projects: Iterable[str]) -> dict[str, Any]:
+    """Who may use a private flavor."""
+    return {"flavor_access": [{"flavor_id": flavor_id, "tenant_id": project} for project in projects]}

@@ -163,7 +163,8 @@ class Hosts:
         zones = []
         for name, members in sorted(by_zone.items()):
             available = name == internal or any(not one.disabled for one in members)
-            zones.append(Zone(name=name, available=available, services=tuple(members) if with_services else ()))
+            zones.append(Zone(name=name, available=available, internal=name == internal,
+                              services=tuple(members) if with_services else ()))
         return tuple(zones)
 
     def get_host_states(self, known: tuple[Stamp, ...], everything: bool) -> HostStates:

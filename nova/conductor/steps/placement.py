@@ -85,7 +85,7 @@ class ClaimResources(Step):
         claims = [ledger.Claim(op.uuid, op.entry.epoch, op.data["provider_id"], resources(op.server.flavor))
                   for op in ops]
         results, usages = world.api.transact(lambda tx: ledger.claim(tx, claims))
-        world.feed.after_claims(usages)
+        world.feed.after_claims(usages, [op.uuid for op in ops])
         return [results[op.uuid] or {} for op in ops]
 
     def undo(self, world: World, ops: Sequence[Op]) -> None:

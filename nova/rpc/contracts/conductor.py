@@ -186,7 +186,7 @@ class ConductorRPC(Interface):
 
     @call()
     def list_zones(self, with_services: bool) -> tuple[Zone, ...]:
-        """Availability zones, the internal one included (named ``internal``)."""
+        """Availability zones, the internal one included (and marked)."""
 
     # networks (nova-network's)
     @call()

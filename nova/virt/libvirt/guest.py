@@ -19,7 +19,7 @@ MANUFACTURER, PRODUCT, FAMILY = "OpenStack Foundation", "OpenStack Nova", "Virtu
 CONSOLE_LOG, KERNEL, RAMDISK = "console.log", "kernel", "ramdisk"
 COMMAND_LINE = "root=/dev/vda console=tty0 console=ttyS0"
 CDROM_BUSES = {"q35": "sata", "virt": "scsi"}
-RUNNABLE = {"x86_64": frozenset({"x86_64", "i686"})}  # architectures that a processor runs beside its own
+RUNNABLE = {"x86_64": frozenset({"x86_64", "i686"})}
 TUNING = {"quota:cpu_shares": "shares", "quota:cpu_period": "period", "quota:cpu_quota": "quota"}
 
 
@@ -56,9 +56,14 @@ def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, h
         vifs=tuple(bridge.spec(one, asked, settings, kvm, order.flavor.vcpus, extra) for one in order.interfaces))
 
 
+def runnable(arch: str) -> frozenset[str]:
+    """Architectures of guests that a host of ``arch`` runs."""
+    return RUNNABLE.get(arch, frozenset({arch}))
+
+
 def _arch(asked: Wishes, host: HostFacts) -> str:
     arch = asked.architecture or host.arch
-    if arch not in RUNNABLE.get(host.arch, frozenset({host.arch})):
+    if arch not in runnable(host.arch):
         raise NotHere(name="hw_architecture", value=arch, reason=f"its processors are {host.arch}")
     return arch
 

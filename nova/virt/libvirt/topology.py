@@ -19,7 +19,7 @@ def topology(vcpus: int, wishes: Wishes) -> Topology:
     fitting = [one for one in _arrangements(vcpus) if all(n <= limit for n, limit in zip(one, limits, strict=True))]
     if not fitting:
         raise WrongValue(name="the flavor's vcpus", value=vcpus,
-                         reason="no arrangement keeps within hw_cpu_max_sockets, hw_cpu_max_cores and hw_cpu_max_threads")
+                         reason="no arrangement keeps within hw_cpu_max_sockets, _cores and _threads")
     wished = (wishes.sockets, wishes.cores, wishes.threads)
 
     def rank(one: Topology) -> tuple[int, int, int]:

@@ -34,7 +34,8 @@ def qcow2_with_unknown_feature(path: Path) -> Path:
 def converted(path: Path, image_format: str, size: int = 4 * MIB, *options: str) -> Path:
     source = path.with_suffix(".source")
     source.write_bytes(b"guest data" + bytes(size - 10))
-    subprocess.run(["qemu-img", "convert", "-f", "raw", "-O", image_format, *options, str(source), str(path)], check=True)
+    subprocess.run(["qemu-img", "convert", "-f", "raw", "-O", image_format, *options, str(source), str(path)],
+                   check=True)
     source.unlink()
     return path
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from nova.compute import gate
 from nova.model.orders import Disk
 from nova.model.states import PowerState
-from tests.fakes.compute import HOST, build_order, guest_order
+from tests.fakes.compute import HOST, beside, build_order, guest_order, wait_until
 
 STEPS = ("create_disks", "plug", "write_config_drive", "start_new")
 
@@ -36,6 +37,17 @@ def test_build_when_an_image_is_unfit_then_the_kind_tells_not_to_try_elsewhere(w
     world.driver.knobs.fail_next("create_disks", error="invalid")
     (outcome,) = world.build(build_order())
     assert outcome.error_kind == "invalid"
+
+
+def test_build_when_the_conductor_is_back_soon_then_the_host_asks_again_and_goes_on(world, monkeypatch):
+    monkeypatch.setattr(gate, "ASK_FOR_S", 5.0)
+    monkeypatch.setattr(gate, "ASK_AGAIN_S", 0.01)
+    world.conductor.away = True
+    build, results = beside(world.build, build_order())
+    wait_until(lambda: world.conductor.calls.count("may_proceed") > 2)
+    world.conductor.away = False
+    build.join(5)
+    assert results[0][0].ok
 
 
 @pytest.mark.parametrize("call", ["remove_disks", "unplug"])

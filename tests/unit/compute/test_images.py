@@ -18,6 +18,7 @@ from nova.clients.glance import Glance
 from nova.compute import image_format, images
 from nova.compute.images import CacheSettings, ImageCache
 from nova.privileged.qemu_img import DiskFull, Limits, QemuImg, ToolFailed
+from nova.virt import image_files
 from tests.fakes.glance import FakeGlance
 from tests.unit.compute import crafted
 from tests.unit.compute.crafted import MIB
@@ -77,7 +78,7 @@ def test_fetch_of_a_qcow2_image_makes_it_raw(server, glance, cache, tmp_path):
     data, raw = qcow2_data(tmp_path)
     image_id = server.add(data, disk_format="qcow2")
     cache.fetch(glance.show(image_id))
-    assert images.format_of(cache.path(image_id)) == "raw"
+    assert image_files.format_of(cache.path(image_id)) == "raw"
     with open(cache.path(image_id), "rb") as kept:
         assert kept.read() == raw
     assert os.stat(cache.path(image_id)).st_mode & 0o077 == 0
@@ -90,7 +91,7 @@ def test_fetch_of_a_qcow2_image_without_force_raw_keeps_it(server, glance, make_
     cache = make_cache(force_raw=False)
     cache.fetch(glance.show(image_id))
     path = cache.path(image_id)
-    assert images.format_of(path) == "qcow2" and images.virtual_bytes(path) == len(raw)
+    assert image_files.format_of(path) == "qcow2" and image_files.virtual_bytes(path) == len(raw)
 
 
 def test_fetch_of_a_ready_image_asks_nobody(server, glance, cache):
@@ -165,7 +166,7 @@ def test_fetch_of_a_harmful_image_never_runs_the_tool(server, glance, make_cache
 def test_fetch_of_a_giant_small_qcow2_refuses_before_converting(server, glance, cache, tmp_path):
     path = crafted.qcow2(tmp_path / "giant", 500 << 40)
     image = glance.show(server.add(path.read_bytes(), disk_format="qcow2"))
-    with pytest.raises(images.TooBig, match="needs a disk of 512000 GB; the flavor has 20 GB") as caught:
+    with pytest.raises(image_files.TooBig, match="needs a disk of 512000 GB; the flavor has 20 GB") as caught:
         cache.fetch(image, 20)
     assert caught.value.code == "image.too_big"
     assert left_over(tmp_path) == []
@@ -175,7 +176,7 @@ def test_fetch_of_a_cached_image_for_a_smaller_disk_refuses(server, glance, cach
     path = crafted.qcow2(tmp_path / "q", 3 << 30)
     image = glance.show(server.add(path.read_bytes(), disk_format="qcow2"))
     cache.fetch(image, 3)
-    with pytest.raises(images.TooBig):
+    with pytest.raises(image_files.TooBig):
         cache.fetch(image, 2)
     cache.fetch(image, 0)
 

@@ -31,7 +31,7 @@ def test_start_when_a_guest_is_in_no_record_then_it_is_named_in_the_log_and_left
     order = build_order()
     world.build(order)
     world.restart()
-    assert order.server_uuid in caplog.text and "no record" in caplog.text
+    assert order.server_uuid in caplog.text and "no record says" in caplog.text
     assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING
 
 

@@ -57,7 +57,7 @@ def test_opts_file_names_the_router(fields, text):
 def test_arguments_are_the_ones_operators_know(tmp_path):
     given = options(tmp_path, dhcp_lease_time=600)
     path = given.networks_path
-    argv = dnsmasq.arguments(network(), given)
+    argv = dnsmasq.arguments(network(), given, "/usr/bin/nova-dhcpbridge")
     assert set(argv[1:]) - {"--user=root"} == {
         "--strict-order", "--bind-interfaces", "--no-hosts", "--leasefile-ro", "--conf-file=",
         f"--pid-file={path}/nova-br1.pid", f"--dhcp-optsfile={path}/nova-br1.opts",
@@ -68,7 +68,7 @@ def test_arguments_are_the_ones_operators_know(tmp_path):
 
 def test_arguments_with_name_servers_ask_only_them(tmp_path):
     argv = dnsmasq.arguments(network(dns2="9.9.9.9", multi_host=True), options(
-        tmp_path, dns_server=("1.1.1.1",), use_network_dns_servers=True, dhcp_domain=""))
+        tmp_path, dns_server=("1.1.1.1",), use_network_dns_servers=True, dhcp_domain=""), "/s")
     assert argv[-5 if argv[-1] == "--user=root" else -4:][:4] == [
         "--no-resolv", "--server=1.1.1.1", "--server=8.8.4.4", "--server=9.9.9.9"]
     assert f"--addn-hosts={tmp_path}/networks/nova-br1.hosts" in argv
@@ -78,13 +78,29 @@ def test_arguments_with_name_servers_ask_only_them(tmp_path):
 def test_arguments_when_other_users_can_not_read_our_files_keep_root(tmp_path):
     given = options(tmp_path)
     given.networks_path.mkdir(mode=0o700)
-    assert "--user=root" in dnsmasq.arguments(network(), given)
+    assert "--user=root" in dnsmasq.arguments(network(), given, "/usr/bin/nova-dhcpbridge")
 
 
 def test_environment_tells_the_script_where_and_for_whom(tmp_path):
     environment = dnsmasq.environment(network(), options(tmp_path, dhcpbridge_flagfile=("/etc/a", "/etc/b")))
     assert environment["NETWORK_ID"] == "net-1"
     assert json.loads(environment["CONFIG_FILE"]) == ["/etc/a", "/etc/b"]
+
+
+@pytest.mark.parametrize("words", [["old", "mac", "ip"], ["add", "mac", "ip", "a b"]])
+def test_ensure_script_passes_on_what_is_new(tmp_path, words):
+    program = tmp_path / "with blank" / "nova-dhcpbridge"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$#:$*"\n')
+    program.chmod(0o755)
+    script = dnsmasq.ensure_script(options(tmp_path, dhcpbridge=str(program)))
+    assert script == str(tmp_path / "networks" / "nova-dhcpbridge")
+    said = subprocess.run([script, *words], capture_output=True, text=True, check=True).stdout
+    assert said == ("" if words[0] == "old" else "4:add mac ip a b\n")
+
+
+def test_ensure_script_leaves_an_operators_own_program_alone(tmp_path):
+    assert dnsmasq.ensure_script(options(tmp_path, dhcpbridge="/opt/mine")) == "/opt/mine"
 
 
 class Pretender(FakeRunner):
@@ -200,5 +216,6 @@ def test_stop_ends_it_and_takes_its_files_away(tmp_path, pretender):
     assert server.bridges() == {"br1"}
     server.stop("br1")
     assert pretender.processes[0].wait(timeout=5) == -signal.SIGTERM
-    assert server.bridges() == frozenset() and list((tmp_path / "networks").iterdir()) == []
+    assert server.bridges() == frozenset()
+    assert [path.name for path in (tmp_path / "networks").iterdir()] == ["nova-dhcpbridge"]
     server.stop("br1")

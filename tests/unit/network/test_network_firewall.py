@@ -25,7 +25,11 @@ def test_tables_of_one_network_are_these(tmp_path):
     }
     assert tables["filter"].chains["nova-network-INPUT"] == (
         "-i br1 -p udp -m udp --dport 67 -j ACCEPT", "-i br1 -p tcp -m tcp --dport 67 -j ACCEPT",
-        "-i br1 -p udp -m udp --dport 53 -j ACCEPT", "-i br1 -p tcp -m tcp --dport 53 -j ACCEPT")
+        "-i br1 -p udp -m udp --dport 53 -j ACCEPT", "-i br1 -p tcp -m tcp --dport 53 -j ACCEPT",
+        "-i br1 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
+        "-i br1 -p tcp -m tcp --dport 8775 -m conntrack --ctstate DNAT -j ACCEPT",
+        "-i br1 -p icmp -m icmp --icmp-type 8 -j ACCEPT",
+        "-s 10.0.1.0/24 -i br1 -j DROP")
     assert tables["filter"].chains["nova-network-FORWARD"] == ("-i br1 -j ACCEPT", "-o br1 -j ACCEPT")
     assert tables["mangle"].chains["nova-network-POSTROUTING"] == (
         "-o br1 -p udp -m udp --dport 68 -j CHECKSUM --checksum-fill",)

@@ -28,7 +28,8 @@ def test_text_of_any_bytes_gives_them_back(data):
     assert codec.from_text(codec.to_text(data)) == data
 
 
-@pytest.mark.parametrize(("size", "packing"), [(0, b"r"), (codec.COMPRESS_ABOVE, b"r"), (codec.COMPRESS_ABOVE + 1, b"z")])
+@pytest.mark.parametrize(("size", "packing"), [
+    (0, b"r"), (codec.COMPRESS_ABOVE, b"r"), (codec.COMPRESS_ABOVE + 1, b"z")])
 def test_to_text_compresses_what_is_large(size, packing):
     text = codec.to_text(b"x" * size)
     assert raw(text)[:1] == packing

@@ -77,7 +77,7 @@ def add_vif(devices: Element, spec: VifSpec) -> None:
 
 
 def add_serials(devices: Element, spec: DeviceSpec) -> None:
-    """The first port writes the console log, through virtlogd, which rotates it. (libvirt makes it the console, too.)"""
+    """The first port writes the console log, through virtlogd, which rotates it. (libvirt makes it the console.)"""
     for port in range(spec.serial_ports):
         device = add(devices, "serial", type_="pty")
         if port == 0 and spec.console_log:

@@ -1,0 +1,64 @@
+"""Extra specs of flavors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nova import errors
+from nova.api import versions
+from nova.api.request import Request
+from nova.model import extra_specs
+
+
+class NoSuchSpec(errors.NotFound):
+    code, message = "flavor.no_such_spec", "Flavor {flavor_id} has no extra specs with key {key}."
+
+
+class KeyMismatch(errors.Invalid):
+    code, message = "flavor.spec_key_mismatch", "Request body and URI mismatch: the body must hold the key {key}."
+
+
+class BadSpec(errors.Invalid):
+    code, message = "flavor.bad_spec", "Validation failed; {reason}."
+
+
+def index(req: Request, flavor_id: str) -> dict[str, Any]:
+    return {"extra_specs": req.conductor.get_flavor(flavor_id, req.scope()).extra_specs}
+
+
+def show(req: Request, flavor_id: str, key: str) -> dict[str, Any]:
+    specs = req.conductor.get_flavor(flavor_id, req.scope()).extra_specs
+    if key not in specs:
+        raise NoSuchSpec(flavor_id=flavor_id, key=key)
+    return {key: specs[key]}
+
+
+def create(req: Request, flavor_id: str) -> dict[str, Any]:
+    """Adds to what is there; answers with what was given."""
+    specs = _checked(req, req.body["extra_specs"])
+    req.conductor.set_flavor_specs(flavor_id, specs)
+    return {"extra_specs": specs}
+
+
+def update(req: Request, flavor_id: str, key: str) -> dict[str, Any]:
+    if key not in req.body:
+        raise KeyMismatch(key=key)
+    specs = _checked(req, req.body)
+    req.conductor.set_flavor_specs(flavor_id, specs)
+    return specs
+
+
+def delete(req: Request, flavor_id: str, key: str) -> None:
+    req.conductor.delete_flavor_spec(flavor_id, key)
+
+
+def _checked(req: Request, asked: Mapping[str, str | float]) -> dict[str, str]:
+    """The specs as text. BadSpec for the first that is wrong, at versions that check."""
+    specs = {key: str(value) for key, value in asked.items()}
+    if versions.extra_specs_are_checked(req.version):
+        for key, value in specs.items():
+            wrong = extra_specs.problem(key, value)
+            if wrong is not None:
+                raise BadSpec(reason=wrong)
+    return specs

@@ -1,0 +1,125 @@
+"""Hypervisors: the nodes of compute hosts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova import errors
+from nova.api import versions
+from nova.api.formats import is_uuid
+from nova.api.request import Request
+from nova.api.view import View
+from nova.api.views import hypervisors as views
+from nova.model.services import Hypervisor, HypervisorQuery
+
+
+class NoSuchHypervisor(errors.NotFound):
+    code, message = "hypervisor.not_found", "Hypervisor with ID '{id}' could not be found."
+
+
+class NoMatch(errors.NotFound):
+    code, message = "hypervisor.no_match", "No hypervisor matching '{pattern}' could be found."
+
+
+class BadId(errors.Invalid):
+    code, message = "hypervisor.bad_id", "Invalid {what} {id}: it must be {wanted}."
+
+
+class PatternIsNotPaged(errors.Invalid):
+    code = "hypervisor.pattern_is_not_paged"
+    message = "Paging over hypervisors with the hypervisor_hostname_pattern query parameter is not supported."
+
+
+class UptimeUnknown(errors.NotSupported):
+    code, message = "hypervisor.uptime_unknown", "The driver of hypervisor {name} does not tell its uptime."
+
+
+class HostDown(errors.Invalid):
+    code, message = "hypervisor.host_down", "The compute service of host {host} is down: its uptime is not known."
+
+
+def index(req: Request) -> dict[str, Any]:
+    return _listed(req, views.BRIEF)
+
+
+def detail(req: Request) -> dict[str, Any]:
+    return _listed(req, views.FULL, uptime=versions.details_have_uptime(req.version))
+
+
+def show(req: Request, hypervisor_id: str) -> dict[str, Any]:
+    found = _one(req, hypervisor_id, versions.details_have_uptime(req.version))
+    return {"hypervisor": views.FULL(found, req)}
+
+
+def uptime(req: Request, hypervisor_id: str) -> dict[str, Any]:
+    found = _one(req, hypervisor_id, True)
+    if found.uptime is None:
+        if found.service is not None and not found.service.up:
+            raise HostDown(host=found.host)
+        raise UptimeUnknown(name=found.hostname)
+    return {"hypervisor": views.UPTIME(found, req)}
+
+
+def search(req: Request, hypervisor_hostname_pattern: str) -> dict[str, Any]:
+    return views.page(views.BRIEF, _matching(req, hypervisor_hostname_pattern, False), req, linked=False)
+
+
+def servers(req: Request, hypervisor_hostname_pattern: str) -> dict[str, Any]:
+    return views.page(views.BRIEF, _matching(req, hypervisor_hostname_pattern, True), req, linked=False)
+
+
+def statistics(req: Request) -> dict[str, Any]:
+    return {"hypervisor_statistics": views.STATISTICS(req.conductor.get_hypervisor_statistics(), req)}
+
+
+def _listed(req: Request, view: View, uptime: bool = False) -> dict[str, Any]:
+    """A page, or (from 2.53) all whose name matches a pattern."""
+    query = req.query
+    with_servers, pattern = query.one("with_servers", False), query.one("hypervisor_hostname_pattern")
+    if pattern is not None:
+        if "limit" in query or "marker" in query:
+            raise PatternIsNotPaged
+        return views.page(view, _matching(req, pattern, with_servers, uptime), req, linked=False)
+    paged = versions.hypervisors_are_paged(req.version)
+    found = req.conductor.list_hypervisors(HypervisorQuery(
+        with_servers=with_servers, with_uptime=uptime, limit=req.limit() if paged else None,
+        marker=_marker(req, query.one("marker"))))
+    return views.page(view, found, req, linked=paged)
+
+
+def _matching(req: Request, pattern: str, with_servers: bool, uptime: bool = False) -> tuple[Hypervisor, ...]:
+    found: tuple[Hypervisor, ...] = req.conductor.list_hypervisors(HypervisorQuery(
+        hostname_pattern=pattern, with_servers=with_servers, with_uptime=uptime))
+    if not found:
+        raise NoMatch(pattern=pattern)
+    return found
+
+
+def _is_number(id: str) -> bool:
+    return id.isascii() and id.isdigit() and len(id) <= 18
+
+
+def _marker(req: Request, marker: str | None) -> str | None:
+    """BadId: no uuid (from 2.53), or no number."""
+    if marker is not None:
+        by_uuid = versions.known_by_uuid(req.version)
+        if not (is_uuid(marker) if by_uuid else _is_number(marker)):
+            raise BadId(what="marker", id=marker, wanted="a UUID" if by_uuid else "a number")
+    return marker
+
+
+def _one(req: Request, id: str, with_uptime: bool) -> Hypervisor:
+    """By uuid (from 2.53; BadId when it is none) or number."""
+    with_servers = req.query.one("with_servers", False)
+    if versions.known_by_uuid(req.version):
+        if not is_uuid(id):
+            raise BadId(what="hypervisor id", id=id, wanted="a UUID")
+        query = HypervisorQuery(uuid=id, with_servers=with_servers, with_uptime=with_uptime)
+    else:
+        if not _is_number(id):
+            raise NoSuchHypervisor(id=id)
+        query = HypervisorQuery(id=int(id), with_uptime=with_uptime)
+    found = req.conductor.list_hypervisors(query)
+    if not found:
+        raise NoSuchHypervisor(id=id)
+    return found[0]

@@ -1,0 +1,138 @@
+"""The image proxy of old versions: passed on to the image service, with the caller's own token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nova import errors
+from nova.api.formats import is_time
+from nova.api.request import Request
+from nova.api.view import View
+from nova.api.views import images as views
+from nova.model.images import Image, ImageQuery
+from nova.model.quotas import UNLIMITED
+
+PROPERTY = "property-"
+
+#: Parameters the image service gives a meaning of its own: not custom properties.
+NOT_PROPERTIES = frozenset({"limit", "marker", "sort", "sort_key", "sort_dir", "visibility", "owner", "member_status"})
+
+#: A status asked for -> the image service's.
+STATUS = {"ACTIVE": "active", "SAVING": "in:queued,saving,uploading,importing", "ERROR": "killed",
+          "DELETED": "deleted"}
+
+#: Query parameter -> the image service's filter.
+FILTERS = {"name": "name", "minRam": "min_ram", "minDisk": "min_disk", "type": "image_type"}
+
+
+class NoSuchItem(errors.NotFound):
+    code, message = "image.no_such_metadata", "Metadata item was not found"
+
+
+class KeyMismatch(errors.Invalid):
+    code, message = "image.metadata_key_mismatch", "Request body and URI mismatch: the body must hold the key {key}."
+
+
+class TooMuchMetadata(errors.OverQuota):
+    code, message = "image.too_much_metadata", "Image metadata limit exceeded: at most {limit} items."
+
+
+class BadTime(errors.Invalid):
+    code, message = "image.bad_time", "Invalid changes-since filter [{value}]: it must be an ISO 8601 date and time."
+
+
+def index(req: Request) -> dict[str, Any]:
+    return _listed(req, views.BRIEF)
+
+
+def detail(req: Request) -> dict[str, Any]:
+    return _listed(req, views.FULL)
+
+
+def show(req: Request, image_id: str) -> dict[str, Any]:
+    return {"image": views.FULL(req.conductor.get_image(image_id), req)}
+
+
+def delete(req: Request, image_id: str) -> None:
+    req.conductor.delete_image(image_id)
+
+
+def _listed(req: Request, view: View) -> dict[str, Any]:
+    offset = req.query.one("offset", 0)
+    found: tuple[Image, ...] = req.conductor.list_images(ImageQuery(
+        filters=dict(_filters(req)), limit=req.limit() + offset, marker=req.query.one("marker")))
+    return views.page(view, found[offset:], req)
+
+
+def _filters(req: Request) -> Iterator[tuple[str, str]]:
+    """The image service's filters for the query."""
+    for name in req.query:
+        value = req.query.one(name)
+        if name in FILTERS:
+            yield FILTERS[name], value
+        elif name == "status":
+            yield "status", STATUS.get(value.upper(), value.lower())
+        elif name == "server":
+            yield "instance_uuid", value.rstrip("/").rpartition("/")[2]  # a server's id, or a link to it
+        elif name == "changes-since":
+            if not is_time(value):
+                raise BadTime(value=value)
+            yield "updated_at", f"gte:{value}"
+        elif name.startswith(PROPERTY) and name.removeprefix(PROPERTY) not in NOT_PROPERTIES:
+            yield name.removeprefix(PROPERTY), value
+
+
+# metadata
+
+def metadata(req: Request, image_id: str) -> dict[str, Any]:
+    return {"metadata": req.conductor.get_image(image_id).properties}
+
+
+def metadata_item(req: Request, image_id: str, key: str) -> dict[str, Any]:
+    return {"meta": {key: _item(req, image_id, key)}}
+
+
+def merge_metadata(req: Request, image_id: str) -> dict[str, Any]:
+    return {"metadata": _merged(req, image_id, req.body["metadata"])}
+
+
+def replace_metadata(req: Request, image_id: str) -> dict[str, Any]:
+    items = req.body["metadata"]
+    _check_count(req, len(items))
+    return {"metadata": req.conductor.update_image_properties(image_id, items, (), True)}
+
+
+def update_metadata_item(req: Request, image_id: str, key: str) -> dict[str, Any]:
+    item = req.body["meta"]
+    if key not in item:
+        raise KeyMismatch(key=key)
+    _merged(req, image_id, item)
+    return {"meta": item}
+
+
+def delete_metadata_item(req: Request, image_id: str, key: str) -> None:
+    _item(req, image_id, key)
+    req.conductor.update_image_properties(image_id, {}, (key,), False)
+
+
+def _item(req: Request, image_id: str, key: str) -> str:
+    properties: Mapping[str, str] = req.conductor.get_image(image_id).properties
+    if key not in properties:
+        raise NoSuchItem
+    return properties[key]
+
+
+def _merged(req: Request, image_id: str, items: Mapping[str, str]) -> Mapping[str, str]:
+    """All properties after ``items`` are set."""
+    _check_count(req, len({*req.conductor.get_image(image_id).properties, *items}))
+    after: Mapping[str, str] = req.conductor.update_image_properties(image_id, items, (), False)
+    return after
+
+
+def _check_count(req: Request, count: int) -> None:
+    """An image may have as many properties as a server has metadata."""
+    limits = req.conductor.get_quotas(req.context.project_id, None, False).limits
+    limit = limits.get("metadata_items", UNLIMITED)
+    if limit != UNLIMITED and count > limit:
+        raise TooMuchMetadata(limit=limit)

@@ -1,0 +1,51 @@
+"""Keypairs: users' public keys. Admins may act on those of another user (``user_id``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova import concurrency
+from nova.api import keys, versions
+from nova.api.request import Request
+from nova.api.views import keypairs as views
+from nova.model.keypairs import KeypairQuery, NewKeypair
+
+
+def _user(req: Request, asked: str | None) -> str:
+    """Whose keypairs are meant, once policy allows it."""
+    user_id = asked or req.context.user_id or ""
+    req.authorize(user_id=user_id)
+    return user_id
+
+
+def index(req: Request) -> dict[str, Any]:
+    user_id = _user(req, req.query.one("user_id"))
+    limit = req.limit() if versions.keypairs_are_paged(req.version) else None
+    found = req.conductor.list_keypairs(KeypairQuery(user_id=user_id, limit=limit, marker=req.query.one("marker")))
+    return views.page(found, req)
+
+
+def show(req: Request, keypair_name: str) -> dict[str, Any]:
+    user_id = _user(req, req.query.one("user_id"))
+    return {"keypair": views.FULL(req.conductor.get_keypair(user_id, keypair_name), req)}
+
+
+def create(req: Request) -> dict[str, Any]:
+    """Imports the public key that was given, or makes a pair: then, and only then, the private key is answered."""
+    asked = req.body["keypair"]
+    user_id = _user(req, asked.get("user_id"))
+    kind = asked.get("type", keys.SSH)
+    made = None if "public_key" in asked else concurrency.run_in_thread(keys.make, kind, user_id)
+    public_key = made.public_key if made else asked["public_key"]
+    fingerprint = made.fingerprint if made else keys.fingerprint(kind, public_key)
+    keypair = req.conductor.create_keypair(NewKeypair(
+        name=asked["name"].strip(), user_id=user_id, type=kind, fingerprint=fingerprint, public_key=public_key))
+    shown = views.CREATED(keypair, req)
+    if made:
+        shown["private_key"] = made.private_key
+    return {"keypair": shown}
+
+
+def delete(req: Request, keypair_name: str) -> None:
+    user_id = _user(req, req.query.one("user_id"))
+    req.conductor.delete_keypair(user_id, keypair_name)

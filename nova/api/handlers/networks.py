@@ -1,0 +1,17 @@
+"""Networks, as old versions read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.api.request import Request
+from nova.api.views import networks as views
+
+
+def index(req: Request) -> dict[str, Any]:
+    return views.listed(req.conductor.list_networks(req.scope()), req)
+
+
+def show(req: Request, network_id: str) -> dict[str, Any]:
+    network = req.conductor.get_network(network_id, req.scope())
+    return {"network": views.FULL(network, req, views.flags(req))}

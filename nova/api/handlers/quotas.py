@@ -1,0 +1,54 @@
+"""Quota sets of projects and users, and the limits a user sees. ``tenant_id`` is a project's id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.api.request import Request
+from nova.api.views import quotas as views
+from nova.model.quotas import QuotaUpdate
+
+OTHER_PROJECT_RULE = "os_compute_api:limits:other_project"
+
+
+def limits(req: Request) -> dict[str, Any]:
+    """What the caller's project may use and uses. ``rate`` is always empty: nothing limits the rate of requests."""
+    project_id = req.query.one("tenant_id")
+    if project_id is not None:
+        req.authorize(project_id=project_id, rule=OTHER_PROJECT_RULE)
+    quotas = req.conductor.get_quotas(project_id or req.context.project_id, None, True)
+    return {"limits": {"rate": [], "absolute": views.ABSOLUTE(quotas, req)}}
+
+
+def show(req: Request, tenant_id: str) -> dict[str, Any]:
+    req.authorize(project_id=tenant_id)
+    return views.named(views.LIMITS, tenant_id, req.conductor.get_quotas(tenant_id, _user(req), False), req)
+
+
+def detail(req: Request, tenant_id: str) -> dict[str, Any]:
+    req.authorize(project_id=tenant_id)
+    return views.named(views.DETAIL, tenant_id, req.conductor.get_quotas(tenant_id, _user(req), True), req)
+
+
+def defaults(req: Request, tenant_id: str) -> dict[str, Any]:
+    req.authorize(project_id=tenant_id)
+    return views.named(views.LIMITS, tenant_id, req.conductor.get_default_quotas(), req)
+
+
+def update(req: Request, tenant_id: str) -> dict[str, Any]:
+    req.authorize(project_id=tenant_id)
+    asked = dict(req.body["quota_set"])
+    force = asked.pop("force", False)
+    quotas = req.conductor.update_quotas(QuotaUpdate(
+        project_id=tenant_id, user_id=_user(req), limits=asked, force=force))
+    return {"quota_set": views.LIMITS(quotas, req)}
+
+
+def delete(req: Request, tenant_id: str) -> None:
+    req.authorize(project_id=tenant_id)
+    req.conductor.delete_quotas(tenant_id, _user(req))
+
+
+def _user(req: Request) -> str | None:
+    """The user whose limits within the project are meant; None (and empty text) for the project's own."""
+    return req.query.one("user_id") or None

@@ -1,0 +1,154 @@
+"""Services of the cloud's hosts, and availability zones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nova import errors
+from nova.api import versions
+from nova.api.formats import is_uuid
+from nova.api.request import Request
+from nova.api.views import services as views
+from nova.model.services import Service, ServiceQuery, ServiceUpdate
+
+CHANGEABLE = "nova-compute"
+
+
+class NoSuchWord(errors.NotFound):
+    code, message = "service.no_such_word", "Unknown action {word}"
+
+
+class NoSuchService(errors.NotFound):
+    code, message = "service.not_found", "Service {id} could not be found."
+
+
+class BadId(errors.Invalid):
+    code, message = "service.bad_id", "Invalid service id {id}: it must be {wanted}."
+
+
+class NotACompute(errors.Invalid):
+    code = "service.not_a_compute"
+    message = "Updating a {binary} service is not supported. Only nova-compute services can be updated."
+
+
+class Missing(errors.Invalid):
+    code, message = "service.missing_field", "Missing required field {name}: {word} needs it."
+
+
+class NothingAsked(errors.Invalid):
+    code = "service.nothing_asked"
+    message = "No updates were requested. Fields status, disabled_reason and forced_down can be given."
+
+
+class ReasonWithoutDisable(errors.Invalid):
+    code = "service.reason_without_disable"
+    message = "Specifying disabled_reason requires the status to be disabled."
+
+
+def index(req: Request) -> dict[str, Any]:
+    query = ServiceQuery(host=req.query.one("host"), binary=req.query.one("binary"))
+    return views.listed(req.conductor.list_services(query), req)
+
+
+def update(req: Request, service_id: str) -> dict[str, Any]:
+    if versions.known_by_uuid(req.version):
+        return _update_by_uuid(req, service_id)
+    return _update_by_word(req, service_id)
+
+
+def delete(req: Request, service_id: str) -> None:
+    if versions.known_by_uuid(req.version):
+        query = ServiceQuery(uuid=_uuid(service_id))
+    else:
+        query = ServiceQuery(id=_number(service_id))
+    req.conductor.delete_service(query)
+
+
+def _uuid(id: str) -> str:
+    if not is_uuid(id):
+        raise BadId(id=id, wanted="a UUID")
+    return id
+
+
+def _number(id: str) -> int:
+    if not id.isascii() or not id.isdigit() or len(id) > 18:
+        raise BadId(id=id, wanted="a number")
+    return int(id)
+
+
+def _check_compute(binary: str) -> None:
+    if binary != CHANGEABLE:
+        raise NotACompute(binary=binary)
+
+
+# up to 2.52: the last part of the path says what to do, the body to which service
+
+def _disable_with_reason(body: dict[str, Any]) -> dict[str, Any]:
+    if "disabled_reason" not in body:
+        raise Missing(name="disabled_reason", word="disable-log-reason")
+    return {"disabled": True, "disabled_reason": body["disabled_reason"]}
+
+
+def _force_down(body: dict[str, Any]) -> dict[str, Any]:
+    if "forced_down" not in body:
+        raise Missing(name="forced_down", word="force-down")
+    return {"forced_down": body["forced_down"]}
+
+
+#: word -> (what it changes, what it answers of the service)
+WORDS: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[Service], dict[str, Any]]]] = {
+    "enable": (lambda body: {"disabled": False}, lambda service: {"status": views.status(service)}),
+    "disable": (lambda body: {"disabled": True}, lambda service: {"status": views.status(service)}),
+    "disable-log-reason": (_disable_with_reason, lambda service: {
+        "status": views.status(service), "disabled_reason": service.disabled_reason}),
+    "force-down": (_force_down, lambda service: {"forced_down": service.forced_down}),
+}
+
+
+def _update_by_word(req: Request, word: str) -> dict[str, Any]:
+    if word not in WORDS or (word == "force-down" and not versions.services_can_be_forced_down(req.version)):
+        raise NoSuchWord(word=word)
+    change, shown = WORDS[word]
+    host, binary = req.body["host"], req.body["binary"]
+    _check_compute(binary)
+    service = req.conductor.update_service(ServiceUpdate(host=host, binary=binary, **change(req.body)))
+    return {"service": {"host": host, "binary": binary, **shown(service)}}
+
+
+# from 2.53: the path names the service, the body says what to change
+
+def _update_by_uuid(req: Request, uuid: str) -> dict[str, Any]:
+    _uuid(uuid)
+    change = _change(req.body)
+    found = req.conductor.list_services(ServiceQuery(uuid=uuid))
+    if not found:
+        raise NoSuchService(id=uuid)
+    _check_compute(found[0].binary)
+    return {"service": views.FULL(req.conductor.update_service(ServiceUpdate(uuid=uuid, **change)), req)}
+
+
+def _change(body: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a ServiceUpdate. NothingAsked, ReasonWithoutDisable."""
+    if not body:
+        raise NothingAsked
+    change: dict[str, Any] = {}
+    if "status" in body:
+        change["disabled"] = body["status"] == "disabled"
+    if "disabled_reason" in body:
+        if not change.get("disabled"):
+            raise ReasonWithoutDisable
+        change["disabled_reason"] = body["disabled_reason"]
+    if "forced_down" in body:
+        change["forced_down"] = body["forced_down"]
+    return change
+
+
+# availability zones
+
+def zones(req: Request) -> dict[str, Any]:
+    return views.zones(req.conductor.list_zones(False), with_hosts=False)
+
+
+def zones_detail(req: Request) -> dict[str, Any]:
+    return views.zones(req.conductor.list_zones(True), with_hosts=True)

@@ -1,0 +1,58 @@
+"""Images as old versions passed them on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nova.api.request import Request
+from nova.api.view import LEFT_OUT, Out, View, seconds_of
+from nova.model.images import Image
+
+ALTERNATE = "application/vnd.openstack.image"
+
+#: The image service's status -> (ours, progress in percent).
+STATUS = {"active": ("ACTIVE", 100), "queued": ("SAVING", 25), "saving": ("SAVING", 50), "uploading": ("SAVING", 50),
+          "importing": ("SAVING", 50), "killed": ("ERROR", 0), "deleted": ("DELETED", 0),
+          "pending_delete": ("DELETED", 0)}
+UNKNOWN = ("UNKNOWN", 0)
+
+
+def _links(image: Image, req: Request) -> list[dict[str, str]]:
+    return [*req.links.of("images", image.id),
+            {"rel": "alternate", "type": ALTERNATE, "href": f"{req.links.images}/{image.id}"}]
+
+
+def _server(image: Image, req: Request) -> Any:
+    """Of a snapshot: the server it was made of."""
+    uuid = image.properties.get("instance_uuid")
+    return {"id": uuid, "links": req.links.of("servers", uuid)} if uuid else LEFT_OUT
+
+
+def _disk_config(image: Image, req: Request) -> Any:
+    automatic = image.properties.get("auto_disk_config")
+    if automatic is None:
+        return LEFT_OUT
+    return "AUTO" if automatic.lower() in ("true", "1", "yes", "on") else "MANUAL"
+
+
+BRIEF = View(Out("id", "id"), Out("name", "name"), Out("links", _links))
+
+FULL = View(
+    *BRIEF.fields,
+    Out("status", lambda image, req: STATUS.get(image.status, UNKNOWN)[0]),
+    Out("progress", lambda image, req: STATUS.get(image.status, UNKNOWN)[1]),
+    Out("created", seconds_of("created_at")),
+    Out("updated", seconds_of("updated_at")),
+    Out("minDisk", "min_disk_gb"),
+    Out("minRam", "min_ram_mb"),
+    Out("OS-EXT-IMG-SIZE:size", "size_bytes"),
+    Out("metadata", "properties"),
+    Out("server", _server, optional=True),
+    Out("OS-DCF:diskConfig", _disk_config, optional=True),
+)
+
+
+def page(view: View, images: Sequence[Image], req: Request) -> dict[str, Any]:
+    return {"images": view.all(images, req),
+            **req.next_links("images_links", images, images[-1].id if images else None)}

@@ -1,0 +1,36 @@
+"""Keypairs as the API shows them. Each is wrapped once more: ``{"keypair": {...}}``, in lists too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nova.api import versions
+from nova.api.request import Request
+from nova.api.view import Out, View, micros_of
+from nova.model.keypairs import Keypair
+
+BRIEF = View(
+    Out("fingerprint", "fingerprint"),
+    Out("name", "name"),
+    Out("public_key", "public_key"),
+    Out("type", "type", since="2.2"),
+)
+
+CREATED = View(*BRIEF.fields, Out("user_id", "user_id"))
+
+FULL = View(
+    *CREATED.fields,
+    Out("id", "id"),
+    Out("created_at", micros_of("created_at")),
+    Out("updated_at", lambda keypair, req: None),  # keypairs never change, and deleted ones are gone
+    Out("deleted", lambda keypair, req: False),
+    Out("deleted_at", lambda keypair, req: None),
+)
+
+
+def page(keypairs: Sequence[Keypair], req: Request) -> dict[str, Any]:
+    listed: dict[str, Any] = {"keypairs": [{"keypair": shown} for shown in BRIEF.all(keypairs, req)]}
+    if versions.keypairs_are_paged(req.version):
+        listed.update(req.next_links("keypairs_links", keypairs, keypairs[-1].name if keypairs else None))
+    return listed

@@ -1,0 +1,59 @@
+"""Services as the API shows them, and the zones they are in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.api.request import Request
+from nova.api.view import Out, View, micros
+from nova.model.services import SERVICE_DOWN, SERVICE_UP, Service, Zone
+
+
+def status(service: Service) -> str:
+    """Whether operators want it to get work."""
+    return "disabled" if service.disabled else "enabled"
+
+
+def state(service: Service) -> str:
+    """Whether it reports itself."""
+    return SERVICE_UP if service.up else SERVICE_DOWN
+
+
+def reported(service: Service) -> str | None:
+    """When it was last heard of; operators look here for how long a silent one has been silent."""
+    return micros(service.last_seen_at or service.updated_at)
+
+
+FULL = View(
+    Out("id", "id", until="2.52"),
+    Out("id", "uuid", since="2.53"),
+    Out("binary", "binary"),
+    Out("host", "host"),
+    Out("zone", "zone"),
+    Out("status", lambda service, req: status(service)),
+    Out("state", lambda service, req: state(service)),
+    Out("updated_at", lambda service, req: reported(service)),
+    Out("disabled_reason", "disabled_reason"),
+    Out("forced_down", "forced_down", since="2.11"),
+)
+
+
+def zones(found: tuple[Zone, ...], with_hosts: bool) -> dict[str, Any]:
+    """Availability zones; the internal one only with the hosts in each."""
+    return {"availabilityZoneInfo": [
+        {"zoneName": zone.name, "zoneState": {"available": zone.available},
+         "hosts": _hosts(zone) if with_hosts else None}
+        for zone in found if with_hosts or not zone.internal]}
+
+
+def _hosts(zone: Zone) -> dict[str, dict[str, Any]]:
+    """host -> binary -> whether it is enabled and up."""
+    hosts: dict[str, dict[str, Any]] = {}
+    for service in zone.services:
+        hosts.setdefault(service.host, {})[service.binary] = {
+            "active": not service.disabled, "available": service.up, "updated_at": reported(service)}
+    return hosts
+
+
+def listed(services: tuple[Service, ...], req: Request) -> dict[str, Any]:
+    return {"services": FULL.all(services, req)}

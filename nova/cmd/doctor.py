@@ -1,0 +1,215 @@
+"""nova-manage doctor: one line a check, and what to do about what is wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+from nova import errors
+
+OK, WARN, BAD = "ok", "warning", "FAILED"
+FREE_GB = 5
+SKEW_S = 5.0
+TOOLS = ("dnsmasq", "iptables-save", "iptables-restore", "dhcp_release")
+
+
+class Finding(NamedTuple):
+    """``cure`` is what to do; empty when nothing is to be done."""
+
+    state: str
+    what: str
+    cure: str = ""
+
+
+Check = Callable[[Any], Finding]
+
+
+def config(options: Any) -> Finding:
+    files = [os.fspath(path) for path in options.config_file]
+    open_files = [path for path in files if os.path.basename(path) == "nova-conductor.conf"
+                  and os.stat(path).st_mode & 0o077]
+    if open_files:
+        return Finding(BAD, f"{open_files[0]} can be read by others", f"chmod 600 {open_files[0]}")
+    return Finding(OK, f"every option of {', '.join(files) or 'the defaults'} is valid; this host is {options.host}")
+
+
+def broker(options: Any) -> Finding:
+    from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.transport import Bus
+
+    bus = Bus(options, options.host)
+    host, port = _broker_address(options.transport_url or "rabbit://")
+    try:
+        socket.create_connection((host, port), 5).close()
+    except OSError as error:
+        return Finding(BAD, f"no broker at {host}:{port} ({error.strerror or error})",
+                       "start RabbitMQ, or correct [DEFAULT]transport_url")
+    started = time.monotonic()
+    try:
+        answer = bus.client(ConductorRPC).ping(options.host)
+    except errors.NovaError as error:
+        return Finding(BAD, f"the broker is there, but no conductor answers: {error.message}",
+                       "start nova-conductor and look at its log; check the user and vhost in transport_url")
+    return Finding(OK, f"a conductor answered over the broker in {1000 * (time.monotonic() - started):.0f} ms "
+                       f"(database: {answer})")
+
+
+def _broker_address(url: str) -> tuple[str, int]:
+    place = url.split("://", 1)[-1].split("/", 1)[0].split(",")[0].rsplit("@", 1)[-1]
+    host, _, port = place.partition(":")
+    return host or "127.0.0.1", int(port or 5672)
+
+
+def databases(options: Any) -> Finding:
+    from nova.cmd.conductor import databases as both
+    from nova.db import migrate
+
+    if not (options.database.connection and options.api_database.connection):
+        return Finding(WARN, "no database URL here (right on a compute host)",
+                       "on a conductor's host: put both connections into nova-conductor.conf")
+    api, cell = both(options)
+    try:
+        for schema, database in (("api", api), ("cell", cell)):
+            migrate.check(schema, database)
+        return Finding(OK, f"both schemas are current on {migrate.product(cell)}")
+    except migrate.SchemaBehind as error:
+        return Finding(BAD, error.message, "nova-manage api_db sync; nova-manage db sync")
+    except errors.NovaError as error:
+        return Finding(BAD, error.message, "check [database]connection and [api_database]connection, and the server")
+
+
+def keystone(options: Any) -> Finding:
+    if options.api.auth_strategy == "noauth2":
+        return Finding(WARN, "[api]auth_strategy = noauth2: everybody is believed", "use keystone but for tests")
+    from keystoneauth1 import exceptions
+
+    from nova.clients import session
+
+    try:
+        credentials = session.load(options, "keystone_authtoken")
+        if credentials.auth is None:
+            return Finding(BAD, "[keystone_authtoken] has no credentials",
+                           "set auth_type, auth_url, username, password, project_name and the domains there")
+        credentials.auth.get_token(credentials.session)
+    except exceptions.Unauthorized:
+        return Finding(BAD, "Keystone refuses our credentials",
+                       "correct [keystone_authtoken]username, password, project_name")
+    except errors.NovaError as error:
+        return Finding(BAD, error.message, "correct [keystone_authtoken]")
+    except Exception as error:
+        return Finding(BAD, f"Keystone does not answer: {type(error).__name__}",
+                       "check [keystone_authtoken]auth_url and that Keystone runs")
+    return Finding(OK, "Keystone gives us a token")
+
+
+def glance(options: Any) -> Finding:
+    from nova.clients import glance as client
+    from nova.clients import session
+    from nova.model.images import ImageQuery
+
+    try:
+        images = client.of_groups(options.glance, session.load(options, "glance")).list(ImageQuery(limit=1))
+    except errors.NovaError as error:
+        return Finding(BAD, error.message, "check that Glance runs, its endpoint in the catalog, or [glance]api_servers")
+    return Finding(OK if images else WARN, "Glance answers" + ("" if images else ", but has no image"),
+                   "" if images else "openstack image create --file FILE --disk-format qcow2 NAME")
+
+
+def libvirt(options: Any) -> Finding:
+    if not (options.compute_driver or "").endswith("LibvirtDriver"):
+        return Finding(OK, f"libvirt is not used (compute_driver = {options.compute_driver})")
+    uri = options.libvirt.connection_uri or "qemu:///system"
+    done = _run(["virsh", "-c", uri, "version", "--daemon"])
+    if done is None:
+        return Finding(WARN, "virsh is not installed here", "on a compute host: apt install libvirt-clients")
+    if done.returncode:
+        return Finding(BAD, f"libvirt at {uri} does not answer: {done.stderr.strip().splitlines()[-1:]}",
+                       "start libvirtd, or correct [libvirt]connection_uri")
+    return Finding(OK, done.stdout.strip().splitlines()[-1])
+
+
+def bridge_tools(options: Any) -> Finding:
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    missing = [tool for tool in TOOLS if shutil.which(tool, path=path) is None]
+    if missing:
+        return Finding(BAD, f"missing: {', '.join(missing)}", "apt install dnsmasq-base dnsmasq-utils iptables")
+    return Finding(OK, "dnsmasq and iptables are installed")
+
+
+def clock(options: Any) -> Finding:
+    """Against the conductor's database, which decides who is up."""
+    from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.transport import Bus
+
+    try:
+        states = Bus(options, options.host).client(ConductorRPC).get_host_states((), True)
+    except errors.NovaError:
+        return Finding(WARN, "the clock can not be compared: no conductor answers", "see the broker's line")
+    if states.now is None:
+        return Finding(WARN, "the clock can not be compared: no compute host has registered", "start nova-compute")
+    from nova.model.base import utcnow
+
+    skew = abs((utcnow() - states.now).total_seconds())
+    if skew > SKEW_S:
+        return Finding(BAD, f"this clock is {skew:.1f} s away from the database's", "run an NTP client on both")
+    return Finding(OK, f"this clock agrees with the database's ({skew:.1f} s)")
+
+
+def disk(options: Any) -> Finding:
+    path = options.instances_path if os.path.isdir(options.instances_path) else options.state_path
+    if not os.path.isdir(path):
+        return Finding(WARN, f"{path} does not exist yet", "it is made when nova-compute starts")
+    free = shutil.disk_usage(path).free / 1024**3
+    return Finding(OK if free > FREE_GB else BAD, f"{free:.0f} GB are free at {path}",
+                   "" if free > FREE_GB else "make room: guests' disks and the image cache are there")
+
+
+def kvm(options: Any) -> Finding:
+    if not (options.compute_driver or "").endswith("LibvirtDriver"):
+        return Finding(OK, "KVM is not used")
+    from nova.privileged.runner import SystemRunner
+    from nova.virt.libvirt import kvm as probe
+
+    try:
+        works = probe.trial("/usr/bin/qemu-system-x86_64", SystemRunner(), "kvm")
+    except Exception as error:
+        return Finding(WARN, f"KVM could not be tried: {error}", "install qemu-system-x86")
+    return Finding(OK, "KVM works") if works else \
+        Finding(WARN, "KVM can not be used here: guests run under QEMU's emulation, ten times slower",
+                "switch virtualisation on in the firmware, or nest it in the outer hypervisor")
+
+
+def _run(argv: list[str]) -> Any:
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, timeout=15, check=False)
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return None
+
+
+CHECKS: tuple[tuple[str, Check], ...] = (
+    ("configuration", config), ("broker", broker), ("database", databases), ("keystone", keystone),
+    ("glance", glance), ("libvirt", libvirt), ("bridge tools", bridge_tools), ("clock", clock),
+    ("disk", disk), ("kvm", kvm))
+
+
+def run(options: Any, say: Callable[[str], None]) -> int:
+    """Print every check's line; 1 when one failed."""
+    worst = 0
+    for name, check in CHECKS:
+        try:
+            finding = check(options)
+        except Exception as error:  # one check's accident must not hide the others
+            finding = Finding(BAD, f"the check itself failed: {type(error).__name__}: {error}", "report this")
+        cure = f"  -> {finding.cure}" if finding.cure else ""
+        say(f"{name:14} {finding.state:8} {finding.what}{cure}")
+        worst |= finding.state == BAD
+    return int(worst)
+
+
+__all__ = ["CHECKS", "Finding", "run"]

@@ -1,0 +1,328 @@
+"""nova-manage: what operators do by hand.
+
+Tables of commands: (category, action) -> what runs, its help, its arguments. Exit codes: 0 done; 1 something is wrong;
+2 bad command line or nothing asked; 3 nothing to do (``db purge``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from nova import concurrency, context, errors
+from nova.cmd import common
+
+BINARY = "nova-manage"
+
+
+class Argument(NamedTuple):
+    flags: tuple[str, ...]
+    options: dict[str, Any]
+
+
+class Command(NamedTuple):
+    run: Callable[[Any, argparse.Namespace], int]
+    help: str
+    arguments: tuple[Argument, ...] = ()
+
+
+def argument(*flags: str, **options: Any) -> Argument:
+    return Argument(flags, options)
+
+
+def say(text: str = "") -> None:
+    sys.stdout.write(text + "\n")
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Columns as wide as their widest cell."""
+    cells = [list(map(str, headings)), *[["" if cell is None else str(cell) for cell in row] for row in rows]]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
+    for row in cells:
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+# -- databases
+
+def _database(options: Any, schema: str) -> Any:
+    from nova.cmd.conductor import databases
+
+    api, cell = databases(options)
+    return api if schema == "api" else cell
+
+
+def sync(schema: str) -> Callable[[Any, argparse.Namespace], int]:
+    def run(options: Any, given: argparse.Namespace) -> int:
+        from nova.db import migrate
+
+        before, after = migrate.sync(schema, _database(options, schema), given.version or "head")
+        say(f"The {schema} database is at schema {after}" + (f" (was {before or 'empty'})." if before != after
+                                                            else ", as before."))
+        return 0
+    return run
+
+
+def version(schema: str) -> Callable[[Any, argparse.Namespace], int]:
+    def run(options: Any, given: argparse.Namespace) -> int:
+        from nova.db import migrate
+
+        say(migrate.current(schema, _database(options, schema)) or "none: run sync first")
+        return 0
+    return run
+
+
+def purge(options: Any, given: argparse.Namespace) -> int:
+    """Removes servers deleted before the date (all deleted ones for --all), in small batches."""
+    if not given.all and not given.before:
+        say("One of --before DATE and --all is needed.")
+        return 1
+    age_s = -60
+    if given.before:
+        try:
+            before = datetime.datetime.fromisoformat(given.before)
+        except ValueError:
+            say(f"--before {given.before}: not a date. Write it as 2026-11-21 or 2026-11-21T10:00:00.")
+            return 2
+        age_s = int((datetime.datetime.now() - before).total_seconds())
+    from nova.db import ledger, servers
+
+    api, cell = _database(options, "api"), _database(options, "cell")
+    total = 0
+    while count := cell.transact(lambda tx: servers.purge(tx, age_s, 200)):
+        total += count
+        if given.verbose:
+            say(f"{total} servers removed")
+    while api.transact(lambda tx: ledger.purge(tx, age_s, 1000)):
+        pass
+    say(f"{total} deleted servers were removed for good." if total else "Nothing to remove.")
+    return 0 if total else 3
+
+
+def archive(options: Any, given: argparse.Namespace) -> int:
+    say("Nothing to archive: deleted servers stay in their own tables for [DEFAULT]deleted_retention days and are "
+        "then removed by nova-conductor itself. 'nova-manage db purge' removes them at once.")
+    return 0
+
+
+# -- through the conductor
+
+def _conductor(options: Any) -> Any:
+    from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.transport import Bus
+
+    return Bus(options, options.host).client(ConductorRPC)
+
+
+def service_list(options: Any, given: argparse.Namespace) -> int:
+    from nova.model.services import ServiceQuery
+
+    found = _conductor(options).list_services(ServiceQuery(host=given.host, binary=given.service))
+    table(("Binary", "Host", "Zone", "Status", "State", "Updated_At"),
+          [(one.binary, one.host, one.zone, "disabled" if one.disabled else "enabled", ":-)" if one.up else "XXX",
+            one.last_seen_at) for one in found])
+    return 0
+
+
+def host_list(options: Any, given: argparse.Namespace) -> int:
+    from nova.model.services import ServiceQuery
+
+    found = _conductor(options).list_services(ServiceQuery())
+    rows = sorted({(one.host, one.zone) for one in found if given.zone in (None, one.zone)})
+    table(("host", "zone"), rows)
+    return 0
+
+
+def request_show(options: Any, given: argparse.Namespace) -> int:
+    """One request's story, from the journal."""
+    found = _conductor(options).get_request(given.request)
+    if not found:
+        say(f"No operation was begun by request {given.request}. It may have been refused at once, or is older than "
+            "the retention time.")
+        return 1
+    for one in found:
+        end = one.message or ("running" if one.finished_at is None else "done")
+        say(f"{one.action}  server {one.server_uuid}  user {one.user_id}  project {one.project_id}")
+        say(f"  began {one.started_at}  {'ended ' + str(one.finished_at) if one.finished_at else 'not ended'}  {end}")
+        table(("  step", "attempt", "host", "began", "ms", "outcome", "why"),
+              [(f"  {event.step}", event.attempt, event.host, event.started_at.time(), event.duration_ms,
+                event.result or "running", (event.details or "")[:200]) for event in one.events])
+        if one.fault:
+            say(f"  fault: {one.fault}")
+    return 0
+
+
+def network_create(options: Any, given: argparse.Namespace) -> int:
+    from nova.model.networks import NewNetwork
+
+    wish = NewNetwork(label=given.label, cidr=given.fixed_range_v4, bridge=given.bridge,
+                      bridge_interface=given.bridge_interface, gateway=given.gateway, dns1=given.dns1, dns2=given.dns2,
+                      mtu=given.mtu, num_networks=given.num_networks, network_size=given.network_size,
+                      fixed_cidr=given.fixed_cidr, uuid=given.uuid, project_id=given.project_id,
+                      dhcp_server=given.dhcp_server, allowed_start=given.allowed_start, allowed_end=given.allowed_end)
+    for network in _conductor(options).create_network(wish):
+        say(f"{network.uuid}  {network.label}  {network.cidr}  bridge {network.bridge}  host {network.host or 'none yet'}")
+    return 0
+
+
+def network_list(options: Any, given: argparse.Namespace) -> int:
+    from nova.model.base import Scope
+
+    found = _conductor(options).list_networks(Scope())
+    table(("id", "IPv4", "IPv6", "start address", "DNS1", "DNS2", "VlanID", "project", "uuid"),
+          [(one.id, one.cidr, one.cidr_v6, one.dhcp_start, one.dns1, one.dns2, one.vlan, one.project_id, one.uuid)
+           for one in found])
+    return 0
+
+
+def network_delete(options: Any, given: argparse.Namespace) -> int:
+    _conductor(options).delete_network(given.uuid)
+    say(f"Network {given.uuid} is deleted.")
+    return 0
+
+
+def flavor_create(options: Any, given: argparse.Namespace) -> int:
+    from nova.model.flavors import NewFlavor
+
+    made = _conductor(options).create_flavor(NewFlavor(
+        name=given.name, flavorid=given.flavor, memory_mb=given.memory, vcpus=given.cpu, root_gb=given.root_gb,
+        ephemeral_gb=given.ephemeral_gb, swap_mb=given.swap, is_public=not given.private))
+    say(f"{made.flavorid}  {made.name}")
+    return 0
+
+
+def doctor(options: Any, given: argparse.Namespace) -> int:
+    from nova.cmd import doctor as checks
+
+    return checks.run(options, say)
+
+
+_VERSION = argument("version", nargs="?", help="schema revision; the newest when left out")
+_PURGE = (argument("--before", metavar="DATE", help="only servers deleted before this date (UTC)"),
+          argument("--all", action="store_true", help="all deleted servers"),
+          argument("--verbose", action="store_true", help="say how far it is"),
+          argument("--all-cells", action="store_true", help="accepted; there is one cell"))
+_ARCHIVE = tuple(argument(flag, **options) for flag, options in (
+    ("--max_rows", {"type": int, "default": 1000, "help": "accepted; there is nothing to archive"}),
+    ("--before", {"help": "accepted"}), ("--verbose", {"action": "store_true", "help": "accepted"}),
+    ("--until-complete", {"action": "store_true", "help": "accepted"}),
+    ("--purge", {"action": "store_true", "help": "accepted"}),
+    ("--all-cells", {"action": "store_true", "help": "accepted"}),
+    ("--task-log", {"action": "store_true", "help": "accepted"}), ("--sleep", {"type": int, "help": "accepted"})))
+_NETWORK = (
+    argument("--label", required=True, help="the name users see"),
+    argument("--fixed_range_v4", "--cidr", required=True, metavar="CIDR", help="e.g. 10.0.0.0/24"),
+    argument("--bridge", help="the bridge on hosts; [DEFAULT]flat_network_bridge when left out"),
+    argument("--bridge_interface", help="the interface that goes into the bridge"),
+    argument("--num_networks", type=int, default=1, help="how many networks to cut the range into"),
+    argument("--network_size", type=int, help="addresses a network"),
+    argument("--gateway", help="the guests' gateway; the first usable address when left out"),
+    argument("--dhcp_server", help="its address; the gateway's when left out"),
+    argument("--dns1", help="first DNS server"), argument("--dns2", help="second DNS server"),
+    argument("--mtu", type=int, help="bytes"), argument("--fixed_cidr", help="only addresses in it go to servers"),
+    argument("--allowed_start", help="first address for servers"),
+    argument("--allowed_end", help="last address for servers"), argument("--uuid", help="its uuid"),
+    argument("--project_id", help="for this project alone"))
+_FLAVOR = (
+    argument("--name", required=True), argument("--flavor", help="its id; made up when left out"),
+    argument("--memory", type=int, required=True, help="MB"), argument("--cpu", type=int, required=True),
+    argument("--root_gb", type=int, required=True), argument("--ephemeral_gb", type=int, default=0),
+    argument("--swap", type=int, default=0, help="MB"), argument("--private", action="store_true"))
+
+COMMANDS: dict[str, dict[str, Command]] = {
+    "api_db": {
+        "sync": Command(sync("api"), "bring the api database to this release's schema", (_VERSION,)),
+        "version": Command(version("api"), "print its schema revision")},
+    "db": {
+        "sync": Command(sync("cell"), "bring the cell database to this release's schema", (
+            argument("--local_cell", action="store_true", help="accepted; there is one cell"), _VERSION)),
+        "version": Command(version("cell"), "print its schema revision"),
+        "purge": Command(purge, "remove deleted servers for good", _PURGE),
+        "archive_deleted_rows": Command(archive, "nothing to do here: says so", _ARCHIVE)},
+    "service": {"list": Command(service_list, "every daemon and whether it is up", (
+        argument("--host"), argument("--service", metavar="BINARY")))},
+    "host": {"list": Command(host_list, "hosts and their zones", (argument("--zone"),))},
+    "request": {"show": Command(request_show, "what happened to a request, step by step", (
+        argument("request", metavar="REQ_ID", help="e.g. req-0c5f... (x-openstack-request-id of the answer)"),))},
+    "network": {"create": Command(network_create, "make a network and its pool of addresses", _NETWORK),
+                "list": Command(network_list, "all networks"),
+                "delete": Command(network_delete, "delete an unused network", (argument("uuid"),))},
+    "flavor": {"create": Command(flavor_create, "make a flavor", _FLAVOR)},
+}
+#: Commands without a category.
+SINGLE: dict[str, Command] = {
+    "doctor": Command(doctor, "check everything this host's daemons need, and say what to do about it"),
+    "version": Command(lambda options, given: say(common.release()) or 0, "print the release"),
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog=BINARY, description="What operators of nova do by hand.",
+                                  epilog="Databases are read from nova-conductor.conf beside nova.conf.")
+    top.add_argument("--config-file", action="append", default=[], metavar="FILE", help="repeatable")
+    top.add_argument("--config-dir", metavar="DIR", help="all *.conf files in it")
+    top.add_argument("--debug", action="store_true", help="log what helps developers")
+    categories = top.add_subparsers(dest="category", metavar="COMMAND")
+    for name, command in SINGLE.items():
+        _add(categories, name, command)
+    for category, actions in COMMANDS.items():
+        words = ", ".join(actions)
+        actions_of = categories.add_parser(category, help=words).add_subparsers(dest="action", metavar="ACTION")
+        for name, command in actions.items():
+            _add(actions_of, name, command)
+    return top
+
+
+def _add(group: Any, name: str, command: Command) -> None:
+    one = group.add_parser(name, help=command.help, description=command.help)
+    for flags, options in command.arguments:
+        one.add_argument(*flags, **options)
+    one.set_defaults(command=command)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    top = parser()
+    given = top.parse_args(argv)
+    if getattr(given, "command", None) is None:
+        top.print_help()
+        return 2
+    concurrency.patch("threads")
+    named = [word for path in given.config_file for word in ("--config-file", path)]
+    if given.config_dir:
+        named += ["--config-dir", given.config_dir]
+    options = common.load(BINARY, common.beside(named, "nova-conductor") if named else _default_files())
+    _quiet(options)
+    try:
+        with context.entered(context.internal()):
+            return given.command.run(options, given)
+    except errors.NovaError as error:
+        sys.stderr.write(f"{BINARY}: {error.message}\n")
+        return 1
+    except BrokenPipeError:
+        return 1
+
+
+def _default_files() -> list[str]:
+    """nova.conf, and the conductor's own file when we may read it."""
+    import os
+
+    folder = os.environ.get("OS_NOVA_CONFIG_DIR", "/etc/nova")
+    found = [f"{folder}/{name}" for name in ("nova.conf", "nova-conductor.conf")
+             if os.access(f"{folder}/{name}", os.R_OK)]
+    return [word for path in found for word in ("--config-file", path)]
+
+
+def _quiet(options: Any) -> None:
+    """Warnings of libraries are not what an operator asked for; --debug shows them."""
+    import logging
+    import warnings
+
+    if not options.debug:
+        warnings.simplefilter("ignore")
+        logging.basicConfig(level=logging.ERROR, format="%(message)s")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

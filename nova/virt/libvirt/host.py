@@ -1,0 +1,184 @@
+"""What the host is and has, from libvirt and the system."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import tempfile
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from nova import errors
+from nova.model.hosts import Node
+from nova.privileged.runner import Runner
+from nova.virt.libvirt import kvm
+from nova.virt.libvirt.folders import Folders
+from nova.virt.libvirt.guest import HostFacts, runnable
+from nova.virt.libvirt.hypervisor import Hypervisor
+from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.xml import capabilities
+
+GIB = 1 << 30
+MACHINE_ID = Path("/etc/machine-id")
+HARDWARE_SERIAL = Path("/sys/class/dmi/id/product_uuid")
+HYPERVISOR = "QEMU"
+#: Formats of images that this driver makes guests from.
+IMAGE_TRAITS = tuple(f"COMPUTE_IMAGE_TYPE_{name}" for name in ("AKI", "AMI", "ARI", "ISO", "QCOW2", "RAW", "VDI", "VHD",
+                                                               "VHDX", "VMDK"))
+BUS_TRAITS = {"fdc": "FDC", "ide": "IDE", "sata": "SATA", "scsi": "SCSI", "usb": "USB", "virtio": "VIRTIO"}
+VIF_MODELS = ("E1000", "E1000E", "NE2K_PCI", "PCNET", "RTL8139", "VIRTIO")
+VIDEO_TRAITS = {"bochs": "BOCHS", "cirrus": "CIRRUS", "none": "NONE", "qxl": "QXL", "vga": "VGA", "virtio": "VIRTIO",
+                "vmvga": "VMVGA"}
+
+
+class BadNodeId(errors.Invalid):
+    code, message = "host.compute_id", "{path} does not hold a uuid; restore it, or remove it on a host without guests."
+
+
+class NoEmulator(errors.Unavailable):
+    code, message = "host.no_emulator", "libvirt on this host can not run {virt_type} guests: is qemu-system installed?"
+
+
+class Host:
+    """Facts are read from libvirt once a connection; amounts at each call."""
+
+    def __init__(self, hypervisor: Hypervisor, settings: Settings, folders: Folders, runner: Runner) -> None:
+        self._hypervisor, self._settings, self._folders, self._runner = hypervisor, settings, folders, runner
+        self._facts: HostFacts | None = None
+        self._kinds: tuple[capabilities.Guestable, ...] = ()
+        self._cpu: capabilities.HostCpu | None = None
+        self._devices: capabilities.DomainCapabilities | None = None
+
+    def look(self) -> None:
+        """Read what stays the same. Unavailable says what is missing."""
+        text = self._hypervisor.capabilities()
+        self._cpu, kinds = capabilities.host_cpu(text), capabilities.guestables(text)
+        virt_type = self._virt_type({kind.domain for kind in kinds})
+        self._kinds = tuple(kind for kind in kinds if kind.arch in runnable(self._cpu.arch)
+                            and kind.domain in ("qemu", virt_type))
+        machine = self._settings.machine_types.get(self._cpu.arch)
+        self._devices = capabilities.domain_capabilities(
+            self._hypervisor.domain_capabilities(self._cpu.arch, machine, virt_type))
+        self._facts = HostFacts(
+            virt_type=virt_type, arch=self._cpu.arch, release=release(), efi=self._devices.efi,
+            serial_of=serial_of(self._settings.sysinfo_serial),
+            cache_mode=self._settings.cache_mode or cache_mode(self._settings.instances_path))
+
+    def _virt_type(self, offered: set[str]) -> str:
+        if self._settings.virt_type == "auto" and "kvm" not in offered:
+            wanted = "qemu"
+        else:
+            assert self._cpu is not None
+            wanted = kvm.choose(self._settings.virt_type, self._cpu.arch, self._settings.state_path, self._runner)
+        if wanted not in offered:
+            raise NoEmulator(virt_type=wanted)
+        return wanted
+
+    def facts(self) -> HostFacts:
+        if self._facts is None:
+            self.look()
+        assert self._facts is not None
+        return self._facts
+
+    def node(self) -> Node:
+        """The one node of this host, with all it has now."""
+        facts, size = self.facts(), self._hypervisor.size()
+        assert self._cpu is not None
+        space = os.statvfs(self._settings.instances_path)
+        total, free = space.f_blocks * space.f_frsize, space.f_bavail * space.f_frsize
+        return Node(
+            name=self._hypervisor.hostname(), uuid=node_uuid(self._settings.state_path), hypervisor_type=HYPERVISOR,
+            hypervisor_version=self._hypervisor.version(), vcpus=size.cpus, memory_mb=size.memory_mb,
+            local_gb=total // GIB, memory_mb_used=memory_used_mb(size.memory_mb), local_gb_used=(total - free) // GIB,
+            disk_available_least_gb=(free - self._promised_bytes()) // GIB, cpu_info=self._cpu.as_json(),
+            supported=tuple(sorted({(kind.arch, kind.domain, kind.mode) for kind in self._kinds})),
+            traits=self._traits(), host_ip=self._settings.host_ip,
+            capabilities={"virt_type": facts.virt_type, "arch": self._cpu.arch})
+
+    def _promised_bytes(self) -> int:
+        """What guests' disks may still grow by: their size less what they take now."""
+        promised = 0
+        for server_uuid in self._folders.uuids():
+            folder = self._folders.of(server_uuid)
+            for disk in folder.disks():
+                with contextlib.suppress(OSError):
+                    promised += max(0, disk.size_bytes - folder.file(disk.name).stat().st_blocks * 512)
+        return promised
+
+    def _traits(self) -> tuple[str, ...]:
+        assert self._devices is not None
+        buses = (f"COMPUTE_STORAGE_BUS_{BUS_TRAITS[bus]}" for bus in self._devices.disk_buses if bus in BUS_TRAITS)
+        videos = (f"COMPUTE_GRAPHICS_MODEL_{VIDEO_TRAITS[model]}" for model in self._devices.video_models
+                  if model in VIDEO_TRAITS)
+        return tuple(sorted({*IMAGE_TRAITS, *buses, *videos, *(f"COMPUTE_NET_VIF_MODEL_{name}" for name in VIF_MODELS)}))
+
+
+def node_uuid(state_path: Path) -> str:
+    """The node's own uuid, made at the first start and kept in ``state_path/compute_id``. BadNodeId."""
+    kept = state_path / "compute_id"
+    try:
+        return str(uuid.UUID(kept.read_text().strip()))
+    except FileNotFoundError:
+        pass
+    except ValueError:
+        raise BadNodeId(path=str(kept)) from None
+    made = str(uuid.uuid4())
+    state_path.mkdir(parents=True, exist_ok=True)
+    descriptor, fresh = tempfile.mkstemp(prefix=".compute_id.", dir=state_path)
+    with os.fdopen(descriptor, "w") as target:
+        target.write(made + "\n")
+        target.flush()
+        os.fsync(target.fileno())
+    os.replace(fresh, kept)
+    return made
+
+
+def serial_of(choice: str) -> Callable[[str], str | None]:
+    """The serial number that a server's guest sees, as ``[libvirt]sysinfo_serial`` says."""
+    if choice == "unique":
+        return lambda server_uuid: server_uuid
+    if choice == "none":
+        return lambda server_uuid: None
+    sources = {"os": (MACHINE_ID,), "hardware": (HARDWARE_SERIAL,), "auto": (MACHINE_ID, HARDWARE_SERIAL)}[choice]
+    serial = next((found for found in map(_read_serial, sources) if found), None)
+    return lambda server_uuid: serial
+
+
+def _read_serial(path: Path) -> str | None:
+    try:
+        return str(uuid.UUID(path.read_text().strip()))
+    except (OSError, ValueError):
+        return None
+
+
+def memory_used_mb(total_mb: int, meminfo: Path = Path("/proc/meminfo")) -> int:
+    """All but what the kernel says could be had for new programs."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return max(0, total_mb - int(line.split()[1]) // 1024)
+    return 0
+
+
+def cache_mode(directory: Path) -> str:
+    """none (past the host's cache, where guests' writes are safe) where the file system can, else writeback."""
+    probe = directory / ".direct-io"
+    try:
+        descriptor = os.open(probe, os.O_CREAT | os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return "writeback"
+    else:
+        os.close(descriptor)
+        return "none"
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+def release() -> str:
+    """Our own version, as installed; 0 in a checkout."""
+    try:
+        return importlib.metadata.version("nova")
+    except importlib.metadata.PackageNotFoundError:
+        return "0"
