@@ -28,14 +28,15 @@ DEFAULTS = {"rabbit_interval_max": 2, "rabbit_retry_interval": 1, "kombu_reconne
             "rabbit_transient_queues_ttl": 60, "direct_mandatory_flag": True}
 
 
-#: How long a listener may sleep before it sees that it was told to stop. The library's 5 s would make every stop slow.
-amqpdriver.ACK_REQUEUE_EVERY_SECONDS_MAX = 0.5
+#: Seconds a listener may sleep before it sees that it was told to stop. The library's 5 s would make every stop slow.
+LISTENER_NAP_S = 0.5
 
 
 def open_transport(conf: cfg.ConfigOpts) -> oslo_messaging.transport.RPCTransport:
     """The process's connection to the broker named by ``transport_url``; nothing is connected before first use."""
     oslo_messaging.set_transport_defaults("nova")
     transport = oslo_messaging.get_rpc_transport(conf)
+    amqpdriver.ACK_REQUEUE_EVERY_SECONDS_MAX = LISTENER_NAP_S
     group = conf.oslo_messaging_rabbit
     for name, value in DEFAULTS.items():
         if name in group:
