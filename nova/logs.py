@@ -16,7 +16,8 @@ from nova import context
 QUIET = {"amqp": logging.WARNING, "kombu": logging.WARNING, "oslo.messaging": logging.WARNING,
          "oslo_messaging": logging.WARNING, "sqlalchemy": logging.WARNING, "urllib3": logging.WARNING,
          "keystoneauth": logging.WARNING, "keystonemiddleware": logging.WARNING, "alembic": logging.WARNING,
-         "eventlet.wsgi": logging.WARNING, "oslo.service": logging.WARNING, "oslo_service": logging.WARNING, "stevedore": logging.WARNING,
+         "eventlet.wsgi": logging.WARNING, "oslo.service": logging.WARNING, "oslo_service": logging.WARNING,
+         "stevedore": logging.WARNING,
          "futurist": logging.WARNING, "py.warnings": logging.ERROR, "oslo_policy": logging.WARNING}
 
 

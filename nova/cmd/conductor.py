@@ -72,7 +72,8 @@ class Conductor:
         self.bus = Bus(options, options.host)
         self.world = World(api=api, cell=cell, settings=settings(options), host=options.host,
                            scheduler=self.bus.client(SchedulerRPC), compute=self.bus.client(ComputeRPC),
-                           network=self.bus.client(NetworkRPC), images=glance.of_groups(options.glance, session.load(options, "glance")))
+                           network=self.bus.client(NetworkRPC),
+                           images=glance.of_groups(options.glance, session.load(options, "glance")))
         self.world.feed = Feed(self.world)
         self.journal = Journal(cell, f"{options.host}:{os.getpid()}")
         self.world.runner = Runner(self.world, self.journal, ALL)

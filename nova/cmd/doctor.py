@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-
 from nova import errors
 
 OK, WARN, BAD = "ok", "warning", "FAILED"
@@ -116,7 +115,8 @@ def glance(options: Any) -> Finding:
     try:
         images = client.of_groups(options.glance, session.load(options, "glance")).list(ImageQuery(limit=1))
     except errors.NovaError as error:
-        return Finding(BAD, error.message, "check that Glance runs, its endpoint in the catalog, or [glance]api_servers")
+        return Finding(BAD, error.message,
+                       "check that Glance runs, and its endpoint in the catalog or [glance]api_servers")
     return Finding(OK if images else WARN, "Glance answers" + ("" if images else ", but has no image"),
                    "" if images else "openstack image create --file FILE --disk-format qcow2 NAME")
 

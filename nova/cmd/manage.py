@@ -163,7 +163,8 @@ def network_create(options: Any, given: argparse.Namespace) -> int:
                       fixed_cidr=given.fixed_cidr, uuid=given.uuid, project_id=given.project_id,
                       dhcp_server=given.dhcp_server, allowed_start=given.allowed_start, allowed_end=given.allowed_end)
     for network in _conductor(options).create_network(wish):
-        say(f"{network.uuid}  {network.label}  {network.cidr}  bridge {network.bridge}  host {network.host or 'none yet'}")
+        say(f"{network.uuid}  {network.label}  {network.cidr}  bridge {network.bridge}  "
+            f"host {network.host or 'none yet'}")
     return 0
 
 

@@ -69,11 +69,12 @@ class Feed:
         self._cast(HostStates(alive=tuple(beats), now=now))
 
     def _resources(self, usage: Usage) -> HostState:
-        numbers = {}
+        numbers: dict[str, Any] = {}
         for name, field in _AMOUNTS:
             capacity, used = usage.amounts.get(name, (0, 0))
             numbers |= {f"{field}_capacity": capacity, f"{field}_used": used}
-        return HostState(host=usage.host, node=usage.node, provider_id=usage.provider_id, generation=usage.generation, **numbers)
+        return HostState(host=usage.host, node=usage.node, provider_id=usage.provider_id,
+                         generation=usage.generation, **numbers)
 
     def _cast(self, states: HostStates) -> None:
         try:
@@ -94,8 +95,8 @@ def state(row: Any, provider: dict[str, Any], zone: str) -> HostState:
         traits=facts.traits, aggregates_version=1, zone=zone)
 
 
-def _resources(classes: dict[str, tuple[int, int, float, int]]) -> dict[str, int]:
-    numbers = {}
+def _resources(classes: dict[str, tuple[int, int, float, int]]) -> dict[str, Any]:
+    numbers: dict[str, Any] = {}
     for name, field in _AMOUNTS:
         total, reserved, ratio, used = classes.get(name, (0, 0, 1.0, 0))
         numbers |= {f"{field}_total": total, f"{field}_capacity": int((total - reserved) * ratio),

@@ -9,17 +9,13 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
-
 from nova import errors
 from nova.conductor.hosts import Daemons
 from nova.conductor.orders import disks_of
 from nova.conductor.workflows.create_server import CREATE_SERVER
 from nova.conductor.world import World
 from nova.db import hosts, ledger, networks, servers, services, states
-from nova.db.models.cell import operations
-from nova.db.models.cell import servers as server_table
+from nova.db.engine import Connection
 from nova.model.base import HostName
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.hosts import Inventory
@@ -86,28 +82,18 @@ class HostService:
 
     def _finish_early(self, tx: Connection, host: str, ids: Sequence[int], done: dict[str, Outcome]) -> None:
         build = CREATE_SERVER.steps[-1].name
-        rows = tx.execute(sa.select(*states.ENTRY_COLUMNS).join_from(
-            operations, server_table, server_table.c.uuid == operations.c.server_uuid)
-            .where(operations.c.id.in_(ids), operations.c.server_uuid.in_(list(done)), operations.c.step == build,
-                   operations.c.direction == "do", operations.c.finished_at.is_(None),
-                   operations.c.epoch == server_table.c.epoch, server_table.c.host == host))
-        for row in rows.all():
-            entry = states.Entry(**row._mapping)
-            power = int(done[entry.server_uuid].power_state)
-            states.show_active(tx, entry, power)
+        for entry in states.at_step(tx, host, ids, list(done), build):
+            states.show_active(tx, entry, int(done[entry.server_uuid].power_state))
 
     def may_proceed(self, host: HostName, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
         with self.world.cell.reading() as tx:
-            rows = tx.execute(sa.select(server_table.c.uuid, server_table.c.epoch).where(
-                server_table.c.uuid.in_([one.server_uuid for one in asked]), server_table.c.deleted == 0))
-            newest = {row.uuid: row.epoch for row in rows}
+            newest = servers.epochs(tx, [one.server_uuid for one in asked])
         return tuple(Permission(server_uuid=one.server_uuid, epoch=one.epoch,
                                 granted=newest.get(one.server_uuid) == one.epoch) for one in asked)
 
     def expected_guests(self, host: HostName, have: tuple[str, ...]) -> tuple[ExpectedGuest, ...]:
         with self.world.cell.reading() as tx:
-            here = tx.execute(sa.select(server_table).where(server_table.c.host == host,
-                                                            server_table.c.deleted == 0)).all()
+            here = servers.on_host(tx, host)
             others = set(have) - {row.uuid for row in here}
             gone = servers.rows_of(tx, sorted(others), with_deleted=True).values() if others else ()
         expected = [self._expected(row, False) for row in here]

@@ -5,11 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 
-from sqlalchemy.engine import Connection
-
 from nova.conductor.world import World
 from nova.db import migrate, networks, services
-from nova.db.services import as_time
+from nova.db.engine import Connection
 from nova.model.base import HostName, Time
 from nova.model.services import Alive, ContractVersion, Heartbeat, Registered, Registration
 
@@ -78,7 +76,7 @@ class Daemons:
         if not hosts:
             return [], None
         with self.world.cell.reading() as tx:
-            now = as_time(tx.execute(services.clock()).scalar_one())
+            now = services.now(tx)
         return [(host, now) for host in sorted(hosts)], now
 
     def refresh(self) -> None:

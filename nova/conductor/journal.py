@@ -7,11 +7,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy.engine import Connection
-
 from nova import errors
 from nova.db import servers, states
-from nova.db.engine import Database
+from nova.db.engine import Connection, Database
 
 if TYPE_CHECKING:
     from nova.conductor.workflow import Op
@@ -95,7 +93,7 @@ class Journal:
             if entry.id in active:
                 continue
             try:
-                mine = self.cell.transact(lambda tx, entry=entry: states.take_over(tx, entry, self.runner_id))
+                mine = self._take(entry)
             except errors.Overtaken:
                 continue
             if mine is None:
@@ -103,6 +101,9 @@ class Journal:
             else:
                 taken.append(mine)
         return taken
+
+    def _take(self, entry: states.Entry) -> states.Entry | None:
+        return self.cell.transact(lambda tx: states.take_over(tx, entry, self.runner_id))
 
     def _close_if_gone(self, entry: states.Entry) -> None:
         with self.cell.reading() as tx:

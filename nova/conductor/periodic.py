@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import logging
 
-import sqlalchemy as sa
-
 from nova.conductor.world import World
 from nova.db import ledger, servers, states
-from nova.db.models.cell import servers as server_table
 
 LOG = logging.getLogger(__name__)
 
@@ -23,11 +20,10 @@ def close_unborn(world: World) -> None:
     if not old:
         return
     with world.cell.reading() as tx:
-        born = set(tx.execute(sa.select(server_table.c.uuid).where(server_table.c.uuid.in_(old),
-                                                                   server_table.c.deleted == 0)).scalars())
+        born = servers.epochs(tx, old)
     lost = [uuid for uuid in old if uuid not in born]
+    world.api.transact(lambda tx: ledger.close(tx, dict.fromkeys(lost, 2**62)))
     for uuid in lost:
-        world.api.transact(lambda tx, uuid=uuid: ledger.close(tx, {uuid: 2**62}))
         LOG.warning("closed the ledger row of a server that was never made; its quota is free", extra={"server": uuid})
 
 

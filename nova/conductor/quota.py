@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy.engine import Connection
-
 from nova import errors
 from nova.conductor.world import World
 from nova.db import keypairs, ledger, quotas
+from nova.db.engine import Connection
 from nova.model.quotas import NETWORK_RESOURCES, RESOURCES, UNLIMITED, QuotaSet, QuotaUpdate
 
 

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import msgspec
-from sqlalchemy.engine import Connection
 
 from nova import concurrency, context, errors
 from nova.conductor.journal import Journal
 from nova.conductor.world import World
-from nova.db.engine import DatabaseAway
+from nova.db.engine import Connection, DatabaseAway
 from nova.db.states import Entry
 from nova.model.actions import ActionEvent
 from nova.model.base import utcnow

@@ -43,7 +43,8 @@ class NoSuchSpec(errors.NotFound):
 
 
 class AccessGiven(errors.Conflict):
-    code, message = "flavor.access_given", "Flavor access already exists for flavor {flavor_id} and project {project_id}."
+    code = "flavor.access_given"
+    message = "Flavor access already exists for flavor {flavor_id} and project {project_id}."
 
 
 class AccessMissing(errors.NotFound):

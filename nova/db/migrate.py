@@ -7,11 +7,11 @@ import pathlib
 import sysconfig
 
 import sqlalchemy as sa
-from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from alembic import command
 from nova import errors
 from nova.db.engine import Database
 

@@ -29,7 +29,8 @@ class NoAddressLeft(errors.Conflict):
 
 
 class AddressTaken(errors.Invalid):
-    code, message = "network.address_taken", "Fixed IP address {address} is already in use or is not in network {network}."
+    code = "network.address_taken"
+    message = "Fixed IP address {address} is already in use or is not in network {network}."
 
 
 class NetworkInUse(errors.Conflict):

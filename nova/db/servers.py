@@ -18,8 +18,8 @@ from nova.model.states import PowerState, TaskState, VmState
 
 #: Row columns that are the fields of ServerDetail as they stand; the rest is derived in :func:`detail`.
 _PLAIN = ("uuid", "id", "name", "project_id", "user_id", "created_at", "updated_at", "launched_at", "terminated_at",
-          "progress", "reservation_id", "launch_index", "host", "node", "pinned_availability_zone", "flavor", "image_id",
-          "kernel_id", "ramdisk_id", "hostname", "root_device_name", "user_data", "key_name", "access_ip_v4",
+          "progress", "reservation_id", "launch_index", "host", "node", "pinned_availability_zone", "flavor",
+          "image_id", "kernel_id", "ramdisk_id", "hostname", "root_device_name", "user_data", "key_name", "access_ip_v4",
           "access_ip_v6", "config_drive", "disk_config", "locked_by", "locked_reason", "description", "fault")
 _DERIVED = ("deleted", "vm_state", "task_state", "power_state", "image", "interfaces", "security_groups",
             "trusted_certs", "scheduler_hints", "availability_zone")
@@ -45,6 +45,27 @@ def rows_of(tx: Connection, uuids: Sequence[str], with_deleted: bool = False) ->
     if not with_deleted:
         query = query.where(servers.c.deleted == 0)
     return {row.uuid: row for row in tx.execute(query)}
+
+
+def detail_row(tx: Connection, uuid: str, scope: Scope, with_deleted: bool) -> Row[Any]:
+    """One row of DETAIL_COLUMNS. NotFound outside the scope."""
+    query = within(sa.select(*DETAIL_COLUMNS).where(servers.c.uuid == uuid), scope)
+    row = tx.execute(query if with_deleted else query.where(servers.c.deleted == 0)).one_or_none()
+    if row is None:
+        raise NoSuchServer(server=uuid)
+    return row
+
+
+def epochs(tx: Connection, uuids: Sequence[str]) -> dict[str, int]:
+    """The newest epoch of each live server, in one indexed read."""
+    rows = tx.execute(sa.select(servers.c.uuid, servers.c.epoch).where(servers.c.uuid.in_(uuids),
+                                                                       servers.c.deleted == 0))
+    return {row.uuid: row.epoch for row in rows}
+
+
+def on_host(tx: Connection, host: str) -> Sequence[Row[Any]]:
+    """Whole rows of the live servers of a host."""
+    return tx.execute(sa.select(servers).where(servers.c.host == host, servers.c.deleted == 0)).all()
 
 
 def target(tx: Connection, uuid: str, scope: Scope, with_deleted: bool = False) -> ServerTarget:

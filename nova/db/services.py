@@ -74,9 +74,17 @@ def _check_identity(tx: Connection, registration: Registration, row: Row[Any] | 
         raise IdUnderOtherName(host=registration.host, known=other, given=registration.host_id)
 
 
-def clock() -> sa.Select[Any]:
-    """The database's now, as a query."""
-    return sa.select(utc_now())
+def compute_rows(tx: Connection, hosts: Sequence[str]) -> Sequence[Row[Any]]:
+    """host, disabled, forced_down, last_seen_at and the clock of these hosts' compute services."""
+    return tx.execute(sa.select(services.c.host, services.c.disabled, services.c.forced_down, services.c.last_seen_at,
+                                utc_now().label("clock"))
+                      .where(services.c.host.in_(hosts), services.c.binary == "nova-compute",
+                             services.c.deleted == 0)).all()
+
+
+def now(tx: Connection) -> Time:
+    """The database's clock."""
+    return as_time(tx.execute(sa.select(utc_now())).scalar_one())
 
 
 def beat(tx: Connection, beats: Sequence[tuple[str, str]]) -> None:

@@ -171,6 +171,16 @@ class PerServer(dict[str, Any]):
     """A change that differs from server to server: uuid -> value."""
 
 
+def at_step(tx: Connection, host: str, ids: Sequence[int], uuids: Sequence[str], step: str) -> tuple[Entry, ...]:
+    """Open entries that stand at a step (forwards) for servers of this host, and still own them."""
+    rows = tx.execute(sa.select(*ENTRY_COLUMNS).join_from(operations, servers,
+                                                          servers.c.uuid == operations.c.server_uuid)
+                      .where(operations.c.id.in_(ids), operations.c.server_uuid.in_(uuids), operations.c.step == step,
+                             operations.c.direction == "do", operations.c.finished_at.is_(None),
+                             operations.c.epoch == servers.c.epoch, servers.c.host == host))
+    return tuple(Entry(**row._mapping) for row in rows)
+
+
 def show_active(tx: Connection, entry: Entry, power_state: int) -> None:
     """A guest of a running batch is up: its server is ACTIVE for all to see; its operation ends with the batch."""
     tx.execute(sa.update(servers).where(servers.c.uuid == entry.server_uuid, servers.c.epoch == entry.epoch,

@@ -123,12 +123,7 @@ def host_name(facts: GuestFacts, options: TreeOptions) -> str:
 
 def user_data_of(facts: GuestFacts) -> bytes | None:
     """The raw bytes; None when the server has none."""
-    if not facts.user_data:
-        return None
-    try:
-        return base64.b64decode(facts.user_data, validate=False)
-    except binascii.Error:
-        return facts.user_data.encode()
+    return _decoded(facts.user_data) if facts.user_data else None
 
 
 def _is_past(version: str, today: datetime.date) -> bool:
@@ -162,7 +157,7 @@ def _openstack(facts: GuestFacts, version: str, options: TreeOptions, vendor: Ve
         "password": lambda: facts.password.encode(),
         "vendor_data.json": lambda: _json(vendor.static or {}),
         "network_data.json": lambda: _json(network_data(facts.interfaces)),
-        "vendor_data2.json": lambda: _json(vendor_data2(vendor)),
+        "vendor_data2.json": lambda: vendor_data2_file(vendor),
     }
     for name, since in OPENSTACK_FILES.items():
         hidden = name in UNLISTED_BEFORE and not on_drive
@@ -208,9 +203,9 @@ def _nic(interface: Interface, version: str) -> dict[str, Any]:
     return found
 
 
-def vendor_data2(vendor: VendorData) -> dict[str, Any]:
+def vendor_data2_file(vendor: VendorData) -> bytes:
     static = {} if vendor.static is None else {"static": vendor.static}
-    return {**static, **vendor.dynamic}
+    return _json({**static, **vendor.dynamic})
 
 
 def network_data(interfaces: Iterable[Interface]) -> dict[str, Any]:
@@ -244,8 +239,16 @@ def _network_entry(interface: Interface, address: FixedAddress) -> dict[str, Any
 
 def _contents(facts: GuestFacts) -> dict[str, bytes]:
     """Injected files, numbered as meta_data.json says. Their contents are base64 text in the facts."""
-    return {f"openstack/content/{number:04d}": base64.b64decode(content)
+    return {f"openstack/content/{number:04d}": _decoded(content)
             for number, content in enumerate(facts.files.values())}
+
+
+def _decoded(text: str) -> bytes:
+    """Base64 text, in lines or not; what is no base64 was kept before it was checked, and is given as it is."""
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return text.encode()
 
 
 # --- ec2 --------------------------------------------------------------------------------------------------------------

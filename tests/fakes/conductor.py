@@ -11,7 +11,7 @@ import msgspec
 from nova import context, errors
 from nova.model.actions import ActionQuery, InstanceAction
 from nova.model.base import Scope, utcnow
-from nova.model.flavors import Flavor, FlavorQuery
+from nova.model.flavors import Flavor
 from nova.model.servers import (
     ConsoleQuery,
     CreatedServers,
@@ -30,6 +30,10 @@ from nova.model.servers import (
 from nova.model.states import ACTIONS, TaskState, VmState, refusal
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.interface import Interface, Method
+from tests.fakes.conductor_flavors import Flavors
+from tests.fakes.conductor_hosts import Hosts
+from tests.fakes.conductor_projects import Keypairs, Quotas
+from tests.fakes.conductor_proxies import Images, Networks
 
 replace = msgspec.structs.replace
 EVERYTHING = Scope()
@@ -55,33 +59,6 @@ def _missing(method: Method) -> Any:
     refuse.__annotations__ = {parameter.name: parameter.annotation for parameter in
                               list(method.signature.parameters.values())[1:]}
     return refuse
-
-
-class Flavors:
-    def __init__(self) -> None:
-        super().__init__()
-        self.flavors: dict[str, Flavor] = {}
-
-    def add_flavor(self, flavorid: str, **fields: Any) -> Flavor:
-        values = {"name": f"m1.{flavorid}", "memory_mb": 512, "vcpus": 1, "root_gb": 1, "id": len(self.flavors) + 1}
-        self.flavors[flavorid] = Flavor(flavorid=flavorid, **{**values, **fields})
-        return self.flavors[flavorid]
-
-    def list_flavors(self, query: FlavorQuery) -> tuple[Flavor, ...]:
-        held = [flavor for flavor in self.flavors.values()
-                if query.is_public in (None, flavor.is_public) and flavor.memory_mb >= (query.min_ram_mb or 0)]
-        held.sort(key=lambda flavor: getattr(flavor, query.sort_key), reverse=query.sort_dir == "desc")
-        names = [flavor.flavorid for flavor in held]
-        if query.page.marker is not None:
-            if query.page.marker not in names:
-                raise errors.Invalid(f"marker [{query.page.marker}] not found")
-            held = held[names.index(query.page.marker) + 1:]
-        return tuple(held[:query.page.limit])
-
-    def get_flavor(self, flavorid: str, scope: Scope) -> Flavor:
-        if flavorid not in self.flavors:
-            raise errors.NotFound(f"Flavor {flavorid} could not be found.")
-        return self.flavors[flavorid]
 
 
 class Servers:
@@ -196,5 +173,5 @@ class Servers:
 
 
 @complete(ConductorRPC)
-class FakeConductor(Flavors, Servers):
+class FakeConductor(Flavors, Servers, Keypairs, Quotas, Hosts, Networks, Images):
     """Keeps the whole contract. A new noun: its part as one more base class."""

@@ -18,7 +18,12 @@ from pathlib import Path
 NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--mount-proc", "--ipc", "--uts", "--cgroup", "--kill-child")
 PRIVATE = ("/run", "/etc/libvirt", "/var/lib/libvirt", "/var/cache/libvirt", "/var/log/libvirt")
 NEEDED = ("unshare", "libvirtd", "virtlogd", "qemu-system-x86_64", "qemu-img", "ip")
-HOST_UUID = "6b1b5f3c-9f4e-4b7e-8f0a-0d3a2f5d7c11"
+LIBVIRTD_CONF = """\
+host_uuid = "6b1b5f3c-9f4e-4b7e-8f0a-0d3a2f5d7c11"
+unix_sock_rw_perms = "0700"
+auth_unix_ro = "none"
+auth_unix_rw = "none"
+"""
 
 
 def unable() -> str | None:
@@ -54,7 +59,7 @@ def furnish() -> None:
     hosts.write_text("127.0.0.1 localhost nova-room\n")
     _run("mount", "--bind", str(hosts), "/etc/hosts")
     _run("ip", "link", "set", "lo", "up")
-    Path("/etc/libvirt/libvirtd.conf").write_text(f'host_uuid = "{HOST_UUID}"\n')
+    Path("/etc/libvirt/libvirtd.conf").write_text(LIBVIRTD_CONF)
     Path("/etc/libvirt/virtlogd.conf").write_text("max_size = 65536\nmax_backups = 2\n")
     Path("/etc/libvirt/qemu.conf").write_text('security_driver = "none"\ncgroup_controllers = []\n')
 
@@ -84,7 +89,19 @@ def _run(*argv: str) -> None:
     subprocess.run(argv, check=True, capture_output=True)
 
 
+def _as_init() -> None:
+    """Stay behind as PID 1, which must bury what others leave (libvirt waits for its QEMU to be gone); go on in a child."""
+    child = os.fork()
+    if child == 0:
+        return
+    while True:
+        pid, status = os.wait()
+        if pid == child:
+            os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
 if __name__ == "__main__":
+    _as_init()
     furnish()
     with daemons():
         code = subprocess.run(sys.argv[1:], check=False).returncode

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy.engine import Connection
 
 from nova import context, errors
 from nova.conductor import quota
 from nova.conductor.world import World
 from nova.db import flavors, keypairs, ledger, networks, servers
+from nova.db.engine import Connection
 from nova.model.base import Scope
 from nova.model.flavors import Flavor
 from nova.model.images import Image

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from sqlalchemy.engine import Connection
 
 from nova import context
 from nova.conductor import quota
 from nova.conductor.world import World
 from nova.db import flavors, keypairs
+from nova.db.engine import Connection
 from nova.model.base import Scope
 from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
 from nova.model.keypairs import Keypair, KeypairQuery, NewKeypair

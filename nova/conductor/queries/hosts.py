@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.conductor.world import World
 from nova.db import hosts, services
+from nova.db.engine import Connection
 from nova.db.ledger import DISK_GB, MEMORY_MB, VCPU
 from nova.db.server_lists import NoSuchMarker
 from nova.model.hosts import HostStates, Stamp

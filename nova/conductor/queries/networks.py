@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy.engine import Connection
-
 from nova.conductor.world import World
 from nova.db import networks, services
+from nova.db.engine import Connection
 from nova.model import addressing
 from nova.model.base import Scope
 from nova.model.images import Image, ImageQuery

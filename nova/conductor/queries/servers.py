@@ -6,16 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
 from nova import context, errors
 from nova.conductor import quota
 from nova.conductor.world import World
-from nova.db import actions, server_lists, servers, states
-from nova.db.models.cell import services as service_table
+from nova.db import actions, server_lists, servers, services, states
+from nova.db.engine import Connection
 from nova.db.services import as_time
-from nova.db.types import utc_now
 from nova.model.actions import ActionQuery, InstanceAction
 from nova.model.servers import (
     ConsoleQuery,
@@ -51,14 +48,8 @@ class Servers:
     # -- reads
 
     def get_server(self, query: ServerQuery) -> ServerDetail:
-        chosen = servers.within(sa.select(*servers.DETAIL_COLUMNS).where(
-            servers.servers.c.uuid == query.uuid), query.scope)
-        if not query.with_deleted:
-            chosen = chosen.where(servers.servers.c.deleted == 0)
         with self.world.cell.reading() as tx:
-            row = tx.execute(chosen).one_or_none()
-            if row is None:
-                raise states.NoSuchServer(server=query.uuid)
+            row = servers.detail_row(tx, query.uuid, query.scope, query.with_deleted)
             return self._details(tx, [row])[0]
 
     def list_servers(self, query: ServerListQuery) -> ServerPage:
@@ -86,11 +77,7 @@ class Servers:
     def _host_status(self, tx: Connection, hosts: set[str]) -> dict[str, str]:
         if not hosts:
             return {}
-        table = service_table.c
-        rows = tx.execute(sa.select(table.host, table.disabled, table.forced_down, table.last_seen_at,
-                                    utc_now().label("clock"))
-                          .where(table.host.in_(hosts), table.binary == "nova-compute", table.deleted == 0))
-        return {row.host: self._status(row) for row in rows}
+        return {row.host: self._status(row) for row in services.compute_rows(tx, sorted(hosts))}
 
     def _status(self, row: Any) -> str:
         if row.forced_down:

@@ -6,13 +6,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy.engine import Connection
-
 from nova import errors
 from nova.conductor.steps.placement import place_changes
 from nova.conductor.workflow import Op, Result, Step
 from nova.conductor.world import World
 from nova.db import networks
+from nova.db.engine import Connection
 from nova.db.states import PerServer
 
 LOG = logging.getLogger(__name__)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy.engine import Connection
-
 from nova import errors
 from nova.conductor.workflow import Op, Result, Step
 from nova.conductor.world import World
 from nova.db import ledger
+from nova.db.engine import Connection
 from nova.model.flavors import Flavor
 from nova.model.scheduling import PlacementRequest, Resources
 

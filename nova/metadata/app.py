@@ -1,0 +1,177 @@
+"""The application: a path of ``nova.model.guest_tree`` for the guest that asks.
+
+Plain WSGI, so that it runs under our own server and under any other. One request costs at most one call of the
+conductor, mostly none: what a guest is told is remembered for a few seconds.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import Any, NamedTuple, Protocol
+
+from nova import context, errors
+from nova.metadata.cache import Cache
+from nova.metadata.callers import caller_of
+from nova.metadata.options import MetadataOptions
+from nova.model import guest_tree
+from nova.model.base import HostName
+from nova.model.guest_tree import VendorData
+from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
+
+LOG = logging.getLogger(__name__)
+
+LONGEST_PASSWORD = 1020  # bytes, encrypted: four database columns of 255 once
+TEXT, JSON = "text/plain; charset=UTF-8", "application/json"
+
+StartResponse = Callable[..., Any]
+
+
+class FactsSource(Protocol):
+    """What we use of the ConductorHostRPC client."""
+
+    def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts: ...
+    def set_guest_password(self, host: HostName, password: GuestPassword) -> None: ...
+
+
+class VendorSource(Protocol):
+    """The operator's own data for one guest (``nova.clients.vendordata``)."""
+
+    def static(self) -> dict[str, Any] | None: ...
+    def dynamic(self, facts: GuestFacts) -> dict[str, Any]: ...
+
+
+class NoVendorData:
+    def static(self) -> dict[str, Any] | None:
+        return {}
+
+    def dynamic(self, facts: GuestFacts) -> dict[str, Any]:
+        return {}
+
+
+class Reply(NamedTuple):
+    status: int
+    body: bytes
+    content_type: str = TEXT
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Told(NamedTuple):
+    """One guest's files."""
+
+    facts: GuestFacts
+    files: dict[str, bytes]
+
+
+class MetadataApp:
+    """WSGI. ``host`` is the name under which the conductor knows us."""
+
+    def __init__(self, source: FactsSource, host: HostName, options: MetadataOptions,
+                 vendor: VendorSource | None = None, today: Callable[[], datetime.date] | None = None) -> None:
+        self._source, self._host, self._options = source, host, options
+        self._vendor = vendor or NoVendorData()
+        self._today = today or (lambda: datetime.datetime.now(datetime.UTC).date())
+        self._caller = caller_of(options)
+        self._told: Cache[Told] = Cache(options.cache_s)
+        self._asked: Cache[bytes] = Cache(options.cache_s)  # vendor_data2.json, whose making asks other services
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        with context.entered(context.internal()):
+            reply = self._safely(environ)
+        headers = [("Content-Type", reply.content_type), ("Content-Length", str(len(reply.body))), *reply.headers]
+        start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}", headers)
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [reply.body]
+
+    def _safely(self, environ: dict[str, Any]) -> Reply:
+        try:
+            return self._reply(environ)
+        except errors.Unavailable as error:
+            LOG.warning("A guest could not be answered: %s", error)
+            return _refusal(503, "The metadata can not be had at the moment; try again.", ("Retry-After", "2"))
+        except errors.NovaError as error:
+            if error.status < 500 or isinstance(error, errors.NotSupported):
+                return _refusal(error.status, str(error))
+            LOG.error("A guest could not be answered: %s", error)
+        except Exception:
+            LOG.exception("A guest could not be answered")
+        return _refusal(500, "An unknown error has occurred. Please try your request again.")
+
+    def _reply(self, environ: dict[str, Any]) -> Reply:
+        path = "/".join(part for part in environ.get("PATH_INFO", "").split("/") if part)
+        if path == "ec2" or path.startswith("ec2/"):
+            path = path[len("ec2/"):]
+        if path in ("", "openstack"):  # the same for all: nobody needs to be known
+            return self._plain(environ, guest_tree.listing({}, path, self._today()) or b"")
+        query = self._caller(environ)
+        told = self._told.get(query, lambda: self._tell(query))
+        if _is_password(path) and path in told.files:
+            return self._password(environ, query, told)
+        if path.startswith("openstack/") and path.endswith("/vendor_data2.json") and path in told.files:
+            return self._plain(environ, self._asked.get(query, lambda: self._ask(told.facts)), JSON)
+        if path in told.files:
+            return self._plain(environ, told.files[path], JSON if path.endswith(".json") else TEXT)
+        listed = guest_tree.listing(told.files, path, self._today())
+        if listed is None:
+            raise errors.NotFound()
+        return self._plain(environ, listed)
+
+    def _tell(self, query: GuestQuery) -> Told:
+        facts = self._source.guest_facts(self._host, query)
+        if query.project_id is not None and facts.project_id != query.project_id:
+            raise errors.NotFound()  # the conductor said so already; nobody's word alone gives a guest's secrets away
+        files = guest_tree.tree(facts, self._options.tree, VendorData(static=self._vendor.static()))
+        return Told(facts, files)
+
+    def _ask(self, facts: GuestFacts) -> bytes:
+        vendor = VendorData(static=self._vendor.static(), dynamic=self._vendor.dynamic(facts))
+        return guest_tree.vendor_data2_file(vendor)
+
+    def _plain(self, environ: dict[str, Any], body: bytes, content_type: str = TEXT) -> Reply:
+        if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
+            return _refusal(405, "The method is not allowed for this resource.", ("Allow", "GET, HEAD"))
+        return Reply(200, body, content_type)
+
+    def _password(self, environ: dict[str, Any], query: GuestQuery, told: Told) -> Reply:
+        method = environ["REQUEST_METHOD"]
+        if method in ("GET", "HEAD"):
+            return Reply(200, told.facts.password.encode())
+        if method != "POST":
+            raise errors.Invalid("Only GET and POST are allowed here.")
+        body = _body(environ, LONGEST_PASSWORD)
+        try:
+            self._source.set_guest_password(self._host, GuestPassword(server_uuid=told.facts.uuid, password=body))
+        finally:
+            self._told.forget(query)
+        return Reply(200, b"")
+
+
+def _is_password(path: str) -> bool:
+    parts = path.split("/")
+    return parts[0] == "openstack" and parts[-1] == "password" and len(parts) == 3
+
+
+def _body(environ: dict[str, Any], longest: int) -> str:
+    """The request's body as text. Invalid: too long, or not ASCII (what is encrypted is written in base64)."""
+    try:
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+    except ValueError:
+        raise errors.Invalid("The Content-Length is not a number.") from None
+    if not 0 <= length <= longest:
+        raise errors.Invalid(f"Request is too large: at most {longest} bytes.")
+    body = environ["wsgi.input"].read(length)
+    try:
+        return body.decode("ascii")
+    except UnicodeDecodeError:
+        raise errors.Invalid("The password must be encrypted, in ASCII text.") from None
+
+
+def _refusal(status: int, text: str, *headers: tuple[str, str]) -> Reply:
+    return Reply(status, f"{status} {HTTPStatus(status).phrase}\n\n{text}\n".encode(), TEXT, headers)
+
+
+def build(source: FactsSource, host: HostName, options: MetadataOptions, vendor: VendorSource | None = None,
+          ) -> MetadataApp:
+    """The application of nova-api-metadata."""
+    return MetadataApp(source, host, options, vendor)

@@ -1,0 +1,81 @@
+"""Who asks: by the address a request came from, or by what a signing proxy says."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+from collections.abc import Callable, Mapping
+
+from nova.errors import Forbidden, Invalid, NotFound, NotSupported
+from nova.metadata.options import MetadataOptions
+from nova.model.guests import GuestQuery
+
+Caller = Callable[[Mapping[str, str]], GuestQuery]  # of a WSGI environment
+
+LONGEST_HEADER = 255
+
+
+class MissingHeader(Invalid):
+    code, message = "metadata.missing_header", "{header} header is missing from request."
+
+
+class DoubtfulHeader(Invalid):
+    code, message = "metadata.doubtful_header", "{header} header is not one plain value."
+
+
+class BadSignature(Forbidden):
+    code, message = "metadata.bad_signature", "Invalid proxy request signature."
+
+
+class ProviderNotYet(NotSupported):
+    code = "metadata.provider"
+    message = "Requests with X-Metadata-Provider need Neutron's ports, which come with a later release."
+
+
+def caller_of(options: MetadataOptions) -> Caller:
+    """The rule in force: errors are Invalid 400, Forbidden 403, NotFound 404."""
+    return _Signed(options.secret) if options.behind_proxy else by_address
+
+
+def by_address(environ: Mapping[str, str]) -> GuestQuery:
+    """The source address is the guest's own; no header can say otherwise."""
+    try:
+        address = ipaddress.ip_address(environ.get("REMOTE_ADDR", ""))
+    except ValueError:
+        raise NotFound() from None
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    return GuestQuery(address=str(address))
+
+
+class _Signed:
+    """Server and project are believed when the server's id is signed, and together name one server (OSSA-2013-033)."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret.encode()
+
+    def __call__(self, environ: Mapping[str, str]) -> GuestQuery:
+        if environ.get("HTTP_X_METADATA_PROVIDER"):
+            provider = _header(environ, "X-Metadata-Provider")
+            self._check(provider, _header(environ, "X-Metadata-Provider-Signature"))
+            _header(environ, "X-Forwarded-For")
+            raise ProviderNotYet()
+        server = _header(environ, "X-Instance-ID")
+        project = _header(environ, "X-Tenant-ID")
+        self._check(server, _header(environ, "X-Instance-ID-Signature"))
+        return GuestQuery(server_uuid=server, project_id=project)
+
+    def _check(self, signed: str, signature: str) -> None:
+        expected = hmac.new(self._secret, signed.encode(), hashlib.sha256).hexdigest()
+        if not hmac.compare_digest(expected.encode(), signature.encode()):  # in constant time (OSSA-2014-024)
+            raise BadSignature()
+
+
+def _header(environ: Mapping[str, str], name: str) -> str:
+    value = environ.get("HTTP_" + name.upper().replace("-", "_"), "").strip()
+    if not value:
+        raise MissingHeader(header=name)
+    if name != "X-Forwarded-For" and ("," in value or len(value) > LONGEST_HEADER or not value.isascii()):
+        raise DoubtfulHeader(header=name)  # a comma: it was sent twice
+    return value

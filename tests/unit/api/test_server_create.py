@@ -1,0 +1,184 @@
+"""Creates: what the body says and what the conductor is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nova.api.handlers.server_create import PASSWORD_LETTERS, new_password
+from nova.model.networks import RequestedNetwork
+from nova.model.servers import LocalDisk, NewServer
+from tests.fakes.api import ADMIN, DEMO, ApiClient, configuration
+
+IMAGE = "70a599e0-31e7-49b7-b260-868f441e862b"
+NET = "6c1f0f4e-5a0e-4f0d-9d9a-0d7a2e7c9f11"
+BOOT = {"source_type": "image", "destination_type": "local", "boot_index": 0, "uuid": IMAGE}
+
+
+@pytest.fixture
+def client() -> ApiClient:
+    return ApiClient(token=DEMO)
+
+
+def body(**fields: Any) -> dict[str, Any]:
+    return {"server": {"name": "vm", "flavorRef": "1", "imageRef": IMAGE, **fields}}
+
+
+def ordered(client: ApiClient, version: str | None = None, token: str = DEMO, **fields: Any) -> NewServer:
+    answer = client.post("/servers", body(**fields), version=version, token=token)
+    assert answer.status_int == 202, answer.text
+    return client.conductor.created[-1]
+
+
+def refused(client: ApiClient, version: str | None = None, token: str = DEMO, **fields: Any) -> tuple[int, str]:
+    answer = client.post("/servers", body(**fields), version=version, token=token)
+    assert client.conductor.created == []
+    return answer.status_int, next(iter(answer.json.values()))["message"]
+
+
+def test_create_answers_little_and_where_the_server_is(client: ApiClient) -> None:
+    answer = client.post("/servers", body())
+    uuid = next(iter(client.conductor.servers))
+    assert answer.status_int == 202
+    assert set(answer.json["server"]) == {"id", "links", "OS-DCF:diskConfig", "security_groups", "adminPass"}
+    assert answer.json["server"]["security_groups"] == [{"name": "default"}]
+    assert answer.headers["Location"] == f"http://localhost/v2.1/servers/{uuid}"
+    assert client.conductor.created[0].admin_password == answer.json["server"]["adminPass"]
+
+
+def test_password_is_not_shown_when_switched_off() -> None:
+    client = ApiClient(conf=configuration(enable_instance_password=False), token=DEMO)
+    assert "adminPass" not in client.post("/servers", body()).json["server"]
+
+
+def test_password_has_its_length_and_every_kind_of_letter() -> None:
+    for length in (0, 1, 12, 40):
+        password = new_password(length)
+        assert len(password) == length
+        assert length < 3 or all(set(password) & set(letters) for letters in PASSWORD_LETTERS)
+    assert new_password(12) != new_password(12)
+
+
+def test_reservation_id_when_asked_is_the_whole_answer(client: ApiClient) -> None:
+    answer = client.post("/servers", body(return_reservation_id="True", min_count="2", max_count="3"))
+    assert answer.json == {"reservation_id": "r-fake"}
+    assert (client.conductor.created[0].min_count, client.conductor.created[0].max_count) == (2, 3)
+
+
+def test_counts_must_be_the_right_way_round(client: ApiClient) -> None:
+    assert refused(client, min_count=3, max_count=2)[0] == 400
+    assert ordered(client, min_count=2).max_count == 2
+
+
+def test_name_was_the_description_below_2_19(client: ApiClient) -> None:
+    assert ordered(client).description == "vm"
+    assert ordered(client, "2.19").description is None
+    assert ordered(client, "2.19", description="text").description == "text"
+
+
+def test_networks_in_all_their_forms(client: ApiClient) -> None:
+    assert ordered(client).networks is None
+    assert ordered(client, "2.37", networks="auto").networks is None
+    assert ordered(client, "2.37", networks="none").networks == ()
+    assert ordered(client, networks=[{"uuid": NET, "fixed_ip": "10.0.0.9"}]).networks == (
+        RequestedNetwork(network_id=NET, fixed_ip="10.0.0.9"),)
+    assert ordered(client, "2.42", networks=[{"uuid": NET, "tag": "nic"}]).networks == (
+        RequestedNetwork(network_id=NET, tag="nic"),)
+
+
+@pytest.mark.parametrize("networks", [[{}], [{"uuid": "br-1"}], [{"port": NET, "fixed_ip": "10.0.0.9"}]])
+def test_bad_network_is_400(client: ApiClient, networks: Any) -> None:
+    assert refused(client, networks=networks)[0] == 400
+
+
+def test_networks_are_required_from_2_37(client: ApiClient) -> None:
+    status, message = refused(client, "2.37")
+    assert status == 400 and "networks" in message
+
+
+def test_fixed_address_for_several_servers_is_400(client: ApiClient) -> None:
+    assert refused(client, networks=[{"uuid": NET, "fixed_ip": "10.0.0.9"}], max_count=2)[0] == 400
+
+
+def test_zone_with_host_is_for_admins_and_forces(client: ApiClient) -> None:
+    assert ordered(client, availability_zone="az1").availability_zone == "az1"
+    assert ordered(client, availability_zone="az1").forced is False
+    made = ordered(client, token=ADMIN, availability_zone="az1:h1:n1")
+    assert (made.availability_zone, made.host, made.node, made.forced) == ("az1", "h1", "n1", True)
+    made = ordered(client, token=ADMIN, availability_zone="az1::n1")
+    assert (made.host, made.node, made.forced) == (None, "n1", True)
+    client.conductor.created.clear()
+    assert refused(client, availability_zone="az1:h1")[0] == 403
+    assert refused(client, token=ADMIN, availability_zone="a:b:c:d")[0] == 400
+
+
+def test_destination_is_for_admins_from_2_74(client: ApiClient) -> None:
+    assert refused(client, "2.73", token=ADMIN, host="h1", networks="auto")[0] == 400
+    assert refused(client, "2.74", host="h1", networks="auto")[0] == 403
+    assert refused(client, "2.74", token=ADMIN, host="h1", networks="auto", availability_zone="a:h")[0] == 400
+    made = ordered(client, "2.74", token=ADMIN, host="h1", hypervisor_hostname="n1", networks="auto")
+    assert (made.host, made.node, made.forced) == ("h1", "n1", False)
+
+
+def test_hints_under_either_name_are_passed_on(client: ApiClient) -> None:
+    for name in ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints"):
+        client.post("/servers", {**body(), name: {"group": NET, "own": "x"}})
+        assert client.conductor.created[-1].scheduler_hints == {"group": NET, "own": "x"}
+
+
+def test_files_are_taken_up_to_2_56(client: ApiClient) -> None:
+    files = [{"path": "/etc/a", "contents": "YQ=="}]
+    assert ordered(client, "2.36", personality=files).files == {"/etc/a": "YQ=="}
+    client.conductor.created.clear()
+    assert refused(client, "2.57", personality=files, networks="auto")[0] == 400
+    assert "contents" in refused(client, personality=[{"path": "/etc/a"}])[1]
+
+
+def test_groups_tags_and_the_rest_are_passed_on(client: ApiClient) -> None:
+    made = ordered(client, "2.96", networks="auto", security_groups=[{"name": "web"}, {"name": "web"}],
+                   tags=["a", "b", "a"], key_name="k", config_drive="true", user_data="YQ==", metadata={"a": "b"},
+                   trusted_image_certificates=["c"], hostname="h.example", flavorRef=7)
+    assert made.security_groups == ("web",) and made.tags == ("a", "b") and made.config_drive is True
+    assert (made.key_name, made.user_data, made.flavor_id, made.hostname) == ("k", "YQ==", "7", "h.example")
+    assert made.trusted_certs == ("c",) and made.metadata == {"a": "b"} and made.may_zero_disk is False
+    assert ordered(client, token=ADMIN).may_zero_disk is True
+
+
+def test_no_image_needs_a_boot_volume(client: ApiClient) -> None:
+    status, message = refused(client, imageRef="")
+    assert status == 400 and "imageRef" in message
+
+
+def test_local_disks_are_passed_on(client: ApiClient) -> None:
+    devices = [BOOT, {"source_type": "blank", "destination_type": "local", "volume_size": "2", "guest_format": "ext4"},
+               {"source_type": "blank", "destination_type": "local", "volume_size": 64, "guest_format": "swap"}]
+    assert ordered(client, block_device_mapping_v2=devices).disks == (
+        LocalDisk(kind="ephemeral", size=2, format="ext4"), LocalDisk(kind="swap", size=64))
+
+
+@pytest.mark.parametrize("device", [
+    {"source_type": "volume", "uuid": NET, "boot_index": 0, "destination_type": "volume"},
+    {"source_type": "image", "uuid": IMAGE, "boot_index": 0, "destination_type": "volume", "volume_size": 1},
+    {"source_type": "snapshot", "uuid": NET}, {"source_type": "blank", "destination_type": "volume"}])
+def test_device_that_needs_a_volume_is_400_saying_so(client: ApiClient, device: dict[str, Any]) -> None:
+    status, message = refused(client, block_device_mapping_v2=[device])
+    assert status == 400 and "volume service" in message
+
+
+@pytest.mark.parametrize("device", [{}, {**BOOT, "uuid": NET}, {**BOOT, "boot_index": 1},
+                                    {"source_type": "blank", "boot_index": 0}, {"source_type": "blank", "uuid": NET}])
+def test_bad_device_is_400(client: ApiClient, device: dict[str, Any]) -> None:
+    assert refused(client, block_device_mapping_v2=[device])[0] == 400
+
+
+def test_both_device_syntaxes_together_are_400(client: ApiClient) -> None:
+    assert refused(client, block_device_mapping=[{"volume_id": NET}], block_device_mapping_v2=[BOOT])[0] == 400
+    assert "volume service" in refused(client, block_device_mapping=[{"volume_id": NET}])[1]
+
+
+def test_bad_field_is_named_with_what_would_be_accepted(client: ApiClient) -> None:
+    status, message = refused(client, networks=[{"uuid": NET, "fixed_ip": "x"}])
+    assert status == 400
+    assert message.startswith("Invalid input for field/attribute server.networks[0].fixed_ip. Value: x. ")
+    assert "IPv4" in message and "IPv6" in message

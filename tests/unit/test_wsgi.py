@@ -1,0 +1,164 @@
+"""The HTTP server: keep-alive, bodies, what is refused, and how it stops."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from nova import wsgi
+
+
+def echo(environ: dict[str, Any], start_response: Any) -> Any:
+    """Answers with what it got; the path chooses how."""
+    path = environ["PATH_INFO"]
+    if path == "/fail":
+        raise ZeroDivisionError("secret")
+    if path == "/slow":
+        time.sleep(0.3)
+    body = environ["wsgi.input"].read() if path != "/unread" else b""
+    text = f"{environ['REQUEST_METHOD']} {path}?{environ['QUERY_STRING']} {environ.get('HTTP_X_A')} ".encode() + body
+    if path == "/parts":
+        start_response("200 OK", [])
+        return iter([b"one", b"", b"two"])
+    start_response("200 OK", [("Content-Length", str(len(text))), ("X-Line", "a\r\nX-Evil: 1")])
+    return [text]
+
+
+@pytest.fixture
+def server() -> Iterator[wsgi.Server]:
+    made = wsgi.Server(wsgi.bind("127.0.0.1", 0), echo)
+    made.start()
+    yield made
+    made.stop(2)
+    made.sock.close()
+
+
+def port(server: wsgi.Server) -> int:
+    return server.sock.getsockname()[1]
+
+
+def raw(server: wsgi.Server, request: bytes) -> bytes:
+    """Everything that comes back until the server closes, or 1 s."""
+    with socket.create_connection(("127.0.0.1", port(server)), timeout=1) as sock:
+        sock.sendall(request)
+        found = b""
+        try:
+            while part := sock.recv(65536):
+                found += part
+        except TimeoutError:
+            pass
+        return found
+
+
+def test_several_requests_go_over_one_connection(server: wsgi.Server) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port(server), timeout=5)
+    for number in range(3):
+        connection.request("POST", f"/a%20b?n={number}", body=b"data", headers={"X-A": "x"})
+        sock = connection.sock
+        assert connection.getresponse().read() == f"POST /a b?n={number} x data".encode()
+        assert connection.sock is sock
+
+
+def test_unread_body_does_not_become_the_next_request(server: wsgi.Server) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port(server), timeout=5)
+    connection.request("POST", "/unread", body=b"GET /evil HTTP/1.1\r\n\r\n")
+    assert connection.getresponse().read() == b"POST /unread? None "
+    connection.request("GET", "/next")
+    assert connection.getresponse().read() == b"GET /next? None "
+
+
+def test_answer_of_unknown_length_goes_in_chunks(server: wsgi.Server) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port(server), timeout=5)
+    connection.request("GET", "/parts")
+    answer = connection.getresponse()
+    assert answer.headers["Transfer-Encoding"] == "chunked"
+    assert answer.read() == b"onetwo"
+
+
+def test_head_has_no_body(server: wsgi.Server) -> None:
+    assert raw(server, b"HEAD / HTTP/1.1\r\nConnection: close\r\n\r\n").endswith(b"\r\n\r\n")
+
+
+def test_http_1_0_closes(server: wsgi.Server) -> None:
+    assert raw(server, b"GET / HTTP/1.0\r\n\r\n").endswith(b"GET /? None ")
+
+
+@pytest.mark.parametrize(("request_", "status"), [
+    (b"NONSENSE\r\n\r\n", b"400"),
+    (b"GET / HTTP/3.0\r\n\r\n", b"400"),
+    (b"GET ftp://x/ HTTP/1.1\r\n\r\n", b"400"),
+    (b"GET / HTTP/1.1\r\nX-A: 1\r\n folded\r\n\r\n", b"400"),
+    (b"GET / HTTP/1.1\r\nX-A : 1\r\n\r\n", b"400"),
+    (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", b"400"),
+    (b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"400"),
+    (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"411"),
+    (b"GET /" + b"a" * 20000 + b" HTTP/1.1\r\n\r\n", b"414"),
+    (b"GET / HTTP/1.1\r\nX-A: " + b"a" * 20000 + b"\r\n\r\n", b"431"),
+    (b"GET / HTTP/1.1\r\n" + b"X-A: 1\r\n" * 200 + b"\r\n", b"431"),
+])
+def test_doubtful_request_is_refused(server: wsgi.Server, request_: bytes, status: bytes) -> None:
+    assert raw(server, request_).startswith(b"HTTP/1.1 " + status)
+
+
+def test_header_with_underscore_is_dropped(server: wsgi.Server) -> None:
+    assert raw(server, b"GET / HTTP/1.0\r\nX_A: spoofed\r\n\r\n").endswith(b"GET /? None ")
+
+
+def test_line_end_in_an_answers_header_makes_no_header(server: wsgi.Server) -> None:
+    assert b"\r\nX-Evil" not in raw(server, b"GET / HTTP/1.0\r\n\r\n")
+
+
+def test_failing_application_is_500_without_internals(server: wsgi.Server) -> None:
+    answer = raw(server, b"GET /fail HTTP/1.1\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 500") and b"secret" not in answer
+
+
+def test_expect_100_continue_is_answered_before_the_body(server: wsgi.Server) -> None:
+    with socket.create_connection(("127.0.0.1", port(server)), timeout=2) as sock:
+        sock.sendall(b"POST / HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+        assert sock.recv(100).startswith(b"HTTP/1.1 100")
+        sock.sendall(b"ab")
+        assert sock.recv(1000).endswith(b"POST /? None ab")
+
+
+def test_stop_lets_running_requests_end_and_drops_idle_connections(server: wsgi.Server) -> None:
+    idle = http.client.HTTPConnection("127.0.0.1", port(server), timeout=5)
+    idle.request("GET", "/")
+    idle.getresponse().read()
+    answers: list[bytes] = []
+
+    def slow() -> None:
+        answers.append(raw(server, b"GET /slow HTTP/1.1\r\nConnection: close\r\n\r\n"))
+    thread = threading.Thread(target=slow)
+    thread.start()
+    time.sleep(0.1)
+    began = time.monotonic()
+    server.stop(5)
+    assert time.monotonic() - began < 2
+    thread.join(2)
+    assert answers[0].endswith(b"GET /slow? None ")
+    assert idle.sock is None or idle.sock.recv(10) == b""
+
+
+def test_closed_socket_ends_the_server() -> None:
+    sock = wsgi.bind("127.0.0.1", 0)
+    server = wsgi.Server(sock, echo)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    server.stop(1)
+    thread.join(2)
+    assert not thread.is_alive()
+    sock.close()
+
+
+def test_taken_port_is_an_os_error() -> None:
+    first = wsgi.bind("127.0.0.1", 0)
+    with pytest.raises(OSError):
+        wsgi.bind("127.0.0.1", first.getsockname()[1])
+    first.close()
