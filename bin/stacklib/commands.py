@@ -163,8 +163,9 @@ def execute(layout: Layout, command: list[str], user: str, host: str | None) -> 
     elif host not in (None, "1", layout.controller_host):
         raise StackError(f"there is no host {host!r}: this stack has one", "leave --host out")
     pid = stack.control.room_pid(room) if room else None
+    host_name = room if room not in (None, CONTROLLER) else ""
     sys.stdout.flush()
-    return rooms.run_inside(pid, command, credentials.environment(layout, stack.secrets, user))
+    return rooms.run_inside(pid, command, credentials.environment(layout, stack.secrets, user, host_name))
 
 
 # --- the end ---------------------------------------------------------------------------------------------------------

@@ -36,11 +36,15 @@ def variables(layout: Layout, secrets: Secrets, user: str) -> dict[str, str]:
     }
 
 
-def environment(layout: Layout, secrets: Secrets, user: str) -> dict[str, str]:
-    """The caller's own environment with these credentials instead of any others, and our programs found first."""
+def environment(layout: Layout, secrets: Secrets, user: str, host: str = "") -> dict[str, str]:
+    """The caller's own environment with these credentials instead of any others, and our programs found first.
+
+    nova's own programs, nova-manage above all, find the files of the controller, or of that compute host.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
     path = ":".join([str(layout.venvs / "clients" / "bin"), str(layout.venvs / "nova" / "bin"), kept.get("PATH", "")])
-    return {**kept, "PATH": path, **variables(layout, secrets, user), "NOVA_STACK_STATE": str(layout.state)}
+    files = {"OS_NOVA_CONFIG_DIR": str(layout.etc / (f"nova-{host}" if host else "nova"))}
+    return {**kept, "PATH": path, **variables(layout, secrets, user), **files, "NOVA_STACK_STATE": str(layout.state)}
 
 
 def write_files(layout: Layout, secrets: Secrets) -> None:

@@ -109,7 +109,7 @@ def _daemon(stack: Stack, program: Program, name: str, room: str | None, files: 
         user=program.user,
         tier=program.tier,
         probe=Probe("notify"),
-        env={"PATH": f"{stack.layout.venvs}/nova/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONUNBUFFERED": "1"},
+        env={"PATH": f"{stack.layout.venvs}/nova/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONWARNINGS": "ignore"},
         start_seconds=90,
         stop_seconds=30,
     )

@@ -6,12 +6,15 @@ import json
 import re
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 from .errors import StackError
 from .layout import BRIDGE, GUEST_CIDR, GUEST_GATEWAY
 from .stack import Stack
 
 CHAIN = re.compile(r"(?<![\w-])nova-(filter-top|postrouting-bottom|(network|compute|api|api-meta)-[\w-]+)")
+FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
+METADATA_ADDRESS = "169.254.169.254/32"
 TABLES = ("filter", "nat", "mangle")
 
 
@@ -23,7 +26,9 @@ def prepare(stack: Stack) -> str:
             f"the machine has a bridge {BRIDGE} that is not ours",
             "rename or remove it, or keep apart from it with `bin/stack up --sandbox`",
         )
-    stack.mark_done("bridge")
+    if not stack.done("bridge"):
+        stack.mark_done("bridge")
+        stack.mark_done("forwarding-before", FORWARDING.read_text().strip())
     if there:
         return "unchanged"
     address = f"{GUEST_GATEWAY}/{GUEST_CIDR.partition('/')[2]}"
@@ -59,8 +64,11 @@ def outside() -> Outside | None:
 def remove(stack: Stack) -> None:
     if stack.done("bridge"):
         _ip("link", "delete", "dev", BRIDGE)
+        _ip("address", "delete", METADATA_ADDRESS, "dev", "lo")
         for table in TABLES:
             _remove_chains(table)
+        if stack.done("forwarding-before", "0"):  # nova-network lets guests' packets through
+            FORWARDING.write_text("0")
 
 
 def without_chains(rules: str) -> str:

@@ -58,6 +58,18 @@ class Builder:
         self._write_stamp("nova", f"{needs} {code}")
         return "updated the package" if kept else f"built, libvirt-python {libvirt or 'left out'}"
 
+    def test(self) -> str:
+        """What the tests run in: the package's dependencies and its ``test`` extra, our code itself from the checkout."""
+        libvirt = _libvirt_version()
+        wanted = digest(CHECKOUT, REQUIREMENTS) + libvirt
+        if self._stamp("test") == wanted:
+            return "unchanged"
+        self._create("test")
+        extra = [f"libvirt-python=={libvirt}"] if libvirt else []
+        self._pip("test", "-r", str(CHECKOUT / "setup.cfg"), "--extra", "test", *extra)
+        self._write_stamp("test", wanted)
+        return f"built the test environment, libvirt-python {libvirt or 'left out'}"
+
     def _source_copy(self) -> Path:
         """Building leaves build/ and *.egg-info beside the source: so not in the operator's checkout."""
         target = self.layout.venvs / ".source-nova"

@@ -6,11 +6,12 @@ calls the handler and encodes what it returns.
 
 To add a resource, say *things*:
 
-1. ``schemas/things.py``: one :class:`~nova.api.schema.Body` a request body, one :class:`~nova.api.schema.Query` a query.
+1. ``schemas/things.py``: a :class:`~nova.api.schema.Body` a request body, a :class:`~nova.api.schema.Query` a query.
 2. ``views/things.py``: a :class:`~nova.api.view.View`, a table of output fields, and a small function an answer.
 3. ``handlers/things.py``: ``def show(req, thing_id)``: policy, one conductor call, the view. No ``except``, no version
    numbers (a behaviour that changed has a named function in ``versions.py``).
 4. ``routes.py``: one row an operation: method, path, handler, ``since``/``until``, codes, schemas; take the operation
    out of ``absent.py``.
-5. ``tests/unit/api/test_things.py``, and the noun in the list of ``tests/contract/test_api_contract.py``.
+5. ``tests/unit/api/test_things.py``, and answers judged at every version in ``tests/contract/test_api_things.py``;
+   versions, codes, policies and schemas are held against the contract by ``test_api_routes`` and ``test_api_schemas``.
 """

@@ -40,7 +40,8 @@ def build(site: Site, authenticate: Middleware, outer: tuple[Middleware, ...] = 
     rows = (*ROUTES, *ABSENT)
     mounted = {"v2.1": authenticate(Dispatcher(rows, site)), "v2": authenticate(Dispatcher(rows, site, legacy=True))}
     application: Application = Errors(Root(mounted, beside or {}, site.options))
-    for middleware in reversed((RequestId, AccessLog, *outer)):
+    layers: tuple[Middleware, ...] = (RequestId, AccessLog, *outer)
+    for middleware in reversed(layers):
         application = middleware(application)
     return application
 

@@ -9,9 +9,12 @@ from typing import Any
 import msgspec
 import webob
 
+from nova import errors
 from nova.api import versions
 from nova.api.dispatch import JSON, choose_version
 from nova.api.request import Options
+
+SHOW = "versions/"  # GET /v2.1/versions/v2.1 is the same document
 
 DOCUMENTATION = {"rel": "describedby", "type": "text/html", "href": "http://docs.openstack.org/"}
 
@@ -73,12 +76,14 @@ class Root:
         base = self._base(environ)
         if part in self.mounted:
             environ["nova.base_url"] = base
-            if rest or "HTTP_X_AUTH_USER" in environ:
+            if (rest and not rest.startswith(SHOW)) or _may_log_in(environ):
                 environ["SCRIPT_NAME"] = f"{environ.get('SCRIPT_NAME', '')}/{part}"
                 environ["PATH_INFO"] = f"/{rest}" if path != f"/{part}" else ""
                 return self.mounted[part](environ, start_response)
             if part == "v2.1":
                 choose_version(environ, webob.Request(environ))
+            if rest.removeprefix(SHOW) not in ("", "v2.1"):
+                raise errors.NotFound(f"There is no version {rest.removeprefix(SHOW)}.")
             return _send(200, document(part, base), start_response)
         if not part and not rest:
             return _send(200, listing(base), start_response)
@@ -86,6 +91,11 @@ class Root:
 
     def _base(self, environ: dict[str, Any]) -> str:
         return (self.options.compute_link_prefix or webob.Request(environ).application_url).rstrip("/")
+
+
+def _may_log_in(environ: dict[str, Any]) -> bool:
+    """A user named without a token at a version's root: for ``noauth2``."""
+    return "HTTP_X_AUTH_USER" in environ and "HTTP_X_AUTH_TOKEN" not in environ
 
 
 def _send(status: int, body: Any, start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -73,8 +73,8 @@ def row(path: str, type: str | tuple[str, ...] = "any", *, required: bool = Fals
     return Field(path, Spec(type=type, **rules), required, since, until, unknown, or_)
 
 
-NAME = {"min_length": 1, "max_length": 255, "format": "name"}
-LOOSE_NAME = {**NAME, "format": "name_with_leading_trailing_spaces"}
+NAME: dict[str, Any] = {"min_length": 1, "max_length": 255, "format": "name"}
+LOOSE_NAME: dict[str, Any] = {**NAME, "format": "name_with_leading_trailing_spaces"}
 MAX_INT = 0x7FFFFFFF
 
 

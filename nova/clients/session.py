@@ -68,14 +68,14 @@ def load(conf: Any, section: str) -> Credentials:
     session = loading.load_session_from_conf_options(conf, section)
     session.timeout = session.timeout or READ_TIMEOUT_S
     for candidate in (section, *FALLBACKS):
-        auth = _load_auth(conf, candidate)
+        auth = load_auth(conf, candidate)
         if auth is not None:
             return Credentials(session, auth, bool(conf.service_user.send_service_user_token))
     LOG.info("No credentials for the %s service: calls carry no token", section)
     return Credentials(session, None)
 
 
-def _load_auth(conf: Any, section: str) -> plugin.BaseAuthPlugin | None:
+def load_auth(conf: Any, section: str) -> plugin.BaseAuthPlugin | None:
     loading.register_auth_conf_options(conf, section)
     try:
         return loading.load_auth_from_conf_options(conf, section)

@@ -90,17 +90,11 @@ def serve(binary: str, names: list[str] | None = None) -> int:
         LOG.error("%s can not start: %s", binary, error.message)
         return 1
     wanted = options.osapi_compute_workers if OSAPI in chosen else options.metadata_workers
-    _preload(chosen)
+    common.preload(("nova.rpc.transport", *[MODULES[name] for name in chosen]))
     return service.run(options, binary, lambda index: Api(options, sockets), wanted or common.cpus())
 
 
-def _preload(names: list[str]) -> None:
-    """Import before the fork what every worker needs: pages are shared, and workers start at once."""
-    import importlib
-
-    for module in ("nova.rpc.transport", *(("nova.api.app",) if OSAPI in names else ()),
-                   *(("nova.metadata.app",) if METADATA in names else ())):
-        importlib.import_module(module)
+MODULES = {OSAPI: "nova.api.app", METADATA: "nova.metadata.app"}
 
 
 def main() -> int:

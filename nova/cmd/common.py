@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import os
 import sys
@@ -92,13 +93,21 @@ def _refuse_database(options: cfg.ConfigOpts, binary: str) -> None:
                  f"nova-conductor.conf beside it (mode 0600), which only nova-conductor and nova-manage read.")
 
 
+def preload(modules: Sequence[str]) -> None:
+    """Import before the fork what every worker needs: pages are shared, and workers start at once."""
+    for module in modules:
+        importlib.import_module(module)
+
+
 def run(binary: str, make: Callable[[cfg.ConfigOpts, int], service.Service],
         workers: Callable[[cfg.ConfigOpts], int] = lambda _options: 1,
-        prefer: Callable[[cfg.ConfigOpts], str] = lambda _options: "eventlet") -> int:
+        prefer: Callable[[cfg.ConfigOpts], str] = lambda _options: "eventlet",
+        modules: Sequence[str] = ("nova.rpc.transport",)) -> int:
     """A daemon, whole: from the command line to its exit code."""
     options = load(binary, beside(sys.argv[1:], binary))
     concurrency.patch(prefer(options))
     logs.set_up(options, binary)
+    preload(modules)
     return service.run(options, binary, lambda index: make(options, index), workers(options))
 
 

@@ -160,7 +160,9 @@ def prefer(options: Any) -> str:
 
 
 def main() -> int:
-    return common.run(BINARY, Conductor, lambda options: options.conductor.workers or common.cpus(), prefer)
+    return common.run(BINARY, Conductor, lambda options: options.conductor.workers or common.cpus(), prefer,
+                      ("nova.rpc.transport", "nova.conductor.service", "nova.conductor.host_service",
+                       "nova.conductor.workflows", "nova.db.migrate", "nova.clients.glance"))
 
 
 if __name__ == "__main__":

@@ -43,7 +43,8 @@ class Scheduler:
 
 
 def main() -> int:
-    return common.run(BINARY, Scheduler, lambda options: options.scheduler.workers or common.cpus())
+    return common.run(BINARY, Scheduler, lambda options: options.scheduler.workers or common.cpus(),
+                      modules=("nova.rpc.transport", "nova.scheduler.service"))
 
 
 if __name__ == "__main__":

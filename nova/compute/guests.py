@@ -99,6 +99,7 @@ class Guests:
 
     def reboot(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
         """Soft: ask the guest; when it doesn't, or for a hard one: stop, define anew from the order, start."""
+        gate.pass_(order.server_uuid)  # a soft reboot may stop and start the guest, too
         work.check()
         if order.reboot == "soft" and self._reboot_softly(order):
             return self._driver.power_state(order.server_uuid) or PowerState.RUNNING

@@ -27,6 +27,7 @@ from nova.compute.orders import BUILD, DESTROY, REBOOT, START, STOP, Orders
 from nova.compute.periodic import Job, Periodic
 from nova.compute.reconcile import Desk, Reconciler
 from nova.model.base import HostName
+from nova.model.guest_tree import TreeOptions
 from nova.model.orders import BuildOrder, ConsoleOutput, GuestOrder, Outcome
 from nova.model.services import Alive, ContractVersion, Registered, Registration
 from nova.rpc.contracts.compute import ComputeRPC
@@ -60,13 +61,16 @@ class NoUptime(errors.NotSupported):
 
 @dataclass(frozen=True)
 class Parts:
-    """What the service is made from. ``conductor``: a ConductorHostRPC client; ``options``: group ``[DEFAULT]``."""
+    """What the service is made from. ``conductor``: a ConductorHostRPC client; ``options``: group ``[DEFAULT]``;
+    ``tree``: what of ``[api]`` shows in config drives.
+    """
 
     driver: Any
     conductor: Any
     images: ImageCache | None
     options: Any
     release: str = ""
+    tree: TreeOptions = TreeOptions()
 
 
 class ComputeService:
@@ -81,7 +85,7 @@ class ComputeService:
         markers = Markers(host.state_path / "building")
         self._fences = Fences(host.state_path / "fences", host.clock)
         self._orders = Orders(self._fences, host.clock)
-        guests = Guests(Tools(parts.driver, parts.images, markers))
+        guests = Guests(Tools(parts.driver, parts.images, markers, parts.tree))
         self._events = PowerEvents(parts.driver, parts.conductor, self._orders, self._fences, host)
         self._orders.on_finish = self._events.order_finished
         self._batches = Batches(guests, self._orders, parts.conductor, host, parts.options.max_concurrent_builds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -97,6 +98,8 @@ def _typed(column: Any, value: str | None) -> Any:
         return value.lower() in ("true", "1", "yes", "on", "t", "y")
     if kind is int:
         return int(value) if value.lstrip("-").isdigit() else -(2**31)
+    if kind is datetime.datetime:
+        return datetime.datetime.fromisoformat(value)
     return value
 
 

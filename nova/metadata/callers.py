@@ -14,6 +14,7 @@ from nova.model.guests import GuestQuery
 Caller = Callable[[Mapping[str, str]], GuestQuery]  # of a WSGI environment
 
 LONGEST_HEADER = 255
+NAMING = ("X-Instance-ID", "X-Tenant-ID", "X-Metadata-Provider")  # headers that say who asks
 
 
 class MissingHeader(Invalid):
@@ -76,6 +77,6 @@ def _header(environ: Mapping[str, str], name: str) -> str:
     value = environ.get("HTTP_" + name.upper().replace("-", "_"), "").strip()
     if not value:
         raise MissingHeader(header=name)
-    if name != "X-Forwarded-For" and ("," in value or len(value) > LONGEST_HEADER or not value.isascii()):
+    if name in NAMING and ("," in value or len(value) > LONGEST_HEADER or not value.isascii()):
         raise DoubtfulHeader(header=name)  # a comma: it was sent twice
     return value

@@ -11,8 +11,8 @@ from nova.model.guest_tree import TreeOptions
 
 class NoSecret(Invalid):
     code = "metadata.no_secret"
-    message = ("nova.conf: [neutron]service_metadata_proxy is set, so [neutron]metadata_proxy_shared_secret must be set "
-               "too, to the value that the proxy signs with")
+    message = ("nova.conf: [neutron]service_metadata_proxy is set, so [neutron]metadata_proxy_shared_secret must be "
+               "set too, to the value that the proxy signs with")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """What a guest is told of itself, as files: by the metadata service, and on its config drive.
 
-Pure: facts go in, ``{path: content}`` comes out, for every version of both dialects (contract/metadata.yaml). A path has
-no slash at its start; a key that ends in a slash is that directory's listing, where it is not made of its names.
+Pure: facts go in, ``{path: content}`` comes out, for every version of both dialects (contract/metadata.yaml). A path
+has no slash at its start; a key that ends in a slash is that directory's listing, where it is not made of its names.
 """
 
 from __future__ import annotations
@@ -218,7 +218,8 @@ def network_data(interfaces: Iterable[Interface]) -> dict[str, Any]:
                       "ethernet_mac_address": interface.mac})
         for address in interface.addresses:
             entry = _network_entry(interface, address)
-            networks.append({"id": f"network{len(networks)}", "link": link, "network_id": interface.network_id, **entry})
+            networks.append({"id": f"network{len(networks)}", "link": link, "network_id": interface.network_id,
+                             **entry})
             services += [service for service in entry.get("services", ()) if service not in services]
     return {"links": links, "networks": networks, "services": services} if links else {}
 
@@ -309,6 +310,9 @@ def _block_devices(facts: GuestFacts) -> dict[str, str]:
 
 
 def _flat(path: str, value: Any) -> dict[str, bytes]:
-    if isinstance(value, dict):
-        return {key: content for name, inner in value.items() for key, content in _flat(f"{path}/{name}", inner).items()}
-    return {path: str(value).encode()}
+    if not isinstance(value, dict):
+        return {path: str(value).encode()}
+    files: dict[str, bytes] = {}
+    for name, inner in value.items():
+        files.update(_flat(f"{path}/{name}", inner))
+    return files

@@ -26,7 +26,7 @@ def _base(rule: BaseRule) -> policy.RuleDefault:
     return policy.RuleDefault(rule.name, rule.check, rule.description, deprecated_rule=_old(rule))
 
 
-def _operation(id: str) -> dict[str, str]:
+def _operation(id: str) -> policy.Operation:
     method, path = id.split(" ", 1)
     path, _, action = path.partition("#")
     return {"method": method, "path": f"{path} ({action})" if action else path}

@@ -184,7 +184,8 @@ class Cloud:
     def missing(self) -> list[str]:
         """What the next look at the packet filter would change."""
         settings = json.loads((self.state / "settings.json").read_text())
-        wanted = firewall.tables([network(1)], NetworkOptions(**settings, networks_path=self.state, state_path=self.state))
+        options = NetworkOptions(**settings, networks_path=self.state, state_path=self.state)
+        wanted = firewall.tables([network(1)], options)
         saved = iptables.parse(self.host("iptables-save", "-c"))
         return [line for table in wanted
                 for line in iptables.changes(table, saved.get(table.name, {}), iptables.Foreign())]

@@ -12,6 +12,7 @@ from nova.api import versions
 from nova.api.formats import is_uuid
 from nova.api.handlers.server_disks import disks_of
 from nova.api.request import Request
+from nova.api.schema import MAX_INT
 from nova.model.networks import RequestedNetwork
 from nova.model.servers import NewServer
 
@@ -45,7 +46,7 @@ def order_of(req: Request) -> tuple[NewServer, str | None]:
         metadata=asked.get("metadata", {}), networks=networks, security_groups=_groups(asked),
         availability_zone=place.zone, host=place.host, node=place.node, forced=place.forced,
         key_name=asked.get("key_name"), user_data=asked.get("user_data"), config_drive=asked.get("config_drive", False),
-        disk_config=asked.get("OS-DCF:diskConfig", "AUTO"), access_ip_v4=asked.get("accessIPv4"),
+        disk_config=asked.get("OS-DCF:diskConfig", "MANUAL"), access_ip_v4=asked.get("accessIPv4"),
         access_ip_v6=asked.get("accessIPv6"), admin_password=password, description=_description(req, asked),
         hostname=asked.get("hostname"), tags=tuple(dict.fromkeys(asked.get("tags", ()))),
         trusted_certs=_trusted_certs(req, asked), scheduler_hints=_hints(req.body), files=_files(asked),
@@ -64,6 +65,8 @@ def new_password(length: int) -> str:
 def _counts(asked: Mapping[str, Any]) -> tuple[int, int]:
     least = asked.get("min_count", 1)
     most = asked.get("max_count", least)
+    if most > MAX_INT:
+        raise BadCreate(f"max_count is too large: at most {MAX_INT}")
     if least > most:
         raise BadCreate(f"min_count must be <= max_count: {least} is greater than {most}")
     return least, most
@@ -138,7 +141,7 @@ def _network(item: Mapping[str, Any], most: int) -> RequestedNetwork:
                         f"specified together.")
     if port is None and network is None:
         raise BadCreate("Bad networks format: each needs a network's uuid or a port.")
-    if port is None and not is_uuid(network):
+    if port is None and not is_uuid(str(network)):
         raise BadCreate(f"Bad networks format: network uuid is not in proper format ({network})")
     if most > 1 and (port is not None or address is not None):
         raise BadCreate("Unable to launch multiple instances with a single configured port ID or fixed IP. Please "

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from nova.context import new_request_id
+from nova import context
 
 HEADERS = ("x-openstack-request-id", "x-compute-request-id")
 _FORM = re.compile(r"req-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -19,11 +19,12 @@ class RequestId:
         self.application = application
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        request_id = environ["nova.request_id"] = new_request_id()
+        request_id = environ["nova.request_id"] = context.new_request_id()
         theirs = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
         environ["nova.global_request_id"] = theirs if _FORM.fullmatch(theirs) else None
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
             return start_response(status, [*headers, *((name, request_id) for name in HEADERS)], exc_info)
 
-        return self.application(environ, start)
+        with context.entered(context.RequestContext(request_id=request_id)):  # for log lines before anybody is known
+            return self.application(environ, start)

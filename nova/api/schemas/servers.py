@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nova.api.schema import ACCEPT, LIMIT, LOOSE_NAME, MARKER, MAX_INT, NAME, Body, Field, Query, Spec, param, row
 
 METADATA_KEY = "/^[a-zA-Z0-9-_:. ]{1,255}$/"
 _UUID = Spec(type="string", format="uuid")
 _IP = (Spec(format="ipv4"), Spec(format="ipv6"))
 _UUIDS = Spec(type="array", items=_UUID)
-_TAG = {"min_length": 1, "max_length": 60, "pattern": "^[^,/]*$"}
-_HOST = {"min_length": 1, "max_length": 255, "pattern": "^[a-zA-Z0-9-._]*$"}
-_DEVICE_NAME = {"min_length": 1, "max_length": 255, "pattern": "^[a-zA-Z0-9._/-]*$"}
-_TEXT_255 = {"max_length": 255}
+_TAG: dict[str, Any] = {"min_length": 1, "max_length": 60, "pattern": "^[^,/]*$"}
+_HOST: dict[str, Any] = {"min_length": 1, "max_length": 255, "pattern": "^[a-zA-Z0-9-._]*$"}
+_DEVICE_NAME: dict[str, Any] = {"min_length": 1, "max_length": 255, "pattern": "^[a-zA-Z0-9._/-]*$"}
+_TEXT_255: dict[str, Any] = {"max_length": 255}
 HOSTNAME = (
     row("server.hostname", "string", min_length=2, max_length=63, pattern="^[a-zA-Z0-9]+[a-zA-Z0-9-]*[a-zA-Z0-9]+$",
         since="2.90", until="2.93"),

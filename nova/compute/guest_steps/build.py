@@ -9,6 +9,7 @@ from nova.compute.gate import Gate
 from nova.compute.guest_steps.facts import facts_of
 from nova.compute.markers import Markers
 from nova.compute.orders import Work
+from nova.model.guest_tree import TreeOptions, config_drive_files
 from nova.model.images import Image
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
@@ -31,6 +32,7 @@ class Tools:
     driver: Any
     images: ImageCache | None
     markers: Markers
+    tree: TreeOptions = TreeOptions()  # what config drives say beside the guest's facts
 
 
 @dataclass
@@ -113,9 +115,8 @@ class WriteConfigDrive:
 
     def do(self, build: Build) -> None:
         if build.order.config_drive:
-            from nova.model.guest_tree import config_drive_files
-
-            build.tools.driver.write_config_drive(build.order, config_drive_files(facts_of(build.order)))
+            files = config_drive_files(facts_of(build.order), build.tools.tree)
+            build.tools.driver.write_config_drive(build.order, files)
 
     def undo(self, build: Build) -> None:
         pass

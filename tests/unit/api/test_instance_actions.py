@@ -16,7 +16,8 @@ WHEN = datetime.datetime(2026, 1, 2, 3, 4, 5)
 def client() -> ApiClient:
     made = ApiClient(token=DEMO)
     server = made.conductor.add_server(uuid="6c1f0f4e-5a0e-4f0d-9d9a-0d7a2e7c9f11")
-    event = ActionEvent(event="compute_reboot_instance", started_at=WHEN, host="host1", traceback="trace", details="why")
+    event = ActionEvent(event="compute_reboot_instance", started_at=WHEN, host="host1", traceback="trace",
+                        details="why")
     for number in (2, 1):
         made.conductor.actions.append(InstanceAction(
             id=number, action="soft_reboot", server_uuid=server.uuid, request_id=f"req-{number}", user_id="demo",

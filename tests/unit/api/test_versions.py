@@ -91,6 +91,11 @@ def test_version_document_without_token_is_answered(root: ApiClient, path: str) 
     assert answer.json["version"]["links"][0]["href"] == "http://localhost/v2.1/"
 
 
+def test_version_document_is_shown_by_its_id_too(root: ApiClient) -> None:
+    assert root.get("/v2.1/versions/v2.1").json == root.get("/v2.1/").json
+    assert root.get("/v2.1/versions/v9").status_int == 404
+
+
 def test_version_document_is_versioned_itself(root: ApiClient) -> None:
     assert root.get("/v2.1/", version="2.999").status_int == 406
     assert root.get("/v2.1/", version="x").status_int == 400

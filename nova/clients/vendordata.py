@@ -1,0 +1,149 @@
+"""Vendordata: what the operator tells every guest, from a file and from services of their own.
+
+The services are asked with POST, for one guest at a time; one that fails or talks nonsense gives an empty object, so
+that no guest waits for its repair. Used by the metadata service and for config drives.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import requests
+from keystoneauth1 import session as ksession
+
+from nova.clients import session as our_session
+from nova.errors import Invalid, Unavailable
+from nova.model.guests import GuestFacts
+
+LOG = logging.getLogger(__name__)
+
+AUTH_SECTION = "vendordata_dynamic_auth"
+USER_AGENT = "openstack-nova-vendordata"
+LARGEST_ANSWER = 1 << 20  # bytes
+STATIC, DYNAMIC = "StaticJSON", "DynamicJSON"
+
+
+class UnknownProvider(Invalid):
+    code = "vendordata.provider"
+    message = "nova.conf, [api]vendordata_providers: {name} is not one of StaticJSON, DynamicJSON"
+
+
+class DynamicFailed(Unavailable):
+    code = "vendordata.failed"
+    message = "The vendordata service {name} did not give a JSON object: {reason}"
+
+
+class Target(NamedTuple):
+    name: str
+    url: str
+
+
+class VendorOptions(NamedTuple):
+    """``[api]vendordata_*``. ``timeouts``: seconds to connect, and to read."""
+
+    providers: Sequence[str] = (STATIC,)
+    static_file: str | None = None
+    targets: Sequence[Target] = ()
+    timeouts: tuple[float, float] = (5, 5)
+    certificates: str = ""
+    failure_fatal: bool = False
+
+
+class Vendordata:
+    """``token`` gives a service token, or None where no credentials are configured."""
+
+    def __init__(self, options: VendorOptions, token: Callable[[], str | None] = lambda: None,
+                 http: requests.Session | None = None) -> None:
+        self._options, self._token, self._http = options, token, http or requests.Session()
+
+    def static(self) -> dict[str, Any] | None:
+        """The file's object, read anew: an operator edits it without a restart. None: there is no such provider."""
+        if STATIC not in self._options.providers:
+            return None
+        path = self._options.static_file
+        if not path:
+            return {}
+        try:
+            with open(path) as stream:
+                found = json.load(stream)
+        except (OSError, ValueError) as error:
+            LOG.warning("Guests get no static vendordata: %s: %s", path, error)
+            return {}
+        if not isinstance(found, dict):
+            LOG.warning("Guests get no static vendordata: %s is not a JSON object", path)
+            return {}
+        return found
+
+    def dynamic(self, facts: GuestFacts) -> dict[str, Any]:
+        """Each target's object by its name. DynamicFailed only where ``vendordata_dynamic_failure_fatal`` says so."""
+        if DYNAMIC not in self._options.providers:
+            return {}
+        return {target.name: self._ask(target, facts) for target in self._options.targets}
+
+    def _ask(self, target: Target, facts: GuestFacts) -> Any:
+        try:
+            headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": USER_AGENT}
+            token = self._token()
+            if token:
+                headers["X-Auth-Token"] = token
+            answer = self._http.post(target.url, data=json.dumps(question(facts)), headers=headers, stream=True,
+                                     timeout=self._options.timeouts, verify=self._options.certificates or True)
+            with answer:
+                answer.raise_for_status()
+                text = answer.raw.read(LARGEST_ANSWER + 1, decode_content=True)
+            if len(text) > LARGEST_ANSWER:
+                raise ValueError(f"more than {LARGEST_ANSWER} bytes")
+            return json.loads(text)
+        except Exception as error:  # keystone, the network, TLS, the service's own faults: all of it is theirs
+            failure = DynamicFailed(name=target.name, reason=str(error))
+            if self._options.failure_fatal:
+                raise failure from error
+            LOG.warning("%s", failure, extra={"server": facts.uuid})
+            return {}
+
+
+def question(facts: GuestFacts) -> dict[str, Any]:
+    """What a target is told of the guest. ``user-data`` is base64 text."""
+    return {"project-id": facts.project_id, "instance-id": facts.uuid, "image-id": facts.image_id or None,
+            "user-data": facts.user_data, "hostname": facts.hostname, "metadata": dict(facts.metadata),
+            "boot-roles": ""}
+
+
+def parse_targets(entries: Sequence[str]) -> tuple[Target, ...]:
+    """``name@url`` entries; bad ones and second ones of a name are skipped, and the log says so."""
+    found: dict[str, Target] = {}
+    for entry in entries:
+        name, _at, url = entry.strip().partition("@")
+        if not name or not url.startswith(("http://", "https://")):
+            LOG.warning("[api]vendordata_dynamic_targets: %s is not NAME@URL, and is skipped", entry)
+        elif name in found:
+            LOG.warning("[api]vendordata_dynamic_targets: %s is there twice; the first counts", name)
+        else:
+            found[name] = Target(name, url)
+    return tuple(found.values())
+
+
+def from_conf(conf: Any) -> Vendordata:
+    """Read once, at start (called by ``nova.cmd``). UnknownProvider, CredentialsWrong: the sentence to stop with."""
+    api = conf.api
+    for name in api.vendordata_providers:
+        if name not in (STATIC, DYNAMIC):
+            raise UnknownProvider(name=name)
+    options = VendorOptions(
+        providers=tuple(api.vendordata_providers), static_file=api.vendordata_jsonfile_path,
+        targets=parse_targets(api.vendordata_dynamic_targets),
+        timeouts=(api.vendordata_dynamic_connect_timeout, api.vendordata_dynamic_read_timeout or None),
+        certificates=api.vendordata_dynamic_ssl_certfile, failure_fatal=api.vendordata_dynamic_failure_fatal)
+    return Vendordata(options, _token(conf) if DYNAMIC in options.providers else lambda: None)
+
+
+def _token(conf: Any) -> Callable[[], str | None]:
+    """From that section alone: a target must not see the token of another standing of ours."""
+    auth = our_session.load_auth(conf, AUTH_SECTION)
+    if auth is None:
+        return lambda: None
+    session = ksession.Session(auth=auth, timeout=10)
+    return lambda: session.get_token()

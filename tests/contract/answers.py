@@ -1,0 +1,59 @@
+"""Holds our answers against the contract's: at every version of an operation, and against the published samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+import webob
+
+from tests.contract import rows
+from tests.fakes.api import ApiClient
+
+#: Objects whose keys are the user's.
+FREE = ("metadata", "extra_specs", "hosts")
+
+
+def span(id: str) -> range:
+    """The versions an operation has."""
+    entry = rows.operations()[id]
+    return range(rows.minor(entry["min_version"], 1), rows.minor(entry["max_version"], 104) + 1)
+
+
+def assert_answer(id: str, version: int, answer: webob.Response) -> None:
+    """The code is the contract's, and the body passes its rows."""
+    codes = {code["code"] for code in rows.operations()[id]["success"] if rows.holds(code, version)}
+    assert answer.status_int in codes, f"2.{version}: {answer.text}"
+    body = answer.json if answer.body else None
+    assert rows.judge(rows.shapes(id)["response"], body, version) == [], f"2.{version}"
+
+
+def assert_reads(id: str, client: ApiClient, path: str | Callable[[int], str]) -> None:
+    """``path`` (by version, where it differs) answers right at every version the operation has."""
+    for version in span(id):
+        assert_answer(id, version, client.get(path if isinstance(path, str) else path(version), version=f"2.{version}"))
+
+
+def response_samples(ids: Iterable[str]) -> list[Any]:
+    """(id, version, content) of the published answers of operations."""
+    if not rows.SHARED.is_dir():
+        return []
+    found = []
+    for id in ids:
+        for name, version, content in rows.samples(rows.operations()[id]):
+            if not name.endswith("-req.json"):
+                found.append(pytest.param(id, version, content, id=name))
+    return found
+
+
+def fields(value: Any, where: str = "") -> set[str]:
+    """The paths of an answer's fields."""
+    if isinstance(value, dict):
+        if where.endswith(FREE):
+            return set()
+        return {f"{where}.{key}" for key in value}.union(*(fields(item, f"{where}.{key}")
+                                                           for key, item in value.items()))
+    if isinstance(value, list):
+        return set().union(*(fields(item, f"{where}[]") for item in value))
+    return set()

@@ -1,0 +1,33 @@
+"""The fake driver passes what every driver passes."""
+
+from __future__ import annotations
+
+import pytest
+from oslo_config import cfg
+
+from nova import conf as nova_conf
+from nova.model.orders import BuildOrder
+from nova.virt.fake import FakeDriver
+from tests.contract.driver_conformance import DriverConformance
+
+
+class FakeRig:
+    images, bridge, patience_s = None, "br100", 1.0
+
+    def __init__(self, driver: FakeDriver) -> None:
+        self.driver = driver
+
+    def left_over(self, order: BuildOrder) -> list[str]:
+        found = self.driver.inspect(order.server_uuid)
+        return [] if found is None else [str(found)]
+
+
+class TestFakeDriver(DriverConformance):
+    @pytest.fixture
+    def rig(self):
+        conf = nova_conf.register(cfg.ConfigOpts())
+        conf([], project="nova")
+        driver = FakeDriver(conf.fake, "here")
+        driver.connect()
+        yield FakeRig(driver)
+        driver.close()
