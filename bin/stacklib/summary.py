@@ -67,10 +67,9 @@ def _demo(stack: Stack) -> list[str]:
     if shown is None:
         return ["  none"]
     lines = [f"  state    {shown.state}", f"  address  {shown.address}"]
+    if stack.layout.choices.driver == "libvirt":
+        key, address = demo.key_file(stack.layout), shown.address.partition(",")[0]
+        lines.append(f"  login    {command_prefix(stack.layout)} exec ssh -i {key} root@{address}")
     if shown.console:
-        key = demo.key_file(stack.layout)
-        lines.append(
-            f"  login    {command_prefix(stack.layout)} exec ssh -i {key} root@{shown.address.partition(',')[0]}"
-        )
         lines += ["  console  ...", *(f"    {line[:140]}" for line in shown.console)]
     return lines

@@ -11,10 +11,6 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import requests
-from keystoneauth1 import session as ksession
-
-from nova.clients import session as our_session
 from nova.errors import Invalid, Unavailable
 from nova.model.guests import GuestFacts
 
@@ -42,12 +38,12 @@ class Target(NamedTuple):
 
 
 class VendorOptions(NamedTuple):
-    """``[api]vendordata_*``. ``timeouts``: seconds to connect, and to read."""
+    """``[api]vendordata_*``. ``timeouts``: seconds to connect, and to read (None: no end)."""
 
     providers: Sequence[str] = (STATIC,)
     static_file: str | None = None
     targets: Sequence[Target] = ()
-    timeouts: tuple[float, float] = (5, 5)
+    timeouts: tuple[float, float | None] = (5, 5)
     certificates: str = ""
     failure_fatal: bool = False
 
@@ -55,9 +51,9 @@ class VendorOptions(NamedTuple):
 class Vendordata:
     """``token`` gives a service token, or None where no credentials are configured."""
 
-    def __init__(self, options: VendorOptions, token: Callable[[], str | None] = lambda: None,
-                 http: requests.Session | None = None) -> None:
-        self._options, self._token, self._http = options, token, http or requests.Session()
+    def __init__(self, options: VendorOptions, token: Callable[[], str | None] = lambda: None) -> None:
+        self._options, self._token = options, token
+        self._http: Any = _http() if DYNAMIC in options.providers else None
 
     def static(self) -> dict[str, Any] | None:
         """The file's object, read anew: an operator edits it without a restart. None: there is no such provider."""
@@ -105,6 +101,13 @@ class Vendordata:
             return {}
 
 
+def _http() -> Any:
+    """Imported where it is used: most clouds have no such service, and every metadata worker would carry it."""
+    import requests
+
+    return requests.Session()
+
+
 def question(facts: GuestFacts) -> dict[str, Any]:
     """What a target is told of the guest. ``user-data`` is base64 text."""
     return {"project-id": facts.project_id, "instance-id": facts.uuid, "image-id": facts.image_id or None,
@@ -142,6 +145,10 @@ def from_conf(conf: Any) -> Vendordata:
 
 def _token(conf: Any) -> Callable[[], str | None]:
     """From that section alone: a target must not see the token of another standing of ours."""
+    from keystoneauth1 import session as ksession
+
+    from nova.clients import session as our_session
+
     auth = our_session.load_auth(conf, AUTH_SECTION)
     if auth is None:
         return lambda: None

@@ -23,10 +23,11 @@ def _osapi(options: Any, bus: Any) -> Any:
 
 
 def _metadata(options: Any, bus: Any) -> Any:
+    from nova.clients import vendordata
     from nova.metadata import app
     from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
-    return app.from_conf(bus.client(ConductorHostRPC), options)
+    return app.from_conf(bus.client(ConductorHostRPC), options, vendordata.from_conf(options))
 
 
 #: name in enabled_apis -> (what makes the application, its address options)

@@ -52,6 +52,7 @@ class Compute:
     def __init__(self, options: Any, index: int) -> None:
         from nova.compute.host import Host
         from nova.compute.service import ComputeService, Parts
+        from nova.metadata.options import tree_options
         from nova.model.base import HostName
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
         from nova.rpc.transport import Bus
@@ -66,7 +67,8 @@ class Compute:
         self.conductor = self.bus.client(ConductorHostRPC)
         driver = make(options, options.host, state)
         images = image_cache(options) if driver.needs_images else None
-        self.service = ComputeService(Parts(driver, self.conductor, images, options, common.release()),
+        self.service = ComputeService(Parts(driver, self.conductor, images, options, common.release(),
+                                            tree_options(options.api)),
                                       Host(HostName(options.host), state, options.my_ip))
         self.server: Any = None
         self.beating: Every | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from nova.cmd import common
@@ -16,27 +15,13 @@ class Network:
 
     def __init__(self, options: Any, index: int) -> None:
         from nova.model.base import HostName
-        from nova.network.host import Machine, NetworkHost, NoHost
-        from nova.network.leases import LeaseBook
-        from nova.network.options import from_conf
-        from nova.network.service import NetworkService
-        from nova.privileged import links
-        from nova.privileged.iptables import Foreign, PacketFilter
-        from nova.privileged.runner import SystemRunner
+        from nova.network import service
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
         from nova.rpc.transport import Bus
 
-        settings = from_conf(options)
-        settings.networks_path.mkdir(parents=True, exist_ok=True)
         self.bus = Bus(options, options.host)
         conductor = self.bus.client(ConductorHostRPC)
-        book = LeaseBook(settings.networks_path / "leases.json")
-        runner = SystemRunner()
-        foreign = Foreign(settings.iptables_top_regex, settings.iptables_bottom_regex)
-        lock = Path(options.state_path) / "iptables.lock"
-        machine = Machine(links, runner, PacketFilter(runner, lock, foreign))
-        side = NoHost() if options.fake_network else NetworkHost(settings, machine, book)
-        self.service = NetworkService(conductor, HostName(options.host), settings, side, book)
+        self.service = service.build(conductor, HostName(options.host), options)
         self.reporting = Reporting(options, BINARY, "network", self.bus, HostVoice(conductor, options.host))
         self.server: Any = None
 

@@ -23,8 +23,8 @@ REMEMBERED_S = 600.0  # a caller whose answer was lost asks again within minutes
 
 class Stale(errors.HostRefused):
     code = "order.stale"
-    message = ("The order to {kind} {uuid} came {late:.0f} s after the time it had to begin by (if many do, compare the "
-               "clocks of this host and the conductor's).")
+    message = ("The order to {kind} {uuid} came {late:.0f} s after the time it had to begin by (if many do, compare "
+               "the clocks of this host and the conductor's).")
 
 
 class Closed(errors.HostRefused):

@@ -43,6 +43,11 @@ def fits(limit: int, used: int, wanted: int) -> bool:
     return limit == UNLIMITED or wanted <= 0 or used + wanted <= limit
 
 
+def room(limit: int, used: int, each: int) -> int | None:
+    """How many more of ``each`` fit; None for no limit."""
+    return None if limit == UNLIMITED or each <= 0 else max(0, (limit - used) // each)
+
+
 def check(limits: Mapping[str, int], used: Mapping[str, int], wanted: Mapping[str, int]) -> None:
     """OverQuota, naming every resource that does not fit."""
     over = [name for name in sorted(wanted) if not fits(limits.get(name, UNLIMITED), used[name], wanted[name])]
@@ -102,4 +107,4 @@ def check_keypair(world: World, tx: Connection, user_id: str, project_id: str | 
         raise TooManyItems("Quota exceeded, too many key pairs.")
 
 
-__all__ = ["Quotas", "TooManyItems", "TooMuch", "check", "check_keypair", "effective", "fits"]
+__all__ = ["Quotas", "TooManyItems", "TooMuch", "check", "check_keypair", "effective", "fits", "room"]

@@ -25,6 +25,11 @@ class NotEnough(errors.ClaimConflict):
     code, message = "claim.not_enough", "Provider {provider} has {free} {resource_class} left, {wanted} are needed."
 
 
+class RowClosed(errors.Bug):
+    code = "ledger.closed"
+    message = "The ledger row of {server} was closed before it could be placed; ask for the server again."
+
+
 class Claim(NamedTuple):
     """One server's wish for one provider."""
 
@@ -93,9 +98,8 @@ def claim(tx: Connection, claims: Sequence[Claim]) -> tuple[dict[str, errors.Nov
     Repeating a claim is harmless: what the server holds on that provider is counted as its own.
     """
     mine = raise_epochs(tx, {one.server_uuid: one.epoch for one in claims})
-    results: dict[str, errors.NovaError | None] = {
-        one.server_uuid: errors.Overtaken(f"the ledger row of {one.server_uuid} is closed or newer")
-        for one in claims if one.server_uuid not in mine}
+    results: dict[str, errors.NovaError | None] = dict(_lost(tx, [one.server_uuid for one in claims
+                                                                  if one.server_uuid not in mine]))
     wanted = [one for one in claims if one.server_uuid in mine]
     if not wanted:
         return results, []
@@ -111,6 +115,16 @@ def claim(tx: Connection, claims: Sequence[Claim]) -> tuple[dict[str, errors.Nov
     insert_all(tx, allocations, rows)
     return results, [Usage(key, number["host"], number["node"], number["generation"], number["amounts"])
                      for key, number in numbers.items()]
+
+
+def _lost(tx: Connection, uuids: Sequence[str]) -> dict[str, errors.NovaError]:
+    """Why the rows are not ours: closed (or gone), or a newer epoch's."""
+    if not uuids:
+        return {}
+    live = set(tx.execute(sa.select(ledger.c.server_uuid).where(ledger.c.server_uuid.in_(uuids),
+                                                                ledger.c.closed.is_(False))).scalars())
+    return {uuid: errors.Overtaken(f"the ledger row of {uuid} has a newer epoch") if uuid in live
+            else RowClosed(server=uuid) for uuid in uuids}
 
 
 def _amounts(resources: Resources) -> dict[str, int]:
@@ -161,10 +175,15 @@ def _take(numbers: dict[int, dict[str, Any]], one: Claim) -> errors.NovaError | 
     return None
 
 
-def release(tx: Connection, epochs: Mapping[str, int]) -> list[int]:
-    """Give back all that these servers hold (and are still ours to give); the providers that changed."""
+def release(tx: Connection, epochs: Mapping[str, int], kept: Mapping[str, Sequence[str]]) -> list[int]:
+    """Give back all that these servers hold and is still ours to give, but on the hosts that are ``kept`` (by uuid);
+    the providers that changed."""
     mine = raise_epochs(tx, epochs)
-    return _give_back(tx, list(mine))
+    free = [uuid for uuid in mine if not kept.get(uuid)]
+    changed = _give_back(tx, free)
+    for uuid in sorted(mine - set(free)):
+        changed += _give_back_but(tx, uuid, kept[uuid])
+    return changed
 
 
 def forgive(tx: Connection, server_uuid: str) -> list[int]:
@@ -174,10 +193,14 @@ def forgive(tx: Connection, server_uuid: str) -> list[int]:
 
 def forgive_but(tx: Connection, server_uuid: str, host: str | None) -> list[int]:
     """Give back what a live server holds anywhere but on ``host``, where it is now."""
+    return _give_back_but(tx, server_uuid, [host or ""])
+
+
+def _give_back_but(tx: Connection, server_uuid: str, hosts: Sequence[str]) -> list[int]:
     elsewhere = sorted(set(tx.execute(
         sa.select(allocations.c.provider_id).join_from(allocations, providers,
                                                        providers.c.id == allocations.c.provider_id)
-        .where(allocations.c.consumer == server_uuid, providers.c.host != (host or ""))).scalars()))
+        .where(allocations.c.consumer == server_uuid, providers.c.host.not_in(hosts))).scalars()))
     for key in elsewhere:
         tx.execute(sa.update(providers).where(providers.c.id == key).values(generation=providers.c.generation + 1))
         tx.execute(sa.delete(allocations).where(allocations.c.provider_id == key,

@@ -6,6 +6,7 @@ import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import exc
 from sqlalchemy.engine import Connection, Row
 
 from nova import errors
@@ -31,7 +32,11 @@ class NoSuchMarker(errors.Invalid):
 
 
 class BadExpression(errors.Invalid):
-    code, message = "page.bad_regex", "Invalid regular expression for {column}: {value}"
+    code, message = "page.bad_regex", "A filter is no regular expression that the database takes: {reason}"
+
+
+#: How MariaDB and PostgreSQL say that a pattern is none of theirs.
+BAD_REGEX = (1139, "2201B")
 
 
 def select(tx: Connection, query: ServerListQuery, limit: int) -> list[Row[Any]]:
@@ -44,7 +49,17 @@ def select(tx: Connection, query: ServerListQuery, limit: int) -> list[Row[Any]]
     if query.page.marker:
         chosen = chosen.where(_after(tx, query, order))
     chosen = chosen.order_by(*[column.desc() if descending else column.asc() for column, descending in order])
-    return list(tx.execute(chosen.limit(limit)))
+    try:
+        return list(tx.execute(chosen.limit(limit)))
+    except exc.DBAPIError as error:
+        if _code(error) not in BAD_REGEX:
+            raise
+        raise BadExpression(reason=str(error.orig)[:200]) from None
+
+
+def _code(error: exc.DBAPIError) -> Any:
+    original = error.orig
+    return getattr(original, "sqlstate", None) or (original.args[0] if original is not None and original.args else None)
 
 
 def _clauses(query: ServerListQuery) -> list[Any]:

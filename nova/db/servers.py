@@ -19,8 +19,9 @@ from nova.model.states import PowerState, TaskState, VmState
 #: Row columns that are the fields of ServerDetail as they stand; the rest is derived in :func:`detail`.
 _PLAIN = ("uuid", "id", "name", "project_id", "user_id", "created_at", "updated_at", "launched_at", "terminated_at",
           "progress", "reservation_id", "launch_index", "host", "node", "pinned_availability_zone", "flavor",
-          "image_id", "kernel_id", "ramdisk_id", "hostname", "root_device_name", "user_data", "key_name", "access_ip_v4",
-          "access_ip_v6", "config_drive", "disk_config", "locked_by", "locked_reason", "description", "fault")
+          "image_id", "kernel_id", "ramdisk_id", "hostname", "root_device_name", "user_data", "key_name",
+          "access_ip_v4", "access_ip_v6", "config_drive", "disk_config", "locked_by", "locked_reason", "description",
+          "fault")
 _DERIVED = ("deleted", "vm_state", "task_state", "power_state", "image", "interfaces", "security_groups",
             "trusted_certs", "scheduler_hints", "availability_zone")
 DETAIL_COLUMNS = [servers.c[name] for name in (*_PLAIN, *_DERIVED)]

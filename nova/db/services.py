@@ -175,6 +175,14 @@ def debts(tx: Connection, host: str | None = None) -> tuple[Debt, ...]:
                       arguments=row.arguments) for row in rows)
 
 
+def owed_by(tx: Connection, uuids: Sequence[str]) -> dict[str, list[str]]:
+    """The hosts that owe something for these servers."""
+    found: dict[str, list[str]] = {}
+    for row in tx.execute(sa.select(owed.c.server_uuid, owed.c.host).where(owed.c.server_uuid.in_(uuids))):
+        found.setdefault(row.server_uuid, []).append(row.host)
+    return found
+
+
 def pay(tx: Connection, host: str, key: int) -> str | None:
     """Strike a debt; the server's uuid when nothing more is owed for it. Paying twice gives None."""
     uuid = tx.execute(sa.select(owed.c.server_uuid).where(owed.c.id == key, owed.c.host == host)

@@ -213,6 +213,7 @@ def note_power(tx: Connection, host: str, states: Mapping[str, int], stopped: Se
 # -- runners and their leases
 
 LEASE_S = 20
+PARKED_S = 10  # a row of ours that nobody runs: younger ones are just being begun
 
 
 def new_runner(tx: Connection, name: str) -> int:
@@ -233,9 +234,10 @@ def end_runner(tx: Connection, runner_id: int) -> None:
 
 def orphans(tx: Connection, mine: int, limit: int = 500) -> tuple[Entry, ...]:
     """Open operations whose runner has no lease any more, or is ``mine`` (the caller knows which of those it runs)."""
-    alive = sa.select(runners.c.id).where(runners.c.lease_until > utc_now(), runners.c.id != mine)
+    alive = sa.select(runners.c.id).where(runners.c.lease_until > utc_now())
+    parked = sa.and_(operations.c.runner_id == mine, operations.c.updated_at < later(-PARKED_S))
     rows = tx.execute(sa.select(*ENTRY_COLUMNS).where(operations.c.finished_at.is_(None),
-                                                      operations.c.runner_id.not_in(alive))
+                                                      sa.or_(operations.c.runner_id.not_in(alive), parked))
                       .order_by(operations.c.id).limit(limit))
     return tuple(Entry(**row._mapping) for row in rows)
 

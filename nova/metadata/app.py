@@ -16,6 +16,7 @@ from nova import context, errors
 from nova.metadata.cache import Cache
 from nova.metadata.callers import caller_of
 from nova.metadata.options import MetadataOptions
+from nova.metadata.options import from_conf as options_from_conf
 from nova.model import guest_tree
 from nova.model.base import HostName
 from nova.model.guest_tree import VendorData
@@ -175,3 +176,8 @@ def build(source: FactsSource, host: HostName, options: MetadataOptions, vendor:
           ) -> MetadataApp:
     """The application of nova-api-metadata."""
     return MetadataApp(source, host, options, vendor)
+
+
+def from_conf(source: FactsSource, conf: Any, vendor: VendorSource | None = None) -> MetadataApp:
+    """The same, as nova.conf says (for ``nova.cmd``). NoSecret is the sentence to stop with."""
+    return build(source, HostName(conf.host), options_from_conf(conf), vendor)

@@ -12,7 +12,7 @@ import re
 import secrets
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -256,11 +256,9 @@ def _first_free(whole: _Net, prefix: int, taken: list[_Net]) -> _Net | None:
 
 def _planned(asked: NewNetwork, index: int, cut: _Cut, network_uuid: str, defaults: Defaults) -> PlannedNetwork:
     label = asked.label if asked.num_networks == 1 else f"{asked.label}_{index}"
-    values: dict[str, object] = dict(
-        uuid=network_uuid, label=label, bridge=asked.bridge, bridge_interface=asked.bridge_interface,
-        dns1=asked.dns1, dns2=asked.dns2, mtu=asked.mtu, multi_host=asked.multi_host, injected=defaults.injected,
-        project_id=asked.project_id, priority=asked.priority, enable_dhcp=asked.enable_dhcp,
-        share_address=asked.share_address)
+    as_asked = ("bridge", "bridge_interface", "dns1", "dns2", "mtu", "multi_host", "project_id", "priority",
+                "enable_dhcp", "share_address")
+    values: dict[str, Any] = {field: getattr(asked, field) for field in as_asked}
     pool: tuple[PoolAddress, ...] = ()
     if cut.v4:
         fields = _fields_v4(asked, cut.v4)
@@ -271,7 +269,7 @@ def _planned(asked: NewNetwork, index: int, cut: _Cut, network_uuid: str, defaul
                                  reason="No address would be left for servers.")
     if cut.v6:
         values.update(_fields_v6(asked, cut.v6))
-    return PlannedNetwork(Network(**values), pool)  # type: ignore[arg-type]
+    return PlannedNetwork(Network(uuid=network_uuid, label=label, injected=defaults.injected, **values), pool)
 
 
 def _fields_v4(asked: NewNetwork, subnet: IPv4Net) -> dict[str, str]:
@@ -280,13 +278,13 @@ def _fields_v4(asked: NewNetwork, subnet: IPv4Net) -> dict[str, str]:
     for field, address in (("gateway", gateway), ("dhcp_server", dhcp_server)):
         if address not in subnet or address in (subnet[0], subnet[-1]):
             raise InvalidNetwork(field=field, reason=f"{address} is not a host's address in {subnet}.")
-    return dict(cidr=str(subnet), netmask=str(subnet.netmask), broadcast=str(subnet.broadcast_address),
-                gateway=str(gateway), dhcp_server=str(dhcp_server), dhcp_start=str(subnet[2]))
+    return {"cidr": str(subnet), "netmask": str(subnet.netmask), "broadcast": str(subnet.broadcast_address),
+            "gateway": str(gateway), "dhcp_server": str(dhcp_server), "dhcp_start": str(subnet[2])}
 
 
 def _fields_v6(asked: NewNetwork, subnet: ipaddress.IPv6Network) -> dict[str, str]:
     gateway = _address(asked.gateway_v6, "gateway_v6", ipaddress.IPv6Address) or subnet[1]
-    return dict(cidr_v6=str(subnet), gateway_v6=str(gateway), netmask_v6=str(subnet.prefixlen))
+    return {"cidr_v6": str(subnet), "gateway_v6": str(gateway), "netmask_v6": str(subnet.prefixlen)}
 
 
 def _pool(asked: NewNetwork, subnet: IPv4Net, fields: dict[str, str]) -> Iterator[PoolAddress]:

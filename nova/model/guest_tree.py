@@ -210,7 +210,9 @@ def vendor_data2_file(vendor: VendorData) -> bytes:
 
 def network_data(interfaces: Iterable[Interface]) -> dict[str, Any]:
     """Links, the networks on them, and name servers; empty when there is no interface."""
-    links, networks, services = [], [], []
+    links: list[Json] = []
+    networks: list[Json] = []
+    services: list[Json] = []
     for number, interface in enumerate(interfaces):
         link = interface.device or f"interface{number}"
         links.append({"id": link, "vif_id": interface.id, "type": interface.type,

@@ -48,7 +48,7 @@ def _tell(directory: str, event: dict[str, object]) -> None:
     try:
         spool.append(directory, event)
     except OSError as error:
-        print(f"nova-dhcpbridge: {error}; the lease is told over the socket alone", file=sys.stderr)
+        sys.stderr.write(f"nova-dhcpbridge: {error}; the lease is told over the socket alone\n")
         words = {"word": "event", "event": event}
     with contextlib.suppress(OSError):  # nova-network is down: it looks when it starts
         spool.ask(directory, words, TELL_S)
@@ -60,7 +60,7 @@ def _init(directory: str, network: str) -> None:
 
 
 def _usage(complaint: str) -> int:
-    print(f"nova-dhcpbridge: {complaint}\n{USAGE}", file=sys.stderr)
+    sys.stderr.write(f"nova-dhcpbridge: {complaint}\n{USAGE}\n")
     return 2
 
 

@@ -7,6 +7,7 @@ the daemon stops: guests keep their gateway, and dnsmasq serves on until it is f
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -137,7 +138,8 @@ class NetworkService:
             networks = self._networks()
             _tried(failures, "the packet filter", lambda: self._side.prepare(networks, again))
             for order in todo:
-                if _tried(failures, f"network {order.network.label}", lambda o=order: self._side.serve(o, networks)):
+                if _tried(failures, f"network {order.network.label}",
+                          functools.partial(self._side.serve, order, networks)):
                     self._served[order.network.uuid] = order
         if failures:
             raise failures[0]

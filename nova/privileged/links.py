@@ -261,12 +261,10 @@ def _addresses(ip: IPRoute, index: int) -> tuple[Address, ...]:
 
 
 def _add_address(ip: IPRoute, index: int, address: Address) -> None:
-    arguments: dict[str, Any] = dict(index=index, address=address.address, prefixlen=address.prefix, family=IPV4,
-                                     scope=address.scope)
-    if address.broadcast:
-        arguments["broadcast"] = address.broadcast
+    broadcast = {"broadcast": address.broadcast} if address.broadcast else {}
     with _ignoring(errno.EEXIST):
-        ip.addr("add", **arguments)
+        ip.addr("add", index=index, address=address.address, prefixlen=address.prefix, family=IPV4,
+                scope=address.scope, **broadcast)
 
 
 def _delete_address(ip: IPRoute, index: int, address: Address) -> None:

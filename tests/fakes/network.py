@@ -12,15 +12,15 @@ from nova.network.options import NetworkOptions
 
 def network(number: int = 1, **fields) -> Network:
     cidr = ipaddress.ip_network(fields.pop("cidr", f"10.0.{number}.0/24"))
-    values = dict(id=number, uuid=f"net-{number}", label=f"net{number}", cidr=str(cidr), netmask=str(cidr.netmask),
-                  broadcast=str(cidr.broadcast_address), gateway=str(cidr[1]), dhcp_server=str(cidr[1]),
-                  dhcp_start=str(cidr[2]), bridge=f"br{number}", dns1="8.8.4.4")
+    values = {"id": number, "uuid": f"net-{number}", "label": f"net{number}", "bridge": f"br{number}",
+              "cidr": str(cidr), "netmask": str(cidr.netmask), "broadcast": str(cidr.broadcast_address),
+              "gateway": str(cidr[1]), "dhcp_server": str(cidr[1]), "dhcp_start": str(cidr[2]), "dns1": "8.8.4.4"}
     return Network(**{**values, **fields})
 
 
 def guest(last: int, number: int = 1, **fields) -> DhcpHost:
-    values = dict(network_uuid=f"net-{number}", mac=f"fa:16:3e:00:0{number}:{last:02x}",
-                  address=f"10.0.{number}.{last}", hostname=f"vm{last}", server_uuid=f"server-{last}")
+    values = {"network_uuid": f"net-{number}", "mac": f"fa:16:3e:00:0{number}:{last:02x}",
+              "address": f"10.0.{number}.{last}", "hostname": f"vm{last}", "server_uuid": f"server-{last}"}
     return DhcpHost(**{**values, **fields})
 
 
@@ -29,8 +29,8 @@ def order(number: int = 1, *guests: DhcpHost, version: int = 1, **fields) -> Net
 
 
 def options(path: Path, **fields) -> NetworkOptions:
-    values = dict(networks_path=path / "networks", state_path=path, metadata_host="192.0.2.9",
-                  routing_source_ip="192.0.2.1", dhcpbridge="/usr/bin/nova-dhcpbridge")
+    values = {"networks_path": path / "networks", "state_path": path, "metadata_host": "192.0.2.9",
+              "routing_source_ip": "192.0.2.1", "dhcpbridge": "/usr/bin/nova-dhcpbridge"}
     return NetworkOptions(**{**values, **fields})
 
 

@@ -1,4 +1,4 @@
-"""The parts of building one guest. ``do`` may be repeated; ``undo`` may be repeated, and is safe when ``do`` never ran."""
+"""The parts of building one guest. ``do`` and ``undo`` may be repeated; ``undo`` is safe when ``do`` never ran."""
 
 from __future__ import annotations
 

@@ -19,10 +19,12 @@ from nova.model.base import Scope
 from nova.model.flavors import Flavor
 from nova.model.images import Image
 from nova.model.networks import Network, RequestedNetwork
+from nova.model.orders import Disk
 from nova.model.servers import CreatedServers, NewServer
 from nova.model.states import TaskState, VmState
 
 MAX_HOSTNAME = 63
+MOST_AT_ONCE = 1000  # servers of one request: more are several requests
 
 
 class BadFlavor(errors.Invalid):
@@ -138,15 +140,17 @@ class Admission:
 
     def _fitting(self, tx: Connection, order: NewServer, parts: Parts, who: context.RequestContext) -> int:
         used = ledger.usage(tx, str(who.project_id), who.user_id)
-        for count in range(order.max_count, order.min_count - 1, -1):
-            wanted = {"instances": count, "cores": count * parts.flavor.vcpus, "ram": count * parts.flavor.memory_mb}
-            both = ((parts.project_limits, used["project"]), (parts.limits, used["user"]))
-            if all(quota.fits(limits.get(name, -1), now[name], wanted[name]) for limits, now in both
-                   for name in wanted):
-                return count
-        for limits, now in both:
-            quota.check(limits, now, wanted)
-        raise errors.Bug("quota refused without a reason")
+        each = {"instances": 1, "cores": parts.flavor.vcpus, "ram": parts.flavor.memory_mb}
+        both = ((parts.project_limits, used["project"]), (parts.limits, used["user"]))
+        room = [quota.room(limits.get(name, -1), now[name], amount) for limits, now in both
+                for name, amount in each.items()]
+        count = min([order.max_count, *[most for most in room if most is not None]])
+        if count < order.min_count:
+            for limits, now in both:
+                quota.check(limits, now, {name: order.min_count * amount for name, amount in each.items()})
+        if count > MOST_AT_ONCE:
+            raise errors.Invalid(f"Invalid max_count: at most {MOST_AT_ONCE} servers can be made by one request.")
+        return count
 
 
 def _check_network(request: RequestedNetwork, known: Mapping[str, Network], count: int) -> None:
@@ -213,7 +217,7 @@ def _rows(world: World, order: NewServer, parts: Parts, uuid_list: Sequence[str]
         "flavor": msgspec.structs.replace(parts.flavor, projects=()), "flavorid": parts.flavor.flavorid,
         "image": image, "image_id": order.image_id, "kernel_id": (image.kernel_id if image else None) or "",
         "ramdisk_id": (image.ramdisk_id if image else None) or "", "requested_networks": parts.networks,
-        "disks": getattr(order, "disks", ()) or None, "security_groups": order.security_groups or ("default",),
+        "disks": _disks(order, parts.flavor), "security_groups": order.security_groups or ("default",),
         "root_device_name": "/dev/vda", "config_drive": order.config_drive or _wants_drive(image),
         "disk_config": order.disk_config, "key_name": order.key_name, "public_key": parts.public_key,
         "key_type": parts.key_type, "user_data": order.user_data, "files": order.files or None,
@@ -221,6 +225,25 @@ def _rows(world: World, order: NewServer, parts: Parts, uuid_list: Sequence[str]
         "trusted_certs": order.trusted_certs, "access_ip_v4": order.access_ip_v4, "access_ip_v6": order.access_ip_v6}
     return [{**common, "uuid": uuid, "name": name, "hostname": hostname, "launch_index": index}
             for index, (uuid, (name, hostname)) in enumerate(zip(uuid_list, _names(order, uuid_list), strict=True))]
+
+
+def _disks(order: NewServer, flavor: Flavor) -> tuple[Disk, ...] | None:
+    """The ephemeral and swap disks the request names, within the flavor's; None: as the flavor says."""
+    if not order.disks:
+        return None
+    ephemeral = [disk for disk in order.disks if disk.kind == "ephemeral"]
+    swap = [disk for disk in order.disks if disk.kind == "swap"]
+    sizes = [disk.size or flavor.ephemeral_gb for disk in ephemeral]
+    if sum(sizes) > flavor.ephemeral_gb:
+        raise errors.Invalid(f"Ephemeral disks requested are larger than the instance type allows: {sum(sizes)} GB "
+                             f"of {flavor.ephemeral_gb} GB.")
+    if sum(disk.size or flavor.swap_mb for disk in swap) > flavor.swap_mb:
+        raise errors.Invalid(f"Swap drive requested is larger than instance type allows ({flavor.swap_mb} MB).")
+    made = [Disk(kind="root", size_gb=flavor.root_gb)]
+    made += [Disk(kind="ephemeral", index=index, size_gb=size, format=disk.format)
+             for index, (size, disk) in enumerate(zip(sizes, ephemeral, strict=True))]
+    made += [Disk(kind="swap", size_mb=disk.size or flavor.swap_mb) for disk in swap]
+    return tuple(made)
 
 
 def _wants_drive(image: Image | None) -> bool:

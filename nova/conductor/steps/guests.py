@@ -78,7 +78,7 @@ class DestroyGuests(Step):
                 for host in hosts:
                     if host:
                         destroy_or_owe(world, host, [op])
-                results.append({"owing": bool(op.data.get("owing")), "host": op.server.host})
+                results.append({"host": op.server.host})
             except errors.NovaError as error:
                 results.append(error)
         return results
@@ -96,8 +96,6 @@ def destroy_or_owe(world: World, host: str, ops: Sequence[Op]) -> None:
                   "arguments": {"instance_name": order.instance_name, "operation_id": str(op.entry.id)}}
                  for op, order in zip(ops, orders, strict=True)]
         world.cell.transact(lambda tx: services.owe(tx, debts))
-        for op in ops:
-            op.change(data={**op.data, "owing": True})
         return
     for result in results_of(ops, outcomes):
         if isinstance(result, errors.NovaError):

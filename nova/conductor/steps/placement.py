@@ -8,7 +8,7 @@ from typing import Any
 from nova import errors
 from nova.conductor.workflow import Op, Result, Step
 from nova.conductor.world import World
-from nova.db import ledger
+from nova.db import ledger, services
 from nova.db.engine import Connection
 from nova.model.flavors import Flavor
 from nova.model.scheduling import PlacementRequest, Resources
@@ -73,7 +73,7 @@ class TakeNextHost(Step):
             last = (op.data.get("fault") or {}).get("message", "none")
             return HostsExhausted(server=op.uuid, last=last)
         host, node, provider = left.pop(0)
-        return {"hosts": left, "host": host, "node": node, "provider_id": provider, "owing": False,
+        return {"hosts": left, "host": host, "node": node, "provider_id": provider,
                 "tried": [*op.data.get("tried", ()), host]}
 
 
@@ -88,9 +88,8 @@ class ClaimResources(Step):
         return [results[op.uuid] or {} for op in ops]
 
     def undo(self, world: World, ops: Sequence[Op]) -> None:
-        free = {op.uuid: op.entry.epoch for op in ops if not op.data.get("owing")}
-        if free:
-            world.feed.after_release(world.api.transact(lambda tx: ledger.release(tx, free)))
+        epochs, kept = {op.uuid: op.entry.epoch for op in ops}, owed(world, ops)
+        world.feed.after_release(world.api.transact(lambda tx: ledger.release(tx, epochs, kept)))
 
 
 class FenceLedger(Step):
@@ -106,15 +105,20 @@ class ReleaseResources(Step):
     """Give the host's resources and the quota back, once. What is still owed keeps its claim until it is paid."""
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        epochs = {op.uuid: op.entry.epoch for op in ops}
-        free = {op.uuid: op.entry.epoch for op in ops if not op.data.get("owing")}
+        epochs, kept = {op.uuid: op.entry.epoch for op in ops}, owed(world, ops)
 
         def give_back(tx: Connection) -> list[int]:
-            changed = ledger.release(tx, free) if free else []
+            changed = ledger.release(tx, epochs, kept)
             ledger.close(tx, epochs)
             return changed
         world.feed.after_release(world.api.transact(give_back))
         return [{} for _ in ops]
+
+
+def owed(world: World, ops: Sequence[Op]) -> dict[str, list[str]]:
+    """The hosts that owe something for these servers: what is claimed there stays claimed until it is paid."""
+    with world.cell.reading() as tx:
+        return services.owed_by(tx, [op.uuid for op in ops])
 
 
 def place_changes(world: World, ops: Sequence[Op]) -> Mapping[str, Any]:

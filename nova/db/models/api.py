@@ -83,7 +83,7 @@ ledger = sa.Table(
     sa.Index("ix_ledger_usage", "project_id", "closed", "user_id"),
     sa.Index("ix_ledger_closed_at", "closed", "closed_at"))
 
-#: A provider is a node of a host (host id, node uuid). ``generation`` counts up with each change of what it has or gave.
+#: A provider is a node of a host (host id, node uuid). ``generation`` counts each change of what it has or gave.
 providers = sa.Table(
     "resource_providers", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),

@@ -204,6 +204,16 @@ def test_soft_reboot_when_the_guest_does_not_obey_then_it_is_done_the_hard_way(w
     assert _calls(world) == ["reboot", "destroy", "plug", "start_new"]
 
 
+@pytest.mark.parametrize("reboot", ["soft", "hard"])
+def test_reboot_when_the_conductor_refuses_then_the_guest_is_not_touched(world, reboot):
+    order = build_order()
+    world.build(order)
+    world.driver.calls.clear()
+    world.conductor.overtaken.add(order.server_uuid)
+    (outcome,) = world.service.reboot_guests(HOST, (guest_order(order, 2, build=order, reboot=reboot),))
+    assert outcome.error_kind == "overtaken" and not _calls(world)
+
+
 def test_hard_reboot_when_ordered_then_the_guest_is_defined_anew_and_keeps_its_disks(world):
     order = build_order()
     world.build(order)

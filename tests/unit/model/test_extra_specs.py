@@ -26,10 +26,11 @@ def test_problem_when_key_and_value_are_right_is_none(key: str, value: str) -> N
 @pytest.mark.parametrize(("key", "value", "told"), [
     ("hw:cpu_policy", "sharred", "must be one of dedicated, shared, mixed"),
     ("hw:cpu_polcy", "shared", "did you mean hw:cpu_policy?"),
-    ("hw:numa_nodes", "0", "at least 1"), ("hw:numa_nodes", "two", "an integer"), ("hw:numa_nodes", "1" * 19, "integer"),
+    ("hw:numa_nodes", "0", "at least 1"), ("hw:numa_nodes", "two", "an integer"),
+    ("hw:numa_nodes", "1" * 19, "integer"), ("hw:numa_nodes", "1\n", "an integer"),
     ("hw:redirected_usb_ports", "16", "at most 15"), ("hw:boot_menu", "maybe", "a boolean"),
     ("hw:numa_cpus.0", "a", "the form"), ("hw:numa_cpus.x", "1", "no extra spec"), ("hw:", "1", "no extra spec"),
-    ("hw:numa_nodes\n", "1", "no extra spec"), ("hw:numa_nodes", "1\n", "an integer"), ("hw:cpu_dedicated_mask", "1\n", "form"),
+    ("hw:numa_nodes\n", "1", "no extra spec"), ("hw:cpu_dedicated_mask", "1\n", "form"),
     ("resources:VCPUS", "1", "did you mean resources:VCPU?"), ("resources:VCPU", "a lot", "an integer"),
     ("resources:CUSTOM_lower", "1", "no extra spec"), ("trait:HW_CPU_X86_AVX3", "required", "no extra spec"),
     ("trait:HW_CPU_X86_AVX2", "wanted", "required, forbidden"), ("capabilities:vcpu", "4", "capabilities:vcpus?"),
@@ -58,7 +59,8 @@ MASK, LABELS = r"\^?\d+((-\d+)?(,\^?\d+(-\d+)?)?)*", r"([a-zA-Z0-9_]+(,)?)+"
 
 
 @pytest.mark.parametrize(("key", "pattern", "values"), [
-    ("hw:cpu_dedicated_mask", MASK, ("1", "^1", "1-2", "1-2-3", "1,2", "1,^2-3", "1,,2", "1,", ",1", "-1", "^", "", "1 2")),
+    ("hw:cpu_dedicated_mask", MASK,
+     ("1", "^1", "1-2", "1-2-3", "1,2", "1,^2-3", "1,,2", "1,", ",1", "-1", "^", "", "1 2")),
     ("hw:pmem", LABELS, ("a", "a,b", "a,", "a,,b", ",a", "", "a b", "a_1,B"))])
 def test_rewritten_pattern_means_the_same(key: str, pattern: str, values: tuple[str, ...]) -> None:
     for value in values:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from stacklib import cli, commands, packages, stages
 from stacklib.errors import StackError
 from stacklib.layout import Choices, Layout

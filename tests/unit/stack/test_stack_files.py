@@ -9,6 +9,7 @@ import json
 import re
 
 import pytest
+
 from stacklib import cgroups, credentials, databases, glance, keystone, novaconf, plain, rabbitmq, sandbox, venvs
 from stacklib.rooms import RoomPlan, mount_commands
 from stacklib.rotation import rotate

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from stacklib import layout as places
 from stacklib.errors import StackError
 from stacklib.layout import Choices, Layout

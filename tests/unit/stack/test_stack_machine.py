@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from stacklib.machine import BACKOFF_MAX, HOPELESS_AFTER, STEADY_SECONDS, Machine, Order, Phase
 
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from stacklib import children, kernel
 from stacklib.control import Control
 from stacklib.errors import StackError

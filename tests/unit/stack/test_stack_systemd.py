@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from stacklib import systemd
 from stacklib.control import Control
 from stacklib.errors import StackError

@@ -217,7 +217,7 @@ def test_file_when_it_changes_the_power_then_the_listener_hears_it_once(tmp_path
 DIES = """
 import sys
 from pathlib import Path
-from tests.unit.virt.fake.test_fake_driver import boot, make
+from tests.unit.virt.fake.test_fake_virt import boot, make
 boot(make(Path(sys.argv[1])), server_uuid="6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11")
 print("survived")
 """

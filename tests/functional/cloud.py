@@ -1,0 +1,257 @@
+"""A whole cloud of ours on the fake driver: real daemons, real broker, real database, real HTTP.
+
+    cloud = Cloud(backends, root, Plan(computes=3)).start()
+    server = cloud.api().boot("vm1")
+    cloud.daemons["compute1"].kill()
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.glance import FakeGlance
+from tests.functional.backends import Backends, free_port, wait_until
+from tests.functional.client import NEWEST, Client
+from tests.functional.daemons import TOP, Daemon, environment
+
+READY_S = 40.0
+ADMIN = "admin"
+MANAGE_S = 60.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a cloud is like. ``options``: section -> option -> value, beside and above those of :func:`defaults`."""
+
+    database: str = "mariadb"
+    computes: int = 1
+    conductors: int = 1  # daemons, each with ``workers`` processes
+    workers: int = 2
+    concurrency: str = ""  # NOVA_CONCURRENCY of every daemon
+    network: bool = True  # a nova-network and a network
+    glance: bool = False
+    options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    env: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def defaults(plan: Plan, broker: str, port: int, glance: str) -> dict[str, dict[str, Any]]:
+    """nova.conf of a test cloud: quick heartbeats, leases and notice of dead peers."""
+    return {
+        "DEFAULT": {
+            "transport_url": broker, "my_ip": "127.0.0.1", "compute_driver": "fake.FakeDriver",
+            "fake_network": True, "flat_network_bridge": "br100", "osapi_compute_listen": "127.0.0.1",
+            "osapi_compute_listen_port": port, "enabled_apis": "osapi_compute", "osapi_compute_workers": 1,
+            "report_interval": 2, "service_down_time": 10, "graceful_shutdown_timeout": 20,
+            "rpc_response_timeout": 20, "shutdown_timeout": 5},
+        "api": {"auth_strategy": "noauth2"},
+        "glance": {"api_servers": glance, "num_retries": 0, "read_timeout": 5},
+        "conductor": {"workers": plan.workers},
+        "scheduler": {"workers": 1},
+        "quota": {"instances": -1, "cores": -1, "ram": -1}}
+
+
+def render(sections: Mapping[str, Mapping[str, Any]]) -> str:
+    lines = []
+    for section, options in sections.items():
+        lines += [f"[{section}]", *(f"{name} = {value}" for name, value in options.items())]
+    return "\n".join(lines) + "\n"
+
+
+class Cloud:
+    """Folders: ``etc/HOST/nova.conf`` a host, ``state/HOST``, ``log/DAEMON.log``."""
+
+    def __init__(self, backends: Backends, root: Path, plan: Plan) -> None:
+        self.backends, self.root, self.plan = backends, root, plan
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}/v2.1"
+        self.glance = FakeGlance()
+        self.daemons: dict[str, Daemon] = {}
+        name = f"{root.name}_{os.urandom(3).hex()}".replace("-", "_")[-40:]
+        server = backends.database(plan.database)
+        self.broker_url = backends.broker.url()
+        self.database_urls = {"api_database": server.create(f"{name}_api"), "database": server.create(f"{name}_cell")}
+        self._exit = contextlib.ExitStack()
+        self._stores: Any = None
+
+    # -- its life
+
+    def start(self) -> Cloud:
+        """Everything up, a flavor "1", an image and a network there, all hosts known to the scheduler."""
+        self.prepare()
+        for daemon in self.daemons.values():
+            daemon.start()
+        self.wait_up()
+        self.furnish()
+        return self
+
+    def prepare(self) -> Cloud:
+        """Files, schemas and (not yet started) daemons."""
+        self._exit.enter_context(self.glance)
+        self.image_id = self.glance.add(b"an image", name="tiny")
+        self.hosts = [f"host{number}" for number in range(1, self.plan.computes + 1)]
+        for host in ("ctl", *(f"ctl{number}" for number in range(2, self.plan.conductors + 1)), *self.hosts):
+            self.configure(host)
+        self._add("conductor", "conductor", "ctl")
+        for number in range(2, self.plan.conductors + 1):
+            self._add(f"conductor{number}", "conductor", f"ctl{number}")
+        self._add("scheduler", "scheduler", "ctl")
+        if self.plan.network:
+            self._add("network", "network", "ctl")
+        for number, host in enumerate(self.hosts, 1):
+            self._add(f"compute{number}", "compute", host)
+        self._add("api", "api", "ctl")
+        self.sync()
+        return self
+
+    def configure(self, host: str, **default: Any) -> Path:
+        """Write a host's files, ``default`` above the plan's [DEFAULT]; the path of its nova.conf."""
+        folder = self.root / "etc" / host
+        folder.mkdir(parents=True, exist_ok=True)
+        sections = defaults(self.plan, self.broker_url, self.port, self.glance.url)
+        for section, options in self.plan.options.items():
+            sections.setdefault(section, {}).update(options)
+        sections["DEFAULT"] |= {"host": host, "state_path": self.state(host), **default}
+        self.state(host).mkdir(parents=True, exist_ok=True)
+        (folder / "nova.conf").write_text(render(sections))
+        if host.startswith("ctl"):
+            secret = folder / "nova-conductor.conf"
+            secret.touch(0o600)
+            secret.write_text(render({name: {"connection": url} for name, url in self.database_urls.items()}))
+        return folder / "nova.conf"
+
+    def _add(self, name: str, module: str, host: str) -> None:
+        (self.root / "log").mkdir(exist_ok=True)
+        env = dict(self.plan.env) | ({"NOVA_CONCURRENCY": self.plan.concurrency} if self.plan.concurrency else {})
+        self.daemons[name] = Daemon(module, self.root / "etc" / host / "nova.conf", self.root / "log" / f"{name}.log",
+                                    env)
+
+    def sync(self) -> None:
+        """Both schemas, side by side."""
+        running = [self._manage(schema, "sync") for schema in ("api_db", "db")]
+        for process in running:
+            output, _ = process.communicate(timeout=MANAGE_S)
+            assert process.returncode == 0, output
+
+    def wait_up(self) -> None:
+        """Daemons serve, and the API shows every one of them up."""
+        for daemon in self.daemons.values():
+            daemon.ready()
+        wanted = {("nova-conductor", "ctl"), ("nova-scheduler", "ctl")} | {("nova-compute", h) for h in self.hosts}
+        wait_until("all daemons are up", lambda: wanted <= self.up(), READY_S, 0.2)
+
+    def up(self) -> set[tuple[str, str]]:
+        """(binary, host) of the daemons that the API shows as up."""
+        return {(one["binary"], one["host"]) for one in self.api(ADMIN).get("/os-services")["services"]
+                if one["state"] == "up"}
+
+    def furnish(self) -> None:
+        """A flavor and, where there is a nova-network, a network."""
+        self.api(ADMIN).call("POST", "/flavors", {"flavor": {
+            "name": "m1.tiny", "id": "1", "ram": 512, "vcpus": 1, "disk": 1}})
+        if self.plan.network:
+            self.manage("network", "create", "--label", "private", "--cidr", "10.11.0.0/22", "--num_networks", "1",
+                        "--network_size", "1024")
+
+    def stop(self) -> None:
+        for daemon in self.daemons.values():
+            daemon.kill()
+        if self._stores is not None:
+            self._stores.close()
+        self._exit.close()
+
+    # -- those who use it
+
+    def api(self, user: str = "demo", project: str = "demo", version: str = NEWEST) -> Client:
+        return Client(self.url, user, project, version)
+
+    def manage(self, *words: str, code: int = 0, host: str = "ctl") -> str:
+        """Run nova-manage; its output. AssertionError when it ends otherwise than with ``code``."""
+        process = self._manage(*words, host=host)
+        output, _ = process.communicate(timeout=MANAGE_S)
+        assert process.returncode == code, f"nova-manage {' '.join(words)}: {process.returncode}, not {code}\n{output}"
+        return output
+
+    def _manage(self, *words: str, host: str = "ctl") -> subprocess.Popen[str]:
+        config = self.root / "etc" / host / "nova.conf"
+        return subprocess.Popen([sys.executable, "-m", "nova.cmd.manage", "--config-file", str(config), *words],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=TOP,
+                                env=environment(self.plan.env))
+
+    # -- its hosts
+
+    def state(self, host: str) -> Path:
+        return self.root / "state" / host
+
+    def compute(self, host: str) -> Daemon:
+        return self.daemons[f"compute{host.removeprefix('host')}"]
+
+    @contextlib.contextmanager
+    def knobs(self, host: str, *rules: Mapping[str, Any]) -> Iterator[None]:
+        """The fake driver of ``host`` does as the rules say within the block (``nova/virt/fake/knobs.py``)."""
+        path = self.state(host) / "fake-knobs.json"
+        self._write_knobs(path, rules)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+    @staticmethod
+    def _write_knobs(path: Path, rules: Any) -> None:
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps({"rules": list(rules)}))
+        os.replace(fresh, path)
+
+    def blocked(self, host: str, call: str, seconds: float = 15.0) -> None:
+        """Wait until a driver call of the host stands at a ``block`` rule."""
+        folder = self.state(host) / "fake" / "blocked"
+        wait_until(f"{call} is blocked on {host}", lambda: list(folder.glob(f"{call}.*")), seconds)
+
+    def guests(self, host: str) -> set[str]:
+        """Uuids of what the host's hypervisor has anything of."""
+        return {path.stem for path in (self.state(host) / "fake" / "guests").glob("*.json")}
+
+    # -- what is left
+
+    @property
+    def stores(self) -> Any:
+        """Both databases, read directly."""
+        if self._stores is None:
+            from tests.functional.stores import Stores
+
+            self._stores = Stores(self.database_urls)
+        return self._stores
+
+    def leftovers(self) -> dict[str, Any]:
+        """What servers that are gone left anywhere; empty when nothing is. Live servers count as left over."""
+        found = self.stores.leftovers()
+        for host in self.hosts:
+            marks = {path.name for path in (self.state(host) / "building").glob("*") if path.is_file()}
+            found |= {f"guests on {host}": sorted(self.guests(host)), f"marks on {host}": sorted(marks)}
+        return {what: left for what, left in found.items() if left}
+
+    def wait_clean(self, seconds: float = 15.0) -> None:
+        """Nothing is left over, within a bound."""
+        try:
+            wait_until("nothing is left", lambda: not self.leftovers(), seconds, 0.2)
+        except AssertionError:
+            raise AssertionError(f"left over: {self.leftovers()}") from None
+
+    def empty(self) -> None:
+        """Delete all servers of every project, and see that nothing is left."""
+        admin = self.api(ADMIN)
+        for server in admin.servers("?all_tenants=1"):
+            admin.delete(server["id"])
+        wait_until("all servers are gone", lambda: not admin.servers("?all_tenants=1"), 40, 0.2)
+        self.wait_clean()
+
+    def remove_files(self) -> None:
+        shutil.rmtree(self.root, ignore_errors=True)

@@ -1,0 +1,53 @@
+"""Backends once a session, a cloud a module. Where a Debian package is missing, tests skip and name it."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.functional.backends import Absent, Backends
+from tests.functional.cloud import Cloud, Plan
+
+Make = Callable[[Plan], Cloud]
+
+
+@pytest.fixture(scope="session")
+def backends() -> Iterator[Backends]:
+    root = Path(tempfile.mkdtemp(prefix="nova-functional-"))
+    started = Backends(root)
+    yield started
+    started.close()
+    shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def make_cloud(backends: Backends, request: pytest.FixtureRequest) -> Iterator[Make]:
+    """Makes clouds that are not started yet; ends them with the module, and keeps their logs when a test failed."""
+    made: list[Cloud] = []
+
+    def make(plan: Plan) -> Cloud:
+        root = Path(tempfile.mkdtemp(prefix=f"nova-{request.module.__name__.removeprefix('test_')}-"))
+        try:
+            cloud = Cloud(backends, root, plan)
+        except Absent as absent:
+            pytest.skip(f"needs the Debian package {absent}")
+        made.append(cloud)
+        return cloud
+
+    failed_before = request.session.testsfailed
+    yield make
+    for cloud in made:
+        cloud.stop()
+        if request.session.testsfailed == failed_before:
+            cloud.remove_files()
+
+
+@pytest.fixture(scope="session")
+def seed(request: pytest.FixtureRequest) -> int:
+    """What chooses samples: given, or the same for a day."""
+    return request.config.getoption("--nova-seed") or datetime.date.today().toordinal()
