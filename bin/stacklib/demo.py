@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import identity
+from . import identity, venvs
 from .credentials import PROJECTS
 from .errors import StackError
 from .httpjson import Service
@@ -46,17 +48,24 @@ def image_file(layout: Layout) -> Path:
 
 
 def build_image(stack: Stack) -> str:
-    target = image_file(stack.layout)
+    """Built once for all stacks of this machine, as long as its sources stay the same."""
+    target, builder = image_file(stack.layout), CHECKOUT / "bin" / "build-guest"
     if target.exists():
         return "unchanged"
-    builder = CHECKOUT / "bin" / "build-guest"
     if not builder.exists():
         raise StackError(f"there is no {builder}", "run bin/stack from a whole checkout, or say --no-demo")
+    built = stack.layout.venvs / "images" / f"{venvs.digest(builder.parent, ('build-guest', 'guest'))}.qcow2"
+    words = "copied"
+    if not built.exists():
+        built.parent.mkdir(exist_ok=True)
+        stack.command("image", [str(builder), "--output", f"{built}.{os.getpid()}"], seconds=900)
+        os.replace(f"{built}.{os.getpid()}", built)
+        words = "built"
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{target.name}.new")
-    stack.command("image", [str(builder), "--output", str(unfinished)], seconds=900)
+    shutil.copy(built, unfinished)
     unfinished.rename(target)
-    return f"{target.stat().st_size / 1e6:.0f} MB"
+    return f"{words}, {target.stat().st_size / 1e6:.0f} MB"
 
 
 def upload_image(stack: Stack) -> str:

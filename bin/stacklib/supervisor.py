@@ -189,7 +189,8 @@ class Supervisor:
         except OSError:
             data = b""
         if not data:
-            return self._hang_up(client)
+            self._hang_up(client)
+            return
         self.buffers[client] += data
         while b"\n" in self.buffers.get(client, b""):
             line, _, self.buffers[client] = self.buffers[client].partition(b"\n")

@@ -94,7 +94,7 @@ def _certificate_fingerprint(text: str) -> str:
         certificate = x509.load_pem_x509_certificate(text.encode())
     except ValueError as error:
         raise BadKey(reason="it is no X.509 certificate in PEM form") from error
-    return _hex(certificate.fingerprint(hashes.SHA1()))  # noqa: S303 - a name, not a proof
+    return _hex(certificate.fingerprint(hashes.SHA1()))  # a name for it, not a proof
 
 
 def _make_ssh() -> MadeKey:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from nova import concurrency, context, errors
+from nova import concurrency, context, errors, faults
 from nova.conductor.journal import Journal
 from nova.conductor.world import World
 from nova.db.engine import Connection, DatabaseAway
@@ -246,6 +246,7 @@ class Runner:
     def _do(self, workflow: Workflow, step: Step, position: int, ops: list[Op]) -> list[Op]:
         if not ops:
             return ops
+        faults.reached(workflow.action.name, step.name, "before")
         try:
             results = list(step.do(self.world, ops))
         except errors.NovaError as error:
@@ -255,6 +256,7 @@ class Runner:
             results = [errors.Bug(f"{step.name}: {type(error).__name__}")] * len(ops)
             for op in ops:
                 op.change(data={**op.data, "traceback": traceback.format_exc(limit=20)})
+        faults.reached(workflow.action.name, step.name, "after")
         done = []
         for op, result in zip(ops, results, strict=True):
             if isinstance(result, errors.NovaError):
@@ -307,7 +309,9 @@ class Runner:
         def act() -> bool:
             if not self._guarded_ops([op], write):
                 return False
+            faults.reached(op.entry.action, step.name, "undo")
             step.undo(self.world, [op])
+            faults.reached(op.entry.action, step.name, "undone")
             return True
         return bool(self._guarded([op.entry], act))
 

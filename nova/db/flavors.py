@@ -21,7 +21,9 @@ from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
 _FIELDS = [flavors.c[name] for name in Flavor.__struct_fields__ if name in flavors.c]
 SORT_KEYS = {"flavorid": flavors.c.flavorid, "name": flavors.c.name, "memory_mb": flavors.c.memory_mb,
              "root_gb": flavors.c.root_gb, "vcpus": flavors.c.vcpus, "id": flavors.c.id,
-             "created_at": flavors.c.created_at, "updated_at": flavors.c.updated_at,
+             "created_at": flavors.c.created_at,
+             "updated_at": sa.func.coalesce(flavors.c.updated_at, flavors.c.created_at),
+             "description": sa.func.coalesce(flavors.c.description, ""),
              "ephemeral_gb": flavors.c.ephemeral_gb, "swap": flavors.c.swap_mb, "swap_mb": flavors.c.swap_mb,
              "rxtx_factor": flavors.c.rxtx_factor, "is_public": flavors.c.is_public, "disabled": flavors.c.disabled}
 
@@ -118,10 +120,9 @@ def _after(tx: Connection, key: Any, marker: str, descending: bool) -> Any:
                                                         flavors.c.deleted == 0)).one_or_none()
     if row is None:
         raise NoSuchMarker(marker=marker)
-    value, same = row[0], row[1]
-    if descending:
-        return sa.or_(key < value, sa.and_(key == value, flavors.c.id < same))
-    return sa.or_(key > value, sa.and_(key == value, flavors.c.id > same))
+    value, same = sa.literal(row[0], key.type), row[1]  # typed, so that booleans compare too
+    beyond = "<" if descending else ">"
+    return sa.or_(key.op(beyond)(value), sa.and_(key == value, flavors.c.id.op(beyond)(same)))
 
 
 def insert(tx: Connection, flavor: NewFlavor) -> None:

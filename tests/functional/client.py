@@ -9,6 +9,7 @@ import requests
 from tests.functional.backends import wait_until
 
 NEWEST = "2.90"
+IMAGE = "6c2b1d4e-52f1-4c6e-9d0b-7a3f8e1c9b55"  # every test cloud's
 GONE_S = SETTLED_S = 30.0
 
 
@@ -45,7 +46,7 @@ class Client:
 
     def create(self, name: str = "vm", **wish: Any) -> dict[str, Any]:
         """The answer's server (or reservation), with the request's id in ``request_id``."""
-        server = {"name": name, "flavorRef": "1", "imageRef": "", "networks": "auto", **wish}
+        server = {"name": name, "flavorRef": "1", "imageRef": IMAGE, "networks": "auto", **wish}
         answer = self.call("POST", "/servers", {"server": server})
         body = answer.json()
         return {**body.get("server", body), "request_id": answer.headers["x-openstack-request-id"]}

@@ -20,7 +20,7 @@ from typing import Any
 
 from tests.fakes.glance import FakeGlance
 from tests.functional.backends import Backends, free_port, wait_until
-from tests.functional.client import NEWEST, Client
+from tests.functional.client import IMAGE, NEWEST, Client
 from tests.functional.daemons import TOP, Daemon, environment
 
 READY_S = 40.0
@@ -96,7 +96,7 @@ class Cloud:
     def prepare(self) -> Cloud:
         """Files, schemas and (not yet started) daemons."""
         self._exit.enter_context(self.glance)
-        self.image_id = self.glance.add(b"an image", name="tiny")
+        self.glance.add(b"an image", id=IMAGE, name="tiny")
         self.hosts = [f"host{number}" for number in range(1, self.plan.computes + 1)]
         for host in ("ctl", *(f"ctl{number}" for number in range(2, self.plan.conductors + 1)), *self.hosts):
             self.configure(host)

@@ -159,7 +159,8 @@ def test_foreign_domain_is_not_ours(rig):
     {"hw_cpu_threads": "2", "hw_cpu_cores": "1", "os_type": "windows", "hw_vif_multiqueue_enabled": "yes"},
 ], ids=lambda properties: "-".join(properties.values()))
 def test_guest_with_image_properties_starts(rig, properties):
-    order = make_order(rig.bridge, image=Image(id=IMAGE_ID, disk_format="raw", properties=properties))
+    order = make_order(rig.bridge, image=Image(id=IMAGE_ID, disk_format="raw", properties=properties),
+                       disks=(Disk(kind="root", size_gb=1), Disk(kind="swap", size_mb=8)))
     order = msgspec.structs.replace(order, flavor=msgspec.structs.replace(order.flavor, vcpus=2))
     try:
         assert build(rig, order) == PowerState.RUNNING

@@ -37,6 +37,7 @@ STATES = {
     libvirt.VIR_DOMAIN_PMSUSPENDED: P.SUSPENDED,
 }
 CRASHES = frozenset({libvirt.VIR_DOMAIN_SHUTOFF_CRASHED})
+CRASH_DETAILS = frozenset({libvirt.VIR_DOMAIN_EVENT_STOPPED_CRASHED, libvirt.VIR_DOMAIN_EVENT_STOPPED_FAILED})
 EVENTS = {
     libvirt.VIR_DOMAIN_EVENT_STARTED: P.RUNNING, libvirt.VIR_DOMAIN_EVENT_RESUMED: P.RUNNING,
     libvirt.VIR_DOMAIN_EVENT_SUSPENDED: P.PAUSED, libvirt.VIR_DOMAIN_EVENT_STOPPED: P.SHUTDOWN,
@@ -124,7 +125,7 @@ class Connection:
 
     def _on_event(self, _connection: Any, domain: Any, event: int, detail: int, _data: object) -> None:
         state = EVENTS.get(event)
-        if event == libvirt.VIR_DOMAIN_EVENT_STOPPED and detail == libvirt.VIR_DOMAIN_EVENT_STOPPED_CRASHED:
+        if event == libvirt.VIR_DOMAIN_EVENT_STOPPED and detail in CRASH_DETAILS:
             state = P.CRASHED
         if state is not None:
             self._sink(PowerEvent(domain.UUIDString(), state))

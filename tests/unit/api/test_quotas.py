@@ -33,10 +33,10 @@ def test_resources_of_a_quota_set_by_version(client: ApiClient, version: str, ab
         assert client.put("/os-quota-sets/demo", body, version=version).status_int == 400
 
 
-@pytest.mark.parametrize(("path", "cores"), [("/os-quota-sets/demo", 40), ("/os-quota-sets/demo?user_id=joe", 8),
-                                             ("/os-quota-sets/demo?user_id=eve", 40), ("/os-quota-sets/other", 11),
-                                             ("/os-quota-sets/demo/defaults", 11), ("/os-quota-sets/demo?user_id=", 40)])
-def test_limits_in_force_are_the_users_else_the_projects_else_defaults(client: ApiClient, path: str, cores: int) -> None:
+@pytest.mark.parametrize(("path", "cores"), [
+    ("/os-quota-sets/demo", 40), ("/os-quota-sets/demo?user_id=joe", 8), ("/os-quota-sets/demo?user_id=eve", 40),
+    ("/os-quota-sets/other", 11), ("/os-quota-sets/demo/defaults", 11), ("/os-quota-sets/demo?user_id=", 40)])
+def test_limits_are_the_users_else_the_projects_else_the_defaults(client: ApiClient, path: str, cores: int) -> None:
     assert client.get(path).json["quota_set"]["cores"] == cores
 
 

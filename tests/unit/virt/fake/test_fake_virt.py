@@ -23,10 +23,21 @@ from tests.fakes.compute import HOST, beside, build_order, options, wait_until
 ROOT = Path(__file__).parents[4]
 
 
+MADE: list[FakeDriver] = []
+
+
 def make(state_path=None, **settings) -> FakeDriver:
     made = FakeDriver(options(fake_options, **settings), HOST, state_path)
     made.connect()
+    MADE.append(made)
     return made
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    while MADE:
+        MADE.pop().close()
 
 
 def boot(fake: FakeDriver, **fields):

@@ -1,0 +1,45 @@
+"""A testing aid: a process dies or stops at a named point, as if somebody had killed it just there.
+
+Inert unless ``NOVA_FAULT_POINT`` is in the environment when the process starts. It says ``ACTION:STEP:WHEN:WHAT``, or
+``@FILE`` for a file that does; the first process that gets to the file's point takes the file away, so that only one
+is hit. WHEN is ``before`` or ``after`` (the step's work; its intent is in the journal by then), ``undo`` or
+``undone``. WHAT is ``kill`` (SIGKILL) or ``pause`` (SIGSTOP: a sleeper, which SIGCONT wakes).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+SWITCH = "NOVA_FAULT_POINT"
+SIGNALS = {"kill": signal.SIGKILL, "pause": signal.SIGSTOP}
+
+_armed = os.environ.get(SWITCH, "")
+
+
+def reached(action: str, step: str, when: str) -> None:
+    """This process stands at a point; most likely nothing happens."""
+    if _armed:
+        _hit(f"{action}:{step}:{when}:")
+
+
+def _hit(point: str) -> None:
+    said = _read(_armed[1:]) if _armed.startswith("@") else _armed
+    if said.startswith(point) and (said is _armed or _take(_armed[1:])):
+        os.kill(os.getpid(), SIGNALS[said.removeprefix(point)])
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except FileNotFoundError:
+        return ""
+
+
+def _take(path: str) -> bool:
+    try:
+        os.unlink(path)
+        return True
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,201 @@
+"""The benchmark: what reads and boots cost, as counts and times of one run on this machine.
+
+    python -m tests.bench [--quick] [reads|boots|daemons ...]
+
+Counts are of MariaDB's and RabbitMQ's own counters. Times are for comparing within one run: machines are noisy.
+The databases here do not wait for the disk (see tests/functional/backends.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import requests
+
+from tests.bench.meters import Meters, children, percentile, pss_mb
+from tests.functional.backends import Backends, wait_until
+from tests.functional.client import Client
+from tests.functional.cloud import Cloud, Plan
+
+SIZES = (1, 100, 1000)
+VERSION = "2.96"
+
+
+def say(text: str = "") -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+class Report:
+    """Rows under headings, printed as they come."""
+
+    def __init__(self, title: str, *headings: str) -> None:
+        self.widths = [max(14, len(heading) + 2) for heading in headings]
+        self.widths[0] = 44
+        say(f"\n{title}")
+        self.row(*headings)
+
+    def row(self, *cells: object) -> None:
+        shown = [f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in cells]
+        say("".join(cell.ljust(width) for cell, width in zip(shown, self.widths, strict=True)))
+
+
+def latency(call: Callable[[requests.Session], None], clients: int, calls: int) -> tuple[float, float, float]:
+    """(p50 ms, p95 ms, requests a second) of ``calls`` calls by ``clients`` clients side by side."""
+    def one(share: int) -> list[float]:
+        times = []
+        with requests.Session() as session:
+            call(session)
+            for _ in range(share):
+                started = time.monotonic()
+                call(session)
+                times.append(1000 * (time.monotonic() - started))
+        return times
+    started = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(clients) as pool:
+        times = [one_time for part in pool.map(one, [max(1, calls // clients)] * clients) for one_time in part]
+    return percentile(times, 0.5), percentile(times, 0.95), len(times) / (time.monotonic() - started)
+
+
+def getting(cloud: Cloud, path: str) -> Callable[[requests.Session], None]:
+    headers = {"X-Auth-Token": "admin:bench", "X-OpenStack-Nova-API-Version": VERSION}
+
+    def call(session: requests.Session) -> None:
+        answer = session.get(f"{cloud.url}{path}", headers=headers, timeout=60)
+        assert answer.status_code == 200, answer.text
+    return call
+
+
+def boot_many(client: Client, count: int) -> list[str]:
+    """One request for ``count`` servers; their uuids once all are ACTIVE."""
+    answer = client.create("many", min_count=count, max_count=count, return_reservation_id=True)
+    reservation = answer["reservation_id"]
+
+    def there() -> list[dict] | None:
+        found = client.servers(f"?reservation_id={reservation}&limit=1000")
+        return found if len(found) == count and all(one["status"] == "ACTIVE" for one in found) else None
+    return [one["id"] for one in wait_until(f"{count} servers", there, 120, 0.05)]
+
+
+def delete_all(client: Client, uuids: list[str]) -> None:
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(client.delete, uuids))
+    wait_until("all are gone", lambda: not client.servers("?limit=1"), 120, 0.05)
+
+
+def reads(cloud: Cloud, meters: Meters, quick: bool) -> None:
+    client = cloud.api("admin", "bench")
+    uuids: list[str] = []
+    report = Report("Reads", "request", "SQL", "messages", "c1 p50 ms", "c1 p95 ms", "c8 p50 ms", "c8 p95 ms", "c8 req/s")
+    medians = {}
+    for size in SIZES[:2] if quick else SIZES:
+        uuids += boot_many(client, size - len(uuids)) if size > len(uuids) else []
+        for path in (f"/servers/detail?limit={size}", f"/servers?limit={size}"):
+            medians[path] = _read(report, cloud, meters, f"{path} ({size} there)", path, max(8, 200 // size))
+    for path in (f"/servers/{uuids[0]}", "/flavors/detail", "/"):
+        _read(report, cloud, meters, path.replace(uuids[0], "{id}"), path, 200)
+    top = SIZES[1] if quick else SIZES[2]
+    ratio = medians[f"/servers/detail?limit={top}"] / medians["/servers/detail?limit=1"]
+    say(f"{top} servers with details cost {ratio:.1f} times one" + ("" if quick else " (at most 16 wanted)"))
+    started = time.monotonic()
+    delete_all(client, uuids)
+    say(f"{len(uuids)} deleted in {time.monotonic() - started:.2f} s")
+
+
+def _read(report: Report, cloud: Cloud, meters: Meters, name: str, path: str, calls: int) -> float:
+    call = getting(cloud, path)
+    with requests.Session() as session:
+        call(session)
+        sql, messages, _ = meters.cost(lambda: call(session), 0.1)
+    one, eight = latency(call, 1, calls), latency(call, 8, calls)
+    report.row(name, sql, messages, one[0], one[1], eight[0], eight[1], eight[2])
+    return one[0]
+
+
+def boots(cloud: Cloud, meters: Meters, hosts: int, quick: bool) -> None:
+    client = cloud.api("admin", "bench")
+    report = Report(f"Boots on {hosts} fake compute(s)", "servers", "SQL", "messages", "seconds", "a second",
+                    "messages a host")
+    boot_many(client, 1)
+    for count in (1, 10, 100) if quick else (1, 10, 50, 100, 200):
+        sql, messages, seconds = meters.cost(lambda count=count: boot_many_quietly(client, count))
+        report.row(f"{count} in one request", sql, messages, f"{seconds:.2f}", count / seconds, messages / hosts)
+    for count in (10, 50) if quick else (10, 50, 200):
+        started = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda _n: client.create("one"), range(count)))
+        wait_until("all are up", lambda: all(one["status"] == "ACTIVE" for one in client.servers("?limit=1000")),
+                   120, 0.05)
+        seconds = time.monotonic() - started
+        report.row(f"{count} requests, eight at a time", "-", "-", f"{seconds:.2f}", count / seconds, "-")
+    uuids = [one["id"] for one in client.servers("?limit=1000")]
+    started = time.monotonic()
+    delete_all(client, uuids)
+    say(f"{len(uuids)} deleted in {time.monotonic() - started:.2f} s")
+
+
+def boot_many_quietly(client: Client, count: int) -> None:
+    """As :func:`boot_many`, but asking seldom: what is counted shall be the boot's, not the asking's."""
+    reservation = client.create("quiet", min_count=count, max_count=count, return_reservation_id=True)
+    time.sleep(0.4 + count / 100)
+    path = f"?reservation_id={reservation['reservation_id']}&limit=1000"
+    wait_until("servers", lambda: all(one["status"] == "ACTIVE" for one in client.servers(path)), 120, 0.5)
+
+
+def daemons(cloud: Cloud) -> None:
+    report = Report("Daemons, idle", "daemon", "processes", "PSS MB", "start s", "stop s")
+    total = 0.0
+    for name, daemon in cloud.daemons.items():
+        assert daemon.process
+        pids = children(daemon.process.pid)
+        memory = pss_mb(pids)
+        total += memory
+        started = time.monotonic()
+        daemon.process.popen.terminate()
+        daemon.process.popen.wait(30)
+        stopped = time.monotonic() - started
+        started = time.monotonic()
+        daemon.start().ready()
+        report.row(name, len(pids), memory, f"{time.monotonic() - started:.2f}", f"{stopped:.2f}")
+    report.row("together", "", total, "", "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bin/test bench", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smaller numbers, a minute in all")
+    parser.add_argument("what", nargs="*", choices=("reads", "boots", "daemons", []), help="all when left out")
+    given = parser.parse_args()
+    what = given.what or ["reads", "boots", "daemons"]
+    root = Path(tempfile.mkdtemp(prefix="nova-bench-"))
+    root.chmod(0o755)
+    (root / "backends").mkdir()
+    backends = Backends(root / "backends")
+    try:
+        for hosts in (1, 10):
+            cloud = Cloud(backends, root / f"cloud{hosts}", Plan(computes=hosts)).start()
+            try:
+                meters = Meters(backends.database("mariadb"), backends.broker)
+                if hosts == 1 and "reads" in what:
+                    reads(cloud, meters, given.quick)
+                if "boots" in what:
+                    boots(cloud, meters, hosts, given.quick)
+                if hosts == 1 and "daemons" in what:
+                    daemons(cloud)
+            finally:
+                cloud.stop()
+    finally:
+        backends.close()
+        shutil.rmtree(root, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

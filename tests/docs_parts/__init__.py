@@ -1,0 +1,1 @@
+"""What writes each generated page."""

@@ -1,0 +1,69 @@
+"""The page of the compute API's operations, from ``nova.api.routes`` and ``nova.api.absent``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nova.api import versions
+from nova.api.absent import GONE, NOT_YET
+from nova.api.routes import ROUTES
+from nova.api.routing import Route
+from tests.docs_parts import rst
+
+INTRO = """\
+What the compute API serves, under ``/v2.1`` (and, as version {lowest}, under ``/v2``). A version is asked for with the
+header ``OpenStack-API-Version: compute 2.N`` or ``X-OpenStack-Nova-API-Version: 2.N``; there are {lowest} to {highest}.
+*Since* and *until* are the first and the last version that have an operation. Its policy is the rule that is asked
+first; a rule without a default of yours in ``policy.yaml`` is in ``etc/nova/policy.yaml.sample``.
+"""
+
+LATER = """\
+These operations exist in the contract and come with a later release. Until then they answer 501.
+"""
+
+NEVER = """\
+These were removed from the API for good. They answer 410 at every version.
+"""
+
+
+def page() -> str:
+    intro = INTRO.format(lowest=versions.text(versions.MIN), highest=versions.text(versions.MAX))
+    parts = [rst.MARK, rst.heading("Operations of the compute API"), intro]
+    by_resource: dict[str, list[Route]] = {}
+    for route in ROUTES:
+        by_resource.setdefault(route.path.split("/")[1], []).append(route)
+    for resource, routes in by_resource.items():
+        parts += [rst.heading(resource, "-"), _table(routes)]
+    later = [f"{id} ({_range(since, until)})" for since, until, ids in NOT_YET for id in ids]
+    parts += [rst.heading("Not served yet", "-"), LATER, _list(sorted(later, key=_by_path))]
+    parts += [rst.heading("Gone", "-"), NEVER, _list(sorted(GONE, key=_by_path))]
+    return "\n".join(parts)
+
+
+def _table(routes: Iterable[Route]) -> str:
+    rows = [(route.method, rst.literal(route.path), rst.literal(route.action) if route.action else "-", route.since,
+             route.until or "-", _codes(route), rst.literal(route.policy) if route.policy else "-")
+            for route in routes]
+    return rst.table(("Method", "Path", "Action", "Since", "Until", "Success", "Policy"), rows,
+                     (8, 34, 14, 7, 7, 8, 34))
+
+
+def _codes(route: Route) -> str:
+    if isinstance(route.code, int):
+        return str(route.code)
+    return ", ".join(f"{code} ({_range(since, until)})" for since, until, code in route.code)
+
+
+def _range(since: str | None, until: str | None) -> str:
+    first, last = since or versions.text(versions.MIN), until or versions.text(versions.MAX)
+    return f"at {first}" if first == last else f"to {last}" if since is None else \
+        f"from {first}" if until is None else f"{first} to {last}"
+
+
+def _list(lines: Iterable[str]) -> str:
+    return "::\n\n" + "\n".join(f"    {line}" for line in lines) + "\n"
+
+
+def _by_path(id: str) -> tuple[str, str]:
+    method, _, path = id.partition(" ")
+    return path, method

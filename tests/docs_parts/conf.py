@@ -1,0 +1,191 @@
+"""``etc/nova/nova.conf.sample`` and the page of options, from ``nova.conf``."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from oslo_config import cfg
+
+from nova import conf
+from tests.docs_parts import rst
+
+KINDS: tuple[tuple[type[cfg.Opt], str], ...] = (
+    (cfg.MultiStrOpt, "text, repeatable"), (cfg.PortOpt, "port"), (cfg.IntOpt, "integer"), (cfg.FloatOpt, "number"),
+    (cfg.BoolOpt, "boolean"), (cfg.ListOpt, "list"), (cfg.HostDomainOpt, "host name"),
+    (cfg.HostAddressOpt, "host address"), (cfg.URIOpt, "URI"), (cfg.StrOpt, "text"))
+
+
+class Library(NamedTuple):
+    """An option of a library we use. Those have many more; these are the ones operators set."""
+
+    group: str
+    name: str
+    default: str
+    help: str
+
+
+LIBRARY = (
+    Library("DEFAULT", "transport_url", "rabbit://",
+            "The message broker: rabbit://USER:PASSWORD@HOST:5672/VHOST; several hosts are separated by commas. Every "
+            "daemon needs it. Give each compute host a broker user of its own."),
+    Library("DEFAULT", "rpc_response_timeout", "60",
+            "Seconds to wait for the answer of a call that is neither very short nor work on a host."),
+    Library("oslo_messaging_rabbit", "ssl", "false", "Speak TLS with the broker."),
+    Library("oslo_messaging_rabbit", "rabbit_interval_max", "2",
+            "The longest wait, in seconds, between two tries to reach the broker again (the library's own default "
+            "is 30)."),
+    Library("keystone_authtoken", "auth_type", "<None>", "How we prove to Keystone who we are: password."),
+    Library("keystone_authtoken", "auth_url", "<None>", "Keystone, e.g. http://controller:5000."),
+    Library("keystone_authtoken", "www_authenticate_uri", "<None>",
+            "Keystone's public address, named to clients whose token is refused."),
+    Library("keystone_authtoken", "username", "<None>", "Our own user: nova."),
+    Library("keystone_authtoken", "password", "<None>", "Its password."),
+    Library("keystone_authtoken", "user_domain_name", "<None>", "Its domain: Default."),
+    Library("keystone_authtoken", "project_name", "<None>", "The project it works in: service."),
+    Library("keystone_authtoken", "project_domain_name", "<None>", "That project's domain: Default."),
+    Library("keystone_authtoken", "memcached_servers", "<None>",
+            "Where checked tokens are remembered (HOST:PORT). Needs the extra `memcached` of our package."),
+    Library("oslo_policy", "policy_file", "policy.yaml", "Changes to the access rules; see policy.yaml.sample."),
+    Library("oslo_policy", "enforce_new_defaults", "true",
+            "Judge by the roles reader, member and manager. false: by the former defaults, admin or owner."),
+    Library("oslo_middleware", "enable_proxy_headers_parsing", "false",
+            "Believe X-Forwarded-* headers. Only behind a proxy that sets them itself."),
+    Library("oslo_middleware", "max_request_body_size", "114688", "Bytes of the largest request body."),
+    Library("cors", "allowed_origin", "<None>", "Web pages (http://dashboard.example) whose scripts may use the API."),
+)
+
+
+def kind_of(option: cfg.Opt) -> str:
+    """Type and limits in words."""
+    name = next(name for kind, name in KINDS if isinstance(option, kind))
+    low, high = getattr(option.type, "min", None), getattr(option.type, "max", None)
+    if name == "port" or (low, high) == (None, None):
+        return name
+    if high is None:
+        return f"{name}, at least {low}"
+    return f"{name}, at most {high}" if low is None else f"{name}, {low} to {high}"
+
+
+def defaults_of(option: cfg.Opt) -> list[str]:
+    """The default as it stands in a file, a line each; the same on every machine."""
+    value = option.default if option.sample_default is None else option.sample_default
+    if value is None:
+        return ["<None>"]
+    if isinstance(value, bool):
+        return [str(value).lower()]
+    if isinstance(option, cfg.MultiStrOpt):
+        return [str(one) for one in value] or [""]
+    return [",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)]
+
+
+def choices_of(option: cfg.Opt) -> dict[Any, str]:
+    """Value -> what it means (empty where the help says it)."""
+    choices = getattr(option.type, "choices", None) or {}
+    return {value: meaning or "" for value, meaning in dict(choices).items()}
+
+
+def old_names(option: cfg.Opt, group: str) -> list[str]:
+    return [f"[{old.group or group}]{old.name or option.name}" for old in option.deprecated_opts]
+
+
+def groups() -> Iterator[tuple[str, list[ModuleType]]]:
+    """[DEFAULT] first, the others by name."""
+    found: dict[str, list[ModuleType]] = {}
+    for module in conf.sections():
+        found.setdefault(module.GROUP, []).append(module)
+    for name in sorted(found, key=lambda name: (name != "DEFAULT", name)):
+        yield name, found[name]
+
+
+# -- nova.conf.sample
+
+HEAD = """\
+# Every option of nova's daemons with its default. Generated from the code by `bin/test docs --write`.
+# A working file is short: see nova.conf beside this one. Sections and names are those of older nova.conf files.
+# Database URLs belong in nova-conductor.conf (mode 0600): no other daemon starts when it is given one.
+"""
+
+
+def sample() -> str:
+    parts = [HEAD]
+    written = set()
+    for group, modules in groups():
+        written.add(group)
+        parts.append(f"\n[{group}]\n")
+        parts += [_library(option) for option in LIBRARY if option.group == group]
+        for module in modules:
+            if len(modules) > 1:
+                parts.append(f"\n# --- {_about(module)}\n")
+            parts += [_option(option, group) for option in module.OPTS]
+    for group in dict.fromkeys(option.group for option in LIBRARY if option.group not in written):
+        parts.append(f"\n[{group}]\n# More options: the library's own documentation.\n")
+        parts += [_library(option) for option in LIBRARY if option.group == group]
+    return "".join(parts)
+
+
+def _about(module: ModuleType) -> str:
+    """The first sentence of the section's module, less its name."""
+    return " ".join((module.__doc__ or "").split("\n\n")[0].split()).partition("]``")[2].strip(" :").replace("``", "")
+
+
+def _comment(text: str) -> str:
+    return textwrap.fill(text, 118, initial_indent="# ", subsequent_indent="# ", break_long_words=False,
+                         break_on_hyphens=False)
+
+
+def _option(option: cfg.Opt, group: str) -> str:
+    notes = [kind_of(option)]
+    notes += ["can change while running (SIGHUP)"] * bool(option.mutable)
+    notes += [f"old name {name}" for name in old_names(option, group)]
+    lines = ["", _comment(option.help or ""), f"# ({'; '.join(notes)})"]
+    lines += [f"#   {value}: {meaning}" if meaning else f"#   {value}" for value, meaning in choices_of(option).items()]
+    lines += [f"#{option.name} = {value}".rstrip() for value in defaults_of(option)]
+    return "\n".join(lines) + "\n"
+
+
+def _library(option: Library) -> str:
+    return f"\n{_comment(option.help)}\n#{option.name} = {option.default}\n"
+
+
+# -- doc/generated/options.rst
+
+INTRO = """\
+Every option of ours, by section of ``nova.conf``. Libraries add their own; the ones operators set are marked
+*library*. ``<None>`` means that nothing is set. What differs from what older Nova releases do by default, and why, is
+in `operating <../operating.rst>`_.
+"""
+
+
+def page() -> str:
+    parts = [rst.MARK, rst.heading("Options of nova.conf"), INTRO]
+    written = set()
+    for group, modules in groups():
+        written.add(group)
+        rows = [_library_row(option) for option in LIBRARY if option.group == group]
+        rows += [_row(option, group) for module in modules for option in module.OPTS]
+        parts.append(_section(group, rows))
+    for group in dict.fromkeys(option.group for option in LIBRARY if option.group not in written):
+        parts.append(_section(group, [_library_row(option) for option in LIBRARY if option.group == group]))
+    return "\n".join(parts)
+
+
+def _section(group: str, rows: list[tuple[str, ...]]) -> str:
+    return rst.heading(f"[{group}]", "-") + "\n" + rst.table(("Option", "Type", "Default", "Meaning"), rows,
+                                                            (20, 15, 20, 45))
+
+
+def _row(option: cfg.Opt, group: str) -> tuple[str, ...]:
+    default = ", ".join(rst.literal(value) if value else "(empty)" for value in defaults_of(option))
+    meaning = rst.plain(option.help or "")
+    if choices := choices_of(option):
+        meaning += " One of " + ", ".join(rst.literal(str(value)) for value in choices) + "."
+    if names := old_names(option, group):
+        meaning += " Old names: " + ", ".join(map(rst.literal, names)) + "."
+    return rst.literal(option.name), kind_of(option), default, meaning
+
+
+def _library_row(option: Library) -> tuple[str, ...]:
+    return rst.literal(option.name), "*library*", rst.literal(option.default), rst.plain(option.help)

@@ -1,0 +1,62 @@
+"""The page of RPC contracts, from ``nova.rpc.contracts``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+
+from nova.rpc import contracts, transport
+from nova.rpc.interface import Interface, Method
+from tests.docs_parts import rst
+
+INTRO = """\
+Who may ask whom for what. A contract is a class of annotated methods in ``nova/rpc/contracts/``; clients are made from
+it, and a server whose signatures differ from it does not start. The types are those of ``nova/model/``.
+
+*call* waits for the answer; *cast* does not; *fanout* reaches every server of the topic.
+"""
+
+PATIENCE = """\
+Timeouts are classes: SHORT is {short} s; NORMAL is ``rpc_response_timeout`` (60 s unless set); LONG is
+``long_rpc_timeout`` (1800 s unless set), with heartbeats: a peer that is silent for {monitor} s is given up.
+"""
+
+
+def interfaces() -> list[type[Interface]]:
+    """Every contract, by topic."""
+    for module in pkgutil.iter_modules(contracts.__path__):
+        importlib.import_module(f"{contracts.__name__}.{module.name}")
+    ours = [cls for cls in Interface.__subclasses__() if cls.__module__.startswith(contracts.__name__ + ".")]
+    return sorted(ours, key=lambda cls: cls.topic)
+
+
+def page() -> str:
+    patience = PATIENCE.format(short=transport.SHORT_S, monitor=transport.MONITOR_S)
+    return "\n".join([rst.MARK, rst.heading("RPC contracts"), INTRO, patience, *map(_contract, interfaces())])
+
+
+def _contract(contract: type[Interface]) -> str:
+    parts = [rst.heading(f"{contract.__name__} {contract.version}", "-")]
+    module = (inspect.getmodule(contract).__doc__ or "").strip()  # type: ignore[union-attr]
+    parts.append(rst.paragraph(rst.plain(f"{module} {inspect.cleandoc(contract.__doc__ or '')}")) + "\n")
+    one = f"one server of it, the parameter {rst.literal(contract.addressed_by)} says which" \
+        if contract.addressed_by else "any server of it"
+    parts.append(f"Topic {rst.literal(contract.topic)}; a call goes to {one}.\n")
+    parts += [_method(contract, method) for method in contract.methods.values()]
+    return "\n".join(parts)
+
+
+def _method(contract: type[Interface], method: Method) -> str:
+    kind = "call" if method.wants_answer else "fanout cast" if method.fanout else "cast"
+    marks = [kind, *([method.timeout.name] if method.wants_answer else []), f"since {method.since}"]
+    marks += ["arguments are never logged"] if method.sensitive else []
+    text = " ".join(inspect.cleandoc(getattr(contract, method.name).__doc__ or "").split())
+    described = rst.paragraph(f"*{', '.join(marks)}.* {rst.plain(text)}", "    ")
+    return f"{rst.literal(method.name + _signature(method))}\n{described}\n"
+
+
+def _signature(method: Method) -> str:
+    """As it stands in the contract, less ``self``."""
+    return re.sub(r"^\(self(, )?", "(", str(method.signature).replace("'", ""))

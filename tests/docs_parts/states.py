@@ -1,0 +1,85 @@
+"""The page of states and actions, from ``nova.model.states``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nova.model.states import ACTIONS, API_NAMES, STATUS, Action, VmState
+from tests.docs_parts import rst
+
+INTRO = """\
+A server has two states: ``vm_state``, what it is, and ``task_state``, what is being done to it (none, mostly). The API
+shows both to administrators, and to everybody one word made of them: the status. What may happen in which state is one
+table in ``nova/model/states.py``; this page is made from it. What each state means to an operator is in
+`operating <../operating.rst>`_.
+"""
+
+DIAGRAM = """\
+From a ``vm_state``, by an action, to the next one; and where a failed action leaves the server.
+"""
+
+NOTES = """\
+*While*: the ``task_state`` when the action begins. *Event*: the name that its main step has in
+``os-instance-actions``. An action in a state that its row does not name is refused: 409.
+"""
+
+
+def page() -> str:
+    return "\n".join([
+        rst.MARK, rst.heading("States of servers"), INTRO,
+        rst.heading("Status", "-"), rst.table(("Status", "vm_state", "task_state"), _status_rows(), (20, 20, 60)),
+        rst.heading("Actions", "-"), NOTES,
+        rst.table(("Action", "From vm_state", "From task_state", "While", "Then", "After a failure", "Event", "Needs"),
+                  map(_action_row, ACTIONS.values()), (10, 14, 20, 12, 10, 10, 14, 10)),
+        rst.heading("Diagram", "-"), DIAGRAM, "::\n", _diagram()])
+
+
+def _words(values: Iterable[str]) -> str:
+    return ", ".join(map(rst.literal, values))
+
+
+def _status_rows() -> list[tuple[str, ...]]:
+    rows = []
+    for vm_state, row in STATUS.items():
+        by_status: dict[str, list[str]] = {}
+        for task_state, status in row.items():
+            by_status.setdefault(status, []).append("any other" if task_state is None and len(row) > 1 else
+                                                    "any" if task_state is None else rst.literal(task_state.value))
+        rows += [(status, rst.literal(vm_state.value), ", ".join(tasks)) for status, tasks in by_status.items()]
+    rows.append(("UNKNOWN", "any that is not above", "any"))
+    return sorted(rows)
+
+
+def _action_row(action: Action) -> tuple[str, ...]:
+    name = rst.literal(action.name)
+    if action.name in API_NAMES:
+        name += f" (shown as {rst.literal(API_NAMES[action.name])})"
+    vm_states = "any" if action.vm_states is None else _words(sorted(state.value for state in action.vm_states))
+    tasks = "any" if action.task_states is None else \
+        ", ".join(sorted("none" if task is None else rst.literal(task.value) for task in action.task_states))
+    needs = [words for flag, words in ((action.must_have_launched, "has run once"), (action.needs_host, "is on a host"),
+                                       (action.refused_when_locked, "not locked")) if flag]
+    return (name, vm_states, tasks, rst.literal(action.task.value) if action.task else "none",
+            rst.literal(action.result.value) if action.result else "as before",
+            rst.literal(action.failed.value) if action.failed else "as before",
+            rst.literal(action.event), ", ".join(needs) or "nothing")
+
+
+def _diagram() -> str:
+    """One block a state, one line an action that begins in it."""
+    lines = []
+    always = [action for action in ACTIONS.values() if action.vm_states is None]
+    for state in VmState:
+        actions = [action for action in ACTIONS.values() if action.vm_states and state in action.vm_states]
+        lines += _block(state.value, actions)
+    return "\n".join(f"    {line}".rstrip() for line in [*lines, *_block("any state", always)]) + "\n"
+
+
+def _block(state: str, actions: list[Action]) -> list[str]:
+    lines = [state] if actions else []
+    for action in actions:
+        corner = "└" if action is actions[-1] else "├"
+        then = action.result.value if action.result else "(as before)"
+        failed = action.failed.value if action.failed else "(as before)"
+        lines.append(f"  {corner}── {action.name:12} ──▶ {then:12} or, when it fails, {failed}")
+    return [*lines, ""] if lines else []
