@@ -69,7 +69,8 @@ class _Signals:
         self.reload = True
 
 
-def _work(conf: Any, binary: str, make: Callable[[int], Service], index: int) -> int:
+def _work(conf: Any, binary: str, make: Callable[[int], Service], index: int, parent: int | None = None) -> int:
+    """One process's life. ``parent``: whose worker it is; without it nobody would replace or stop this one."""
     signals = _Signals()
     started = time.monotonic()
     try:
@@ -88,6 +89,9 @@ def _work(conf: Any, binary: str, make: Callable[[int], Service], index: int) ->
         if signals.reload:
             signals.reload = False
             reload_levels(conf)
+        if parent is not None and os.getppid() != parent:
+            LOG.error("the parent of this worker is gone, so it stops too")
+            break
     notify("STOPPING=1")
     begun = time.monotonic()
     try:
@@ -133,12 +137,12 @@ class _Parent:
         return self._end()
 
     def _fork(self, index: int) -> None:
-        pid = os.fork()
+        parent, pid = os.getpid(), os.fork()
         if pid == 0:
             code = 1
             try:
                 concurrency.forked()
-                code = _work(self.conf, self.binary, self.make, index)
+                code = _work(self.conf, self.binary, self.make, index, parent)
             finally:
                 sys.stdout.flush()
                 sys.stderr.flush()

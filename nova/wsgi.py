@@ -170,12 +170,14 @@ class Connection:
         except BadRequest as error:
             self._refuse(error)
             return False
+        body = environ["wsgi.input"]  # the application may put another there
         exchange = Exchange(self.sock, environ["SERVER_PROTOCOL"] == "HTTP/1.1",
                             environ["REQUEST_METHOD"] == "HEAD", keep)
+        body = environ["wsgi.input"]  # the application may put another in its place
         with self.server.slots:
             exchange.run(self.server.application, environ)
         self.busy = False
-        return exchange.keep and environ["wsgi.input"].finish()
+        return bool(exchange.keep and body.finish())
 
     def _parse(self, line: bytes, reader: io.BufferedReader) -> tuple[dict[str, Any], bool]:
         """(the WSGI environment, whether the client wants to go on)."""

@@ -38,7 +38,8 @@ def stale(top: Path = TOP) -> dict[str, str]:
         path, wanted = top / name, make()
         have = path.read_text() if path.exists() else ""
         if have != wanted:
-            lines = difflib.unified_diff(have.splitlines(), wanted.splitlines(), "on disk", "should be", lineterm="", n=0)
+            both = have.splitlines(), wanted.splitlines()
+            lines = difflib.unified_diff(*both, "on disk", "should be", lineterm="", n=0)
             found[name] = "\n".join(list(lines)[:SHOWN])
     return found
 

@@ -20,8 +20,11 @@ def variables(layout: Layout, secrets: Secrets, user: str) -> dict[str, str]:
         return {
             "OS_AUTH_TYPE": "admin_token",
             "OS_TOKEN": f"{user}:{PROJECTS[user]}",
-            "OS_ENDPOINT": layout.url("compute", "/v2.1"),
+            # of the identity service, which the client looks at by version though it never calls it
+            "OS_ENDPOINT": layout.url("keystone", "/v3"),
+            "OS_COMPUTE_ENDPOINT_OVERRIDE": layout.url("compute", "/v2.1"),
             "OS_IMAGE_ENDPOINT_OVERRIDE": layout.url("glance"),
+            "OS_IDENTITY_API_VERSION": "3",
         }
     return {
         "OS_AUTH_TYPE": "password",
@@ -64,8 +67,10 @@ def _cloud(layout: Layout, secrets: Secrets, user: str) -> dict:
     if layout.choices.auth == "noauth2":
         return {
             "auth_type": "admin_token",
+            "identity_api_version": 3,
             "region_name": REGION,
-            "auth": {"endpoint": layout.url("compute", "/v2.1"), "token": f"{user}:{PROJECTS[user]}"},
+            "auth": {"endpoint": layout.url("keystone", "/v3"), "token": f"{user}:{PROJECTS[user]}"},
+            "compute_endpoint_override": layout.url("compute", "/v2.1"),
             "image_endpoint_override": layout.url("glance"),
         }
     return {

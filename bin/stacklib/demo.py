@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import time
@@ -58,8 +57,7 @@ def build_image(stack: Stack) -> str:
     words = "copied"
     if not built.exists():
         built.parent.mkdir(exist_ok=True)
-        stack.command("image", [str(builder), "--output", f"{built}.{os.getpid()}"], seconds=900)
-        os.replace(f"{built}.{os.getpid()}", built)
+        stack.command("image", [str(builder), "--output", str(built)], seconds=900)
         words = "built"
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{target.name}.new")

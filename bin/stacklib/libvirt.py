@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 
 from . import kvm, probes
+from .rooms import HIDE_KVM
 from .spec import STORES, Daemon, Probe
 from .stack import Stack
 
@@ -68,6 +70,7 @@ def daemons(stack: Stack, room: str | None) -> list[Daemon]:
     argv: tuple[str, ...] = ("/usr/sbin/libvirtd",)
     if room is None and Path("/dev/kvm").exists() and not kvm.works():
         # libvirt would offer a /dev/kvm that does not work: hide it, from this daemon alone
-        argv = ("unshare", "--mount", "sh", "-c", "mount --bind /dev/null /dev/kvm && exec /usr/sbin/libvirtd")
+        hide = " && ".join(shlex.join(command) for command in HIDE_KVM)
+        argv = ("unshare", "--mount", "sh", "-c", f"{hide} && exec /usr/sbin/libvirtd")
     libvirtd = Daemon(name=f"{prefix}libvirtd", argv=argv, room=room, tier=STORES, probe=Probe("unix", SOCKET))
     return [virtlogd.stamped(), libvirtd.stamped()]

@@ -94,6 +94,15 @@ def _become_init(plan: RoomPlan, report: socket.socket) -> None:
         os._exit(1)
 
 
+# A file that not even root may write to. libvirt takes /dev/null in its place for a usable /dev/kvm, sees QEMU say
+# otherwise, and probes QEMU anew about ten times for each guest's start (12 s instead of 0.4).
+HIDE_KVM = [
+    ["touch", "/run/no-kvm"],
+    ["mount", "--bind", "/run/no-kvm", "/dev/kvm"],
+    ["mount", "-o", "remount,bind,ro", "/dev/kvm"],
+]
+
+
 def mount_commands(plan: RoomPlan, groups: list[cgroups.Hierarchy]) -> list[list[str]]:
     """What gives the room its own view of /proc, /sys, /run and of the files that differ from host to host."""
     return [
@@ -107,7 +116,7 @@ def mount_commands(plan: RoomPlan, groups: list[cgroups.Hierarchy]) -> list[list
         ["mkdir", "-p", "/run/lock"],
         ["mount", "--bind", plan.hosts_file, "/etc/hosts"],
         *(["mount", "--bind", source, target] for source, target in plan.binds),
-        *([["mount", "--bind", "/dev/null", "/dev/kvm"]] if plan.mask_kvm else []),
+        *(HIDE_KVM if plan.mask_kvm else []),
     ]
 
 

@@ -51,11 +51,11 @@ def _usage(layout: Layout) -> list[str]:
     ]
     if layout.sandbox:
         return [*inside, f"  (the endpoints are inside the sandbox; `{stack} exec bash` is a shell there)"]
+    copy = f"mkdir -p ~/.config/openstack && cp {layout.path('clouds.yaml')} ~/.config/openstack/"
     return [
         *inside,
         f"  or:  source {layout.path('openrc-admin')}; openstack server list",
-        f"  or:  mkdir -p ~/.config/openstack && cp {layout.path('clouds.yaml')} ~/.config/openstack/ && "
-        f"openstack --os-cloud {credentials.USERS[0]} server list",
+        f"  or:  {copy} && openstack --os-cloud {credentials.USERS[0]} server list",
     ]
 
 

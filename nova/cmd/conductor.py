@@ -75,7 +75,7 @@ class Conductor:
                            network=self.bus.client(NetworkRPC),
                            images=glance.of_groups(options.glance, session.load(options, "glance")))
         self.world.feed = Feed(self.world)
-        self.journal = Journal(cell, f"{options.host}:{os.getpid()}")
+        self.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds)
         self.world.runner = Runner(self.world, self.journal, ALL)
         self.daemons = Daemons(self.world)
         self.servers: list[Any] = []
@@ -124,12 +124,12 @@ class Conductor:
 
     def _start_periodic(self) -> None:
         from nova.conductor import periodic
-        from nova.conductor.journal import RENEW_S
         from nova.model.services import Heartbeat
 
         beat = Heartbeat(host=self.options.host, binary=BINARY)
-        jobs = [(RENEW_S, self.journal.renew, "lease"), (1.0, self.daemons.flush, "heartbeats"),
-                (RENEW_S, self.world.runner.sweep, "takeover"),
+        renew_s = self.journal.lease_s / 4
+        jobs = [(renew_s, self.journal.renew, "lease"), (1.0, self.daemons.flush, "heartbeats"),
+                (renew_s, self.world.runner.sweep, "takeover"),
                 (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
                 (self.options.report_interval, self.daemons.refresh, "known daemons")]
         if self.index == 0:

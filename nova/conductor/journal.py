@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-RENEW_S = 5
+LEASE_S = 20
 
 
 class LeaseLost(errors.Overtaken):
@@ -26,23 +26,24 @@ class LeaseLost(errors.Overtaken):
 class Journal:
     """One runner process's lease, and the rows it owns."""
 
-    def __init__(self, cell: Database, name: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self.cell, self.name, self.clock = cell, name, clock
+    def __init__(self, cell: Database, name: str, lease_s: int = LEASE_S,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self.cell, self.name, self.lease_s, self.clock = cell, name, lease_s, clock
         self.runner_id = 0
         self._good_until = 0.0
 
     def open(self) -> int:
         """Take a lease (a new identity, if the old one's lease has ended)."""
         asked = self.clock()
-        self.runner_id = self.cell.transact(lambda tx: states.new_runner(tx, self.name))
-        self._good_until = asked + states.LEASE_S
+        self.runner_id = self.cell.transact(lambda tx: states.new_runner(tx, self.name, self.lease_s))
+        self._good_until = asked + self.lease_s
         return self.runner_id
 
     def renew(self) -> None:
-        """Called every RENEW_S. A lost lease is replaced by a new identity; what the old one owned is others' now."""
+        """Called four times a lease. A lost one is replaced by a new identity; what the old one owned is others' now."""
         asked = self.clock()
-        if self.runner_id and self.cell.transact(lambda tx: states.renew(tx, self.runner_id)):
-            self._good_until = asked + states.LEASE_S
+        if self.runner_id and self.cell.transact(lambda tx: states.renew(tx, self.runner_id, self.lease_s)):
+            self._good_until = asked + self.lease_s
             return
         LOG.warning("lease of runner %s is lost; starting over with a new one", self.runner_id)
         self.open()

@@ -17,7 +17,11 @@ OPTS = [
     cfg.StrOpt("state_path", default="/var/lib/nova", help="Where daemons keep what must survive a restart."),
     cfg.StrOpt("tempdir", help="Where temporary files go; the system's default when empty."),
     cfg.IntOpt("long_rpc_timeout", default=1800, min=1,
-               help="Seconds the longest orders to hosts may take. A host that dies meanwhile is noticed in 30 s."),
+               help="Seconds the longest orders to hosts may take. A host that dies meanwhile is noticed after "
+                    "long_rpc_silence."),
+    cfg.IntOpt("long_rpc_silence", default=30, min=2,
+               help="Seconds for which a host may say nothing during such an order; then it counts as dead. It says "
+                    "that it is alive twice in that time."),
     cfg.IntOpt("report_interval", default=30, min=1,
                help="Seconds between two heartbeats of a daemon. Upstream's default is 10; ours are cheap for the "
                     "database because conductors write them in batches, and 30 keeps 10,000 hosts quiet."),

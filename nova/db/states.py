@@ -212,19 +212,18 @@ def note_power(tx: Connection, host: str, states: Mapping[str, int], stopped: Se
 
 # -- runners and their leases
 
-LEASE_S = 20
 PARKED_S = 10  # a row of ours that nobody runs: younger ones are just being begun
 
 
-def new_runner(tx: Connection, name: str) -> int:
-    key = tx.execute(sa.insert(runners).values(name=name, lease_until=later(LEASE_S)))
+def new_runner(tx: Connection, name: str, lease_s: int) -> int:
+    key = tx.execute(sa.insert(runners).values(name=name, lease_until=later(lease_s)))
     return int(key.inserted_primary_key[0])
 
 
-def renew(tx: Connection, runner_id: int) -> bool:
+def renew(tx: Connection, runner_id: int, lease_s: int) -> bool:
     """False: the lease had ended (or was taken), and this runner may issue no more orders."""
     return tx.execute(sa.update(runners).where(runners.c.id == runner_id, runners.c.lease_until > utc_now())
-                      .values(lease_until=later(LEASE_S))).rowcount == 1
+                      .values(lease_until=later(lease_s))).rowcount == 1
 
 
 def end_runner(tx: Connection, runner_id: int) -> None:

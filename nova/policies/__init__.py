@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.policies.enforcer import Policy
+from nova.policies.enforcer import Policy, get_enforcer
 from nova.policies.registry import list_rules
 
-__all__ = ["Policy", "list_rules"]
+__all__ = ["Policy", "get_enforcer", "list_rules"]

@@ -30,10 +30,10 @@ class Policy:
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         opts.set_defaults(conf, policy_file="policy.yaml", enforce_new_defaults=True)
-        self._enforcer = policy.Enforcer(conf)
-        self._enforcer.suppress_deprecation_warnings = True
-        self._enforcer.suppress_default_change_warnings = True
-        self._enforcer.register_defaults(list_rules())
+        self.enforcer = policy.Enforcer(conf)
+        self.enforcer.suppress_deprecation_warnings = True
+        self.enforcer.suppress_default_change_warnings = True
+        self.enforcer.register_defaults(list_rules())
         self._kept: dict[Decision, bool] = {}
         self._fresh_until = 0.0
 
@@ -63,13 +63,20 @@ class Policy:
     def _refresh(self) -> None:
         now = time.monotonic()
         if now >= self._fresh_until:
-            self._enforcer.load_rules()
+            self.enforcer.load_rules()
             self._kept.clear()
             self._fresh_until = now + KEEP_S
 
     def _ask(self, context: RequestContext, rule: str, target: Mapping[str, str | None]) -> bool:
-        check = self._enforcer.rules[rule]
-        return bool(check(dict(target), credentials(context), self._enforcer))
+        check = self.enforcer.rules[rule]
+        return bool(check(dict(target), credentials(context), self.enforcer))
+
+
+def get_enforcer() -> policy.Enforcer:
+    """For the policy library's own tools (entry point oslo.policy.enforcer): our rules under nova.conf's policy file."""
+    conf = cfg.ConfigOpts()
+    conf([], project="nova")
+    return Policy(conf).enforcer
 
 
 def credentials(context: RequestContext) -> dict[str, object]:

@@ -20,7 +20,8 @@ from nova.rpc.server import Receiver
 LOG = logging.getLogger(__name__)
 
 SHORT_S = 15
-MONITOR_S = 30  # a peer silent for so long during a LONG call is dead
+ABSENT_S = 10.0  # how long a call waits for its server to have a queue: both may be starting, or the broker was
+LOOK_AGAIN_S = 0.25
 
 #: Our defaults where the library's suit many hosts less: reconnects spread out, so that a broker's return is no storm.
 DEFAULTS = {"rabbit_interval_max": 2, "rabbit_retry_interval": 1, "kombu_reconnect_delay": 0.5,
@@ -51,12 +52,20 @@ def exchange_of(contract: type[Interface], server: str | None) -> str:
     return f"nova-{contract.topic}"
 
 
+def pins(conf: cfg.ConfigOpts) -> dict[str, str]:
+    """Topic -> version, as ``[upgrade_levels]`` says. ``auto``, which older files have, is what happens anyway."""
+    if "upgrade_levels" not in conf:
+        return {}
+    named = {name.replace("_", "-"): version for name, version in conf.upgrade_levels.items()}
+    return {topic: version for topic, version in named.items() if version and version != "auto"}
+
+
 class Bus:
     """Clients and servers of contracts over one transport, for one sender (this host)."""
 
     def __init__(self, conf: cfg.ConfigOpts, host: str, peers: Peers | None = None, secret: str = "") -> None:
         self.conf, self.host, self.secret = conf, host, secret
-        self.peers = peers or Peers()
+        self.peers = peers or Peers(pins(conf))
         self.transport = open_transport(conf)
         self._clients: dict[tuple[str, str | None], Any] = {}
 
@@ -86,8 +95,19 @@ class Bus:
     def close(self) -> None:
         self.transport.cleanup()
 
-    def _send(self, contract: type[Interface], method: Method, server: str | None,
-              envelope: dict[str, Any]) -> Any:
+    def _send(self, contract: type[Interface], method: Method, server: str | None, envelope: dict[str, Any]) -> Any:
+        """Send; a call that no queue takes is sent again for a while: it was not carried out, and would be lost."""
+        until = time.monotonic() + (ABSENT_S if method.wants_answer else 0)
+        while True:
+            try:
+                return self._send_once(contract, method, server, envelope)
+            except NotDelivered:
+                if time.monotonic() >= until:
+                    raise
+            concurrency.sleep(LOOK_AGAIN_S)
+
+    def _send_once(self, contract: type[Interface], method: Method, server: str | None,
+                   envelope: dict[str, Any]) -> Any:
         names = {"topic": f"nova-{contract.topic}", "where": f" on {server}" if server else "", "method": method.name}
         client = self._prepared(contract, server, method.fanout)
         seconds, monitor = self._patience(method.timeout)  # options that the client's making declares
@@ -112,15 +132,17 @@ class Bus:
             return SHORT_S, None
         if timeout is Timeout.NORMAL:
             return self.conf.rpc_response_timeout, None
-        return self.conf.long_rpc_timeout, MONITOR_S
+        return self.conf.long_rpc_timeout, self.conf.long_rpc_silence
 
     def _prepared(self, contract: type[Interface], server: str | None, fanout: bool) -> Any:
         key = (f"{contract.topic}/{fanout}", server)
         if key not in self._clients:
             target = oslo_messaging.Target(exchange=exchange_of(contract, server), topic=contract.topic,
                                            server=server, fanout=fanout)
-            # 2 retries: a request waits through a broker's restart no longer than its client would
-            self._clients[key] = oslo_messaging.get_rpc_client(self.transport, target, retry=5)
+            # 5 retries: a request waits through a broker's restart no longer than its client would
+            self._clients[key] = oslo_messaging.get_rpc_client(
+                self.transport, target, retry=5,
+                transport_options=oslo_messaging.TransportOptions(at_least_once=True))
         return self._clients[key]
 
 

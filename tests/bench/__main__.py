@@ -191,6 +191,7 @@ def main() -> int:
                     daemons(cloud)
             finally:
                 cloud.stop()
+
     finally:
         backends.close()
         shutil.rmtree(root, ignore_errors=True)

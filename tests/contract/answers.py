@@ -30,9 +30,13 @@ def assert_answer(id: str, version: int, answer: webob.Response) -> None:
 
 
 def assert_reads(id: str, client: ApiClient, path: str | Callable[[int], str]) -> None:
-    """``path`` (by version, where it differs) answers right at every version the operation has."""
+    """``path`` (by version, where it differs) answers right at every version the operation has, and under /v2."""
     for version in span(id):
         assert_answer(id, version, client.get(path if isinstance(path, str) else path(version), version=f"2.{version}"))
+    client.prefix = "/v2"
+    answer = client.get(path if isinstance(path, str) else path(1), version="2.104")
+    assert_answer(id, 1, answer)
+    assert "OpenStack-API-Version" not in answer.headers
 
 
 def response_samples(ids: Iterable[str]) -> list[Any]:

@@ -44,8 +44,8 @@ def _table(routes: Iterable[Route]) -> str:
     rows = [(route.method, rst.literal(route.path), rst.literal(route.action) if route.action else "-", route.since,
              route.until or "-", _codes(route), rst.literal(route.policy) if route.policy else "-")
             for route in routes]
-    return rst.table(("Method", "Path", "Action", "Since", "Until", "Success", "Policy"), rows,
-                     (8, 34, 14, 7, 7, 8, 34))
+    return rst.compact_table(("Method", "Path", "Action", "Since", "Until", "Success", "Policy"), rows,
+                             (8, 34, 14, 7, 7, 8, 34))
 
 
 def _codes(route: Route) -> str:

@@ -32,7 +32,7 @@ def _base(rule: BaseRule) -> str:
 
 
 def _rule(rule: Rule) -> str:
-    lines = [_comment(f"Asked {rule.when}.")] if rule.when else []
+    lines = [_comment(f"{rule.when[0].upper()}{rule.when[1:]}.")] if rule.when else []
     lines += [f"#   {operation}" for operation in rule.operations]
     if rule.old is not None and rule.old.name != rule.name:
         lines.append(f'# Former name: "{rule.old.name}"; a line of that name in your file holds for this rule, too.')

@@ -7,6 +7,7 @@ import inspect
 import pkgutil
 import re
 
+from nova.conf import base
 from nova.rpc import contracts, transport
 from nova.rpc.interface import Interface, Method
 from tests.docs_parts import rst
@@ -19,8 +20,9 @@ it, and a server whose signatures differ from it does not start. The types are t
 """
 
 PATIENCE = """\
-Timeouts are classes: SHORT is {short} s; NORMAL is ``rpc_response_timeout`` (60 s unless set); LONG is
-``long_rpc_timeout`` (1800 s unless set), with heartbeats: a peer that is silent for {monitor} s is given up.
+Timeouts are classes. SHORT is {short} s. NORMAL is ``rpc_response_timeout`` (60 s unless set). LONG is
+``long_rpc_timeout`` ({long} s unless set), with heartbeats: a peer that is silent for ``long_rpc_silence``
+({silence} s unless set) is given up.
 """
 
 
@@ -33,7 +35,9 @@ def interfaces() -> list[type[Interface]]:
 
 
 def page() -> str:
-    patience = PATIENCE.format(short=transport.SHORT_S, monitor=transport.MONITOR_S)
+    defaults = {option.name: option.default for option in base.OPTS}
+    patience = PATIENCE.format(short=transport.SHORT_S, long=defaults["long_rpc_timeout"],
+                               silence=defaults["long_rpc_silence"])
     return "\n".join([rst.MARK, rst.heading("RPC contracts"), INTRO, patience, *map(_contract, interfaces())])
 
 

@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
-WIDTH = 110
+WIDTH = 118
 MARK = ".. Generated from the code by `bin/test docs --write`: edit the code instead.\n"
 
 
@@ -40,6 +40,16 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequen
         for index, cell in enumerate(row):
             lines += _cell("   * - " if index == 0 else "     - ", cell)
     return "\n".join(lines) + "\n"
+
+
+def compact_table(headings: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]) -> str:
+    """A csv-table, a line a row: for short cells without quotation marks."""
+    lines = [".. csv-table::", f"   :header: {_line(headings)}", f"   :widths: {', '.join(map(str, widths))}", ""]
+    return "\n".join([*lines, *(f"   {_line(row)}" for row in rows)]) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return ", ".join(f'"{cell}"' for cell in cells)
 
 
 def _cell(lead: str, text: str) -> list[str]:

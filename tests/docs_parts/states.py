@@ -8,9 +8,9 @@ from nova.model.states import ACTIONS, API_NAMES, STATUS, Action, VmState
 from tests.docs_parts import rst
 
 INTRO = """\
-A server has two states: ``vm_state``, what it is, and ``task_state``, what is being done to it (none, mostly). The API
-shows both to administrators, and to everybody one word made of them: the status. What may happen in which state is one
-table in ``nova/model/states.py``; this page is made from it. What each state means to an operator is in
+A server has two states: ``vm_state``, what it is, and ``task_state``, what is being done to it (none, mostly). The
+API shows both, and one word made of them: the status. What may happen in which state is one table in
+``nova/model/states.py``; this page is made from it. What each state means to an operator is in
 `operating <../operating.rst>`_.
 """
 

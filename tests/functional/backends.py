@@ -64,9 +64,11 @@ class Process:
 
     def __init__(self, argv: Sequence[str], log: Path, env: Mapping[str, str] | None = None,
                  user: str | None = None, cwd: Path | None = None) -> None:
+        # whatever becomes of us, it ends with us
+        argv = [program("util-linux", "setpriv"), "--pdeathsig", "KILL", "--", *argv]
         with log.open("ab") as out:
             self.popen = subprocess.Popen(
-                list(argv), stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, user=user,
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, user=user,
                 group=user, extra_groups=[] if user else None, cwd=cwd, env=None if env is None else dict(env))
         self.log = log
 
@@ -193,14 +195,14 @@ class MariaDB:
         self.port, folder = free_port(), _folder(root, "mariadb", owner)
         (folder / "setup.sql").write_text("CREATE USER IF NOT EXISTS 'nova'@'%' IDENTIFIED BY 'nova';"
                                           "\nGRANT ALL PRIVILEGES ON *.* TO 'nova'@'%';\n")
-        common = ["--no-defaults", f"--datadir={folder}/data", *([f"--user={owner}"] if owner else [])]
-        subprocess.run([install, *common, "--skip-test-db", "--skip-name-resolve",
+        common = ["--no-defaults", f"--datadir={folder}/data"]
+        subprocess.run([install, *common, *([f"--user={owner}"] if owner else []), "--skip-test-db", "--skip-name-resolve",
                         "--auth-root-authentication-method=normal"], check=True, capture_output=True, timeout=120)
         self.process = Process(
             [server, *common, f"--socket={folder}/sock", f"--pid-file={folder}/pid", "--bind-address=127.0.0.1",
              f"--port={self.port}", f"--init-file={folder}/setup.sql", "--skip-name-resolve", "--skip-log-bin",
              "--max-connections=500", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M",
-             "--innodb-doublewrite=0", "--performance-schema=off"], folder / "log")
+             "--innodb-doublewrite=0", "--performance-schema=off"], folder / "log", user=owner, cwd=folder)
         wait_until("MariaDB answers", self._answers, START_S)
 
     def _connect(self) -> Any:

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from oslo_config import cfg
+
+from nova import conf
+from nova.rpc import transport
+from nova.rpc.client import Peers
+from nova.rpc.contracts.compute import ComputeRPC
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
+
+
+def options(**pins):
+    made = conf.register(cfg.ConfigOpts())
+    made([], default_config_files=[])
+    for name, version in pins.items():
+        made.set_override(name, version, group="upgrade_levels")
+    return made
+
+
+def test_pins_when_the_file_names_versions_then_clients_speak_them():
+    peers = Peers(transport.pins(options(compute="1.0", conductor_host="0.9")))
+    assert peers.speak(ComputeRPC) == "1.0"
+    assert peers.speak(ConductorHostRPC) == "0.9"
+
+
+def test_pins_when_auto_or_nothing_then_the_newest_is_spoken():
+    assert transport.pins(options(compute="auto")) == {}
+
+
+def test_pins_when_the_section_is_not_declared_then_none():
+    assert transport.pins(cfg.ConfigOpts()) == {}

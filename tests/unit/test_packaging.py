@@ -1,0 +1,134 @@
+"""The wheel as an operator gets it: built from a copy of the checkout, unpacked, and used from there."""
+
+from __future__ import annotations
+
+import configparser
+import importlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+SOURCES = ("nova", "alembic", "setup.cfg", "pyproject.toml", "README.rst", "LICENSE")
+BUILD = "import sys, setuptools.build_meta as backend; backend.build_wheel(sys.argv[1])"
+DATA = "nova_iaas-{version}.data/data"
+
+#: Runs in a process that sees the unpacked wheel instead of the checkout.
+SYNC = """
+import sys, sysconfig
+site, prefix, database = sys.argv[1:]
+sys.path.insert(0, site)
+sysconfig.get_path = lambda name, *rest, **more: prefix
+import nova.db.migrate as migrate
+from nova.db.engine import Database
+assert migrate.__file__.startswith(site), migrate.__file__
+for schema in migrate.SCHEMAS:
+    store = Database(f"sqlite:///{database}")
+    print(schema, *migrate.sync(schema, store))
+    migrate.check(schema, store)
+"""
+
+
+def settings() -> configparser.ConfigParser:
+    found = configparser.ConfigParser()
+    found.read(TOP / "setup.cfg")
+    return found
+
+
+def entry_points() -> list[tuple[str, str, str]]:
+    """(group, name, module:object) of every entry point."""
+    found = []
+    for group, lines in settings()["options.entry_points"].items():
+        for line in lines.strip().splitlines():
+            name, _, target = line.partition("=")
+            found.append((group, name.strip(), target.strip()))
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built with what is installed here, without the network; the checkout is left as it was."""
+    if importlib.util.find_spec("setuptools") is None:
+        pytest.skip("setuptools is not installed here, so no wheel can be built")
+    if importlib.util.find_spec("wheel") is None and importlib.util.find_spec("setuptools.command.bdist_wheel") is None:
+        pytest.skip("neither wheel nor a setuptools of 70.1 or newer is installed here, so no wheel can be built")
+    copy, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for name in SOURCES:
+        path = TOP / name
+        if path.is_dir():
+            shutil.copytree(path, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(path, copy / name)
+    result = subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=copy, capture_output=True, text=True,
+                            env={**os.environ, "PYTHONPATH": ""}, timeout=120, check=False)
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-2000:]
+    (made,) = out.glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def names(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def data(path: Path) -> str:
+    """Where the wheel keeps a file of the checkout that is installed below the prefix."""
+    version = settings()["metadata"]["version"]
+    return f"{DATA.format(version=version)}/share/nova/{path.relative_to(TOP)}"
+
+
+def migrations() -> list[Path]:
+    return [path for path in (TOP / "alembic").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+
+
+def test_wheel_has_every_file_of_the_migrations(names: set[str]) -> None:
+    assert migrations()
+    assert {data(path) for path in migrations()} - names == set()
+
+
+def test_wheel_has_every_module_of_the_package_and_nothing_else_of_the_checkout(names: set[str]) -> None:
+    modules = {str(path.relative_to(TOP)) for path in (TOP / "nova").rglob("*.py")}
+    assert modules - names == set()
+    tops = {name.split("/")[0] for name in names}
+    assert {top for top in tops if not top.startswith("nova_iaas-")} == {"nova"}
+
+
+def test_wheel_describes_itself_by_the_readme(wheel: Path, names: set[str]) -> None:
+    (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+    with zipfile.ZipFile(wheel) as archive:
+        text = archive.read(metadata).decode()
+    assert "Description-Content-Type: text/x-rst" in text
+    assert (TOP / "README.rst").read_text().splitlines()[0] in text
+
+
+def test_wheel_outside_a_checkout_brings_databases_to_its_schema(wheel: Path, tmp_path: Path) -> None:
+    site, database = tmp_path / "site", tmp_path / "nova.db"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    prefix = site / DATA.format(version=settings()["metadata"]["version"])
+    result = subprocess.run([sys.executable, "-W", "ignore", "-c", SYNC, str(site), str(prefix), str(database)],
+                            cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""},
+                            timeout=120, check=False)
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["api", "cell"]
+
+
+@pytest.mark.parametrize(("group", "name", "target"), entry_points(), ids=lambda value: value)
+def test_entry_point_then_its_function_is_there(group: str, name: str, target: str) -> None:
+    module, _, function = target.partition(":")
+    assert callable(getattr(importlib.import_module(module), function, None)), f"{group}: {name} = {target}"
+
+
+def test_every_daemon_has_a_console_script_and_a_unit() -> None:
+    scripts = {name for group, name, _ in entry_points() if group == "console_scripts"}
+    units = {path.stem for path in (TOP / "etc" / "systemd").glob("*.service")}
+    assert units == scripts - {"nova-manage", "nova-dhcpbridge"}
+    for unit in (TOP / "etc" / "systemd").glob("*.service"):
+        assert "Type=notify" in unit.read_text().splitlines(), unit.name
