@@ -55,7 +55,7 @@ def build_image(stack: Stack) -> str:
         raise StackError(f"there is no {builder}", "run bin/stack from a whole checkout, or say --no-demo")
     built = stack.layout.venvs / "images" / f"{venvs.digest(builder.parent, ('build-guest', 'guest'))}.qcow2"
     words = "copied"
-    if not built.exists():
+    if not built.with_name(f".{built.name}.built").exists():  # which build-guest writes when the image is whole
         built.parent.mkdir(exist_ok=True)
         stack.command("image", [str(builder), "--output", str(built)], seconds=900)
         words = "built"

@@ -59,6 +59,7 @@ class Conductor:
         from nova.conductor.feed import Feed
         from nova.conductor.hosts import Daemons
         from nova.conductor.journal import Journal
+        from nova.conductor.teller import Teller
         from nova.conductor.workflow import Runner
         from nova.conductor.workflows import ALL
         from nova.conductor.world import World
@@ -75,6 +76,7 @@ class Conductor:
                            network=self.bus.client(NetworkRPC),
                            images=glance.of_groups(options.glance, session.load(options, "glance")))
         self.world.feed = Feed(self.world)
+        self.world.teller = Teller(cell, self.world.network)
         self.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds)
         self.world.runner = Runner(self.world, self.journal, ALL)
         self.daemons = Daemons(self.world)

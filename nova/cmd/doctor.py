@@ -39,10 +39,8 @@ def config(options: Any) -> Finding:
 
 
 def broker(options: Any) -> Finding:
-    from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.transport import Bus
 
-    bus = Bus(options, options.host)
     host, port = _broker_address(options.transport_url or "rabbit://")
     try:
         socket.create_connection((host, port), 5).close()
@@ -51,12 +49,27 @@ def broker(options: Any) -> Finding:
                        "start RabbitMQ, or correct [DEFAULT]transport_url")
     started = time.monotonic()
     try:
-        answer = bus.client(ConductorRPC).ping(options.host)
+        answer = round_trip(options, Bus(options, options.host))
     except errors.NovaError as error:
         return Finding(BAD, f"the broker is there, but no conductor answers: {error.message}",
                        "start nova-conductor and look at its log; check the user and vhost in transport_url")
-    return Finding(OK, f"a conductor answered over the broker in {1000 * (time.monotonic() - started):.0f} ms "
-                       f"(database: {answer})")
+    return Finding(OK, f"a conductor answered over the broker in {1000 * (time.monotonic() - started):.0f} ms{answer}")
+
+
+def is_compute(options: Any) -> bool:
+    """Whether this is a compute host's configuration: its broker user may speak to the conductors' door for hosts."""
+    return bool(options.compute_driver) and not options.database.connection
+
+
+def round_trip(options: Any, bus: Any) -> str:
+    """Over the bus and through the database, by the contract that this host may use; more to say of it, or nothing."""
+    from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.contracts.conductor_host import ConductorHostRPC
+
+    if is_compute(options):
+        bus.client(ConductorHostRPC).may_proceed(options.host, ())
+        return ""
+    return f" (database: {bus.client(ConductorRPC).ping(options.host)})"
 
 
 def _broker_address(url: str) -> tuple[str, int]:
@@ -147,6 +160,9 @@ def clock(options: Any) -> Finding:
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.transport import Bus
 
+    if is_compute(options):
+        return Finding(WARN, "a compute host can not compare its clock with the database's",
+                       "run an NTP client here; orders that seem to come too late are refused")
     try:
         states = Bus(options, options.host).client(ConductorRPC).get_host_states((), True)
     except errors.NovaError:

@@ -37,7 +37,7 @@ LOG = logging.getLogger(__name__)
 
 BINARY = "nova-compute"
 CONSOLE_BYTES = 100 * 1024  # a message's worth of console text
-EXPIRE_S, PAY_S, ASK_FOR_DEBTS_S = 3600.0, 60.0, 600.0
+EXPIRE_S, PAY_S, ASK_FOR_DEBTS_S = 3600.0, 60.0, 2.0
 LONGEST_WAIT_S = 30.0  # between two tries at start
 
 T = TypeVar("T")
@@ -79,6 +79,7 @@ class ComputeService:
     def __init__(self, parts: Parts, host: Host) -> None:
         self._parts, self._host, self._driver = parts, host, parts.driver
         self._stopping = threading.Event()
+        self._owes = False  # a heartbeat's answer said so
         self.host_id = ""
         self._lock: identity.Lock | None = None
         host.state_path.mkdir(parents=True, exist_ok=True)
@@ -124,6 +125,7 @@ class ComputeService:
     def heard(self, alive: Alive) -> Registered | None:
         """A heartbeat's answer: register again (and tell all that the conductor forgot) when it wants that."""
         if alive.known:
+            self._owes = alive.owes
             return None
         LOG.warning("the conductor does not know this host any more: registering again")
         try:
@@ -191,7 +193,10 @@ class ComputeService:
         return registered
 
     def _ask_for_debts(self) -> None:
-        """What a moment's silence of the broker made us owe, while we ran: it comes with a registration only."""
+        """What a moment's silence of ours made us owe, while we ran: it comes with a registration only."""
+        if not self._owes:
+            return
+        self._owes = False
         self._register(lambda _what, function: function())
         self._debts.pay()
 

@@ -22,6 +22,7 @@ class Daemons:
         self._beats: set[tuple[str, str]] = set()
         self._known: set[tuple[str, str]] = set()
         self._lowest: tuple[ContractVersion, ...] = ()
+        self._owing: set[str] = set()
         self._lock = threading.Lock()
 
     def register(self, registration: Registration) -> Registered:
@@ -52,7 +53,7 @@ class Daemons:
                 self._beats.add(name)
         if not known:
             known = self._look_up(name)
-        return Alive(known=known, lowest=self._lowest)
+        return Alive(known=known, lowest=self._lowest, owes=name[0] in self._owing)
 
     def _look_up(self, name: tuple[str, str]) -> bool:
         with self.world.cell.reading() as tx:
@@ -80,12 +81,13 @@ class Daemons:
         return [(host, now) for host in sorted(hosts)], now
 
     def refresh(self) -> None:
-        """Forget services that were deleted, and learn what versions are in use."""
+        """Forget services that were deleted; learn what versions are in use, and which hosts owe something."""
         with self.world.cell.reading() as tx:
             known = services.known(tx)
             lowest = services.lowest_versions(tx, self.world.settings.service_down_time)
+            owing = {debt.host for debt in services.debts(tx)}
         with self._lock:
-            self._known, self._lowest = known, lowest
+            self._known, self._lowest, self._owing = known, lowest, owing
 
     def ping(self, host: HostName) -> str:
         return migrate.product(self.world.cell)

@@ -27,6 +27,8 @@ from nova.model.states import ACTIONS, TaskState
 
 LOG = logging.getLogger(__name__)
 
+AGAIN, AGAIN_S = 6, 2.0  # how often a step is tried before its operation gives up, and seconds between (growing)
+
 Result = Mapping[str, Any] | errors.NovaError  # what a step adds to the operation's data, or why it failed
 
 
@@ -101,11 +103,15 @@ class Retry:
 
 
 class Workflow:
-    """A named list of steps: a row of ``model.states.ACTIONS`` and what it takes."""
+    """A named list of steps: a row of ``model.states.ACTIONS`` and what it takes.
+
+    ``again_on``: a step that fails so is done again after a while, AGAIN times, before the operation gives up.
+    """
 
     def __init__(self, action: str, *steps: Step, retry: Retry | None = None,
+                 again_on: tuple[type[errors.NovaError], ...] = (),
                  ending: Callable[[Sequence[Op]], Mapping[str, Any]] | None = None) -> None:
-        self.action, self.steps, self.retry = ACTIONS[action], steps, retry
+        self.action, self.steps, self.retry, self.again_on = ACTIONS[action], steps, retry, again_on
         self.ending = ending or (lambda ops: {})
 
     def position(self, name: str) -> int:
@@ -280,7 +286,15 @@ class Runner:
         self._note_end(op, "Error", error.message)
         fault = {"kind": error.kind, "code": error.code, "message": error.message}
         op.change(data={**op.data, "fault": fault})
+        if isinstance(error, workflow.again_on) and op.entry.attempt < AGAIN:
+            concurrency.spawn(self._in_context, context.current(), self._again, workflow, op, position, name="again")
+            return
         concurrency.spawn(self._in_context, context.current(), self._unwind, workflow, op, position, name="undo")
+
+    def _again(self, workflow: Workflow, op: Op, position: int) -> None:
+        concurrency.sleep(AGAIN_S * op.entry.attempt)
+        op.change(attempt=op.entry.attempt + 1)
+        self._run(workflow, [op], position)
 
     def _unwind(self, workflow: Workflow, op: Op, position: int) -> None:
         error = op.error or errors.Bug("interrupted")

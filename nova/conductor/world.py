@@ -43,3 +43,4 @@ class World:
     images: Any
     feed: Any = None  # nova.conductor.feed.Feed
     runner: Any = None  # nova.conductor.workflow.Runner
+    teller: Any = None  # nova.conductor.teller.Teller

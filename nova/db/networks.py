@@ -96,12 +96,12 @@ def claim_unhosted(tx: Connection, host: str) -> int:
 def bind(tx: Connection, wishes: Sequence[Wish]) -> dict[str, tuple[Interface, ...]]:
     """Give each server its addresses (those it has already, if it was bound before); its interfaces, by uuid.
 
-    Locks the networks first. NoAddressLeft and AddressTaken leave nothing behind: the transaction is the caller's.
+    Free addresses are picked under their own locks, past those that others are picking: no row is hot. NoAddressLeft
+    and AddressTaken leave nothing behind: the transaction is the caller's.
     """
     wanted = {request.network_id for wish in wishes for request in wish.networks if request.network_id}
     if not wanted:
         return {wish.server_uuid: () for wish in wishes}
-    tx.execute(sa.update(networks).where(networks.c.uuid.in_(wanted)).values(version=networks.c.version + 1))
     rows = {row.uuid: row for row in tx.execute(sa.select(*_FIELDS).where(networks.c.uuid.in_(wanted)))}
     missing = wanted - set(rows)
     if missing:
@@ -120,26 +120,39 @@ class _Pool:
 
     def __init__(self, tx: Connection, row: Row[Any], wishes: Sequence[Wish]) -> None:
         self.tx, self.row = tx, row
-        mine = [wish.server_uuid for wish in wishes]
         asked = [request for wish in wishes for request in wish.networks if request.network_id == row.uuid]
-        named = [request.fixed_ip for request in asked if request.fixed_ip]
-        free = sa.and_(fixed_addresses.c.reserved.is_(False), fixed_addresses.c.server_uuid.is_(None))
-        columns = (fixed_addresses.c.id, fixed_addresses.c.address, fixed_addresses.c.server_uuid,
-                   fixed_addresses.c.vif_uuid, vifs.c.mac)
-        base = sa.select(*columns).join_from(fixed_addresses, vifs, vifs.c.uuid == fixed_addresses.c.vif_uuid,
-                                             isouter=True).where(fixed_addresses.c.network_id == row.id)
-        pool = base.where(free).order_by(fixed_addresses.c.id).limit(len(asked) + len(named)).subquery()
-        held = base.where(sa.or_(fixed_addresses.c.server_uuid.in_(mine), sa.and_(
-            free, fixed_addresses.c.address.in_(named))) if named else fixed_addresses.c.server_uuid.in_(mine))
-        found = list(tx.execute(sa.union(held, sa.select(pool))))
-        self.held: dict[str, list[Any]] = {}
-        for one in found:
-            if one.server_uuid:
-                self.held.setdefault(one.server_uuid, []).append(one)
-        self.free = {one.address: one for one in sorted(found, key=lambda one: one.id) if not one.server_uuid}
-        self.reserved_for_named = set(named)
+        self.named = {request.fixed_ip for request in asked if request.fixed_ip}
+        self.held = self._held([wish.server_uuid for wish in wishes])
+        missing = len(asked) - sum(len(rows) for rows in self.held.values())
+        self.free = {one.address: one for one in self._free(missing)} if missing > 0 else {}
         self.taken: dict[int, tuple[str, str]] = {}
         self.new_vifs: list[dict[str, Any]] = []
+
+    def _held(self, uuids: Sequence[str]) -> dict[str, list[Any]]:
+        """What the servers have already: this is not the first time, then."""
+        held: dict[str, list[Any]] = {}
+        query = (sa.select(fixed_addresses.c.id, fixed_addresses.c.address, fixed_addresses.c.server_uuid,
+                           fixed_addresses.c.vif_uuid, vifs.c.mac)
+                 .join_from(fixed_addresses, vifs, vifs.c.uuid == fixed_addresses.c.vif_uuid)
+                 .where(fixed_addresses.c.network_id == self.row.id, fixed_addresses.c.server_uuid.in_(uuids))
+                 .order_by(fixed_addresses.c.id))
+        for one in self.tx.execute(query):
+            held.setdefault(one.server_uuid, []).append(one)
+        return held
+
+    def _free(self, count: int) -> list[Row[Any]]:
+        """The named free addresses and as many others, locked."""
+        free = sa.and_(fixed_addresses.c.network_id == self.row.id, fixed_addresses.c.reserved.is_(False),
+                       fixed_addresses.c.server_uuid.is_(None))
+        query = sa.select(fixed_addresses.c.id, fixed_addresses.c.address).where(free).order_by(fixed_addresses.c.id)
+        found = []
+        if self.named:
+            found = list(self.tx.execute(query.where(fixed_addresses.c.address.in_(self.named)).with_for_update()))
+        others = query.where(fixed_addresses.c.address.not_in(self.named)) if self.named else query
+        picked = list(self.tx.execute(others.limit(count).with_for_update(skip_locked=True)))
+        if len(picked) < count:  # what others were picking may be free again by now
+            picked = list(self.tx.execute(others.limit(count).with_for_update()))
+        return [*found, *picked]
 
     def interface(self, wish: Wish, request: RequestedNetwork) -> Interface:
         if self.held.get(wish.server_uuid):
@@ -157,7 +170,7 @@ class _Pool:
                 raise AddressTaken(address=request.fixed_ip, network=self.row.uuid)
             return request.fixed_ip
         for address in self.free:
-            if address not in self.reserved_for_named:
+            if address not in self.named:
                 return str(address)
         raise NoAddressLeft(network=self.row.uuid)
 
@@ -182,7 +195,7 @@ class _Pool:
                     vif_uuid=by_key(fixed_addresses.c.id, vif, fixed_addresses.c.vif_uuid),
                     leased=False, updated_at=utc_now())).rowcount
         if changed != len(owner):
-            raise errors.Bug("an address was taken under the network's lock")
+            raise errors.Bug("an address was taken under its lock")
         insert_all(self.tx, vifs, self.new_vifs)
 
 
@@ -192,7 +205,6 @@ def unbind(tx: Connection, uuids: Sequence[str]) -> set[int]:
                            .where(fixed_addresses.c.server_uuid.in_(uuids))))
     changed = {row.network_id for row in held}
     if changed:
-        tx.execute(sa.update(networks).where(networks.c.id.in_(changed)).values(version=networks.c.version + 1))
         tx.execute(sa.update(fixed_addresses).where(fixed_addresses.c.server_uuid.in_(uuids))
                    .values(server_uuid=None, vif_uuid=None, leased=False, updated_at=utc_now()))
     tx.execute(sa.delete(vifs).where(vifs.c.server_uuid.in_(uuids)))
@@ -228,6 +240,14 @@ def on_host(tx: Connection, host: str | None = None, uuids_: Sequence[str] | Non
                                                leased=row.leased))
     return tuple(NetworkOnHost(network=network, addresses=tuple(addresses), version=version)
                  for network, addresses, version in found.values())
+
+
+def stamped(tx: Connection, uuids_: Sequence[str]) -> tuple[NetworkOnHost, ...]:
+    """Networks with their addresses under a new version. What is read after the row's lock is newer than what an
+    earlier version was read with: so the order of versions is the order of contents."""
+    for uuid in sorted(uuids_):
+        tx.execute(sa.update(networks).where(networks.c.uuid == uuid).values(version=networks.c.version + 1))
+    return on_host(tx, uuids_=uuids_)
 
 
 def note_lease(tx: Connection, host: str, address: str, mac: str, leased: bool) -> None:

@@ -162,7 +162,8 @@ class Heartbeat(Value):
 
 
 class Alive(Value):
-    """The answer to a heartbeat. ``known`` False: register again."""
+    """The answer to a heartbeat. ``known`` False: register again; ``owes``: there are debts, register to get them."""
 
     known: bool = True
     lowest: tuple[ContractVersion, ...] = ()
+    owes: bool = False

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nova import concurrency, errors
+from nova import concurrency, errors, faults
 from nova.model.hosts import HostStates
 from nova.model.scheduling import PlacementRequest, Selection
 from nova.scheduler.pipeline import Pipeline
@@ -58,11 +58,13 @@ class SchedulerService:
         """See the contract. Unavailable while the hosts are not known yet."""
         if not self._told.wait(FIRST_STATES_S):
             raise NotReady()
+        faults.reached("scheduler", "select_hosts", "before")
         started = self._clock()
         with self._lock:
             selections = self._select(request)
             count = len(self._hosts)
         self._log(selections, count, self._clock() - started)
+        faults.reached("scheduler", "select_hosts", "after")
         return selections
 
     def update_hosts(self, states: HostStates) -> None:

@@ -77,7 +77,7 @@ def defaults_of(option: cfg.Opt) -> list[str]:
     if isinstance(value, bool):
         return [str(value).lower()]
     if isinstance(option, cfg.MultiStrOpt):
-        return [str(one) for one in value] or [""]
+        return [str(one) for one in value] or ["<None>"]
     return [",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)]
 
 

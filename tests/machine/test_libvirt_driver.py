@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def _pytest(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", CASES, *arguments]
+    return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", CASES, *arguments]
 
 
 def _names() -> list[str]:

@@ -17,26 +17,6 @@ from nova.db.states import PerServer
 LOG = logging.getLogger(__name__)
 
 
-class NoNetworkHost(errors.Unavailable):
-    code = "network.no_host"
-    message = "Network {network} has no host: start nova-network on one."
-
-
-def tell_hosts(world: World, uuids: Sequence[str]) -> None:
-    """Send each network, whole and stamped, to the host that serves it. Unavailable when one does not answer."""
-    if not uuids:
-        return
-    with world.cell.reading() as tx:
-        states = networks.on_host(tx, uuids_=sorted(set(uuids)))
-    by_host: dict[str, list[Any]] = {}
-    for state in states:
-        if state.network.host is None:
-            raise NoNetworkHost(network=state.network.label)
-        by_host.setdefault(state.network.host, []).append(state)
-    for host, served in by_host.items():
-        world.network.serve_networks(host, tuple(served))
-
-
 class BindNetworks(Step):
     """Give each server its interfaces and addresses; undo: take them back."""
 
@@ -48,7 +28,7 @@ class BindNetworks(Step):
         return {"interfaces": PerServer(bound), **place_changes(world, ops)}
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        tell_hosts(world, [uuid for op in ops for uuid in op.data.get("networks", ())])
+        world.teller.tell([uuid for op in ops for uuid in op.data.get("networks", ())])
         return [{} for _ in ops]
 
     def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
@@ -77,6 +57,6 @@ class UnbindNetworks(Step):
 def forget(world: World, ops: Sequence[Op]) -> None:
     """Tell the network hosts; one that is away reads the state whole when it is back, so nothing is owed."""
     try:
-        tell_hosts(world, [uuid for op in ops for uuid in op.data.get("networks", ())])
+        world.teller.tell([uuid for op in ops for uuid in op.data.get("networks", ())])
     except errors.NovaError as error:
         LOG.warning("a network host was not told of addresses given back: %s", error.message)

@@ -95,6 +95,8 @@ class ClaimResources(Step):
 class FenceLedger(Step):
     """Raise the epoch where claims are made, so that what was overtaken can claim nothing any more."""
 
+    pure = True  # repeated as often as need be, and never undone
+
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
         epochs = {op.uuid: op.entry.epoch for op in ops}
         world.api.transact(lambda tx: ledger.raise_epochs(tx, epochs))
@@ -103,6 +105,8 @@ class FenceLedger(Step):
 
 class ReleaseResources(Step):
     """Give the host's resources and the quota back, once. What is still owed keeps its claim until it is paid."""
+
+    pure = True
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
         epochs, kept = {op.uuid: op.entry.epoch for op in ops}, owed(world, ops)

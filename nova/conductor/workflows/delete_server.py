@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nova import errors
 from nova.conductor import steps
 from nova.conductor.workflow import Op, Workflow
 from nova.db.models.cell import servers
@@ -21,5 +22,6 @@ DELETE_SERVER = Workflow(
     steps.DestroyGuests(),                                    # on each host it was or may be on; or that host owes it
     steps.UnbindNetworks(),                                   # addresses go back
     steps.ReleaseResources(),                                 # the claim, then the quota, once
+    again_on=(errors.Unavailable, errors.HostRefused),        # nothing is undone: it is tried again
     ending=gone,
 )

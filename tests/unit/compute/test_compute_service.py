@@ -156,12 +156,16 @@ def test_pay_when_only_telling_failed_then_the_work_is_not_done_again(world):
     assert debts.pay() == 0 and not world.driver.calls
 
 
-def test_debts_when_they_were_made_while_the_daemon_ran_then_it_learns_of_them_by_and_by(tmp_path, clock):
+def test_debts_when_they_were_made_while_the_daemon_ran_then_a_heartbeats_answer_makes_it_ask(tmp_path, clock):
     world = World(tmp_path, clock).start()
     order = build_order()
     world.build(order)
     world.conductor.debts = (_debt(order, 2),)
     clock.advance(seconds=service.ASK_FOR_DEBTS_S)
+    world.service._periodic.run_due()
+    assert world.conductor.paid == []  # nobody said so yet
+    world.service.heard(Alive(owes=True))
+    clock.advance(seconds=2 * service.ASK_FOR_DEBTS_S)
     world.service._periodic.run_due()
     assert world.leftovers() == [] and world.conductor.paid == [1]
     world.close()

@@ -1,0 +1,150 @@
+"""kill -9 at each step: the server ends ACTIVE or ERROR with a fault, or is gone, and nothing is left behind.
+
+``--long`` runs all of the matrix, otherwise a few of it that ``--nova-seed`` chooses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from nova.db.models.cell import servers
+from tests.functional.backends import wait_until
+from tests.functional.cloud import Cloud, Plan
+from tests.functional.kills import Kill, matrix, sample
+
+SAMPLE = 6
+BOUND_S = 40.0  # for a lease of 4 s, 4 s of silence of a host, and a machine that is busy with other things
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "kill" in metafunc.fixturenames:
+        option = metafunc.config.getoption
+        seed = option("--nova-seed") or datetime.date.today().toordinal()
+        kills = matrix() if option("--long") else sample(matrix(), seed, SAMPLE)
+        metafunc.parametrize("kill", kills, ids=str)
+
+
+@pytest.fixture(scope="module")
+def cloud(make_cloud, tmp_path_factory: pytest.TempPathFactory) -> Cloud:
+    point = tmp_path_factory.mktemp("faults") / "point"
+    return make_cloud(Plan(computes=2, env={"NOVA_FAULT_POINT": f"@{point}"})).start()
+
+
+@pytest.fixture
+def scene(cloud: Cloud) -> Iterator[Scene]:
+    scene = Scene(cloud)
+    yield scene
+    scene.mend()
+
+
+class Scene:
+    """A cloud in which something is about to die."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self.cloud, self.api = cloud, cloud.api()
+        self.point = Path(cloud.plan.env["NOVA_FAULT_POINT"].removeprefix("@"))
+
+    def mend(self) -> None:
+        """All daemons run again, nothing is armed."""
+        self.point.unlink(missing_ok=True)
+        self.wake()
+        for host in self.cloud.hosts:
+            (self.cloud.state(host) / "fake-knobs.json").unlink(missing_ok=True)
+        for daemon in self.cloud.daemons.values():
+            if not daemon.running:
+                daemon.restart()
+
+    def arm(self, kill: Kill) -> None:
+        action = kill.action.removeprefix("failing ")
+        where = "scheduler" if kill.victim == "scheduler" else action
+        self.point.write_text(f"{where}:{kill.point}:{kill.when}:{'pause' if kill.what == 'pause' else 'kill'}")
+
+    def sleepers(self) -> list[int]:
+        """Conductor processes that were stopped."""
+        return [pid for pid in self.cloud.daemons["conductor"].workers()
+                if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"]
+
+    def wake(self) -> None:
+        for pid in self.sleepers():
+            os.kill(pid, signal.SIGCONT)
+
+    def row(self, uuid: str) -> Any:
+        return self.cloud.stores.rows("cell", sa.select(servers).where(servers.c.uuid == uuid))[0]
+
+    def settled(self, uuid: str) -> Any:
+        """The server's row once nothing goes on (read behind the API, whose calls may wait for the sleeper)."""
+        def look() -> Any:
+            row = self.row(uuid)
+            return row if row.deleted or (row.vm_state != "building" and row.task_state is None) else None
+        try:
+            return wait_until("the operation ends", look, BOUND_S, 0.1)
+        except AssertionError:
+            journal = [(one.action, one.step, one.direction, one.runner_id, one.finished_at)
+                       for one in self.cloud.stores.journal(uuid)]
+            raise AssertionError(f"{uuid} is {self.row(uuid).vm_state}/{self.row(uuid).task_state}: {journal}") from None
+
+    def run(self, kill: Kill) -> str:
+        """Do what is to be interrupted; the server's uuid."""
+        if kill.action == "delete":
+            uuid: str = self.api.boot(f"{kill}"[:60])["id"]
+            self.begin(kill, lambda: self.api.delete(uuid))
+            return uuid
+        return self.begin(kill, lambda: self.api.create(f"{kill}"[:60])["id"])
+
+    def begin(self, kill: Kill, do: Any) -> Any:
+        with contextlib.ExitStack() as stack:
+            if kill.victim == "compute":
+                return self._compute_dies(kill, do)
+            if kill.action == "failing create":
+                for host in self.cloud.hosts:
+                    stack.enter_context(self.cloud.knobs(host, {"call": "start_new", "do": "fail"}))
+            self.arm(kill)
+            done = do()
+            wait_until(f"{kill} strikes", lambda: not self.point.exists(), 20)
+            if kill.victim == "scheduler":
+                self.cloud.daemons["scheduler"].wait_end()
+                self.cloud.daemons["scheduler"].restart()
+            if kill.action == "failing create":
+                self.settled(done)
+        return done
+
+    def _compute_dies(self, kill: Kill, do: Any) -> Any:
+        daemons = {host: self.cloud.compute(host) for host in self.cloud.hosts}
+        rule = {"call": kill.point, "do": "die", "when": kill.when}
+        with contextlib.ExitStack() as stack:
+            for host in daemons:
+                stack.enter_context(self.cloud.knobs(host, rule))
+            done = do()
+            wait_until(f"{kill} strikes", lambda: not all(one.running for one in daemons.values()), 20, 0.01)
+        if kill.what == "kill":
+            for daemon in daemons.values():
+                if not daemon.running:
+                    daemon.restart()
+        return done
+
+
+def test_server_when_a_process_dies_at_a_step_then_it_ends_well_and_leaves_nothing(scene: Scene, kill: Kill) -> None:
+    uuid = scene.run(kill)
+    row = scene.settled(uuid)
+    if kill.action == "delete":
+        assert row.deleted, row.vm_state
+    elif kill.action == "create" and kill.victim == "conductor":
+        assert row.vm_state == "active"  # nothing was wrong but that the conductor died: it goes on
+    else:
+        assert row.vm_state == "active" or (row.vm_state == "error" and row.fault.message), row
+    scene.mend()
+    after = scene.settled(uuid)  # who wakes too late, or comes back, changes nothing
+    assert (after.vm_state, after.host) == (row.vm_state, row.host)
+    if not row.deleted:
+        wait_until("the API answers", lambda: scene.api.show(uuid), 30)
+        scene.api.remove(uuid, seconds=BOUND_S)
+    scene.cloud.wait_clean(BOUND_S)

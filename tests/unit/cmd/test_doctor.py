@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from oslo_config import cfg
+
+from nova import conf
+from nova.cmd import doctor
+from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
+
+
+class Bus:
+    """Notes which contract was spoken, by whom."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple] = []
+
+    def client(self, contract):
+        self.asked.append((contract,))
+        return self
+
+    def ping(self, host):
+        self.asked.append(("ping", host))
+        return "MariaDB 10"
+
+    def may_proceed(self, host, asked):
+        self.asked.append(("may_proceed", host, asked))
+        return ()
+
+
+def options(**values):
+    made = conf.register(cfg.ConfigOpts())
+    made([], default_config_files=[])
+    made.set_override("host", "here")
+    for name, value in values.items():
+        group, _, option = name.rpartition("__")
+        made.set_override(option, value, group=group or None)
+    return made
+
+
+def test_round_trip_on_a_controller_then_the_database_answers():
+    bus = Bus()
+    assert doctor.round_trip(options(), bus) == " (database: MariaDB 10)"
+    assert bus.asked == [(ConductorRPC,), ("ping", "here")]
+
+
+def test_round_trip_on_a_compute_host_then_only_the_hosts_contract_is_spoken():
+    bus = Bus()
+    assert doctor.round_trip(options(compute_driver="libvirt.LibvirtDriver"), bus) == ""
+    assert bus.asked == [(ConductorHostRPC,), ("may_proceed", "here", ())]
+
+
+def test_clock_on_a_compute_host_then_it_says_what_to_do_without_asking():
+    finding = doctor.clock(options(compute_driver="libvirt.LibvirtDriver"))
+    assert finding.state == doctor.WARN and "NTP" in finding.cure
+
+
+def test_is_compute_when_a_conductor_shares_the_file_then_not():
+    assert not doctor.is_compute(options(compute_driver="libvirt.LibvirtDriver",
+                                         database__connection="sqlite://"))
+
+
+def test_run_when_a_check_has_an_accident_then_the_others_are_told_and_it_fails(monkeypatch):
+    def broken(_options):
+        raise KeyError("x")
+    monkeypatch.setattr(doctor, "CHECKS", (("first", broken), ("second", lambda _: doctor.Finding(doctor.OK, "fine"))))
+    said: list[str] = []
+    assert doctor.run(options(), said.append) == 1
+    assert said[0].startswith("first          FAILED   the check itself failed: KeyError")
+    assert said[1] == "second         ok       fine"
