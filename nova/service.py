@@ -47,10 +47,12 @@ def notify(state: str) -> None:
 
 
 def run(conf: Any, binary: str, make: Callable[[int], Service], workers: int = 1) -> int:
-    """Run ``workers`` processes of the service ``make(index)`` until SIGTERM or SIGINT; the exit code."""
-    if workers == 1:
-        return _work(conf, binary, make, 0)
-    return _Parent(conf, binary, make, workers).run()
+    """Run ``workers`` processes of the service ``make(index)`` until SIGTERM or SIGINT, and end this one."""
+    code = _work(conf, binary, make, 0) if workers == 1 else _Parent(conf, binary, make, workers).run()
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # whatever still waits in a thread has had its time
 
 
 class _Signals:
@@ -73,16 +75,17 @@ def _work(conf: Any, binary: str, make: Callable[[int], Service], index: int, pa
     """One process's life. ``parent``: whose worker it is; without it nobody would replace or stop this one."""
     signals = _Signals()
     started = time.monotonic()
-    try:
-        service = make(index)
-        service.start()
-    except errors.NovaError as error:
-        LOG.error("%s can not start: %s", binary, error.message)
+    begun = _Start(binary, make, index)
+    while not begun.over:
+        concurrency.sleep(TICK_S / 4)
+        if signals.stop:
+            LOG.info("%s was told to stop before it was ready", binary)
+            return 0
+    if begun.service is None:
         return 1
-    except Exception:
-        LOG.exception("%s can not start", binary)
-        return 1
-    notify(f"READY=1\nMAINPID={os.getpid()}" if index == 0 else "STATUS=worker ready")
+    service = begun.service
+    if index == 0:
+        notify("READY=1")
     LOG.info("%s is ready after %.2f s (%s)", binary, time.monotonic() - started, concurrency.mode())
     while not signals.stop:
         concurrency.sleep(TICK_S)
@@ -93,14 +96,34 @@ def _work(conf: Any, binary: str, make: Callable[[int], Service], index: int, pa
             LOG.error("the parent of this worker is gone, so it stops too")
             break
     notify("STOPPING=1")
-    begun = time.monotonic()
+    asked = time.monotonic()
     try:
         service.stop(float(conf.graceful_shutdown_timeout))
     except Exception:
         LOG.exception("%s did not stop cleanly", binary)
-    LOG.info("%s stopped after %.2f s", binary, time.monotonic() - begun)
+    LOG.info("%s stopped after %.2f s", binary, time.monotonic() - asked)
     logging.shutdown()
     return 0
+
+
+class _Start:
+    """A service's start beside the main thread, which has signals to look after."""
+
+    def __init__(self, binary: str, make: Callable[[int], Service], index: int) -> None:
+        self.over, self.service = False, None  # type: bool, Service | None
+        concurrency.spawn(self._run, binary, make, index, name="start")
+
+    def _run(self, binary: str, make: Callable[[int], Service], index: int) -> None:
+        try:
+            service = make(index)
+            service.start()
+            self.service = service
+        except errors.NovaError as error:
+            LOG.error("%s can not start: %s", binary, error.message)
+        except Exception:
+            LOG.exception("%s can not start", binary)
+        finally:
+            self.over = True
 
 
 def reload_levels(conf: Any) -> None:

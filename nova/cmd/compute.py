@@ -41,7 +41,8 @@ def image_cache(options: Any) -> Any:
     group = options.image_cache
     settings = CacheSettings(directory=Path(options.instances_path) / group.subdirectory_name,
                              force_raw=options.force_raw_images, remove_unused=group.remove_unused_base_images,
-                             minimum_age_s=group.remove_unused_original_minimum_age_seconds)
+                             minimum_age_s=group.remove_unused_original_minimum_age_seconds,
+                             sweep_interval_s=group.manager_interval)
     source = glance.of_groups(options.glance, session.load(options, "glance"))
     return ImageCache(source, settings, QemuImg(timeout_s=group.convert_timeout))
 

@@ -29,6 +29,7 @@ from nova.virt.image_files import KEPT_SUFFIX, TooBig, check_size, virtual_bytes
 LOG = logging.getLogger(__name__)
 
 PART = ".part"
+FETCH_TO_USE_S = 600.0  # how long after a fetch the guest it was for may not count as using the image yet
 PATIENCE_S = 2 * 3600  # for another process of this host (or of hosts that share the directory) to finish a fetch
 
 
@@ -50,6 +51,7 @@ class CacheSettings:
     force_raw: bool = True
     minimum_age_s: float = 86400.0
     remove_unused: bool = True
+    sweep_interval_s: float = 2400.0  # as operators give it: 0 is a minute, negative never
     spare_bytes: int = 64 << 20  # kept free for the host when a fetch begins
 
 
@@ -67,6 +69,10 @@ class ImageCache:
         self._directory = settings.directory
         self._flights: dict[str, _Flight] = {}
         self._mutex = threading.Lock()
+
+    @property
+    def sweep_interval_s(self) -> float:
+        return self._settings.sweep_interval_s
 
     def open(self) -> None:
         """Make the directory and remove what a kill left half done. Once, at start."""
@@ -200,7 +206,7 @@ class ImageCache:
 
     def _remove_if_old(self, ready: Path, key: str) -> bool:
         with contextlib.suppress(FileNotFoundError, files.LockBusy), self._locked(key, patience_s=0):
-            if time.time() - ready.stat().st_mtime >= self._settings.minimum_age_s:
+            if time.time() - ready.stat().st_mtime >= max(self._settings.minimum_age_s, FETCH_TO_USE_S):
                 LOG.info("removing the cached image %s, which no guest has used for long", ready.name)
                 ready.unlink()
                 return True

@@ -210,7 +210,11 @@ class ComputeService:
 
     def _jobs(self) -> list[Job]:
         options = self._parts.options
+        images, driver = self._parts.images, self._driver
+        of_images = [] if images is None else [
+            Job("remove unused images", images.sweep_interval_s, lambda: images.sweep(driver.images_in_use()))]
         return [
+            *of_images,
             Job("sync power states", options.sync_power_state_interval, self._events.report_all),
             Job("refresh the inventory", options.update_resources_interval,
                 lambda: self._inventory.send(self.host_id)),

@@ -1,6 +1,6 @@
 """KVM and QEMU guests, through libvirt."""
 
-from nova.virt.libvirt.driver import LibvirtDriver, image_tool
-from nova.virt.libvirt.settings import Settings, settings_of
+from nova.virt.libvirt.driver import LibvirtDriver, from_conf, image_tool
+from nova.virt.libvirt.settings import Settings
 
-__all__ = ["LibvirtDriver", "Settings", "image_tool", "settings_of"]
+__all__ = ["LibvirtDriver", "Settings", "from_conf", "image_tool"]

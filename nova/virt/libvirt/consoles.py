@@ -1,4 +1,4 @@
-"""The text of a guest's serial console. virtlogd writes it, and rotates it: console.log, then .0, .1 ... older and older."""
+"""The text of a guest's serial console. virtlogd writes it, and rotates it: console.log, then .0, .1 ... ever older."""
 
 from __future__ import annotations
 

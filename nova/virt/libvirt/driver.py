@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
 from nova.model.hosts import Node
 from nova.model.orders import GuestState
@@ -20,7 +21,7 @@ from nova.virt.libvirt.guest import CONSOLE_LOG
 from nova.virt.libvirt.host import Host
 from nova.virt.libvirt.hypervisor import Hypervisor, NoGuest
 from nova.virt.libvirt.lifecycle import LibvirtLifecycle, Tools
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings import Settings, settings_of
 from nova.virt.libvirt.xml.domain import NOTES
 
 LOG = logging.getLogger(__name__)
@@ -33,8 +34,13 @@ def image_tool(settings: Settings, timeout_s: float = DISK_TOOL_TIMEOUT_S) -> Qe
     return QemuImg(Limits(cpu_s=settings.tool_cpu_s, memory_mb=settings.tool_memory_mb), timeout_s)
 
 
+def from_conf(conf: Any, host: str) -> LibvirtDriver:
+    """The driver as ``nova.conf`` says. Invalid names an option that can't be."""
+    return LibvirtDriver(settings_of(conf, conf.libvirt, conf.vnc, conf.compute))
+
+
 class LibvirtDriver(LibvirtLifecycle):
-    """Driver, Lifecycle, Consoles, Uptime. ``hypervisor`` and ``runner_of`` (from a timeout) are real unless handed in."""
+    """Driver, Lifecycle, Consoles, Uptime. ``hypervisor`` and ``runner_of`` (from a timeout) are real by default."""
 
     needs_images = True
 

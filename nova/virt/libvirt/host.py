@@ -28,7 +28,8 @@ HYPERVISOR = "QEMU"
 IMAGE_TRAITS = tuple(f"COMPUTE_IMAGE_TYPE_{name}" for name in ("AKI", "AMI", "ARI", "ISO", "QCOW2", "RAW", "VDI", "VHD",
                                                                "VHDX", "VMDK"))
 BUS_TRAITS = {"fdc": "FDC", "ide": "IDE", "sata": "SATA", "scsi": "SCSI", "usb": "USB", "virtio": "VIRTIO"}
-VIF_MODELS = ("E1000", "E1000E", "NE2K_PCI", "PCNET", "RTL8139", "VIRTIO")
+VIF_TRAITS = tuple(f"COMPUTE_NET_VIF_MODEL_{name}" for name in ("E1000", "E1000E", "NE2K_PCI", "PCNET", "RTL8139",
+                                                                "VIRTIO"))
 VIDEO_TRAITS = {"bochs": "BOCHS", "cirrus": "CIRRUS", "none": "NONE", "qxl": "QXL", "vga": "VGA", "virtio": "VIRTIO",
                 "vmvga": "VMVGA"}
 
@@ -112,7 +113,7 @@ class Host:
         buses = (f"COMPUTE_STORAGE_BUS_{BUS_TRAITS[bus]}" for bus in self._devices.disk_buses if bus in BUS_TRAITS)
         videos = (f"COMPUTE_GRAPHICS_MODEL_{VIDEO_TRAITS[model]}" for model in self._devices.video_models
                   if model in VIDEO_TRAITS)
-        return tuple(sorted({*IMAGE_TRAITS, *buses, *videos, *(f"COMPUTE_NET_VIF_MODEL_{name}" for name in VIF_MODELS)}))
+        return tuple(sorted({*IMAGE_TRAITS, *VIF_TRAITS, *buses, *videos}))
 
 
 def node_uuid(state_path: Path) -> str:

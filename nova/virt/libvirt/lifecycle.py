@@ -76,7 +76,7 @@ class LibvirtLifecycle:
             folder.keep_disks(disks)
             self._tools.disks.make(order, folder, disks, base)
             for image, name in ((order.kernel, KERNEL), (order.ramdisk, RAMDISK)):
-                if image is not None and images is not None:
+                if image is not None and images is not None and not folder.file(name).exists():
                     self._tools.disks.copy(images.path(image.id), folder, name)
 
     def remove_disks(self, server_uuid: str) -> None:
@@ -185,7 +185,10 @@ class LibvirtLifecycle:
 def _base(order: BuildOrder, images: LocalImages | None) -> plan.Base | None:
     if order.image is None or images is None:
         return None
-    path = images.path(order.image.id)
+    try:
+        path = images.path(order.image.id)
+    except KeyError:
+        raise HostCannot(reason=f"Image {order.image.id} is not in this host's cache (any more).") from None
     return plan.Base(path, image_files.format_of(path), image_files.virtual_bytes(path))
 
 
