@@ -133,7 +133,6 @@ NOT_YET: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
     ("2.1", None, (
         "GET /extensions",
         "GET /extensions/{alias}",
-        "GET /os-aggregates",
         "POST /os-aggregates",
         "GET /os-aggregates/{aggregate_id}",
         "PUT /os-aggregates/{aggregate_id}",

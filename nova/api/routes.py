@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from nova.api.handlers import (
+    aggregates,
     flavor_extra_specs,
     flavors,
     hypervisors,
@@ -130,6 +131,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/os-availability-zone", services.zones, "os_compute_api:os-availability-zone:list", query=NO_QUERY),
     Route("GET", "/os-availability-zone/detail", services.zones_detail, "os_compute_api:os-availability-zone:detail",
           query=NO_QUERY),
+    Route("GET", "/os-aggregates", aggregates.index, "os_compute_api:os-aggregates:index", query=NO_QUERY),
     Route("GET", "/os-services", services.index, f"{_SERVICES}list", query=service_schemas.LIST_QUERY),
     Route("PUT", "/os-services/{service_id}", services.update, f"{_SERVICES}update", service_schemas.UPDATE),
     Route("DELETE", "/os-services/{service_id}", services.delete, f"{_SERVICES}delete", code=204),

@@ -167,8 +167,9 @@ def _take(numbers: dict[int, dict[str, Any]], one: Claim) -> errors.NovaError | 
     wanted = {name: amount for name, amount in _amounts(one.resources).items() if amount}
     for name, amount in wanted.items():
         capacity, used = amounts.get(name, (0, 0))
-        if used + amount > capacity or amount > number["max_unit"].get(name, 0):
-            return NotEnough(provider=one.provider_id, free=capacity - used, resource_class=name, wanted=amount)
+        free = min(capacity - used, number["max_unit"].get(name, 0))
+        if amount > free:
+            return NotEnough(provider=one.provider_id, free=free, resource_class=name, wanted=amount)
     for name, amount in wanted.items():
         capacity, used = amounts[name]
         amounts[name] = (capacity, used + amount)

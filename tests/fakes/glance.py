@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import socket
 import threading
 import time
 import uuid
@@ -35,23 +37,36 @@ class FakeGlance:
         self.knobs = Knobs()
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.url = ""
+        self.connections: set[socket.socket] = set()
         self._server: ThreadingHTTPServer | None = None
 
     def __enter__(self) -> FakeGlance:
+        self.come_back()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.go_away()
+
+    def come_back(self) -> None:
+        """Listen: at a free port at first, at the same one later."""
         fake = self
 
         class Handler(_Handler):
             glance = fake
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", urlsplit(self.url).port or 0), Handler)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        return self
 
-    def __exit__(self, *exc: object) -> None:
-        assert self._server is not None
-        self._server.shutdown()
-        self._server.server_close()
+    def go_away(self) -> None:
+        """Connections are refused, and those that are open end."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+        for connection in list(self.connections):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def add(self, data: bytes = b"", **members: Any) -> str:
         """Keep an image; its id. ``members`` are of Glance's JSON."""
@@ -74,6 +89,15 @@ class FakeGlance:
 class _Handler(BaseHTTPRequestHandler):
     glance: FakeGlance
     protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        self.glance.connections.add(self.request)
+        super().setup()
+
+    def finish(self) -> None:
+        with contextlib.suppress(OSError):
+            super().finish()
+        self.glance.connections.discard(self.request)
 
     def do_GET(self) -> None:
         path, query = urlsplit(self.path).path, parse_qs(urlsplit(self.path).query)

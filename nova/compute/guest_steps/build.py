@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,6 +24,12 @@ class ImageCache(Protocol):
     def fetch(self, image: Image, max_gb: int | None = None) -> None: ...
 
     def path(self, image_id: str) -> str: ...
+
+    @property
+    def sweep_interval_s(self) -> float: ...
+
+    def sweep(self, in_use: Collection[str]) -> tuple[str, ...]:
+        """Remove what no guest uses; the driver's ``images_in_use`` says what is."""
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from nova.model.hosts import HostState
 from nova.model.scheduling import PlacementRequest, Resources
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostView
 
-#: field of ``Resources``, field of ``HostView``, words
+#: field of ``Resources``, field of ``HostView``, field of ``HostState``: the most that one server can get; words
 AMOUNTS = (
-    ("vcpus", "free_vcpus", "vcpus"),
-    ("memory_mb", "free_memory_mb", "MB memory"),
-    ("disk_gb", "free_disk_gb", "GB disk"),
+    ("vcpus", "free_vcpus", "vcpus_total", "vcpus"),
+    ("memory_mb", "free_memory_mb", "memory_mb_total", "MB memory"),
+    ("disk_gb", "free_disk_gb", "disk_gb_total", "GB disk"),
 )
 
 ANYTHING = float("-inf")
@@ -34,14 +35,23 @@ def _limits(need: Resources) -> _Limits:
     return _Limits(need.vcpus or ANYTHING, need.memory_mb or ANYTHING, need.disk_gb or ANYTHING)
 
 
+def has_so_much(state: HostState, need: Resources) -> bool:
+    """Whether one server of this size is no bigger than the host itself, however much is promised over it. A total of
+    0 is one that was not told yet."""
+    return (need.vcpus <= (state.vcpus_total or need.vcpus) and need.disk_gb <= (state.disk_gb_total or need.disk_gb)
+            and need.memory_mb <= (state.memory_mb_total or need.memory_mb))
+
+
 def passing(hosts: Iterable[HostView], request: PlacementRequest) -> list[HostView]:
     """The hosts that no filter of this module refuses."""
     vcpus, memory_mb, disk_gb = _limits(request.resources)
     if request.force:  # by an admin who may well want to try a disabled host
         return [host for host in hosts if host.up and not host.state.forced_down and host.free_vcpus >= vcpus
-                and host.free_memory_mb >= memory_mb and host.free_disk_gb >= disk_gb]
+                and host.free_memory_mb >= memory_mb and host.free_disk_gb >= disk_gb
+                and has_so_much(host.state, request.resources)]
     found = [host for host in hosts if host.usable and host.free_memory_mb >= memory_mb
-             and host.free_vcpus >= vcpus and host.free_disk_gb >= disk_gb]
+             and host.free_vcpus >= vcpus and host.free_disk_gb >= disk_gb
+             and has_so_much(host.state, request.resources)]
     zone = request.availability_zone
     return [host for host in found if host.zone == zone] if zone else found
 
@@ -70,18 +80,19 @@ class AvailabilityZoneFilter(Filter):
 
 
 class CapacityFilter(Filter):
-    """The host has enough vcpus, memory and disk free."""
+    """The host has enough vcpus, memory and disk free, and is no smaller than the server."""
 
     always_on = True
-    fields: tuple[tuple[str, str, str], ...] = AMOUNTS
+    fields: tuple[tuple[str, str, str, str], ...] = AMOUNTS
 
     @property
     def name(self) -> str:
         return "capacity"
 
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
-        lacking = [words for field, free, words in self.fields
-                   if 0 < getattr(request.resources, field) > getattr(host, free)]
+        lacking = [words for field, free, total, words in self.fields
+                   if 0 < getattr(request.resources, field) > min(getattr(host, free),
+                                                                  getattr(host.state, total) or getattr(host, free))]
         return "not enough " + ", ".join(words.split()[-1] for words in lacking) if lacking else None
 
 

@@ -1,0 +1,126 @@
+"""A hypervisor without libvirt: domains in memory, told apart by the uuid in their XML."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+
+from nova.model.states import PowerState
+from nova.virt.libvirt.hypervisor import HostSize, LibvirtDown, LibvirtRefused, Lost, NoGuest, PowerEvent, Sink
+
+CAPABILITIES = """
+<capabilities>
+  <host>
+    <cpu><arch>x86_64</arch><model>EPYC</model><vendor>AMD</vendor><topology sockets='1' dies='1' cores='2' threads='2'/>
+      <feature name='ssse3'/><feature name='aes'/></cpu>
+    <topology><cells num='1'><cell id='0'/></cells></topology>
+  </host>
+  <guest><os_type>hvm</os_type><arch name='x86_64'><machine>pc-i440fx-7.2</machine><machine>q35</machine>
+    <domain type='qemu'/><domain type='kvm'><machine>pc-q35-7.2</machine></domain></arch></guest>
+  <guest><os_type>hvm</os_type><arch name='aarch64'><machine>virt</machine><domain type='qemu'/></arch></guest>
+</capabilities>"""
+
+DOMAIN_CAPABILITIES = """
+<domainCapabilities><path>/usr/bin/qemu-system-x86_64</path>
+  <os supported='yes'><enum name='firmware'>{firmware}</enum></os>
+  <devices><disk><enum name='bus'><value>ide</value><value>virtio</value></enum></disk>
+    <video><enum name='modelType'><value>vga</value><value>virtio</value></enum></video>
+    <rng><enum name='model'><value>virtio</value></enum></rng></devices>
+</domainCapabilities>"""
+
+
+class FakeHypervisor:
+    """``guests_obey`` False: they don't hear the power button. ``refuse``: the next start fails with this reason."""
+
+    def __init__(self, efi: bool = False) -> None:
+        self.xml: dict[str, str] = {}
+        self.power: dict[str, PowerState] = {}
+        self.guests_obey, self.refuse, self.down, self.efi = True, "", False, efi
+        self.asked: list[str] = []
+        self.reopened = 0
+        self._sink: Sink = lambda event: None
+
+    def open(self, sink: Sink) -> None:
+        self._check()
+        self._sink = sink
+
+    def close(self) -> None:
+        self._sink = lambda event: None
+
+    def reopen(self) -> None:
+        self._check()
+        self.reopened += 1
+
+    def lose(self) -> None:
+        self._sink(Lost())
+
+    def hostname(self) -> str:
+        return "host1"
+
+    def version(self) -> int:
+        return 7_002_022
+
+    def size(self) -> HostSize:
+        return HostSize(cpus=4, memory_mb=8192)
+
+    def capabilities(self) -> str:
+        return CAPABILITIES
+
+    def domain_capabilities(self, arch: str, machine: str | None, virt_type: str) -> str:
+        return DOMAIN_CAPABILITIES.format(firmware="<value>efi</value>" if self.efi else "")
+
+    def states(self) -> Mapping[str, PowerState]:
+        self._check()
+        return dict(self.power)
+
+    def state(self, server_uuid: str) -> PowerState | None:
+        self._check()
+        return self.power.get(server_uuid)
+
+    def noted(self, server_uuid: str, namespace: str) -> bool:
+        return namespace in self.xml.get(server_uuid, "")
+
+    def define(self, xml: str) -> None:
+        self._check()
+        server_uuid = ET.fromstring(xml).findtext("uuid")
+        assert server_uuid
+        self.xml[server_uuid] = xml
+        self.power.setdefault(server_uuid, PowerState.SHUTDOWN)
+
+    def start(self, server_uuid: str) -> None:
+        if self._known(server_uuid) == PowerState.RUNNING:
+            return
+        if self.refuse:
+            reason, self.refuse = self.refuse, ""
+            raise LibvirtRefused(task="start the guest", reason=reason)
+        self.turn(server_uuid, PowerState.RUNNING)
+
+    def ask_to_stop(self, server_uuid: str) -> None:
+        self._known(server_uuid)
+        self.asked.append(server_uuid)
+        if self.guests_obey:
+            self.turn(server_uuid, PowerState.SHUTDOWN)
+
+    def stop_now(self, server_uuid: str) -> None:
+        self._check()
+        if self.power.get(server_uuid) == PowerState.RUNNING:
+            self.turn(server_uuid, PowerState.SHUTDOWN)
+
+    def undefine(self, server_uuid: str) -> None:
+        self._check()
+        self.xml.pop(server_uuid, None)
+        self.power.pop(server_uuid, None)
+
+    def turn(self, server_uuid: str, state: PowerState) -> None:
+        self.power[server_uuid] = state
+        self._sink(PowerEvent(server_uuid, state))
+
+    def _known(self, server_uuid: str) -> PowerState:
+        self._check()
+        if server_uuid not in self.power:
+            raise NoGuest(uuid=server_uuid)
+        return self.power[server_uuid]
+
+    def _check(self) -> None:
+        if self.down:
+            raise LibvirtDown(host="host1", uri="fake:///", reason="it is down")

@@ -1,0 +1,57 @@
+"""An order that is the same each time, for golden texts."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+from nova.model.flavors import Flavor
+from nova.model.images import Image
+from nova.model.networks import Interface
+from nova.model.orders import BuildOrder, Disk, Fence
+from nova.virt.libvirt.folders import DiskRecord
+from nova.virt.libvirt.guest import HostFacts
+from nova.virt.libvirt.settings import Settings
+
+UUID = "5f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11"
+IMAGE_ID = "70a599e0-31e7-49b7-b260-868f441e862b"
+FOLDER = Path("/var/lib/nova/instances") / UUID
+BASE = "/var/lib/nova/instances/_base/0b5e"
+
+DISKS = (
+    DiskRecord(kind="root", name="disk", format="qcow2", size_bytes=1 << 30, backing=BASE, backing_format="raw"),
+    DiskRecord(kind="ephemeral", name="disk.eph0", format="qcow2", size_bytes=1 << 30),
+    DiskRecord(kind="swap", name="disk.swap", format="qcow2", size_bytes=1 << 29),
+    DiskRecord(kind="config", name="disk.config", format="raw", size_bytes=1 << 20, device="cdrom"),
+)
+
+
+def flavor(**changes: Any) -> Flavor:
+    return Flavor(**{"flavorid": "1", "name": "m1.tiny", "memory_mb": 512, "vcpus": 2, "root_gb": 1, "ephemeral_gb": 1,
+                     "swap_mb": 512, **changes})
+
+
+def image(**properties: str) -> Image:
+    return Image(id=IMAGE_ID, disk_format="qcow2", container_format="bare", properties=properties)
+
+
+def order(**changes: Any) -> BuildOrder:
+    vif = Interface(id="aa2d4a0c-9a1f-4a43-8c5b-2f6a4e1b7c88", mac="fa:16:3e:11:22:33", network_id="n", label="private",
+                    bridge="br100", mtu=1400)
+    return BuildOrder(**{
+        "server_uuid": UUID, "id": 1, "instance_name": "instance-00000001", "name": "web <1>", "hostname": "web-1",
+        "project_id": "a" * 32, "user_id": "b" * 32, "fence": Fence(operation_id=7, epoch=2), "flavor": flavor(),
+        "image": image(), "interfaces": (vif,), "created_at": datetime.datetime(2025, 3, 4, 5, 6, 7),
+        "disks": (Disk(kind="root", size_gb=1), Disk(kind="ephemeral", size_gb=1), Disk(kind="swap", size_mb=512)),
+        **changes})
+
+
+def facts(**changes: Any) -> HostFacts:
+    return HostFacts(**{"virt_type": "qemu", "arch": "x86_64", "release": "1.0", "serial_of": lambda uuid: uuid,
+                        **changes})
+
+
+def settings(tmp_path: Path = Path("/var/lib/nova"), **changes: Any) -> Settings:
+    return Settings(**{"instances_path": tmp_path / "instances", "state_path": tmp_path, "virt_type": "qemu",
+                       **changes})
