@@ -73,7 +73,7 @@ class Policy:
 
 
 def get_enforcer() -> policy.Enforcer:
-    """For the policy library's own tools (entry point oslo.policy.enforcer): our rules under nova.conf's policy file."""
+    """For the policy library's tools (entry point oslo.policy.enforcer): our rules, with nova.conf's policy file."""
     conf = cfg.ConfigOpts()
     conf([], project="nova")
     return Policy(conf).enforcer

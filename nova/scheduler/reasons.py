@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from nova.model.scheduling import PlacementRequest
 from nova.scheduler.filters import Filter
-from nova.scheduler.filters.always import AMOUNTS, CHECKS
+from nova.scheduler.filters.always import AMOUNTS, CHECKS, available
 from nova.scheduler.views import HostView
 
 NO_VALID_HOST = "No valid host was found. "
@@ -97,9 +97,9 @@ def _counted(reasons: Counter[str]) -> str:
 def _nearest(hosts: Iterable[HostView], request: PlacementRequest) -> str:
     """What the host that lacks least would have to have more."""
     def lacking(host: HostView) -> list[tuple[float, str]]:
-        return [((need - getattr(host, free)) / need, f"needs {need} {words}, {getattr(host, free)} free")
-                for field, free, words in AMOUNTS
-                if 0 < (need := getattr(request.resources, field)) > getattr(host, free)]
+        return [((need - left) / need, f"needs {need} {words}, {left} free")
+                for field, free, total, words in AMOUNTS
+                if 0 < (need := getattr(request.resources, field)) > (left := available(host, free, total))]
 
     nearest = min(hosts, key=lambda host: sum(share for share, _ in lacking(host)))
     return f"{' and '.join(words for _, words in lacking(nearest))} on {nearest.host}"

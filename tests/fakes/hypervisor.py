@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
+from pathlib import Path
 
 from nova.model.states import PowerState
 from nova.virt.libvirt.hypervisor import HostSize, LibvirtDown, LibvirtRefused, Lost, NoGuest, PowerEvent, Sink
@@ -93,6 +94,9 @@ class FakeHypervisor:
         if self.refuse:
             reason, self.refuse = self.refuse, ""
             raise LibvirtRefused(task="start the guest", reason=reason)
+        log = ET.fromstring(self.xml[server_uuid]).find("devices/serial/log")
+        if log is not None:
+            Path(log.get("file", "")).write_text("booting\n")
         self.turn(server_uuid, PowerState.RUNNING)
 
     def ask_to_stop(self, server_uuid: str) -> None:

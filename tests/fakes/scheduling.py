@@ -32,7 +32,7 @@ def host_state(host: str = "cn1", **fields: Any) -> HostState:
     """An empty QEMU host with 16 vcpus, 16 GB memory and 100 GB disk, heard of just now."""
     defaults: dict[str, Any] = {
         "node": host, "provider_id": 1, "generation": 1, "service_version": 1, "aggregates_version": 1,
-        "vcpus_capacity": 16, "memory_mb_capacity": 16384, "disk_gb_capacity": 100, "vcpus_total": 4,
+        "vcpus_capacity": 16, "memory_mb_capacity": 16384, "disk_gb_capacity": 100, "vcpus_total": 16,
         "memory_mb_total": 16384, "disk_gb_total": 100, "last_seen_at": NOW, "hypervisor_type": "QEMU",
         "hypervisor_version": 7_002_000, "supported": (("x86_64", "qemu", "hvm"), ("i686", "qemu", "hvm"))}
     return HostState(host=host, **{**defaults, **fields})

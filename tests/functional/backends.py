@@ -195,8 +195,8 @@ class MariaDB:
         self.port, folder = free_port(), _folder(root, "mariadb", owner)
         (folder / "setup.sql").write_text("CREATE USER IF NOT EXISTS 'nova'@'%' IDENTIFIED BY 'nova';"
                                           "\nGRANT ALL PRIVILEGES ON *.* TO 'nova'@'%';\n")
-        common = ["--no-defaults", f"--datadir={folder}/data"]
-        subprocess.run([install, *common, *([f"--user={owner}"] if owner else []), "--skip-test-db", "--skip-name-resolve",
+        common, as_owner = ["--no-defaults", f"--datadir={folder}/data"], [f"--user={owner}"] if owner else []
+        subprocess.run([install, *common, *as_owner, "--skip-test-db", "--skip-name-resolve",
                         "--auth-root-authentication-method=normal"], check=True, capture_output=True, timeout=120)
         self.process = Process(
             [server, *common, f"--socket={folder}/sock", f"--pid-file={folder}/pid", "--bind-address=127.0.0.1",

@@ -33,7 +33,8 @@ class Client:
         self.session = requests.Session()
         self.session.headers.update({"X-Auth-Token": f"{user}:{project}", "X-OpenStack-Nova-API-Version": version})
 
-    def call(self, method: str, path: str, body: Any = None, timeout: float = 90.0, **headers: str) -> requests.Response:
+    def call(self, method: str, path: str, body: Any = None, timeout: float = 90.0, **headers: str
+             ) -> requests.Response:
         answer = self.session.request(method, f"{self.url}{path}", json=body, headers=headers, timeout=timeout)
         if not answer.ok:
             raise Refused(answer)

@@ -51,7 +51,7 @@ def defaults(plan: Plan, broker: str, port: int, glance: str) -> dict[str, dict[
             "fake_network": True, "flat_network_bridge": "br100", "osapi_compute_listen": "127.0.0.1",
             "osapi_compute_listen_port": port, "enabled_apis": "osapi_compute", "osapi_compute_workers": 1,
             "report_interval": 2, "service_down_time": 10, "graceful_shutdown_timeout": 20,
-            "rpc_response_timeout": 20, "long_rpc_silence": 4, "shutdown_timeout": 5},
+            "rpc_response_timeout": 10, "long_rpc_silence": 4, "shutdown_timeout": 5},
         "api": {"auth_strategy": "noauth2"},
         "glance": {"api_servers": glance, "num_retries": 0, "read_timeout": 5},
         "conductor": {"workers": plan.workers, "lease_seconds": 4},

@@ -11,12 +11,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from nova import concurrency
 from nova.model.images import Image
 from nova.model.orders import BuildOrder, Disk
 from nova.model.states import PowerState
 from nova.privileged import links
 from nova.virt.libvirt import LibvirtDriver, Settings
 from tests.contract.driver_conformance import IMAGE_ID, DriverConformance, build, eventually, make_order, unbuild
+
+concurrency.patch("threads")  # NOVA_CONCURRENCY=eventlet runs the same cases on green threads
 
 BRIDGE = "br-room"
 

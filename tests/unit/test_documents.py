@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import configparser
+import importlib
 import io
 import re
 from collections.abc import Iterator
@@ -116,6 +118,41 @@ def test_pages_name_only_commands_of_nova_manage_that_exist() -> None:
             if category in categories:
                 assert (category, None) in known or (category, action) in known, \
                     f"{page.name}: nova-manage {category} {action}"
+
+
+def test_install_page_then_hosts_get_the_rights_that_the_stack_gives_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TOP / "bin"))
+    rabbitmq = importlib.import_module("stacklib.rabbitmq")
+    page = (TOP / "doc" / "install.rst").read_text()
+    for verb, pattern in rabbitmq.permissions("host", "compute1").items():
+        assert f"'{pattern}'" in page, verb
+
+
+@pytest.mark.parametrize("name", ["nova.conf", "nova-conductor.conf"])
+def test_example_file_is_short_and_has_only_options_that_exist(name: str) -> None:
+    parser = configparser.ConfigParser(default_section="none", interpolation=None)
+    parser.read(TOP / "etc" / "nova" / name)
+    known = {(group, option.name) for group, listed in conf.list_opts() for option in listed}
+    known |= {(option.group, option.name) for option in conf_pages.LIBRARY}
+    said = [(group, option) for group in parser.sections() for option in parser[group]]
+    assert said and set(said) <= known
+    assert len(said) + len(parser.sections()) < 15
+    databases = {group for group, option in said if option == "connection"}
+    assert databases == ({"api_database", "database"} if name == "nova-conductor.conf" else set())
+
+
+def test_library_options_in_the_sample_are_those_of_the_libraries() -> None:
+    from keystoneauth1 import loading
+    from keystonemiddleware.auth_token import _opts as token_options
+    from oslo_messaging import opts as messaging
+    from oslo_middleware import opts as middleware
+    from oslo_policy import opts as policy
+
+    listed = [*messaging.list_opts(), *middleware.list_opts(), *policy.list_opts(), *token_options.list_opts()]
+    known = {(group or "DEFAULT", option.name.replace("-", "_")) for group, options_ in listed for option in options_}
+    known |= {("keystone_authtoken", option.dest) for option in loading.get_auth_plugin_conf_options("password")}
+    known |= {("keystone_authtoken", "auth_type")}
+    assert {(option.group, option.name) for option in conf_pages.LIBRARY} - known == set()
 
 
 # -- the whole tree

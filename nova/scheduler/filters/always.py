@@ -42,6 +42,12 @@ def has_so_much(state: HostState, need: Resources) -> bool:
             and need.memory_mb <= (state.memory_mb_total or need.memory_mb))
 
 
+def available(host: HostView, free: str, total: str) -> int:
+    """What one more server can get at most of an amount; the fields are :data:`AMOUNTS`'."""
+    left: int = getattr(host, free)
+    return min(left, getattr(host.state, total) or left)
+
+
 def passing(hosts: Iterable[HostView], request: PlacementRequest) -> list[HostView]:
     """The hosts that no filter of this module refuses."""
     vcpus, memory_mb, disk_gb = _limits(request.resources)
@@ -91,8 +97,7 @@ class CapacityFilter(Filter):
 
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
         lacking = [words for field, free, total, words in self.fields
-                   if 0 < getattr(request.resources, field) > min(getattr(host, free),
-                                                                  getattr(host.state, total) or getattr(host, free))]
+                   if 0 < getattr(request.resources, field) > available(host, free, total)]
         return "not enough " + ", ".join(words.split()[-1] for words in lacking) if lacking else None
 
 

@@ -121,7 +121,7 @@ def _ports(text: str) -> int:
     return ports
 
 
-_BUSES = ("fdc", "ide", "sata", "scsi", "usb", "virtio")
+_BUSES = ("ide", "sata", "scsi", "usb", "virtio")
 _USB = _of("none", "nec-xhci", "qemu-xhci")
 _SOUND = _of("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virtio")
 _WATCHDOG = _of("none", "pause", "poweroff", "reset", "disabled")

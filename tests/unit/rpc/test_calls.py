@@ -114,7 +114,7 @@ def test_call_when_the_arguments_do_not_fit_then_type_error_before_anything_is_s
 
 
 def test_call_when_an_argument_has_a_wrong_type_then_the_server_refuses_it(kitchen, caplog):
-    with pytest.raises(errors.Invalid, match="does not keep the contract") as error:
+    with pytest.raises(errors.Bug, match="does not keep the contract") as error:
         connect(KitchenRPC, kitchen).bake("h", Cake(name=7))
     assert error.value.code == "rpc.malformed"
     assert kitchen.seen == [] and "refused" in caplog.text
@@ -175,7 +175,7 @@ def test_call_when_the_peer_is_older_then_older_methods_go_in_its_version(kitche
 
 
 @pytest.mark.parametrize(("version", "kind"), [
-    ("1.0", None), ("1.9", None), ("2.0", errors.PeerTooOld), ("", errors.Invalid), ("x.y", errors.Invalid)])
+    ("1.0", None), ("1.9", None), ("2.0", errors.PeerTooOld), ("", errors.Bug), ("x.y", errors.Bug)])
 def test_server_serves_every_minor_version_of_its_major(kitchen, version, kind):
     recorder = Recorder(Receiver(KitchenRPC, kitchen), lambda envelope: {**envelope, "contract": version})
     client = recorder.client(KitchenRPC)
@@ -231,7 +231,7 @@ def test_proof_is_of_one_method_alone():
 def test_server_when_the_envelope_is_rubbish_then_it_answers_with_an_error(kitchen, envelope, caplog):
     with caplog.at_level(logging.ERROR):
         answer = codec.unpack(codec.from_text(Receiver(KitchenRPC, kitchen).handle("bake", envelope)), codec.Answer)
-    assert answer.error is not None and answer.error[:2] == ("invalid", "rpc.malformed")
+    assert answer.error is not None and answer.error[:2] == ("bug", "rpc.malformed")
     assert len(caplog.records) == 1 and kitchen.seen == []
 
 

@@ -171,3 +171,9 @@ def test_all_filters_know_every_name_that_is_enabled_by_default_and_the_old_ones
     names = {cls.__name__ for cls in all_filters()}
     assert names >= {*filter_options().enabled_filters, "AllHostsFilter", "AvailabilityZoneFilter", "RamFilter",
                      "CoreFilter", "DiskFilter"}
+
+
+def test_capacity_when_the_server_is_bigger_than_the_host_itself_then_overcommit_does_not_help():
+    host = {"vcpus_capacity": 64, "vcpus_total": 16}
+    assert refusal(CapacityFilter(), host, {"vcpus": 17}) == "not enough vcpus"
+    assert refusal(CapacityFilter(), host, {"vcpus": 16}) is None

@@ -62,7 +62,7 @@ def test_update_when_only_amounts_are_told_then_the_rest_stays_and_the_sweep_ask
     table = table_of(host_state("cn1", provider_id=1), host_state("cn2", provider_id=2))
     table.update(told(amounts(2, 5, 3), amounts(9, 5, 3), at=1))
     (host,) = (host for host in table.snapshot().hosts if host.host == "cn2")
-    assert (host.free_vcpus, host.usable, host.state.vcpus_total, len(table)) == (13, True, 4, 2)
+    assert (host.free_vcpus, host.usable, host.state.vcpus_total, len(table)) == (13, True, 16, 2)
     assert [stamp.generation for stamp in table.stamps()] == [1, -1]
     whole = host_state("cn2", provider_id=2, generation=5, vcpus_used=3, instances=7)
     table.update(told(amounts(2, 4, 9), whole, at=2))

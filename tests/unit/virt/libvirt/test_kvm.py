@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import os
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+from nova.privileged.runner import CommandFailed, Completed, SystemRunner
+from nova.virt.libvirt import kvm
+
+
+class Runner:
+    def __init__(self, code: int = kvm.EXIT, fails: bool = False) -> None:
+        self.runs, self._code, self._fails = 0, code, fails
+
+    def run(self, argv, *, stdin=None, ok=(0,), environment=None):
+        self.runs += 1
+        if self._fails:
+            raise CommandFailed(command=argv[0], where="here", reason="it took longer than 5 s")
+        return Completed(self._code)
+
+
+@pytest.fixture
+def device(monkeypatch, tmp_path):
+    """A /dev/kvm that can be told apart: the real one may or may not be there."""
+    def set_to(device_number: int | None) -> None:
+        class Device:
+            def __fspath__(self) -> str:
+                return str(tmp_path / "kvm")
+        monkeypatch.setattr(kvm, "DEVICE", Device())
+        if device_number is not None:
+            (tmp_path / "kvm").touch()
+        stat = os.stat
+
+        def fake(path, *args, **kwargs):
+            found = stat(path, *args, **kwargs)
+            if isinstance(path, Device):
+                return SimpleNamespace(st_rdev=device_number, st_dev=1, st_ino=2, st_mode=3)
+            return found
+        monkeypatch.setattr(kvm.os, "stat", fake)
+    return set_to
+
+
+REAL = os.makedev(10, 232)
+
+
+def test_choose_follows_the_operator_without_a_trial(tmp_path):
+    runner = Runner()
+    assert kvm.choose("qemu", "x86_64", tmp_path, runner) == "qemu"
+    assert kvm.choose("kvm", "x86_64", tmp_path, runner) == "kvm"
+    assert runner.runs == 0
+
+
+@pytest.mark.parametrize(("runner", "expected"), [(Runner(), "kvm"), (Runner(0), "qemu"), (Runner(1), "qemu"),
+                                                  (Runner(-9), "qemu"), (Runner(fails=True), "qemu")])
+def test_choose_auto_believes_only_the_guest_itself(device, tmp_path, runner, expected):
+    device(REAL)
+    assert kvm.choose("auto", "x86_64", tmp_path, runner) == expected
+
+
+def test_choose_auto_tries_once_a_boot(device, tmp_path, monkeypatch):
+    device(REAL)
+    runner = Runner()
+    for _ in range(3):
+        kvm.choose("auto", "x86_64", tmp_path, runner)
+    assert runner.runs == 1
+    boot = tmp_path / "boot_id"
+    boot.write_text("another\n")
+    monkeypatch.setattr(kvm, "BOOT_ID", boot)
+    kvm.choose("auto", "x86_64", tmp_path, runner)
+    assert runner.runs == 2
+
+
+@pytest.mark.parametrize("number", [None, os.makedev(1, 3), 0])
+def test_choose_auto_without_the_device_or_with_another_in_its_place_is_qemu(device, tmp_path, number):
+    device(number)
+    runner = Runner()
+    assert kvm.choose("auto", "x86_64", tmp_path, runner) == "qemu" and runner.runs == 0
+
+
+@pytest.mark.parametrize("kept", ["", "{}", "[]", "null", '{"key": 1}'])
+def test_choose_auto_with_a_damaged_result_tries_again(device, tmp_path, kept):
+    device(REAL)
+    (tmp_path / "kvm.json").write_text(kept)
+    runner = Runner()
+    assert kvm.choose("auto", "x86_64", tmp_path, runner) == "kvm" and runner.runs == 1
+
+
+@pytest.mark.skipif(not shutil.which("qemu-system-x86_64"), reason="needs qemu-system-x86_64")
+def test_trial_guest_really_runs():
+    assert kvm.trial("qemu-system-x86_64", SystemRunner(30), "tcg") is True

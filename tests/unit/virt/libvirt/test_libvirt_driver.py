@@ -1,0 +1,388 @@
+"""The driver on a fake hypervisor: all of it but libvirt itself, with real files and real image tools."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import subprocess
+import threading
+import time
+import uuid
+
+import msgspec
+import pytest
+from oslo_config import cfg
+
+from nova import conf as nova_conf
+from nova import errors
+from nova.model.images import Image
+from nova.model.orders import BuildOrder, Disk
+from nova.model.states import PowerState
+from nova.privileged import qemu_img
+from nova.virt import interface
+from nova.virt.libvirt import LibvirtDriver, from_conf
+from nova.virt.libvirt.settings import BadSetting, settings_of
+from nova.virt.libvirt.vifs import bridge
+from tests.contract.driver_conformance import IMAGE_ID, DriverConformance, build, eventually, make_order, unbuild
+from tests.fakes.hypervisor import FakeHypervisor
+from tests.unit.virt.libvirt.orders import settings
+
+pytestmark = pytest.mark.skipif(not shutil.which("qemu-img") or not shutil.which("xorrisofs"),
+                                reason="needs qemu-img and xorrisofs")
+
+
+class FakeLinks:
+    """Devices of a host, by name; the real module needs root."""
+
+    LinkError = bridge.links.LinkError
+
+    def __init__(self) -> None:
+        self.devices: set[str] = set()
+
+    def exists(self, device: str) -> bool:
+        return device in self.devices
+
+    def ensure_bridge(self, name: str, interface: str | None = None, mtu: int | None = None) -> None:
+        if interface == "missing0":
+            raise self.LinkError(device=interface, reason="there is no such device")
+        self.devices.add(name)
+
+    def delete(self, device: str) -> None:
+        self.devices.discard(device)
+
+
+class Rig:
+    bridge, patience_s = "br100", 2.0
+
+    def __init__(self, tmp_path, links: FakeLinks, **changes) -> None:
+        self.hypervisor, self.links, self.root = FakeHypervisor(), links, tmp_path / "instances"
+        self.driver = LibvirtDriver(settings(tmp_path, shutdown_retry_s=1, **changes), self.hypervisor)
+        self.base = tmp_path / "base"
+        subprocess.run(["qemu-img", "create", "-q", "-f", "raw", str(self.base), "1M"], check=True)
+        self.images = self
+
+    def path(self, image_id: str) -> str:
+        return {IMAGE_ID: str(self.base)}[image_id]
+
+    def left_over(self, order: BuildOrder) -> list[str]:
+        found = [path.name for path in self.root.glob(f"{order.server_uuid}*")]
+        found += ["domain"] if order.server_uuid in self.hypervisor.power else []
+        return found + [one.id for one in order.interfaces if bridge.tap_name(one) in self.links.devices]
+
+
+@pytest.fixture
+def links(monkeypatch):
+    fake = FakeLinks()  # netlink needs root and changes the machine: see tests/machine for the real one
+    monkeypatch.setattr(bridge, "links", fake)
+    return fake
+
+
+@pytest.fixture
+def rig(tmp_path, links):
+    made = Rig(tmp_path, links)
+    made.driver.connect()
+    yield made
+    made.driver.close()
+
+
+@pytest.fixture
+def order(rig):
+    return make_order(rig.bridge)
+
+
+class TestLibvirtDriverOnAFake(DriverConformance):
+    pass
+
+
+def test_driver_has_the_protocols_it_is_to_have(rig):
+    assert isinstance(rig.driver, interface.Consoles) and isinstance(rig.driver, interface.Uptime)
+    assert rig.driver.needs_images is True
+
+
+def test_order_beside_the_guest_has_no_secrets_and_is_private(rig, order):
+    order = msgspec.structs.replace(order, admin_password="p4ssw0rd", user_data="c2VjcmV0", files={"/x": "c2VjcmV0"})
+    build(rig, order)
+    kept = rig.root / order.server_uuid / "order.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert "p4ssw0rd" not in kept.read_text() and "c2VjcmV0" not in kept.read_text()
+    assert json.loads(kept.read_text())["fence"]["epoch"] == 3
+
+
+def test_disk_format_comes_from_the_record_whatever_the_settings_say_later(tmp_path, links, rig, order):
+    build(rig, order)
+    rig.driver.destroy(order.server_uuid)
+    raw = LibvirtDriver(settings(tmp_path, cow=False), rig.hypervisor)
+    raw.start_new(order)
+    assert "type=\"qcow2\"" in rig.hypervisor.xml[order.server_uuid]
+
+
+def test_image_that_is_larger_than_the_flavors_disk_is_refused(rig, order):
+    subprocess.run(["qemu-img", "create", "-q", "-f", "raw", str(rig.base), "2G"], check=True)
+    with pytest.raises(errors.Invalid) as caught:
+        rig.driver.create_disks(order, rig.images)
+    assert caught.value.code == "image.too_big"
+
+
+def test_image_whose_min_disk_is_larger_than_the_flavors_is_refused(rig, order):
+    with pytest.raises(errors.Invalid, match="needs a disk of 5 GB"):
+        rig.driver.create_disks(
+            msgspec.structs.replace(order, image=Image(id=IMAGE_ID, disk_format="raw", min_disk_gb=5)), rig.images)
+
+
+def test_image_that_left_the_cache_refuses_the_host(rig, order):
+    with pytest.raises(errors.HostRefused, match="not in this host's cache"):
+        rig.driver.create_disks(msgspec.structs.replace(order, image=Image(id="gone", disk_format="raw")), rig.images)
+
+
+def test_kernel_and_ramdisk_lie_beside_the_guest(rig, order):
+    order = msgspec.structs.replace(order, kernel=Image(id=IMAGE_ID, disk_format="aki"),
+                                    ramdisk=Image(id=IMAGE_ID, disk_format="ari"))
+    build(rig, order)
+    xml = rig.hypervisor.xml[order.server_uuid]
+    assert f"<kernel>{rig.root}/{order.server_uuid}/kernel</kernel>" in xml and "/ramdisk</initrd>" in xml
+    assert "<cmdline>root=/dev/vda console=tty0 console=ttyS0</cmdline>" in xml
+    rig.base.unlink()
+    rig.driver.destroy(order.server_uuid)
+    assert rig.driver.start_new(order) == PowerState.RUNNING
+
+
+def test_full_disk_while_disks_are_made_refuses_the_host(rig, order, monkeypatch):
+    def full(*_args, **_kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(qemu_img.QemuImg, "create_overlay", full)  # a disk of ours that is really full needs root
+    with pytest.raises(errors.HostRefused, match="no space left"):
+        rig.driver.create_disks(order, rig.images)
+    rig.driver.remove_disks(order.server_uuid)
+    assert rig.left_over(order) == []
+
+
+def test_console_of_a_guest_without_a_log_is_a_conflict(rig, order):
+    build(rig, order)
+    assert rig.driver.console_output(order.server_uuid, 1) == "booting\n"
+    (rig.root / order.server_uuid / "console.log").unlink()
+    with pytest.raises(errors.Conflict):
+        rig.driver.console_output(order.server_uuid, 1)
+
+
+def test_start_that_libvirt_refuses_can_be_undone(rig, order):
+    rig.hypervisor.refuse = "Cannot get interface MTU on 'br100': No such device"
+    with pytest.raises(errors.HostRefused, match="Cannot get interface MTU"):
+        build(rig, order)
+    unbuild(rig, order)
+    assert rig.left_over(order) == []
+
+
+def test_bridge_that_is_not_there_and_not_ours_to_make_refuses_the_host(rig, order):
+    (vif,) = order.interfaces
+    foreign = msgspec.structs.replace(order, interfaces=(msgspec.structs.replace(vif, should_create_bridge=False),))
+    with pytest.raises(bridge.NoBridge):
+        rig.driver.plug(foreign)
+    flat = msgspec.structs.replace(order, interfaces=(msgspec.structs.replace(vif, bridge_interface="missing0"),))
+    with pytest.raises(errors.HostRefused, match="missing0"):
+        rig.driver.plug(flat)
+
+
+def test_interface_of_another_type_refuses_the_host(rig, order):
+    (vif,) = order.interfaces
+    with pytest.raises(errors.HostRefused, match="ovs"):
+        rig.driver.plug(msgspec.structs.replace(order, interfaces=(msgspec.structs.replace(vif, type="ovs"),)))
+
+
+def test_tap_that_libvirt_left_is_removed_and_the_bridge_stays(rig, order, links):
+    build(rig, order)
+    tap = bridge.tap_name(order.interfaces[0])
+    links.devices.add(tap)
+    unbuild(rig, order, known=False)
+    assert links.devices == {"br100"}
+
+
+def test_shut_down_of_a_deaf_guest_asks_again_and_powers_off(rig, order):
+    build(rig, order)
+    rig.hypervisor.guests_obey = False
+    started = time.monotonic()
+    assert rig.driver.shut_down(order.server_uuid, 2) == PowerState.SHUTDOWN
+    assert len(rig.hypervisor.asked) == 2 and 1.9 < time.monotonic() - started < 4
+
+
+def test_shut_down_at_once_asks_nobody(rig, order):
+    build(rig, order)
+    rig.driver.shut_down(order.server_uuid, 0)
+    assert rig.hypervisor.asked == []
+
+
+def test_shut_down_of_a_guest_that_is_taken_away_meanwhile_ends(rig, order):
+    build(rig, order)
+    rig.hypervisor.guests_obey = False
+    threading.Timer(0.3, rig.driver.destroy, [order.server_uuid]).start()
+    with pytest.raises(errors.NotFound):
+        rig.driver.shut_down(order.server_uuid, 30)
+
+
+def test_reboot_of_an_obedient_guest_starts_it_again(rig, order):
+    build(rig, order)
+    assert rig.driver.reboot(order.server_uuid, 5) is True
+    assert rig.driver.power_state(order.server_uuid) == PowerState.RUNNING
+
+
+def test_reboot_of_a_deaf_guest_is_false_and_leaves_it_running(rig, order):
+    build(rig, order)
+    rig.hypervisor.guests_obey = False
+    assert rig.driver.reboot(order.server_uuid, 1) is False
+    assert rig.driver.power_state(order.server_uuid) == PowerState.RUNNING
+
+
+def test_guests_are_domains_of_ours_and_folders(rig, order):
+    build(rig, order)
+    rig.hypervisor.power[foreign := str(uuid.uuid4())] = PowerState.RUNNING
+    leftover = str(uuid.uuid4())
+    (rig.root / leftover).mkdir()
+    (rig.root / "_base").mkdir()
+    noted = str(uuid.uuid4())
+    rig.hypervisor.power[noted] = PowerState.RUNNING
+    rig.hypervisor.xml[noted] = rig.hypervisor.xml[order.server_uuid]
+    found = {guest.server_uuid: (guest.power_state, guest.epoch) for guest in rig.driver.guests()}
+    assert found == {order.server_uuid: (PowerState.RUNNING, 3), leftover: (PowerState.NOSTATE, 0),
+                     noted: (PowerState.RUNNING, 0)} and foreign not in found
+
+
+def test_events_of_foreign_domains_are_not_told(rig, order):
+    told = []
+    rig.driver.on_power_change(told.append)
+    rig.hypervisor.turn(str(uuid.uuid4()), PowerState.RUNNING)
+    build(rig, order)
+    assert eventually(lambda: len(told) == 1, 2) and told[0].server_uuid == order.server_uuid
+
+
+def test_lost_connection_is_made_anew_and_all_guests_are_told(rig, order):
+    build(rig, order)
+    told = []
+    rig.driver.on_power_change(told.append)
+    rig.hypervisor.down = True
+    rig.hypervisor.lose()
+    time.sleep(0.2)
+    rig.hypervisor.power[order.server_uuid] = PowerState.CRASHED
+    rig.hypervisor.down = False
+    assert eventually(lambda: [state.power_state for state in told][-1:] == [PowerState.CRASHED], 5)
+    assert rig.hypervisor.reopened == 1
+
+
+def test_listener_that_fails_does_not_stop_the_next_event(rig, order):
+    told = []
+
+    def listener(state):
+        told.append(state)
+        raise RuntimeError("no")
+    rig.driver.on_power_change(listener)
+    build(rig, order)
+    rig.driver.shut_down(order.server_uuid, 0)
+    assert eventually(lambda: len(told) == 2, 2)
+
+
+def test_libvirt_that_is_down_is_unavailable(rig, order):
+    rig.hypervisor.down = True
+    with pytest.raises(errors.Unavailable, match="Is libvirtd running"):
+        rig.driver.power_state(order.server_uuid)
+
+
+def test_connect_without_the_wanted_virtualization_is_unavailable(tmp_path, links, monkeypatch):
+    hypervisor = FakeHypervisor()
+    monkeypatch.setattr(hypervisor, "capabilities", lambda: "<capabilities><host><cpu><arch>x86_64</arch></cpu></host>"
+                                                            "</capabilities>")
+    with pytest.raises(errors.Unavailable, match="qemu-system"):
+        LibvirtDriver(settings(tmp_path), hypervisor).connect()
+
+
+def test_node_says_what_the_host_has(rig):
+    (node,) = rig.driver.nodes()
+    assert (node.name, node.hypervisor_type, node.hypervisor_version, node.vcpus, node.memory_mb) == (
+        "host1", "QEMU", 7_002_022, 4, 8192)
+    assert node.supported == (("x86_64", "qemu", "hvm"),)
+    assert json.loads(node.cpu_info) == {
+        "arch": "x86_64", "model": "EPYC", "vendor": "AMD", "features": ["aes", "ssse3"],
+        "topology": {"cells": 1, "sockets": 1, "cores": 2, "threads": 2}}
+    assert "COMPUTE_STORAGE_BUS_VIRTIO" in node.traits and "COMPUTE_IMAGE_TYPE_QCOW2" in node.traits
+
+
+def test_node_uuid_is_the_same_after_a_restart(tmp_path, links, rig):
+    again = LibvirtDriver(settings(tmp_path), FakeHypervisor())
+    again.connect()
+    assert again.nodes()[0].uuid == rig.driver.nodes()[0].uuid
+    again.close()
+
+
+def test_node_uuid_that_is_damaged_is_said(tmp_path, links, rig):
+    (tmp_path / "compute_id").write_text("nonsense")
+    with pytest.raises(errors.Invalid, match="compute_id"):
+        rig.driver.nodes()
+
+
+def test_disk_space_that_guests_may_still_take_is_not_offered(rig, order):
+    before = rig.driver.nodes()[0].disk_available_least_gb
+    rig.driver.create_disks(msgspec.structs.replace(order, disks=(Disk(kind="root", size_gb=50),)), rig.images)
+    assert before - 51 <= rig.driver.nodes()[0].disk_available_least_gb <= before - 49
+
+
+def test_images_in_use_are_those_of_the_guests(rig, order):
+    assert rig.driver.images_in_use() == frozenset()
+    build(rig, msgspec.structs.replace(order, kernel=Image(id=IMAGE_ID), ramdisk=None))
+    assert rig.driver.images_in_use() == {IMAGE_ID}
+    unbuild(rig, order)
+    assert rig.driver.images_in_use() == frozenset()
+
+
+@pytest.mark.parametrize("bad", ["../../etc", "x", "", "5F1C2D0A-58c4-4c55-9f0e-1d0f7d1f9a11"])
+def test_folder_of_what_is_no_uuid_is_refused(rig, bad):
+    with pytest.raises(ValueError):
+        rig.driver.remove_disks(bad)
+
+
+# --- settings
+
+def conf_of(tmp_path, text: str) -> cfg.ConfigOpts:
+    path = tmp_path / "nova.conf"
+    path.write_text(f"[DEFAULT]\nstate_path = {tmp_path}\n{text}")
+    conf = nova_conf.register(cfg.ConfigOpts())
+    conf(["--config-file", str(path)], project="nova")
+    return conf
+
+
+def read(tmp_path, text: str):
+    conf = conf_of(tmp_path, text)
+    return settings_of(conf, conf.libvirt, conf.vnc, conf.compute)
+
+
+def test_settings_of_an_empty_file_are_the_defaults(tmp_path):
+    found = read(tmp_path, "")
+    assert (found.virt_type, found.uri, found.cow, found.vnc_listen, found.sysinfo_serial) == (
+        "auto", "qemu:///system", True, "127.0.0.1", "unique")
+    assert found.instances_path == tmp_path / "instances"
+
+
+def test_settings_follow_the_file(tmp_path):
+    found = read(tmp_path, "use_cow_images = False\npreallocate_images = space\nvnc_enabled = False\n[libvirt]\n"
+                           "hw_machine_type = x86_64=q35,aarch64=virt\ndisk_cachemodes = file=writethrough\n"
+                           "cpu_mode = custom\ncpu_model = Haswell,Nehalem\n[compute]\nshutdown_retry_interval = 3\n")
+    assert (found.cow, found.preallocate, found.vnc_listen, found.shutdown_retry_s) == (False, True, None, 3)
+    assert (found.machine_types, found.cache_mode, found.cpu_model) == (
+        {"x86_64": "q35", "aarch64": "virt"}, "writethrough", "Haswell")
+
+
+@pytest.mark.parametrize("text", ["flat_injected = True\n", "[libvirt]\ncpu_mode = custom\n",
+                                  "[libvirt]\ncpu_models = Haswell\n", "[libvirt]\nhw_machine_type = q35\n"])
+def test_settings_that_can_not_be_are_said(tmp_path, text):
+    with pytest.raises(BadSetting):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(("images_type", "use_cow", "cow"), [("default", "True", True), ("default", "False", False),
+                                                            ("raw", "True", False), ("flat", "True", False),
+                                                            ("qcow2", "False", True)])
+def test_images_type_stands_above_use_cow_images(tmp_path, images_type, use_cow, cow):
+    text = f"use_cow_images = {use_cow}\n[libvirt]\nimages_type = {images_type}\n"
+    assert read(tmp_path, text).cow is cow
+
+
+def test_driver_from_a_file_reaches_for_its_libvirt(tmp_path):
+    driver = from_conf(conf_of(tmp_path, "[libvirt]\nconnection_uri = test:///default\n"), "host1")
+    assert isinstance(driver, LibvirtDriver)
