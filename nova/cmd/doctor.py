@@ -41,6 +41,7 @@ def config(options: Any) -> Finding:
 def broker(options: Any) -> Finding:
     from nova.rpc.transport import Bus
 
+    bus = Bus(options, options.host)  # it declares transport_url, too
     host, port = _broker_address(options.transport_url or "rabbit://")
     try:
         socket.create_connection((host, port), 5).close()
@@ -49,7 +50,7 @@ def broker(options: Any) -> Finding:
                        "start RabbitMQ, or correct [DEFAULT]transport_url")
     started = time.monotonic()
     try:
-        answer = round_trip(options, Bus(options, options.host))
+        answer = round_trip(options, bus)
     except errors.NovaError as error:
         return Finding(BAD, f"the broker is there, but no conductor answers: {error.message}",
                        "start nova-conductor and look at its log; check the user and vhost in transport_url")

@@ -4,6 +4,7 @@ from oslo_config import cfg
 
 from nova import conf
 from nova.cmd import doctor
+from nova.rpc import transport
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
@@ -52,6 +53,15 @@ def test_round_trip_on_a_compute_host_then_only_the_hosts_contract_is_spoken():
 def test_clock_on_a_compute_host_then_it_says_what_to_do_without_asking():
     finding = doctor.clock(options(compute_driver="libvirt.LibvirtDriver"))
     assert finding.state == doctor.WARN and "NTP" in finding.cure
+
+
+def test_broker_when_nothing_listens_then_it_names_the_address_and_the_option():
+    made = options()
+    transport.open_transport(made)  # declares transport_url
+    made.set_override("transport_url", "rabbit://u:secret@127.0.0.1:1/nova")
+    finding = doctor.broker(made)
+    assert finding.state == doctor.BAD and "127.0.0.1:1" in finding.what and "secret" not in finding.what
+    assert "transport_url" in finding.cure
 
 
 def test_is_compute_when_a_conductor_shares_the_file_then_not():

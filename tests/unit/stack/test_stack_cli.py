@@ -47,10 +47,10 @@ def test_command_line_when_wrong_then_usage_and_status_two(words, capsys):
     assert "usage" in capsys.readouterr().err
 
 
-def test_up_when_no_shape_is_said_then_a_stack_that_is_there_comes_up_as_it_was_made(tmp_path):
-    there = Layout(tmp_path, Choices(sandbox=True, hosts=2, database="postgresql"))
+def test_up_when_no_shape_is_said_then_a_stack_that_is_there_comes_up_as_it_was_made(short_path):
+    there = Layout(short_path, Choices(sandbox=True, hosts=2, database="postgresql"))
     there.save()
-    words = ["up", "--state", str(tmp_path)]
+    words = ["up", "--state", str(short_path)]
     assert cli.wanted(parse(*words), words) == there
     words += ["--sandbox", "--hosts=3"]
     assert cli.wanted(parse(*words), words).choices.hosts == 3
