@@ -29,6 +29,8 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "iptables",
         "iproute2",
         "genisoimage",
+        "mtools",
+        "dosfstools",
         "openssh-client",
     ),
     "nova": (

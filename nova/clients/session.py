@@ -165,7 +165,7 @@ class Caller:
         client = adapter.Adapter(
             self._credentials.session, auth=self._auth(as_user, address), service_type=self.service.service_type,
             interface=list(self.service.interfaces), region_name=self.service.region_name, endpoint_override=address,
-            user_agent="nova", raise_exc=True, connect_retries=0)
+            user_agent="nova", raise_exc=True, connect_retries=0, global_request_id=_request_id())
         try:
             return client.request(path, method, timeout=(CONNECT_TIMEOUT_S, self.service.read_timeout_s), **kwargs)
         except (exceptions.ClientException, requests.RequestException) as error:
@@ -191,6 +191,12 @@ class Caller:
         if status is not None and 400 <= status < 500 and status not in (408, 429):
             return ServiceComplains(service=name, reason=reason)
         return ServiceDown(service=name, reason=reason)
+
+
+def _request_id() -> str | None:
+    """Of the request that is served: the other service's log names it, too."""
+    serving = context.current_or_none()
+    return (serving.global_request_id or serving.request_id) if serving else None
 
 
 def _reason(error: Exception) -> str:

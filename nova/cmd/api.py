@@ -52,6 +52,23 @@ def bind(options: Any, names: list[str]) -> dict[str, Any]:
     return sockets
 
 
+def tls(group: Any) -> Any:
+    """What ``[wsgi]`` says of TLS, None for plain HTTP. CanNotStart names the option that is wrong."""
+    if not (group.ssl_cert_file or group.ssl_key_file):
+        return None
+    import ssl
+
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        made.load_cert_chain(group.ssl_cert_file, group.ssl_key_file)
+        if group.ssl_ca_file:
+            made.load_verify_locations(group.ssl_ca_file)
+            made.verify_mode = ssl.CERT_REQUIRED
+    except (OSError, TypeError) as error:
+        raise CanNotStart(reason=f"[wsgi]ssl_cert_file, ssl_key_file, ssl_ca_file can not be used: {error}") from None
+    return made
+
+
 class Api:
     """One worker process, serving the sockets that its parent bound."""
 
@@ -59,13 +76,15 @@ class Api:
         from nova.rpc.transport import Bus
 
         self.bus = Bus(options, options.host)
-        self.sockets = sockets
+        self.options, self.sockets = options, sockets
         self.applications = {name: APIS[name][0](options, self.bus) for name in sockets}
 
     def start(self) -> None:
         from nova import wsgi
 
-        self.serving = [wsgi.Server(sock, self.applications[name]) for name, sock in self.sockets.items()]
+        self.serving = [wsgi.Server(sock, self.applications[name], self.options.wsgi.default_pool_size or 1,
+                                    self.options.wsgi.client_socket_timeout, tls(self.options.wsgi))
+                        for name, sock in self.sockets.items()]
         for server in self.serving:
             server.start()
 

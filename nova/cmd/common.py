@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,6 +14,8 @@ from oslo_config import cfg
 
 from nova import concurrency, conf, logs, service
 from nova.conf import logs as log_section
+
+_LOCATED = re.compile(r": Value for option \S+ from LocationInfo\(.*detail='([^']*)'\) is not valid: ")
 
 #: Programs that may know a database's URL.
 MAY_KNOW_DATABASE = ("nova-conductor", "nova-manage")
@@ -79,9 +82,14 @@ def _touch(options: cfg.ConfigOpts) -> None:
             try:
                 getattr(group, option.dest)
             except cfg.ConfigFileValueError as error:
-                raise ValueError(f"[{section.GROUP}]{option.name}: {error}") from None
+                raise ValueError(f"[{section.GROUP}]{option.name}{_plain(error)}") from None
             except cfg.TemplateSubstitutionError:
                 continue
+
+
+def _plain(error: Exception) -> str:
+    """oslo.config's words for a wrong value: where it stands and what is wrong, without its objects."""
+    return _LOCATED.sub(r" in \1: ", f": {error}")
 
 
 def _refuse_database(options: cfg.ConfigOpts, binary: str) -> None:

@@ -77,7 +77,8 @@ class Conductor:
                            images=glance.of_groups(options.glance, session.load(options, "glance")))
         self.world.feed = Feed(self.world)
         self.world.teller = Teller(cell, self.world.network)
-        self.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds)
+        self.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds,
+                               leases=cell.alone())
         self.world.runner = Runner(self.world, self.journal, ALL)
         self.daemons = Daemons(self.world)
         self.servers: list[Any] = []

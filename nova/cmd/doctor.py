@@ -8,6 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from nova import errors
@@ -194,7 +195,7 @@ def kvm(options: Any) -> Finding:
     from nova.virt.libvirt import kvm as probe
 
     try:
-        works = probe.trial("/usr/bin/qemu-system-x86_64", SystemRunner(), "kvm")
+        works = probe.works("x86_64", Path(options.state_path), SystemRunner(5))
     except Exception as error:
         return Finding(WARN, f"KVM could not be tried: {error}", "install qemu-system-x86")
     return Finding(OK, "KVM works") if works else \

@@ -24,32 +24,36 @@ class LeaseLost(errors.Overtaken):
 
 
 class Journal:
-    """One runner process's lease, and the rows it owns."""
+    """One runner process's lease, and the rows it owns.
+
+    ``leases`` is the cell's database over a connection of its own: however many wait for one, the lease is renewed.
+    """
 
     def __init__(self, cell: Database, name: str, lease_s: int = LEASE_S,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 clock: Callable[[], float] = time.monotonic, leases: Database | None = None) -> None:
         self.cell, self.name, self.lease_s, self.clock = cell, name, lease_s, clock
+        self.leases = leases or cell
         self.runner_id = 0
         self._good_until = 0.0
 
     def open(self) -> int:
         """Take a lease (a new identity, if the old one's lease has ended)."""
         asked = self.clock()
-        self.runner_id = self.cell.transact(lambda tx: states.new_runner(tx, self.name, self.lease_s))
+        self.runner_id = self.leases.transact(lambda tx: states.new_runner(tx, self.name, self.lease_s))
         self._good_until = asked + self.lease_s
         return self.runner_id
 
     def renew(self) -> None:
         """Called four times a lease. A lost one is replaced by a new identity; what the old one owned is others' now."""
         asked = self.clock()
-        if self.runner_id and self.cell.transact(lambda tx: states.renew(tx, self.runner_id, self.lease_s)):
+        if self.runner_id and self.leases.transact(lambda tx: states.renew(tx, self.runner_id, self.lease_s)):
             self._good_until = asked + self.lease_s
             return
         LOG.warning("lease of runner %s is lost; starting over with a new one", self.runner_id)
         self.open()
 
     def close(self) -> None:
-        self.cell.transact(lambda tx: states.end_runner(tx, self.runner_id))
+        self.leases.transact(lambda tx: states.end_runner(tx, self.runner_id))
         self._good_until = 0.0
 
     @property

@@ -15,7 +15,6 @@ OPTS = [
     cfg.HostAddressOpt("my_ip", default="127.0.0.1", sample_default="<host_ipv4>",
                        help="The address other hosts and guests' DNAT reach this host by."),
     cfg.StrOpt("state_path", default="/var/lib/nova", help="Where daemons keep what must survive a restart."),
-    cfg.StrOpt("tempdir", help="Where temporary files go; the system's default when empty."),
     cfg.IntOpt("long_rpc_timeout", default=1800, min=1,
                help="Seconds the longest orders to hosts may take. A host that dies meanwhile is noticed after "
                     "long_rpc_silence."),

@@ -25,6 +25,4 @@ OPTS = [
                help="A config drive with more in it than this is refused."),
     cfg.StrOpt("pointer_model", default="usbtablet", choices=("usbtablet", "ps2mouse"),
                help="Pointer of guests that have a graphical console. usbtablet keeps it in step with the viewer's."),
-    cfg.IntOpt("timeout_nbd", default=10, min=0, help="Accepted for older files; nothing uses it.",
-               deprecated_for_removal=True),
 ]

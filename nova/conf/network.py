@@ -30,12 +30,6 @@ OPTS = [
     cfg.BoolOpt("flat_injected", default=False,
                 help="Mark new networks so that guests get their address written into the image or config drive."),
     cfg.IntOpt("network_device_mtu", min=68, max=65535, help="MTU of new networks that name none."),
-    cfg.IntOpt("fixed_ip_disassociate_timeout", default=600, min=0,
-               help="Seconds after which a released address is free again even when its DHCP lease was not given "
-                    "back."),
-    cfg.IntOpt("create_unique_mac_address_attempts", default=5, min=1,
-               help="How often a random MAC is drawn before a server fails for want of a free one."),
-    # What a network host does.
     cfg.BoolOpt("fake_network", default=False,
                 help="Serve networks in the records alone: no bridge, no dnsmasq, no firewall rule on this host. For "
                      "clouds on the fake driver."),

@@ -7,19 +7,11 @@ from oslo_config import cfg
 GROUP = "wsgi"
 
 OPTS = [
-    cfg.StrOpt("api_paste_config", default="api-paste.ini", deprecated_group="DEFAULT",
-               help="Accepted and not used: the API is put together in the program."),
     cfg.StrOpt("ssl_cert_file", deprecated_group="DEFAULT", help="Certificate; with a key, the servers speak TLS."),
     cfg.StrOpt("ssl_key_file", deprecated_group="DEFAULT", help="Private key of the certificate."),
     cfg.StrOpt("ssl_ca_file", deprecated_group="DEFAULT", help="Authority that clients' certificates must come from."),
-    cfg.IntOpt("tcp_keepidle", default=600, min=0, deprecated_group="DEFAULT",
-               help="Seconds a connection may be idle before the kernel asks whether the client still lives."),
     cfg.IntOpt("default_pool_size", default=1000, min=0, deprecated_group="DEFAULT",
                deprecated_name="wsgi_default_pool_size", help="Requests a worker serves at a time (green threads)."),
-    cfg.IntOpt("max_header_line", default=16384, min=0, deprecated_group="DEFAULT",
-               help="The longest header line, in bytes; a token with a large catalog needs more."),
-    cfg.BoolOpt("keep_alive", default=True, deprecated_group="DEFAULT", deprecated_name="wsgi_keep_alive",
-                help="Whether a client may send several requests over one connection."),
     cfg.IntOpt("client_socket_timeout", default=900, min=0, deprecated_group="DEFAULT",
                help="Seconds without a byte after which a client's connection is closed. 0: never."),
 ]

@@ -40,10 +40,14 @@ def normal_url(url: str) -> str:
 class Database:
     """One schema's engine. ``transact`` is for writes, ``reading`` for reads (no transaction, no lock)."""
 
-    def __init__(self, url: str, pool_size: int = 5, max_overflow: int = 50, recycle_s: int = 3600) -> None:
+    def __init__(self, url: str, pool_size: int = 10, max_overflow: int = 0, recycle_s: int = 3600) -> None:
         self.url = normal_url(url)
         self._options = {"pool_size": pool_size, "max_overflow": max_overflow, "pool_recycle": recycle_s}
         self._engine: Engine | None = None
+
+    def alone(self) -> Database:
+        """The same database over one connection that is nobody else's."""
+        return Database(self.url, 1, 0, self._options["pool_recycle"])
 
     @property
     def engine(self) -> Engine:
@@ -110,7 +114,8 @@ def _make(url: str, options: dict[str, Any]) -> Engine:
         engine = sa.create_engine(url, connect_args={"timeout": 30})
         _teach_sqlite(engine)
         return engine
-    return sa.create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True, pool_timeout=30, **options)
+    return sa.create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True, pool_timeout=60, pool_use_lifo=True,
+                            **options)
 
 
 def _teach_sqlite(engine: Engine) -> None:

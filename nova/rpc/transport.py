@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +23,8 @@ LOG = logging.getLogger(__name__)
 SHORT_S = 15
 ABSENT_S = 10.0  # how long a call waits for its server to have a queue: both may be starting, or the broker was
 LOOK_AGAIN_S = 0.25
+PROBE_S = 1.0
+AMQP_PORT = 5672
 
 #: Our defaults where the library's suit many hosts less: reconnects spread out, so that a broker's return is no storm.
 DEFAULTS = {"rabbit_interval_max": 2, "rabbit_retry_interval": 1, "kombu_reconnect_delay": 0.5,
@@ -67,6 +70,8 @@ class Bus:
         self.conf, self.host, self.secret = conf, host, secret
         self.peers = peers or Peers(pins(conf))
         self.transport = open_transport(conf)
+        self._met = False
+        self._say_when_away()
         self._clients: dict[tuple[str, str | None], Any] = {}
 
     def client(self, contract: type[Interface]) -> Any:
@@ -95,8 +100,29 @@ class Bus:
     def close(self) -> None:
         self.transport.cleanup()
 
+    def _say_when_away(self) -> None:
+        if away := self._away():
+            LOG.warning("the broker at %s ([DEFAULT]transport_url) can not be reached yet, and is tried again and again",
+                        away)
+
+    def _away(self) -> str:
+        """Where the broker should be and does not take a connection; empty when (one of) it does."""
+        missed = []
+        for place in oslo_messaging.TransportURL.parse(self.conf).hosts:
+            port = place.port or AMQP_PORT
+            try:
+                socket.create_connection((place.hostname, port), PROBE_S).close()
+                return ""
+            except OSError as error:
+                missed.append(f"{place.hostname}:{port} ({error.strerror or error})")
+        return ", ".join(missed)
+
     def _send(self, contract: type[Interface], method: Method, server: str | None, envelope: dict[str, Any]) -> Any:
         """Send; a call that no queue takes is sent again for a while: it was not carried out, and would be lost."""
+        if not self._met:  # the library waits for its first connection as long as it takes, whatever the timeout
+            if away := self._away():
+                raise BrokerAway(method=method.name, reason=away)
+            self._met = True
         until = time.monotonic() + (ABSENT_S if method.wants_answer else 0)
         while True:
             try:

@@ -93,3 +93,9 @@ class Consoles(Protocol):
 class Uptime(Protocol):
     def uptime(self) -> str:
         """The host's own ``uptime`` line."""
+
+
+@runtime_checkable
+class ImageUsers(Protocol):
+    def images_in_use(self) -> frozenset[str]:
+        """Ids of the images whose cached files the guests of this host need."""

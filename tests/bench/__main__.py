@@ -26,6 +26,8 @@ from tests.functional.cloud import Cloud, Plan
 
 SIZES = (1, 100, 1000)
 VERSION = "2.96"
+#: Heartbeats as seldom as counting wants them; everything else as it is.
+QUIET = {"DEFAULT": {"report_interval": 60, "service_down_time": 180}}
 
 
 def say(text: str = "") -> None:
@@ -93,7 +95,8 @@ def delete_all(client: Client, uuids: list[str]) -> None:
 def reads(cloud: Cloud, meters: Meters, quick: bool) -> None:
     client = cloud.api("admin", "bench")
     uuids: list[str] = []
-    report = Report("Reads", "request", "SQL", "messages", "c1 p50 ms", "c1 p95 ms", "c8 p50 ms", "c8 p95 ms", "c8 req/s")
+    report = Report("Reads", "request", "SQL", "messages", "c1 p50 ms", "c1 p95 ms", "c8 p50 ms", "c8 p95 ms",
+                    "c8 req/s")
     medians = {}
     for size in SIZES[:2] if quick else SIZES:
         uuids += boot_many(client, size - len(uuids)) if size > len(uuids) else []
@@ -125,7 +128,10 @@ def boots(cloud: Cloud, meters: Meters, hosts: int, quick: bool) -> None:
                     "messages a host")
     boot_many(client, 1)
     for count in (1, 10, 100) if quick else (1, 10, 50, 100, 200):
-        sql, messages, seconds = meters.cost(lambda count=count: boot_many_quietly(client, count))
+        sql, messages, _ = meters.cost(lambda count=count: boot_many_quietly(client, count))
+        started = time.monotonic()
+        boot_many(client, count)
+        seconds = time.monotonic() - started
         report.row(f"{count} in one request", sql, messages, f"{seconds:.2f}", count / seconds, messages / hosts)
     for count in (10, 50) if quick else (10, 50, 200):
         started = time.monotonic()
@@ -143,10 +149,8 @@ def boots(cloud: Cloud, meters: Meters, hosts: int, quick: bool) -> None:
 
 def boot_many_quietly(client: Client, count: int) -> None:
     """As :func:`boot_many`, but asking seldom: what is counted shall be the boot's, not the asking's."""
-    reservation = client.create("quiet", min_count=count, max_count=count, return_reservation_id=True)
-    time.sleep(0.4 + count / 100)
-    path = f"?reservation_id={reservation['reservation_id']}&limit=1000"
-    wait_until("servers", lambda: all(one["status"] == "ACTIVE" for one in client.servers(path)), 120, 0.5)
+    client.create("quiet", min_count=count, max_count=count, return_reservation_id=True)
+    time.sleep(1.5 + count / 50)
 
 
 def daemons(cloud: Cloud) -> None:
@@ -180,7 +184,7 @@ def main() -> int:
     backends = Backends(root / "backends")
     try:
         for hosts in (1, 10):
-            cloud = Cloud(backends, root / f"cloud{hosts}", Plan(computes=hosts)).start()
+            cloud = Cloud(backends, root / f"cloud{hosts}", Plan(computes=hosts, glance=True, options=QUIET)).start()
             try:
                 meters = Meters(backends.database("mariadb"), backends.broker)
                 if hosts == 1 and "reads" in what:

@@ -12,7 +12,8 @@ from nova.virt.libvirt.hypervisor import HostSize, LibvirtDown, LibvirtRefused, 
 CAPABILITIES = """
 <capabilities>
   <host>
-    <cpu><arch>x86_64</arch><model>EPYC</model><vendor>AMD</vendor><topology sockets='1' dies='1' cores='2' threads='2'/>
+    <cpu><arch>x86_64</arch><model>EPYC</model><vendor>AMD</vendor>
+      <topology sockets='1' dies='1' cores='2' threads='2'/>
       <feature name='ssse3'/><feature name='aes'/></cpu>
     <topology><cells num='1'><cell id='0'/></cells></topology>
   </host>

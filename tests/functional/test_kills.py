@@ -37,7 +37,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="module")
 def cloud(make_cloud, tmp_path_factory: pytest.TempPathFactory) -> Cloud:
     point = tmp_path_factory.mktemp("faults") / "point"
-    return make_cloud(Plan(computes=2, env={"NOVA_FAULT_POINT": f"@{point}"})).start()
+    # a sleeper holds what the broker has handed it until the broker counts it as dead
+    options = {"oslo_messaging_rabbit": {"heartbeat_timeout_threshold": 6}}
+    return make_cloud(Plan(computes=2, env={"NOVA_FAULT_POINT": f"@{point}"}, options=options)).start()
 
 
 @pytest.fixture
@@ -45,6 +47,9 @@ def scene(cloud: Cloud) -> Iterator[Scene]:
     scene = Scene(cloud)
     yield scene
     scene.mend()
+    if cloud.leftovers():  # the test has failed already: the next one shall not
+        with contextlib.suppress(AssertionError):
+            cloud.empty()
 
 
 class Scene:
@@ -148,7 +153,7 @@ def test_server_when_a_process_dies_at_a_step_then_it_ends_well_and_leaves_nothi
     row = scene.settled(uuid)
     if kill.action == "delete":
         assert row.deleted, row.vm_state
-    elif kill.action == "create" and kill.victim == "conductor":
+    elif kill.action == "create" and kill.victim == "conductor" and kill.what == "kill":
         assert row.vm_state == "active"  # nothing was wrong but that the conductor died: it goes on
     else:
         assert row.vm_state == "active" or (row.vm_state == "error" and row.fault.message), row

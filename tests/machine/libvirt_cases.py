@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -200,15 +202,17 @@ GUEST = Path(os.environ.get("NOVA_TEST_GUEST", "/root/.cache/nova/tiny.qcow2"))
 booting = pytest.mark.skipif(not GUEST.exists(), reason=f"no guest image at {GUEST} (bin/build-guest makes it)")
 
 
-@pytest.fixture
-def booted(rig, tmp_path):
-    base = rig.instances.parent / "guest.qcow2"
-    shutil.copyfile(GUEST, base)
-    base.chmod(0o644)
-    image = Image(id="guest", disk_format="qcow2", container_format="bare")
-    order = make_order(rig.bridge, image=image, disks=(Disk(kind="root", size_gb=1),))
+@contextlib.contextmanager
+def booted(rig, sources: dict[str, Path], **changes) -> Iterator[BuildOrder]:
+    """A guest of the images ``sources`` (id -> file), started."""
+    cached = {}
+    for name, source in sources.items():
+        cached[name] = rig.instances.parent / f"{name}{source.suffix if source.suffix == '.qcow2' else ''}"
+        shutil.copyfile(source, cached[name])
+        cached[name].chmod(0o644)
+    order = make_order(rig.bridge, disks=(Disk(kind="root", size_gb=1),), **changes)
     order = msgspec.structs.replace(order, flavor=msgspec.structs.replace(order.flavor, memory_mb=128))
-    images, rig.images = rig.images, Cached(guest=base)
+    images, rig.images = rig.images, Cached(**cached)
     try:
         build(rig, order)
         yield order
@@ -222,12 +226,27 @@ def said(rig, order: BuildOrder, text: str) -> bool:
 
 
 @booting
-def test_guest_boots_shows_its_console_and_answers_the_power_button(rig, booted):
-    assert eventually(lambda: said(rig, booted, "login:"), 90), rig.driver.console_output(booted.server_uuid, None)
-    assert rig.driver.console_output(booted.server_uuid, 1).count("\n") <= 1
-    assert rig.driver.reboot(booted.server_uuid, 60) is True
-    assert rig.driver.power_state(booted.server_uuid) == PowerState.RUNNING
-    assert eventually(lambda: said(rig, booted, "login:"), 90)
-    begin = time.monotonic()
-    assert rig.driver.shut_down(booted.server_uuid, 60) == PowerState.SHUTDOWN
-    assert time.monotonic() - begin < 55  # it went down by itself
+def test_guest_boots_shows_its_console_and_answers_the_power_button(rig):
+    image = Image(id="guest", disk_format="qcow2", container_format="bare")
+    with booted(rig, {"guest": GUEST}, image=image) as order:
+        assert eventually(lambda: said(rig, order, "login:"), 90), rig.driver.console_output(order.server_uuid, None)
+        assert rig.driver.console_output(order.server_uuid, 1).count("\n") <= 1
+        assert rig.driver.reboot(order.server_uuid, 60) is True
+        assert rig.driver.power_state(order.server_uuid) == PowerState.RUNNING
+        assert eventually(lambda: said(rig, order, "login:"), 90)
+        begin = time.monotonic()
+        assert rig.driver.shut_down(order.server_uuid, 60) == PowerState.SHUTDOWN
+        assert time.monotonic() - begin < 55  # it went down by itself
+
+
+PARTS = {"kernel": GUEST.with_name("tiny-vmlinuz"), "ramdisk": GUEST.with_name("tiny-initrd"),
+         "root": GUEST.with_name("tiny-root.qcow2")}
+
+
+@pytest.mark.skipif(not all(part.exists() for part in PARTS.values()), reason="bin/build-guest has not made the parts")
+def test_guest_with_a_kernel_and_a_ramdisk_of_its_own_boots(rig):
+    images = {"image": Image(id="root", disk_format="qcow2"), "kernel": Image(id="kernel", disk_format="aki"),
+              "ramdisk": Image(id="ramdisk", disk_format="ari")}
+    with booted(rig, PARTS, **images) as order:
+        assert eventually(lambda: said(rig, order, "login:"), 90), rig.driver.console_output(order.server_uuid, None)
+        assert "console=tty0 console=ttyS0" in xml_of(order)

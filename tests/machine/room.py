@@ -1,7 +1,7 @@
 """A room for one libvirtd: namespaces of our own, in which nothing is the machine's but its programs and ``/tmp``.
 
-``python -m tests.machine.room PROGRAM ARGS...`` runs the program in such a room, with libvirtd and virtlogd up; both end
-with it. The room has no network but what is made in it, no usable /dev/kvm, and files of libvirt that go with it.
+``python -m tests.machine.room PROGRAM ARGS...`` runs the program in such a room, with libvirtd and virtlogd up; both
+end with it. The room has no network but what is made in it, no /dev/kvm, and files of libvirt that go with it.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _run(*argv: str) -> None:
 
 
 def _as_init() -> None:
-    """Stay behind as PID 1, which must bury what others leave (libvirt waits for its QEMU to be gone); go on in a child."""
+    """Stay behind as PID 1, which must bury what others leave (libvirt waits for QEMU to be gone); go on in a child."""
     child = os.fork()
     if child == 0:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from nova.concurrency import SWITCH
 from tests.machine import room
 
 CASES = "tests/machine/libvirt_cases.py"
@@ -26,15 +28,21 @@ def _names() -> list[str]:
     return [line.split("::", 1)[1] for line in listed.stdout.splitlines() if "::" in line] or ["collection"]
 
 
+MODES = ("eventlet", "threads")  # as the daemons run by default, and by the switch
+
+
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    """Name of a case -> None, or (what it was: failure, error, skipped; its text)."""
+def results_of(tmp_path_factory):
+    """From a mode to: name of a case -> None, or (what it was: failure, error, skipped; its text)."""
+    return functools.cache(lambda mode: _run(mode, tmp_path_factory.mktemp("room") / "report.xml"))
+
+
+def _run(mode: str, report: Path) -> dict[str, tuple[str, str] | None]:
     reason = room.unable()
     if reason:
         pytest.skip(f"no room for a libvirtd here: {reason}")
-    report = tmp_path_factory.mktemp("room") / "report.xml"
     done = subprocess.run(room.command(*_pytest(f"--junitxml={report}")), cwd=ROOT, capture_output=True, text=True,
-                          timeout=900, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
+                          timeout=900, check=False, env={**os.environ, "PYTHONPATH": str(ROOT), SWITCH: mode})
     assert report.exists(), done.stdout + done.stderr
     found = {}
     for case in ET.parse(report).iter("testcase"):
@@ -46,7 +54,9 @@ def results(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", _names())
-def test_libvirt(results, name):
+@pytest.mark.parametrize("mode", [MODES[0], pytest.param(MODES[1], marks=pytest.mark.long)])
+def test_libvirt(results_of, mode, name):
+    results = results_of(mode)
     assert name in results, f"was not run; there are {sorted(results)}"
     if (bad := results[name]) is not None:
         kind, text = bad

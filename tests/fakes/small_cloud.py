@@ -1,0 +1,322 @@
+"""The conductor's rooms over SQLite and the in-process bus: real journal, steps and queries; hosts that do as told."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from nova import context, errors
+from nova.conductor.feed import Feed
+from nova.conductor.host_service import HostService
+from nova.conductor.hosts import Daemons
+from nova.conductor.journal import Journal
+from nova.conductor.service import conductor_service
+from nova.conductor.teller import Teller
+from nova.conductor.workflow import Runner
+from nova.conductor.workflows import ALL
+from nova.conductor.world import Settings, World
+from nova.db import flavors, hosts, migrate
+from nova.db.engine import Database
+from nova.db.models import api as api_tables
+from nova.db.models import cell as cell_tables
+from nova.model import addressing
+from nova.model.flavors import NewFlavor
+from nova.model.hosts import HostStates, Inventory, Node
+from nova.model.networks import NetworkOnHost, NewNetwork
+from nova.model.orders import BuildOrder, ConsoleOutput, GuestOrder, Outcome
+from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
+from nova.model.scheduling import HostChoice, PlacementRequest, Selection
+from nova.model.services import Registration
+from nova.model.servers import NewServer, ServerOrder
+from nova.model.states import PowerState
+from nova.rpc.contracts.compute import ComputeRPC
+from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
+from nova.rpc.contracts.network import NetworkRPC
+from nova.rpc.contracts.scheduler import SchedulerRPC
+from nova.rpc.local import LocalBus
+
+DEMO = context.RequestContext(request_id="req-demo", user_id="joe", project_id="demo", token="joe's own token")
+PATIENCE_S = 15.0
+
+Answer = Callable[[str, Any], Outcome]
+
+
+def node_id(host: str) -> str:
+    return f"{host:_<8}-0000-0000-0000-000000000000".replace("_", "0")
+
+
+class FakeCompute:
+    """ComputeRPC of one host. ``answers``: method -> what is done with an order (an Outcome, or it raises)."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.guests: dict[str, BuildOrder] = {}
+        self.orders: list[tuple[str, Any]] = []
+        self.contexts: list[context.RequestContext] = []
+        self.answers: dict[str, Answer] = {}
+        self.before: dict[str, Callable[[Sequence[Any]], None]] = {}  # called with a whole call's orders
+
+    def build_guests(self, host: str, orders: tuple[BuildOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("build", orders)
+
+    def destroy_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("destroy", orders)
+
+    def start_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("start", orders)
+
+    def stop_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("stop", orders)
+
+    def reboot_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("reboot", orders)
+
+    def get_console_output(self, host: str, server_uuid: str, length: int | None) -> ConsoleOutput:
+        return ConsoleOutput(text="")
+
+    def get_host_uptime(self, host: str) -> str:
+        return "up 1 day"
+
+    def ping(self, host: str) -> str:
+        return self.host
+
+    def _do(self, kind: str, orders: Sequence[Any]) -> tuple[Outcome, ...]:
+        self.contexts.append(context.current())
+        self.orders += [(kind, order) for order in orders]
+        if kind in self.before:
+            self.before[kind](orders)
+        return tuple(self._one(kind, order) for order in orders)
+
+    def _one(self, kind: str, order: Any) -> Outcome:
+        if kind in self.answers:
+            return self.answers[kind](kind, order)
+        if kind == "build":
+            self.guests[order.server_uuid] = order
+        if kind == "destroy":
+            self.guests.pop(order.server_uuid, None)
+        off = kind in ("stop", "destroy")
+        return Outcome(server_uuid=order.server_uuid, power_state=PowerState.SHUTDOWN if off else PowerState.RUNNING)
+
+    def built(self) -> list[BuildOrder]:
+        return [order for kind, order in self.orders if kind == "build"]
+
+
+def refused(error: errors.NovaError) -> Answer:
+    """An answer of a host that reports this error."""
+    return lambda _kind, order: Outcome(server_uuid=order.server_uuid, ok=False, error_kind=error.kind,
+                                        error_code=error.code, error_message=error.message)
+
+
+def silent(_kind: str, _order: Any) -> Outcome:
+    """A host that does not answer."""
+    raise errors.Unavailable("host did not answer")
+
+
+class FakeScheduler:
+    """Proposes all hosts, in their order, for every server."""
+
+    def __init__(self) -> None:
+        self.choices: list[HostChoice] = []
+        self.requests: list[PlacementRequest] = []
+        self.told: list[HostStates] = []
+        self.contexts: list[context.RequestContext] = []
+
+    def select_hosts(self, request: PlacementRequest) -> tuple[Selection, ...]:
+        self.contexts.append(context.current())
+        self.requests.append(request)
+        chosen = tuple(one for one in self.choices if one.host not in request.exclude)
+        return tuple(Selection(server_uuid=uuid, hosts=chosen) for uuid in request.server_uuids)
+
+    def update_hosts(self, states: HostStates) -> None:
+        self.told.append(states)
+
+
+class FakeNetworkHost:
+    def __init__(self) -> None:
+        self.served: list[NetworkOnHost] = []
+
+    def serve_networks(self, host: str, networks: tuple[NetworkOnHost, ...]) -> None:
+        self.served += networks
+
+    def ping(self, host: str) -> str:
+        return host
+
+
+class SmallCloud:
+    """Some compute hosts, a network host ``net``, a flavor ``1`` and a network. ``templates`` holds made databases."""
+
+    def __init__(self, folder: Path, templates: Path, computes: Sequence[str] = ("a", "b")) -> None:
+        for name in ("api", "cell"):
+            shutil.copyfile(templates / name, folder / name)
+        self.api, self.cell = Database(f"sqlite:///{folder}/api"), Database(f"sqlite:///{folder}/cell")
+        self.bus, self.scheduler, self.network = LocalBus(), FakeScheduler(), FakeNetworkHost()
+        self.computes: dict[str, FakeCompute] = {}
+        self.clock_s = 0.0
+        self.bus.serve(SchedulerRPC, self.scheduler)
+        self.bus.serve(NetworkRPC, self.network, "net")
+        self.conductors: list[World] = []
+        self.world = self.conductor()
+        self.daemons = Daemons(self.world)
+        self.hosts = HostService(self.world, self.daemons)
+        self.bus.serve(ConductorRPC, conductor_service(self.world, self.daemons))
+        self.bus.serve(ConductorHostRPC, self.hosts)
+        self.control = self.bus.client(ConductorRPC)
+        self.daemons.register(Registration(host="net", binary="nova-network", topic="network"))
+        for host in computes:
+            self.add_compute(host)
+        self.api.transact(lambda tx: flavors.insert(tx, NewFlavor(name="tiny", flavorid="1", memory_mb=64, vcpus=1,
+                                                                  root_gb=1)))
+        self.control.create_network(NewNetwork(label="private", cidr="10.0.0.0/24", bridge="br100"))
+
+    def conductor(self, name: str = "ctl") -> World:
+        """One more conductor process, with a lease of its own."""
+        limits = {**dict.fromkeys(RESOURCES, 100), "ram": 100_000, **dict.fromkeys(NETWORK_RESOURCES, -1)}
+        world = World(api=self.api, cell=self.cell, host=name, images=None,
+                      settings=Settings(quota_defaults=limits, network_defaults=addressing.Defaults()),
+                      scheduler=self.bus.client(SchedulerRPC, name), compute=self.bus.client(ComputeRPC, name),
+                      network=self.bus.client(NetworkRPC, name))
+        world.feed, world.teller = Feed(world), Teller(self.cell, world.network)
+        journal = Journal(self.cell, name, clock=lambda: time.monotonic() + self.clock_s)
+        journal.open()
+        world.runner = Runner(world, journal, ALL)
+        self.conductors.append(world)
+        return world
+
+    def add_compute(self, host: str, nodes: Sequence[str] = ()) -> FakeCompute:
+        """Register a compute host with an inventory; it is the scheduler's last choice."""
+        made = self.computes[host] = FakeCompute(host)
+        self.bus.serve(ComputeRPC, made, host)
+        self.daemons.register(Registration(host=host, binary="nova-compute", topic="compute", host_id=node_id(host)))
+        self.report(host, nodes or (host,))
+        with self.api.reading() as tx:
+            found = {row["name"]: row["id"] for row in hosts.provider_rows(tx).values() if row["host"] == host}
+        self.scheduler.choices += [HostChoice(host=host, node=name, provider_id=found[name])
+                                   for name in (nodes or (host,))]
+        return made
+
+    def report(self, host: str, nodes: Sequence[str], version: int = 1, **facts: Any) -> None:
+        self.hosts.report_inventory(host, Inventory(
+            host=host, host_id=node_id(host), version=version, nodes=tuple(Node(**{
+                "name": name, "uuid": node_id(name), "hypervisor_type": "QEMU", "vcpus": 100, "memory_mb": 100_000,
+                "local_gb": 1000, **facts}) for name in nodes)))
+
+    # -- what users do
+
+    def boot(self, count: int = 1, **fields: Any) -> list[str]:
+        with context.entered(DEMO):
+            made = self.control.create_servers(NewServer(name="vm", flavor_id="1", min_count=count, max_count=count,
+                                                         **fields))
+        return list(made.uuids)
+
+    def order(self, uuid: str, action: str) -> None:
+        with context.entered(DEMO):
+            self.control.order_server(ServerOrder(uuid=uuid, action=action))
+
+    def active(self, count: int = 1, **fields: Any) -> list[str]:
+        """Booted, and ACTIVE."""
+        uuids = self.boot(count, **fields)
+        for uuid in uuids:
+            assert self.ended(uuid).vm_state == "active", self.server(uuid).fault
+        return uuids
+
+    def delete(self, uuid: str) -> None:
+        self.order(uuid, "delete")
+        until(lambda: self.server(uuid).deleted, "the server is gone")
+
+    # -- what is true
+
+    def server(self, uuid: str) -> Any:
+        return self.rows("cell", sa.select(cell_tables.servers).where(cell_tables.servers.c.uuid == uuid))[0]
+
+    def ended(self, uuid: str) -> Any:
+        """The server's row once no operation on it is open."""
+        until(lambda: not self.open(uuid), f"operations on {uuid} end")
+        return self.server(uuid)
+
+    def open(self, uuid: str) -> list[Any]:
+        return [row for row in self.journal(uuid) if row.finished_at is None]
+
+    def journal(self, uuid: str) -> list[Any]:
+        table = cell_tables.operations
+        return self.rows("cell", sa.select(table).where(table.c.server_uuid == uuid).order_by(table.c.id))
+
+    def debts(self) -> list[Any]:
+        return self.rows("cell", sa.select(cell_tables.owed))
+
+    def claims(self) -> set[tuple[str, str]]:
+        """(host, server) of every claim."""
+        claimed, given = api_tables.allocations, api_tables.providers
+        return {tuple(row) for row in self.rows("api", sa.select(given.c.host, claimed.c.consumer).join_from(
+            claimed, given, given.c.id == claimed.c.provider_id).distinct())}
+
+    def addresses(self) -> dict[str, str]:
+        """Server -> its address."""
+        table = cell_tables.fixed_addresses
+        return {row.server_uuid: row.address for row in self.rows("cell", sa.select(table).where(
+            table.c.server_uuid.is_not(None)))}
+
+    def open_ledger(self) -> set[str]:
+        table = api_tables.ledger
+        return {row.server_uuid for row in self.rows("api", sa.select(table).where(table.c.closed == sa.false()))}
+
+    def rows(self, schema: str, query: Any) -> list[Any]:
+        with (self.api if schema == "api" else self.cell).reading() as tx:
+            return list(tx.execute(query))
+
+    def write(self, schema: str, *statements: Any) -> None:
+        (self.api if schema == "api" else self.cell).transact(lambda tx: [tx.execute(one) for one in statements])
+
+    # -- what goes wrong
+
+    def die(self, world: World) -> None:
+        """Its lease is over, as if it had been killed; what it runs from now on changes nothing."""
+        table = cell_tables.runners
+        self.write("cell", sa.delete(table).where(table.c.id == world.runner.journal.runner_id))
+
+    def stand_at(self, uuid: str, world: World, **fields: Any) -> None:
+        """Put the newest operation of a server back into the journal, in the hands of a conductor that died."""
+        key = self.journal(uuid)[-1].id
+        table = cell_tables.operations
+        self.write("cell", sa.update(table).where(table.c.id == key).values(
+            finished_at=None, outcome=None, runner_id=world.runner.journal.runner_id, **fields))
+        self.die(world)
+
+    def close(self) -> None:
+        for world in self.conductors:
+            until(lambda world=world: not world.runner.running, "the runner is idle")
+        self.api.dispose()
+        self.cell.dispose()
+
+
+def until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE_S) -> Any:
+    """The first truthy answer, within a bound."""
+    end = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < end, f"{what}: not within {seconds} s"
+        time.sleep(0.01)
+    return answer
+
+
+def make_templates(folder: Path) -> Path:
+    """Both schemas, empty, to be copied."""
+    for name in ("api", "cell"):
+        database = Database(f"sqlite:///{folder}/{name}")
+        migrate.sync(name, database)
+        with database.reading() as tx:
+            tx.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        database.dispose()
+    return folder
+
+
+def changed(value: Any, **fields: Any) -> Any:
+    return msgspec.structs.replace(value, **fields)
+
+
+__all__ = ["DEMO", "FakeCompute", "Mapping", "SmallCloud", "changed", "make_templates", "refused", "silent", "until"]

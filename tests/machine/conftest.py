@@ -1,0 +1,75 @@
+"""One sandbox a session: two hosts with libvirt, Keystone, Glance, MariaDB, RabbitMQ, all real."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+
+if TYPE_CHECKING:  # what they need is only there where the stack can be installed
+    from tests.machine.live import Live
+    from tests.machine.stack import Sandbox
+
+#: The state directory of a sandbox that is up already: it is used and left as it is. For those who write tests.
+GIVEN = "NOVA_TEST_STACK"
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Iterator[Sandbox]:
+    if reason := _unable():
+        pytest.skip(f"no sandbox here: {reason}")
+    from tests.machine import stack
+
+    if given := os.environ.get(GIVEN):
+        yield stack.Sandbox(Path(given))
+        return
+    made = stack.Sandbox(Path(tempfile.mkdtemp(prefix="nt", dir="/var/tmp")) / "s")
+    try:
+        made.up()
+        yield made
+        shape = stack.outline(made)
+        made.stores.close()
+        made.tool("clean")
+        assert stack.remains(shape) == []
+    except BaseException:
+        made.tool("clean", code=None)  # the logs are in what the failed test said; a cloud must not stay behind
+        raise
+    finally:
+        shutil.rmtree(made.state.parent, ignore_errors=True)
+
+
+def _unable() -> str | None:
+    """`bin/stack` installs what it needs from Debian's packages; the rest is namespaces, and root."""
+    if os.geteuid() != 0:
+        return "needs root"
+    return None if shutil.which("apt-get") else "bin/stack installs Debian's packages, and there is no apt-get"
+
+
+@pytest.fixture(scope="session")
+def seed(request: pytest.FixtureRequest) -> int:
+    """What chooses samples: given, or the same for a day."""
+    return request.config.getoption("--nova-seed") or datetime.date.today().toordinal()
+
+
+@pytest.fixture
+def dice(seed: int, request: pytest.FixtureRequest) -> random.Random:
+    return random.Random(f"{seed} {request.node.name}")
+
+
+@pytest.fixture
+def demo(sandbox: Sandbox) -> Live:
+    """The cloud's ordinary user."""
+    return sandbox.api("demo")
+
+
+@pytest.fixture
+def admin(sandbox: Sandbox) -> Live:
+    return sandbox.api("admin")

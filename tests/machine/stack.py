@@ -1,0 +1,300 @@
+"""A sandbox made by ``bin/stack``, as tests use it: its commands, its API, its hosts, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tests.functional.backends import wait_until
+from tests.machine.guest_machine import READY
+from tests.machine.live import Live
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "bin"))  # bin/ is not a package: what is behind bin/stack is imported from its folder
+
+from stacklib import databases, demo, identity, rooms  # noqa: E402
+from stacklib.control import Control  # noqa: E402
+from stacklib.credentials import PROJECTS  # noqa: E402
+from stacklib.layout import CONTROLLER, Layout, load  # noqa: E402
+from stacklib.sandbox import group  # noqa: E402
+from stacklib.secrets import Secrets  # noqa: E402
+
+UP_S, COMMAND_S, READY_S = 900, 120, 90
+NEWEST = "2.104"
+TINY = {"name": "t1.nano", "ram": 128, "vcpus": 1, "disk": 1}
+SSH = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes", "ConnectTimeout=10")
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What a server has outside the API; ``host`` is empty for one that was never placed."""
+
+    uuid: str
+    host: str
+    domain: str
+    taps: tuple[str, ...]
+    macs: tuple[str, ...]
+    addresses: tuple[str, ...]
+
+
+class Sandbox:
+    """One of two compute hosts, with its state in ``state``."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self._apis: dict[str, Live] = {}
+
+    # --- bin/stack
+
+    def tool(self, *words: str, seconds: float = COMMAND_S, code: int | None = 0) -> str:
+        """Run ``bin/stack WORDS``; what it says. AssertionError when it ends otherwise than with ``code``."""
+        done = subprocess.run([str(TOP / "bin" / "stack"), "--state", str(self.state), *words], text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False)
+        said = done.stdout + done.stderr
+        assert code is None or done.returncode == code, f"bin/stack {' '.join(words)}: {done.returncode}\n{said}"
+        return said
+
+    def up(self) -> str:
+        return self.tool("up", "--sandbox", "--hosts", "2", seconds=UP_S)
+
+    def run(self, *argv: str, user: str = "demo", host: str | None = None, code: int | None = 0,
+            stdin: str = "") -> str:
+        """Run a command at the controller, or at a host; its standard output."""
+        where = ["--host", host] if host else []
+        words = [str(TOP / "bin" / "stack"), "--state", str(self.state), "exec", "--as", user, *where, "--", *argv]
+        done = subprocess.run(words, text=True, input=stdin, capture_output=True, timeout=COMMAND_S, check=False)
+        assert code is None or done.returncode == code, f"{argv}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def openstack(self, *words: str, user: str = "demo") -> Any:
+        return json.loads(self.run("openstack", *words, "-f", "json", user=user))
+
+    def nova(self, *words: str, user: str = "demo") -> str:
+        return self.run("nova", *words, user=user)
+
+    # --- as stacklib knows it
+
+    @cached_property
+    def layout(self) -> Layout:
+        found = load(self.state)
+        assert found, f"no stack in {self.state}"
+        return found
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        return Secrets(self.layout.path("secrets.json"))
+
+    @property
+    def control(self) -> Control:
+        return Control(self.layout)
+
+    def at_controller(self, work: Any) -> Any:
+        return rooms.in_network(self.control.room_pid(CONTROLLER), work)
+
+    def dial(self, address: tuple[str, int], seconds: float | None) -> socket.socket:
+        return self.at_controller(lambda: socket.create_connection(address, seconds))
+
+    def token(self, user: str) -> str:
+        password = self.secrets.password(user)
+        return self.at_controller(lambda: identity.token(self.layout, user, PROJECTS[user], password)[0])
+
+    def api(self, user: str = "demo") -> Live:
+        """The cloud's ordinary user ``demo``, or ``admin``; the same for a session."""
+        if user not in self._apis:
+            self._apis[user] = self.login(user)
+        return self._apis[user]
+
+    def login(self, user: str = "demo", version: str = NEWEST) -> Live:
+        """With a token that nobody has used yet."""
+        made = Live(self.layout.url("compute", "/v2.1"), self.token(user), self.dial, version)
+        if user == "admin":
+            made.defaults = {"flavorRef": self.flavor(made), "imageRef": self.image}
+        else:
+            made.defaults = self.api("admin").defaults
+        return made
+
+    def flavor(self, admin: Live, **fields: Any) -> str:
+        """The id of a small flavor, or of one that differs in these fields; made when it is not there."""
+        wanted = {**TINY, **fields}
+        found = {one["name"]: one["id"] for one in admin.get("/flavors")["flavors"]}
+        return found.get(wanted["name"]) or admin.call("POST", "/flavors", {"flavor": wanted}).json()["flavor"]["id"]
+
+    @cached_property
+    def image(self) -> str:
+        """The id of the image that `up` made."""
+        return self.openstack("image", "show", demo.IMAGE)["id"]
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return self.layout.host_rooms
+
+    def daemon(self, name: str) -> dict[str, Any]:
+        return next(one for one in self.control.status()["daemons"] if one["name"] == name)
+
+    def kill(self, name: str) -> None:
+        self.control.ask(do="kill", name=name, signal=signal.SIGKILL.value)
+
+    def wait_ready(self, name: str, seconds: float = 60) -> None:
+        wait_until(f"{name} is ready", lambda: self.daemon(name)["phase"] == "ready", seconds, 0.1)
+
+    # --- guests
+
+    @property
+    def key(self) -> Path:
+        """The private key whose public half is demo's keypair ``demo``."""
+        return demo.key_file(self.layout)
+
+    def ssh(self, address: str, command: str, code: int | None = 0, key: Path | None = None) -> str:
+        """Run a command in a guest, from the controller."""
+        options = [word for option in SSH for word in ("-o", option)]
+        return self.run("ssh", "-q", "-F", "none", "-i", str(key or self.key), *options, f"root@{address}", command,
+                        code=code)
+
+    def ready(self, api: Live, uuid: str, boots: int = 1) -> dict[str, str]:
+        """The facts that a guest prints when it is up for the ``boots``th time."""
+        def look() -> list[str]:
+            found = READY.findall(api.console(uuid))
+            return found if len(found) >= boots else []
+        try:
+            lines = wait_until(f"{uuid} answers", look, READY_S, 0.3)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{api.console(uuid, 60)}") from None
+        return dict(word.split("=", 1) for word in lines[boots - 1].split())
+
+    def instances(self, host: str) -> Path:
+        return self.layout.nova_state(host) / "instances"
+
+    def virsh(self, host: str, *words: str) -> str:
+        return self.run("virsh", "-q", *words, host=host)
+
+    def qemu(self, uuid: str) -> int:
+        """The pid, as we see it, of a guest's QEMU."""
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = path.read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if b"qemu-system" in words[0] and uuid.encode() in words and str(self.state).encode() in path.read_bytes():
+                return int(path.parent.name)
+        raise AssertionError(f"no QEMU runs for {uuid}")
+
+    # --- what is left
+
+    def footprint(self, uuid: str) -> Footprint:
+        shown = self.api("admin").show(uuid)
+        host = shown["OS-EXT-SRV-ATTR:host"] or ""
+        rows = [row for network in shown["addresses"].values() for row in network]
+        taps: tuple[str, ...] = ()
+        if host and uuid in self.virsh(host, "list", "--all", "--uuid"):
+            devices = ET.fromstring(self.virsh(host, "dumpxml", uuid)).iterfind("devices/interface/target")
+            taps = tuple(device.get("dev", "") for device in devices)
+        return Footprint(uuid, host, shown["OS-EXT-SRV-ATTR:instance_name"], taps,
+                         tuple(row["OS-EXT-IPS-MAC:mac_addr"] for row in rows), tuple(row["addr"] for row in rows))
+
+    def traces(self, gone: Footprint) -> dict[str, Any]:
+        """What there still is of a server, by what it is; empty when nothing is left. Looks at every host."""
+        found = {what: rows for what, rows in self._rows(gone).items() if rows}
+        for host in self.hosts:
+            state = self.layout.nova_state(host)
+            found |= {f"on {host}: {place}": "there" for place in ("instances", "building")
+                      if (state / place / gone.uuid).exists()}
+            if gone.uuid in self.virsh(host, "list", "--all", "--uuid"):
+                found[f"on {host}: domain"] = gone.domain
+            links = self.run("ip", "-o", "link", host=host)
+            found |= {f"on {host}: {tap}": "there" for tap in gone.taps if f" {tap}:" in links}
+            found |= {f"on {host}: {path.name}": "unfinished" for path in state.glob("instances/_base/*.part")}
+        networks = self.layout.nova_state(CONTROLLER) / "networks"
+        for path in (networks / "leases.json", networks / f"nova-{self.bridge}.conf"):
+            found |= {f"{path.name}: {mac}": "there" for mac in gone.macs if mac in path.read_text()}
+        return found
+
+    bridge = "br100"
+
+    def wait_traceless(self, gone: Footprint, seconds: float = 20) -> None:
+        """Nothing is left of a server, within a bound."""
+        until = time.monotonic() + seconds
+        while left := self.traces(gone):
+            assert time.monotonic() < until, f"left over of {gone}: {left}"
+            time.sleep(0.3)
+
+    def remove(self, api: Live, *uuids: str) -> None:
+        """Delete servers and see that nothing is left of them."""
+        feet = [self.footprint(uuid) for uuid in uuids]
+        api.remove(*uuids)
+        for foot in feet:
+            self.wait_traceless(foot)
+
+    @cached_property
+    def stores(self) -> Any:
+        """Both databases, over MariaDB's socket."""
+        from tests.functional.stores import Stores
+
+        urls = {}
+        for section, name in (("api_database", "nova_api"), ("database", "nova")):
+            url = databases.url(self.layout, self.secrets, name)
+            urls[section] = re.sub(r"@[^/]*/", "@localhost/", url) + f"&unix_socket={self.state}/data/mariadb/mariadb.sock"
+        return Stores(urls)
+
+    def _rows(self, gone: Footprint) -> dict[str, Any]:
+        """Rows of live things that name the server, in any table that must forget it."""
+        return {what: [row for row in rows if any(gone.uuid in str(cell) for cell in row)]
+                for what, rows in self.stores.leftovers().items()}
+
+
+# --- the whole sandbox's own traces
+
+
+@dataclass(frozen=True)
+class Outline:
+    """By what a sandbox could be found after its end: namespaces by inode, its control group's and state's names."""
+
+    namespaces: frozenset[str]
+    group: str
+    state: str
+
+
+def outline(sandbox: Sandbox) -> Outline:
+    inits = sandbox.control.status()["rooms"].values()
+    ours = set(_namespaces("self"))
+    found = {name for pid in inits for name in _namespaces(str(pid))} - ours
+    return Outline(frozenset(found), group(sandbox.layout), str(sandbox.state))
+
+
+def remains(of: Outline) -> list[str]:
+    """What is left of a sandbox on this machine after ``clean``: processes, namespaces, mounts, groups, files."""
+    found = [f"process {pid}: {why}" for pid, why in _processes(of)]
+    found += [f"mount {line}" for line in Path("/proc/self/mountinfo").read_text().splitlines() if of.state in line]
+    for mount in Path("/proc/self/mountinfo").read_text().splitlines():
+        if " - cgroup" in mount:
+            found += [f"group {path}" for path in Path(mount.split()[4]).glob(f"**/{of.group}")]
+    return found + ([f"files in {of.state}"] if Path(of.state).exists() else [])
+
+
+def _processes(of: Outline) -> Iterator[tuple[int, str]]:
+    for path in Path("/proc").glob("[0-9]*"):
+        if int(path.name) == os.getpid():
+            continue
+        try:
+            words = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            groups = (path / "cgroup").read_text()
+            inside = set(_namespaces(path.name)) & of.namespaces
+        except OSError:
+            continue
+        if of.state in words or of.group in groups or inside:
+            yield int(path.name), words.strip() or f"in {inside or groups}"
+
+
+def _namespaces(pid: str) -> list[str]:
+    return [os.readlink(link) for link in Path(f"/proc/{pid}/ns").iterdir() if link.name in ("net", "mnt", "uts", "pid")]
