@@ -27,6 +27,10 @@ class RequestContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     domain_id: str | None = None
     token: str | None = None
 
+    def without_token(self) -> RequestContext:
+        """The same request, for those who must not act as its user."""
+        return msgspec.structs.replace(self, token=None) if self.token else self
+
     def __repr__(self) -> str:
         return f"<RequestContext {self.request_id} user={self.user_id} project={self.project_id}>"
 

@@ -22,11 +22,12 @@ from nova.model.hosts import Inventory
 from nova.model.networks import Lease, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
 from nova.model.services import Alive, Heartbeat, Registered, Registration
-from nova.model.states import PowerState
+from nova.model.states import PowerState, TaskState
 
 LOG = logging.getLogger(__name__)
 
-_ASLEEP = (PowerState.SHUTDOWN, PowerState.CRASHED)
+#: power state -> the vm_state of a server whose guest has it
+_FITTING = {PowerState.SHUTDOWN: "stopped", PowerState.CRASHED: "stopped", PowerState.RUNNING: "active"}
 
 
 class NotYours(errors.Forbidden):
@@ -67,13 +68,10 @@ class HostService:
 
     def report_power(self, host: HostName, report: PowerReport) -> None:
         _same(host, report.host)
-        guests = {guest.server_uuid: guest.power_state for guest in report.guests}
-        if not guests:
-            return
-        stopped = [uuid for uuid, state in guests.items() if state in _ASLEEP]
-        started = [uuid for uuid, state in guests.items() if state == PowerState.RUNNING]
-        numbers = {uuid: int(state) for uuid, state in guests.items()}
-        self.world.cell.transact(lambda tx: states.note_power(tx, host, numbers, stopped, started))
+        reported = {guest.server_uuid: states.Power(int(guest.power_state), guest.epoch,
+                                                    _FITTING.get(guest.power_state, "")) for guest in report.guests}
+        if reported:
+            self.world.cell.transact(lambda tx: states.note_power(tx, host, reported))
 
     def report_outcomes(self, host: HostName, operation_ids: tuple[int, ...], outcomes: tuple[Outcome, ...]) -> None:
         """Servers of a running batch that are up become ACTIVE now; failures wait for the batch's answer."""
@@ -105,18 +103,18 @@ class HostService:
                              task_state=row.task_state, power_state=PowerState(row.power_state), gone=gone)
 
     def debt_paid(self, host: HostName, debt_id: int) -> None:
-        settled = self.world.cell.transact(lambda tx: services.pay(tx, host, debt_id))
-        if settled is not None:
-            LOG.info("%s paid what it owed", host, extra={"server": settled})
-            self.world.feed.after_release(self.world.api.transact(lambda tx: self._settle(tx, settled)))
-
-    def _settle(self, tx: Connection, uuid: str) -> list[int]:
-        """A gone server's claim goes back; a live one (that moved on to another host) keeps its newest."""
-        with self.world.cell.reading() as cell:
-            row = servers.rows_of(cell, [uuid]).get(uuid)
-        if row is None:
-            return ledger.forgive(tx, uuid)
-        return ledger.forgive_but(tx, uuid, row.host)
+        """The claim goes back first: whoever dies in between is asked again, as the debt still stands."""
+        with self.world.cell.reading() as tx:
+            found = services.debt(tx, host, debt_id)
+            row = servers.rows_of(tx, [found[0]]).get(found[0]) if found else None
+        if found is None:
+            return
+        uuid, last = found
+        going = row is None or row.task_state == TaskState.DELETING.value
+        if last and (going or row.host != host):  # else the server is on this host, and needs its claim
+            self.world.feed.after_release(self.world.api.transact(lambda tx: ledger.release_on(tx, uuid, host)))
+        self.world.cell.transact(lambda tx: services.strike(tx, host, debt_id))
+        LOG.info("%s paid what it owed", host, extra={"server": uuid})
 
     # -- what its guests ask
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nova import errors
 from nova.db import servers, states
 from nova.db.engine import Connection, Database
-
-if TYPE_CHECKING:
-    from nova.conductor.workflow import Op
 
 LOG = logging.getLogger(__name__)
 
@@ -44,7 +41,7 @@ class Journal:
         return self.runner_id
 
     def renew(self) -> None:
-        """Called four times a lease. A lost one is replaced by a new identity; what the old one owned is others' now."""
+        """Called four times a lease. A lost one is replaced by a new identity; what the old one had is others' now."""
         asked = self.clock()
         if self.runner_id and self.leases.transact(lambda tx: states.renew(tx, self.runner_id, self.lease_s)):
             self._good_until = asked + self.lease_s
@@ -70,17 +67,32 @@ class Journal:
         with self.cell.reading() as tx:
             return servers.rows_of(tx, [entry.server_uuid for entry in entries])
 
-    def advance(self, ops: Sequence[Op], changes: Callable[[Connection], Mapping[str, Any]]) -> None:
-        """Write where the ops stand, with what ``changes`` does and says in the same transaction."""
-        entries = [op.entry for op in ops]
-        self._check_lease(entries)
-        self.cell.transact(lambda tx: states.advance(tx, entries, changes(tx)))
+    def advance(self, work: Callable[[Connection], tuple[Sequence[states.Entry], Mapping[str, Any]]]) -> None:
+        """Write where operations stand: ``work`` does their part in the transaction, and gives their entries as they
+        are after it and the changes of their servers' rows."""
+        def write(tx: Connection) -> None:
+            entries, changes = work(tx)
+            self._check_lease(entries)
+            states.advance(tx, entries, changes)
+        self.cell.transact(write)
 
-    def finish(self, ops: Sequence[Op], changes: Mapping[str, Any], outcome: str, fault: str | None = None) -> None:
-        entries = [op.entry for op in ops]
+    def finish(self, entries: Sequence[states.Entry], changes: Mapping[str, Any], outcome: str,
+               fault: str | None = None) -> None:
+        """End operations, with the changes of their servers' rows."""
         self._check_lease(entries)
         faults = {entry.id: fault for entry in entries} if fault else None
         self.cell.transact(lambda tx: states.finish(tx, entries, changes, outcome, faults))
+
+    def leave_behind(self, entry: states.Entry, also: Callable[[Connection], None]) -> states.Entry:
+        """Go on with one more epoch and without a host that was lost: what that host was ordered may not proceed any
+        more. ``also`` is done in the same transaction; the entry as it is after it."""
+        self._check_lease([entry])
+
+        def write(tx: Connection) -> states.Entry:
+            newer = states.leave_behind(tx, entry)
+            also(tx)
+            return newer
+        return self.cell.transact(write)
 
     def still_mine(self, entries: Sequence[states.Entry]) -> set[str]:
         with self.cell.reading() as tx:
@@ -89,13 +101,17 @@ class Journal:
     def close_lost(self, entry: states.Entry) -> None:
         self.cell.transact(lambda tx: states.close_lost(tx, entry))
 
-    def adopt(self, active: set[int]) -> list[states.Entry]:
-        """Orphans made ours, and rows of ours that nobody runs. Another conductor may be doing the same."""
+    def adopt(self, active: set[int], able: Callable[[states.Entry], bool] = lambda entry: True
+              ) -> list[states.Entry]:
+        """Orphans made ours, and rows of ours that nobody runs. Another conductor may be doing the same.
+
+        What this release is not ``able`` to run is left for a newer one.
+        """
         with self.cell.reading() as tx:
-            found = states.orphans(tx, self.runner_id)
+            found = states.orphans(tx, self.runner_id, active)
         taken = []
         for entry in found:
-            if entry.id in active:
+            if entry.id in active or not able(entry):
                 continue
             try:
                 mine = self._take(entry)

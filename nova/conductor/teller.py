@@ -6,13 +6,17 @@ committed: a burst of a hundred boots costs a few tellings, not a hundred.
 
 from __future__ import annotations
 
+import contextvars
+import logging
 import threading
 from collections.abc import Iterable
 from typing import Any
 
-from nova import errors
+from nova import concurrency, errors
 from nova.db import networks
 from nova.db.engine import Database
+
+LOG = logging.getLogger(__name__)
 
 
 class NoNetworkHost(errors.Unavailable):
@@ -46,14 +50,14 @@ class Teller:
             mine.networks |= wanted
             lead, self._telling = not self._telling, True
         if lead:
-            self._lead()
+            concurrency.spawn(contextvars.copy_context().run, self._lead, name="teller")
         mine.done.wait()
         for uuid in wanted:
             if uuid in mine.errors:
                 raise mine.errors[uuid]
 
     def _lead(self) -> None:
-        """Run rounds until nobody waits for one."""
+        """Run rounds until nobody waits for one: in a thread of its own, so that who came first need not stay."""
         while True:
             with self._lock:
                 current, self._next = self._next, None
@@ -64,9 +68,9 @@ class Teller:
                 self._tell(current)
             except errors.NovaError as error:
                 current.errors = dict.fromkeys(current.networks, error)
-            except Exception as error:
+            except Exception as error:  # the next round must come whatever happened in this one
+                LOG.exception("network hosts could not be told")
                 current.errors = dict.fromkeys(current.networks, errors.Bug(type(error).__name__))
-                raise
             finally:
                 current.done.set()
 

@@ -133,14 +133,14 @@ class Runner:
 
     def start(self, entries: Sequence[Entry], servers: Mapping[str, Any] | None = None,
               secrets: Mapping[str, Any] | None = None) -> None:
-        """Run freshly begun operations of one request beside the caller."""
+        """Run freshly begun operations of one request beside the caller. The user's token stays with the caller."""
         self._active.update(entry.id for entry in entries)
-        who = context.current()
+        who = context.current().without_token()
         concurrency.spawn(self._in_context, who, self._start, entries, servers, secrets or {}, name="workflow")
 
     def sweep(self) -> int:
         """Take over what dead runners left, and what this one parked; how many."""
-        taken = self.journal.adopt(self._active)
+        taken = self.journal.adopt(self._active, self._able)
         for entry in taken:
             self._active.add(entry.id)
             LOG.info("resuming '%s' at step %s (%s)", entry.action, entry.step, entry.direction,
@@ -148,6 +148,11 @@ class Runner:
             concurrency.spawn(self._in_context, context.internal(entry.request_id), self._resume, entry,
                               name="workflow")
         return len(taken)
+
+    def _able(self, entry: Entry) -> bool:
+        """Whether this release has what the entry names: during an upgrade a newer one may have begun it."""
+        workflow = self.workflows.get(entry.action)
+        return workflow is not None and (not entry.step or any(step.name == entry.step for step in workflow.steps))
 
     @property
     def running(self) -> int:
@@ -190,26 +195,24 @@ class Runner:
     # -- forwards
 
     def _run(self, workflow: Workflow, ops: list[Op], position: int) -> None:
-        self._guarded([op.entry for op in ops], lambda: self._go_on(workflow, ops, position))
+        held = list(ops)
+        self._guarded(held, lambda: self._go_on(workflow, held, position))
 
     def _go_on(self, workflow: Workflow, ops: list[Op], position: int) -> None:
+        """``ops`` keeps those that are still in this thread's hands: no others may be put aside with them."""
         while ops and position < len(workflow.steps):
             step = workflow.steps[position]
-            ops = self._intend(workflow, step, position, ops)
-            ops = self._do(workflow, step, position, ops)
+            ops[:] = self._intend(workflow, step, position, ops)
+            ops[:] = self._do(workflow, step, position, ops)
             position += 1
             if step.per_host and ops:
-                groups: dict[Any, list[Op]] = {}
-                for op in ops:
-                    groups.setdefault(op.data.get("host"), []).append(op)
-                first, *others = groups.values()
+                ops[:], *others = _by_host(ops)
                 for group in others:
                     concurrency.spawn(self._in_context, context.current(), self._run, workflow, group, position,
                                       name="workflow")
-                ops = first
         if ops:
-            self._guarded_ops(ops, lambda live: self.journal.finish(live, self._success(workflow, live), "success"))
-            for op in ops:
+            for op in self._guarded_ops(
+                    ops, lambda live: self.journal.finish(entries_of(live), self._success(workflow, live), "success")):
                 self._active.discard(op.entry.id)
                 LOG.info("'%s' succeeded after %.2f s", workflow.action.name, _age(op),
                          extra={"server": op.uuid, "host_": op.data.get("host")})
@@ -232,10 +235,11 @@ class Runner:
             op.change(step=step.name, direction="do")
 
         def write(live: list[Op]) -> None:
-            def extra(tx: Connection) -> Mapping[str, Any]:
+            def work(tx: Connection) -> tuple[list[Entry], Mapping[str, Any]]:
                 task = {"task_state": step.task.value} if step.task else {}
-                return {**task, **step.within(tx, self.world, live)}
-            self.journal.advance(live, extra)
+                changes = {**task, **step.within(tx, self.world, live)}
+                return entries_of(live), changes
+            self.journal.advance(work)
         try:
             return self._guarded_ops(ops, write)
         except DatabaseAway:
@@ -255,6 +259,8 @@ class Runner:
         faults.reached(workflow.action.name, step.name, "before")
         try:
             results = list(step.do(self.world, ops))
+        except DatabaseAway:
+            raise  # parked, as above: no host or service is to blame, and nothing is lost by waiting
         except errors.NovaError as error:
             results = [error] * len(ops)
         except Exception as error:
@@ -300,7 +306,7 @@ class Runner:
         error = op.error or errors.Bug("interrupted")
         retry = workflow.retry
         again = retry is not None and isinstance(error, retry.on) and \
-            position >= workflow.steps.index(retry.back_to)
+            position > workflow.steps.index(retry.back_to)
         floor = workflow.steps.index(retry.back_to) if again and retry else 0
         for index in range(position, floor - 1, -1):
             if not self._undo(workflow.steps[index], op):
@@ -318,7 +324,10 @@ class Runner:
         op.change(step=step.name, direction="undo")
 
         def write(live: list[Op]) -> None:
-            self.journal.advance(live, lambda tx: step.undo_within(tx, self.world, live))
+            def work(tx: Connection) -> tuple[list[Entry], Mapping[str, Any]]:
+                changes = step.undo_within(tx, self.world, live)
+                return entries_of(live), changes
+            self.journal.advance(work)
 
         def act() -> bool:
             if not self._guarded_ops([op], write):
@@ -334,7 +343,9 @@ class Runner:
         changes: dict[str, Any] = {"fault": _fault(error, op)}
         if failed is not None:
             changes["vm_state"] = failed.value
-        self._guarded_ops([op], lambda live: self.journal.finish(live, changes, "error", error.message))
+        if not self._guarded_ops(
+                [op], lambda live: self.journal.finish(entries_of(live), changes, "error", error.message)):
+            return
         self._active.discard(op.entry.id)
         LOG.error("'%s' failed after %.2f s: %s", workflow.action.name, _age(op), error.message,
                   extra={"server": op.uuid})
@@ -351,12 +362,15 @@ class Runner:
             except errors.Overtaken:
                 mine = self.journal.still_mine([op.entry for op in live])
                 lost = [op for op in live if op.uuid not in mine]
-                self._drop(lost or live, "a newer operation owns the server")
-                live = [op for op in live if op not in lost] if lost else []
+                if not lost:
+                    self._drop(live, "this runner's lease is over, so another goes on")
+                    return []
+                self._drop(lost, "a newer operation owns the server")
+                live = [op for op in live if op.uuid in mine]
         return []
 
-    def _guarded(self, entries: Sequence[Entry], act: Callable[[], Any]) -> Any:
-        """Run ``act``; what fails in it (a database that is away, mostly) parks the entries for the next sweep."""
+    def _guarded(self, held: Sequence[Op | Entry], act: Callable[[], Any]) -> Any:
+        """Run ``act``; what fails in it (a database that is away, mostly) parks what is held for the next sweep."""
         try:
             return act()
         except errors.Overtaken:
@@ -364,8 +378,8 @@ class Runner:
         except Exception as error:
             reason = f"will try again: {error}"
             if not isinstance(error, errors.NovaError):
-                LOG.exception("the runner failed unexpectedly", extra={"server": entries[0].server_uuid})
-        for entry in entries:
+                LOG.exception("the runner failed unexpectedly")
+        for entry in [one.entry if isinstance(one, Op) else one for one in held]:
             LOG.warning("operation '%s' put aside: %s", entry.action, reason, extra={"server": entry.server_uuid})
             self._active.discard(entry.id)
         return None
@@ -388,9 +402,21 @@ class Runner:
         *before, last = op.entry.history
         now = utcnow()
         last = msgspec.structs.replace(
-            last, finished_at=now, result=result, details=details, traceback=op.data.get("traceback"),
+            last, finished_at=now, result=result, details=details,
+            traceback=op.data.get("traceback") if result == "Error" else None,
             host=op.data.get("host") or last.host, duration_ms=int((now - last.started_at).total_seconds() * 1000))
         op.change(history=(*before, last))
+
+
+def entries_of(ops: Sequence[Op]) -> list[Entry]:
+    return [op.entry for op in ops]
+
+
+def _by_host(ops: Sequence[Op]) -> list[list[Op]]:
+    groups: dict[Any, list[Op]] = {}
+    for op in ops:
+        groups.setdefault(op.data.get("host"), []).append(op)
+    return list(groups.values())
 
 
 def _fault(error: errors.NovaError, op: Op) -> Any:

@@ -183,30 +183,26 @@ def release(tx: Connection, epochs: Mapping[str, int], kept: Mapping[str, Sequen
     free = [uuid for uuid in mine if not kept.get(uuid)]
     changed = _give_back(tx, free)
     for uuid in sorted(mine - set(free)):
-        changed += _give_back_but(tx, uuid, kept[uuid])
+        changed += _give_back_where(tx, uuid, providers.c.host.not_in(kept[uuid]))
     return changed
 
 
-def forgive(tx: Connection, server_uuid: str) -> list[int]:
-    """Give back what a server held whose debt is paid: its row may be closed already."""
-    return _give_back(tx, [server_uuid])
+def release_on(tx: Connection, server_uuid: str, host: str) -> list[int]:
+    """Give back what a server holds on a host that has paid its debt; its row may be closed already."""
+    return _give_back_where(tx, server_uuid, providers.c.host == host)
 
 
-def forgive_but(tx: Connection, server_uuid: str, host: str | None) -> list[int]:
-    """Give back what a live server holds anywhere but on ``host``, where it is now."""
-    return _give_back_but(tx, server_uuid, [host or ""])
-
-
-def _give_back_but(tx: Connection, server_uuid: str, hosts: Sequence[str]) -> list[int]:
-    elsewhere = sorted(set(tx.execute(
+def _give_back_where(tx: Connection, server_uuid: str, where: Any) -> list[int]:
+    """Give back what a server holds on some of the hosts; the providers that changed."""
+    changed = sorted(set(tx.execute(
         sa.select(allocations.c.provider_id).join_from(allocations, providers,
                                                        providers.c.id == allocations.c.provider_id)
-        .where(allocations.c.consumer == server_uuid, providers.c.host.not_in(hosts))).scalars()))
-    for key in elsewhere:
+        .where(allocations.c.consumer == server_uuid, where)).scalars()))
+    for key in changed:
         tx.execute(sa.update(providers).where(providers.c.id == key).values(generation=providers.c.generation + 1))
         tx.execute(sa.delete(allocations).where(allocations.c.provider_id == key,
                                                 allocations.c.consumer == server_uuid))
-    return elsewhere
+    return changed
 
 
 def _give_back(tx: Connection, uuids: Sequence[str]) -> list[int]:

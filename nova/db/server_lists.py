@@ -48,7 +48,7 @@ def select(tx: Connection, query: ServerListQuery, limit: int) -> list[Row[Any]]
     order = _order(query)
     if query.page.marker:
         chosen = chosen.where(_after(tx, query, order))
-    chosen = chosen.order_by(*[column.desc() if descending else column.asc() for column, descending in order])
+    chosen = chosen.order_by(*[_ordered(tx, column, descending) for column, descending in order])
     try:
         return list(tx.execute(chosen.limit(limit)))
     except exc.DBAPIError as error:
@@ -169,6 +169,14 @@ def _order(query: ServerListQuery) -> list[tuple[Any, bool]]:
     order = [(COLUMNS[name], direction != "asc") for name, direction in wanted if name in COLUMNS]
     descending = order[-1][1] if order else True
     return [*order, (servers.c.id, descending)]
+
+
+def _ordered(tx: Connection, column: Any, descending: bool) -> Any:
+    """NULL below everything, as the others have it by themselves; PostgreSQL must be told."""
+    told = column.nullable and tx.dialect.name == "postgresql"
+    if descending:
+        return column.desc().nulls_last() if told else column.desc()
+    return column.asc().nulls_first() if told else column.asc()
 
 
 def _after(tx: Connection, query: ServerListQuery, order: list[tuple[Any, bool]]) -> Any:

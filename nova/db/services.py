@@ -163,7 +163,10 @@ def delete(tx: Connection, row: Row[Any]) -> None:
 # -- debts
 
 def owe(tx: Connection, debts: Sequence[Mapping[str, Any]]) -> None:
-    """Write debts; one that is written already stays as it is."""
+    """Write debts; one that is written already takes the newer epoch."""
+    for debt in debts:
+        same = [owed.c[name] == debt[name] for name in ("host", "server_uuid", "step")]
+        tx.execute(sa.update(owed).where(*same, owed.c.epoch < debt["epoch"]).values(epoch=debt["epoch"]))
     if debts:
         insert_ignoring(tx, owed, [{**debt, "created_at": utc_now()} for debt in debts])
 
@@ -183,12 +186,20 @@ def owed_by(tx: Connection, uuids: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def pay(tx: Connection, host: str, key: int) -> str | None:
-    """Strike a debt; the server's uuid when nothing more is owed for it. Paying twice gives None."""
-    uuid = tx.execute(sa.select(owed.c.server_uuid).where(owed.c.id == key, owed.c.host == host)
-                      .with_for_update()).scalar_one_or_none()
+def owing_hosts(tx: Connection) -> set[str]:
+    return set(tx.execute(sa.select(owed.c.host).distinct()).scalars())
+
+
+def debt(tx: Connection, host: str, key: int) -> tuple[str, bool] | None:
+    """The server a debt of this host is for, and whether it is the host's last one for it. None: paid already."""
+    uuid = tx.execute(sa.select(owed.c.server_uuid).where(owed.c.id == key, owed.c.host == host)).scalar_one_or_none()
     if uuid is None:
         return None
-    tx.execute(sa.delete(owed).where(owed.c.id == key))
-    more = tx.execute(sa.select(owed.c.id).where(owed.c.server_uuid == uuid).limit(1)).first()
-    return None if more else str(uuid)
+    more = tx.execute(sa.select(owed.c.id).where(owed.c.server_uuid == uuid, owed.c.host == host,
+                                                 owed.c.id != key).limit(1)).first()
+    return str(uuid), more is None
+
+
+def strike(tx: Connection, host: str, key: int) -> None:
+    """The debt is paid. Striking it twice changes nothing."""
+    tx.execute(sa.delete(owed).where(owed.c.id == key, owed.c.host == host))

@@ -6,7 +6,7 @@ holds a transaction; the journal row changes in the same one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -197,17 +197,41 @@ def still_mine(tx: Connection, entries: Sequence[Entry]) -> set[str]:
     return {entry.server_uuid for entry in entries if newest.get(entry.server_uuid) == entry.epoch}
 
 
-def note_power(tx: Connection, host: str, states: Mapping[str, int], stopped: Sequence[str],
-               started: Sequence[str]) -> None:
-    """Power states a host reported; servers that stopped or started by themselves change vm_state too."""
-    idle = sa.and_(servers.c.host == host, servers.c.deleted == 0, servers.c.task_state.is_(None))
-    power = by_key(servers.c.uuid, states, servers.c.power_state)
-    tx.execute(sa.update(servers).where(servers.c.uuid.in_(list(states)), servers.c.host == host,
-                                        servers.c.deleted == 0).values(power_state=power, updated_at=utc_now()))
-    for uuids, before, after in ((stopped, "active", "stopped"), (started, "stopped", "active")):
+QUIET_S = 60  # no report is under way for longer: after that one of an older epoch is not a late one
+
+
+class Power(NamedTuple):
+    """What a host says of one guest. ``epoch``: the newest that it had seen when it looked."""
+
+    state: int
+    epoch: int
+    now: str  # the vm_state that fits; empty when it says nothing about that
+
+
+#: vm_state -> the one that a server turns to by itself when its guest stopped or started.
+_TURNS = {"stopped": "active", "active": "stopped"}
+
+
+def note_power(tx: Connection, host: str, reported: Mapping[str, Power]) -> None:
+    """Power states a host reported; idle servers that stopped or started by themselves change vm_state too.
+
+    A report that was under way while an operation ended is older than the server's epoch, and counts for nothing.
+    What says what is known already changes no row, so that ``updated_at`` tells of changes only.
+    """
+    states = {uuid: one.state for uuid, one in reported.items()}
+    epochs = {uuid: one.epoch for uuid, one in reported.items()}
+    current = sa.or_(servers.c.epoch <= by_key(servers.c.uuid, epochs, servers.c.epoch),
+                     servers.c.updated_at < later(-QUIET_S))
+    mine = sa.and_(servers.c.host == host, servers.c.deleted == 0, servers.c.task_state.is_(None), current)
+    for after, before in _TURNS.items():
+        uuids = [uuid for uuid, one in reported.items() if one.now == after]
         if uuids:
-            tx.execute(sa.update(servers).where(idle, servers.c.uuid.in_(list(uuids)), servers.c.vm_state == before)
-                       .values(vm_state=after, updated_at=utc_now()))
+            power = by_key(servers.c.uuid, {uuid: states[uuid] for uuid in uuids}, servers.c.power_state)
+            tx.execute(sa.update(servers).where(mine, servers.c.uuid.in_(uuids), servers.c.vm_state == before)
+                       .values(vm_state=after, power_state=power, updated_at=utc_now()))
+    power = by_key(servers.c.uuid, states, servers.c.power_state)
+    tx.execute(sa.update(servers).where(mine, servers.c.uuid.in_(list(states)), servers.c.power_state != power)
+               .values(power_state=power, updated_at=utc_now()))
 
 
 # -- runners and their leases
@@ -231,13 +255,18 @@ def end_runner(tx: Connection, runner_id: int) -> None:
     tx.execute(sa.delete(runners).where(runners.c.id == runner_id))
 
 
-def orphans(tx: Connection, mine: int, limit: int = 500) -> tuple[Entry, ...]:
-    """Open operations whose runner has no lease any more, or is ``mine`` (the caller knows which of those it runs)."""
+def orphans(tx: Connection, mine: int, running: Container[int], limit: int = 500) -> tuple[Entry, ...]:
+    """Open operations whose runner has no lease any more, and those of ``mine`` that are not ``running`` (by id)."""
     alive = sa.select(runners.c.id).where(runners.c.lease_until > utc_now())
-    parked = sa.and_(operations.c.runner_id == mine, operations.c.updated_at < later(-PARKED_S))
-    rows = tx.execute(sa.select(*ENTRY_COLUMNS).where(operations.c.finished_at.is_(None),
-                                                      sa.or_(operations.c.runner_id.not_in(alive), parked))
-                      .order_by(operations.c.id).limit(limit))
+    # The long ones that run are not read: however many there are, none hides an orphan behind the limit.
+    old = tx.execute(sa.select(operations.c.id).where(
+        operations.c.finished_at.is_(None), operations.c.runner_id == mine, operations.c.updated_at < later(-PARKED_S)))
+    parked = [key for key in old.scalars() if key not in running][:limit]
+    rows = tx.execute(sa.select(*ENTRY_COLUMNS).where(
+        operations.c.finished_at.is_(None),
+        sa.or_(operations.c.id.in_(parked), sa.and_(operations.c.runner_id != mine,
+                                                    operations.c.runner_id.not_in(alive))))
+        .order_by(operations.c.id).limit(limit))
     return tuple(Entry(**row._mapping) for row in rows)
 
 
@@ -258,8 +287,20 @@ def take_over(tx: Connection, entry: Entry, runner_id: int) -> Entry | None:
 
 def close_lost(tx: Connection, entry: Entry) -> None:
     """End a journal row whose server is gone or owned by a newer epoch: there is nothing left to do for it."""
-    tx.execute(sa.update(operations).where(operations.c.id == entry.id, operations.c.finished_at.is_(None))
+    # of this very epoch: a runner that took it over meanwhile goes on with it
+    tx.execute(sa.update(operations).where(operations.c.id == entry.id, operations.c.epoch == entry.epoch,
+                                           operations.c.finished_at.is_(None))
                .values(finished_at=utc_now(), updated_at=utc_now(), outcome="overtaken"))
+
+
+def leave_behind(tx: Connection, entry: Entry) -> Entry:
+    """One more epoch for an operation that goes on without a host it has lost: what that host was ordered may not
+    proceed any more. Overtaken when the server is not the entry's."""
+    newer = msgspec.structs.replace(entry, epoch=entry.epoch + 1)
+    _write_servers(tx, [entry], {"epoch": newer.epoch, "updated_at": utc_now()})
+    tx.execute(sa.update(operations).where(operations.c.id == entry.id).values(epoch=newer.epoch,
+                                                                              updated_at=utc_now()))
+    return newer
 
 
 def drop_dead_runners(tx: Connection) -> None:

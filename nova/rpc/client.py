@@ -79,7 +79,8 @@ def _function(contract: type[Interface], method: Method, sender: Sender) -> Any:
         server = arguments.get(contract.addressed_by) if contract.addressed_by else None
         version = sender.peers.check(contract, method)
         packed = codec.pack(method.arguments(**arguments))
-        body = codec.to_text(codec.pack(codec.Message(context.current(), msgspec.Raw(packed))))
+        who = context.current() if contract.carries_token else context.current().without_token()
+        body = codec.to_text(codec.pack(codec.Message(who, msgspec.Raw(packed))))
         envelope = {"contract": version, "sender": sender.host, "body": body}
         if sender.secret:
             envelope["proof"] = codec.proof(sender.secret, sender.host, contract.topic, method.name, body)

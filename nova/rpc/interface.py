@@ -63,11 +63,13 @@ def _mark(**marks: Any) -> Callable[..., Any]:
 
 
 class Interface:
-    """Base of contracts. ``addressed_by`` names the parameter that picks one server of the topic."""
+    """Base of contracts. ``addressed_by`` names the parameter that picks one server of the topic. ``carries_token``:
+    the servers act as the user who asks; to all others the user's token is not sent."""
 
     topic: ClassVar[str]
     version: ClassVar[str]
     addressed_by: ClassVar[str | None] = None
+    carries_token: ClassVar[bool] = False
     methods: ClassVar[dict[str, Method]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -31,7 +31,9 @@ def sandbox() -> Iterator[Sandbox]:
     if given := os.environ.get(GIVEN):
         yield stack.Sandbox(Path(given))
         return
-    made = stack.Sandbox(Path(tempfile.mkdtemp(prefix="nt", dir="/var/tmp")) / "s")
+    top = Path(tempfile.mkdtemp(prefix="nt", dir="/var/tmp"))  # short: sockets lie in it
+    top.chmod(0o755)  # daemons of several users have to get in
+    made = stack.Sandbox(top / "s")
     try:
         made.up()
         yield made
@@ -43,7 +45,7 @@ def sandbox() -> Iterator[Sandbox]:
         made.tool("clean", code=None)  # the logs are in what the failed test said; a cloud must not stay behind
         raise
     finally:
-        shutil.rmtree(made.state.parent, ignore_errors=True)
+        shutil.rmtree(top, ignore_errors=True)
 
 
 def _unable() -> str | None:

@@ -162,16 +162,13 @@ class Sandbox:
         return self.run("ssh", "-q", "-F", "none", "-i", str(key or self.key), *options, f"root@{address}", command,
                         code=code)
 
-    def ready(self, api: Live, uuid: str, boots: int = 1) -> dict[str, str]:
-        """The facts that a guest prints when it is up for the ``boots``th time."""
-        def look() -> list[str]:
-            found = READY.findall(api.console(uuid))
-            return found if len(found) >= boots else []
+    def ready(self, api: Live, uuid: str) -> dict[str, str]:
+        """The facts that a guest prints when it is up. Its console's log begins anew with each start."""
         try:
-            lines = wait_until(f"{uuid} answers", look, READY_S, 0.3)
+            lines = wait_until(f"{uuid} answers", lambda: READY.findall(api.console(uuid)), READY_S, 0.3)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{api.console(uuid, 60)}") from None
-        return dict(word.split("=", 1) for word in lines[boots - 1].split())
+        return dict(word.split("=", 1) for word in lines[0].split())
 
     def instances(self, host: str) -> Path:
         return self.layout.nova_state(host) / "instances"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -138,7 +139,6 @@ def test_guests_on_both_hosts_when_up_then_they_reach_each_other(sandbox: Sandbo
     command = f"ping -c 3 -w 5 {vm2.address} && nc -w 5 {vm2.address} 22 < /dev/null | head -c 7"
     said = sandbox.ssh(vm1.address, command, key=vm1.key)
     assert " 0% packet loss" in said and said.endswith("SSH-2.0")
-    assert sandbox.run("ping", "-c", "1", "-w", "5", vm2.address), "and the controller them"
 
 
 def test_config_drive_when_asked_for_then_the_guest_takes_it(vm2: Guest) -> None:
@@ -151,23 +151,23 @@ def test_config_drive_when_asked_for_then_the_guest_takes_it(vm2: Guest) -> None
 def test_reboots_stop_and_start_when_ordered_then_the_guest_follows(sandbox: Sandbox, vm1: Guest) -> None:
     api, uuid = vm1.api, vm1.uuid
     host = sandbox.footprint(uuid).host
-    machine = sandbox.qemu(uuid)
-
-    sandbox.run("openstack", "server", "reboot", "--soft", "--wait", "vm1")
-    wait_until("the guest booted anew", lambda: api.console(uuid).count("root on /dev/vda1") == 2, 60, 0.3)
-
-    sandbox.nova("reboot", "--hard", "--poll", "vm1")
-    assert sandbox.qemu(uuid) != machine, "another process"
-    wait_until("the guest booted anew", lambda: api.console(uuid).count("root on /dev/vda1") == 3, 60, 0.3)
+    machines = [sandbox.qemu(uuid)]
+    sandbox.ssh(vm1.address, "echo written just before > /root/late", key=vm1.key)
+    for client, words in (("openstack", "server reboot --soft --wait"), ("nova", "reboot --hard --poll")):
+        sandbox.run(client, *words.split(), "vm1")
+        assert sandbox.qemu(uuid) not in machines, "another process, with a console log of its own"
+        machines.append(sandbox.qemu(uuid))
+        wait_until("the guest boots anew", lambda: "root on /dev/vda1" in api.console(uuid), 60, 0.3)
 
     sandbox.run("openstack", "server", "stop", "vm1")
     api.settled(uuid, "SHUTOFF", seconds=90)
     assert sandbox.virsh(host, "domstate", uuid).strip() == "shut off"
     sandbox.run("openstack", "server", "start", "vm1")
     api.settled(uuid, "ACTIVE")
-    facts = sandbox.ready(api, uuid, api.console(uuid).count("nova-guest ready:") + 1)
+    facts = sandbox.ready(api, uuid)
     assert (facts["address"], facts["userdata"]) == (vm1.address, "none"), "the script runs once a server"
-    assert sandbox.ssh(vm1.address, "cat /root/told", key=vm1.key) == "user data of vm1\n", "the disk was kept"
+    kept = sandbox.ssh(vm1.address, "cat /root/told /root/late", key=vm1.key)
+    assert kept == "user data of vm1\nwritten just before\n"
 
 
 # --- other ways to boot
@@ -204,28 +204,34 @@ def test_kernel_and_ramdisk_when_the_image_names_them_then_they_are_booted(sandb
     sandbox.remove(demo, uuid)
 
 
-def lying_image(sandbox: Sandbox, folder: Path, name: str) -> tuple[str, Path]:
-    """(declared format, file) of an image that must never be opened."""
-    file = folder / f"{name}.qcow2"
-    backing = {"backed": ["-b", "/etc/passwd", "-F", "raw"]}.get(name, [])
-    subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", *backing, str(file), "16M"], check=True)
-    if name == "data-file":
-        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-o", f"data_file={folder}/data", str(file), "16M"],
-                       check=True)
-    return ("raw" if name == "disguised" else "qcow2"), file
+#: name -> (what qemu-img is told, the declared format, what the fault says)
+LIES = {
+    "disguised": ((), "raw", "declared as raw, but its content is qcow2"),
+    "backed": (("-b", "/etc/passwd", "-F", "raw"), "qcow2", "safely"),
+    "data-file": (("-o", "data_file=data"), "qcow2", "safely")}
 
 
-@pytest.mark.parametrize("name", ["disguised", "backed", "data-file"])
+def put_into_glance(sandbox: Sandbox, image: str, file: Path) -> None:
+    """Behind Glance's back: today's looks into what it is given, but older ones and whoever writes to its store don't."""
+    shutil.copyfile(file, sandbox.layout.data / "glance" / "images" / image)
+    sandbox.run("mariadb", f"--socket={sandbox.state}/data/mariadb/mariadb.sock", "-e",
+                f"UPDATE glance.images SET size = {file.stat().st_size}, checksum = NULL, os_hash_algo = NULL, "
+                f"os_hash_value = NULL WHERE id = '{image}'")
+
+
+@pytest.mark.parametrize("name", LIES)
 def test_image_that_lies_when_booted_then_error_says_why_and_nothing_is_left(
         sandbox: Sandbox, demo: Live, tmp_path: Path, name: str) -> None:
-    declared, file = lying_image(sandbox, tmp_path, name)
+    options, declared, reason = LIES[name]
+    for file, more in (("honest", ()), ("lie", options)):
+        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", *more, file, "16M"], check=True, cwd=tmp_path)
     image = sandbox.openstack("image", "create", "--disk-format", declared, "--container-format", "bare", "--file",
-                              str(file), f"lying-{name}")["id"]
+                              str(tmp_path / "honest"), f"lying-{name}")["id"]
+    put_into_glance(sandbox, image, tmp_path / "lie")
     try:
         uuid = demo.create("liar", imageRef=image)["id"]
-        fault = demo.settled(uuid, "ERROR")["fault"]
-        assert f"Image {image} is unacceptable" in fault["message"], fault
-        assert ("declared as raw, but its content is qcow2" if name == "disguised" else "safely") in fault["message"]
+        fault = demo.settled(uuid, "ERROR")["fault"]["message"]
+        assert f"Image {image} is unacceptable" in fault and reason in fault
         sandbox.remove(demo, uuid)
     finally:
         sandbox.run("openstack", "image", "delete", image)

@@ -13,7 +13,7 @@ from nova.conductor.world import World
 from nova.db import services
 from nova.model.base import utcnow
 from nova.model.orders import Fence, Outcome
-from nova.model.states import TaskState
+from nova.model.states import TaskState, VmState
 
 LOG = logging.getLogger(__name__)
 
@@ -49,20 +49,37 @@ def results_of(ops: Sequence[Op], outcomes: Sequence[Outcome]) -> list[Result]:
 
 
 class BuildGuests(Step):
-    """One call a host, however many servers. Undo: destroy them; a host that can't be reached owes it."""
+    """One call a host, however many servers. Undo: destroy them; a host that can't (be told to) owes it."""
 
     event = "compute__do_build_and_run_instance"
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
         host = ops[0].data["host"]
-        rows = world.runner.journal.servers([op.entry for op in ops]) if ops[0].server.host is None else {}
+        rows = world.runner.journal.servers([op.entry for op in ops])  # with the interfaces of this host, no other's
         orders = tuple(build_order(world.settings, rows.get(op.uuid, op.server), op, fence(op)) for op in ops)
-        return results_of(ops, world.compute.build_guests(host, orders))
+        try:
+            return results_of(ops, world.compute.build_guests(host, orders))
+        except UNREACHABLE as error:
+            return self._without_answer(world, ops, error)
+
+    def _without_answer(self, world: World, ops: Sequence[Op], error: errors.NovaError) -> list[Result]:
+        """Guests that the host reported before it fell silent are built: their owners may use them already."""
+        rows = world.runner.journal.servers([op.entry for op in ops])
+        up = {uuid: row for uuid, row in rows.items() if row.vm_state == VmState.ACTIVE.value}
+        return [{"power_state": up[op.uuid].power_state} if op.uuid in up else error for op in ops]
 
     def undo(self, world: World, ops: Sequence[Op]) -> None:
+        """A host that fails to destroy owes it too: the server must not stay in BUILD until it is mended."""
         for op in ops:
-            if op.data.get("host"):
-                destroy_or_owe(world, op.data["host"], [op])
+            host = op.data.get("host")
+            if not host:
+                continue
+            try:
+                destroy(world, host, op)
+            except errors.Overtaken:
+                raise
+            except errors.NovaError as error:
+                owe_destroy(world, host, op, error)
 
 
 class DestroyGuests(Step):
@@ -75,31 +92,47 @@ class DestroyGuests(Step):
         for op in ops:
             hosts = dict.fromkeys([op.server.host, *op.entry.arguments.get("hosts", ())])
             try:
-                for host in hosts:
-                    if host:
-                        destroy_or_owe(world, host, [op])
+                for host in filter(None, hosts):
+                    self._destroy(world, host, op)
                 results.append({"host": op.server.host})
             except errors.NovaError as error:
                 results.append(error)
         return results
 
+    @staticmethod
+    def _destroy(world: World, host: str, op: Op) -> None:
+        """What the host reports as its failure ends the delete, and its owner learns of it."""
+        try:
+            destroy(world, host, op)
+        except NoAnswer as error:
+            owe_destroy(world, host, op, error)
 
-def destroy_or_owe(world: World, host: str, ops: Sequence[Op]) -> None:
-    """Order the host; when it does not answer, write down what it owes and go on. An error of the host is raised."""
-    orders = tuple(guest_order(world.settings, op, fence(op)) for op in ops)
+
+class NoAnswer(errors.Unavailable):
+    """The host itself said nothing (an error of this kind in its answer is another thing)."""
+
+    code = "host.no_answer"
+
+
+def destroy(world: World, host: str, op: Op) -> None:
+    """Order the host. NoAnswer when it can't be reached; what it says went wrong is raised as its kind."""
+    order = guest_order(world.settings, op, fence(op))
     try:
-        outcomes = world.compute.destroy_guests(host, orders)
+        outcomes = world.compute.destroy_guests(host, (order,))
     except UNREACHABLE as error:
-        LOG.warning("host %s can not be told to destroy a guest and owes it: %s", host, error.message,
-                    extra={"server": ops[0].uuid})
-        debts = [{"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": "destroy_guests",
-                  "arguments": {"instance_name": order.instance_name, "operation_id": str(op.entry.id)}}
-                 for op, order in zip(ops, orders, strict=True)]
-        world.cell.transact(lambda tx: services.owe(tx, debts))
-        return
-    for result in results_of(ops, outcomes):
+        raise NoAnswer(error.message) from None
+    for result in results_of([op], outcomes):
         if isinstance(result, errors.NovaError):
             raise result
+
+
+def owe_destroy(world: World, host: str, op: Op, why: errors.NovaError) -> None:
+    """Write down what the host owes, and go on without it: whatever it was ordered before may not proceed any more."""
+    LOG.warning("host %s does not destroy a guest and owes it: %s", host, why.message, extra={"server": op.uuid})
+    order = guest_order(world.settings, op, fence(op))
+    debt = {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": "destroy_guests",
+            "arguments": {"instance_name": order.instance_name, "operation_id": str(op.entry.id)}}
+    op.entry = world.runner.journal.leave_behind(op.entry, lambda tx: services.owe(tx, [debt]))
 
 
 class GuestStep(Step):

@@ -10,6 +10,7 @@ from nova.conductor.workflow import Op, Result, Step
 from nova.conductor.world import World
 from nova.db import ledger, services
 from nova.db.engine import Connection
+from nova.db.states import PerServer
 from nova.model.flavors import Flavor
 from nova.model.scheduling import PlacementRequest, Resources
 
@@ -68,13 +69,14 @@ class TakeNextHost(Step):
         return [self._next(op) for op in ops]
 
     def _next(self, op: Op) -> Result:
-        left = list(op.data.get("hosts", ()))
+        tried = op.data.get("tried", ())
+        # Another node of a host that failed is no alternative: that host may still owe the guest's removal.
+        left = [one for one in op.data.get("hosts", ()) if one[0] not in tried]
         if not left:
             last = (op.data.get("fault") or {}).get("message", "none")
             return HostsExhausted(server=op.uuid, last=last)
         host, node, provider = left.pop(0)
-        return {"hosts": left, "host": host, "node": node, "provider_id": provider,
-                "tried": [*op.data.get("tried", ()), host]}
+        return {"hosts": left, "host": host, "node": node, "provider_id": provider, "tried": [*tried, host]}
 
 
 class ClaimResources(Step):
@@ -126,7 +128,6 @@ def owed(world: World, ops: Sequence[Op]) -> dict[str, list[str]]:
 
 
 def place_changes(world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
-    """The servers' rows once their host is sure (ops of one host)."""
-    data = ops[0].data
-    return {"host": data["host"], "node": data["node"],
+    """The servers' rows once their host is sure (ops of one host, which may have several nodes)."""
+    return {"host": ops[0].data["host"], "node": PerServer({op.uuid: op.data["node"] for op in ops}),
             "availability_zone": world.settings.default_availability_zone}

@@ -1,0 +1,64 @@
+"""Rows of the databases, sensible where a test doesn't care."""
+
+from __future__ import annotations
+
+import datetime
+import uuid as uuids
+from typing import Any
+
+import sqlalchemy as sa
+
+from nova.db import hosts, ledger, networks
+from nova.db.engine import Database
+from nova.db.models import api, cell
+from nova.model import addressing
+from nova.model.flavors import Flavor
+from nova.model.hosts import Inventory, Node
+from nova.model.networks import NewNetwork
+from nova.model.scheduling import Resources
+
+SMALL = Resources(vcpus=1, memory_mb=512, disk_gb=1)
+BORN = datetime.datetime(2026, 1, 1)
+
+
+def new_uuid() -> str:
+    return str(uuids.uuid4())
+
+
+def server_row(**fields: Any) -> dict[str, Any]:
+    return {"uuid": new_uuid(), "project_id": "demo", "user_id": "joe", "name": "vm", "created_at": BORN,
+            "vm_state": "active", "flavorid": "1",
+            "flavor": Flavor(flavorid="1", name="m1", memory_mb=512, vcpus=1, root_gb=1), **fields}
+
+
+def add_servers(database: Database, *rows: dict[str, Any]) -> list[str]:
+    """Their uuids."""
+    if rows:
+        database.transact(lambda tx: [tx.execute(sa.insert(cell.servers).values(**row)) for row in rows])
+    return [row["uuid"] for row in rows]
+
+
+def add_provider(database: Database, host: str = "host1", vcpus: int = 4, **fields: Any) -> int:
+    """A host with so many vcpus, each promised once; its provider's key."""
+    node = Node(name=host, uuid=new_uuid(), hypervisor_type="fake", **{
+        "vcpus": vcpus, "memory_mb": 65536, "local_gb": 1000, "cpu_allocation_ratio": 1.0, **fields})
+    inventory = Inventory(host=host, host_id=new_uuid(), nodes=(node,), version=1)
+    database.transact(lambda tx: hosts.write_providers(tx, inventory))
+    with database.reading() as tx:
+        return int(tx.execute(sa.select(api.providers.c.id).where(api.providers.c.uuid == node.uuid)).scalar_one())
+
+
+def add_ledger(database: Database, count: int = 1, **fields: Any) -> list[str]:
+    """Open ledger rows of servers to come; their uuids."""
+    found = [new_uuid() for _ in range(count)]
+    database.transact(lambda tx: ledger.open_rows(tx, [{
+        "server_uuid": one, "project_id": "demo", "user_id": "joe", "vcpus": 1, "memory_mb": 512, **fields}
+        for one in found]))
+    return found
+
+
+def add_network(database: Database, cidr: str = "10.0.0.0/28", **fields: Any) -> str:
+    """Its uuid."""
+    plan = addressing.plan(NewNetwork(label="private", cidr=cidr, bridge="br100", **fields), (), addressing.Defaults())
+    database.transact(lambda tx: networks.insert(tx, plan.networks))
+    return plan.networks[0].network.uuid

@@ -1,0 +1,153 @@
+"""begin, advance, finish and takeovers: each changes what its epoch owns, or nothing at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from nova import errors
+from nova.db import states
+from nova.db.engine import Database
+from nova.db.models import cell as tables
+from nova.model.states import ACTIONS, TaskState, VmState, refusal
+from tests.fakes.rows import BORN, add_servers, new_uuid, server_row
+
+LEASE_S = 20
+
+
+def add(cell: Database, **fields: Any) -> str:
+    return add_servers(cell, server_row(launched_at=BORN, **fields))[0]
+
+
+def begin(cell: Database, uuid: str, action: str, runner_id: int = 1) -> tuple[states.Entry, tuple[states.Entry, ...]]:
+    wish = states.Begin(ACTIONS[action], uuid, {}, "req-1", "joe", "demo", runner_id, "")
+    return cell.transact(lambda tx: states.begin(tx, wish))
+
+
+def server(cell: Database, uuid: str) -> Any:
+    with cell.reading() as tx:
+        return tx.execute(sa.select(tables.servers).where(tables.servers.c.uuid == uuid)).one()
+
+
+def operation(cell: Database, entry: states.Entry) -> Any:
+    with cell.reading() as tx:
+        return tx.execute(sa.select(tables.operations).where(tables.operations.c.id == entry.id)).one()
+
+
+def new_runner(cell: Database, alive: bool = True) -> int:
+    key = cell.transact(lambda tx: states.new_runner(tx, "runner", LEASE_S))
+    if not alive:
+        cell.transact(lambda tx: tx.execute(sa.update(tables.runners).where(tables.runners.c.id == key)
+                                            .values(lease_until=BORN)))
+    return key
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_begin_when_the_table_refuses_then_nothing_changes_and_else_the_epoch_rises(cell, name):
+    action = ACTIONS[name]
+    for vm_state in VmState:
+        for task in (None, TaskState.SPAWNING, TaskState.REBOOTING):
+            uuid = add(cell, vm_state=vm_state.value, task_state=task.value if task else None)
+            before = server(cell, uuid)
+            if refusal(action, vm_state, task, launched=True):
+                with pytest.raises(errors.WrongState):
+                    begin(cell, uuid, name)
+                assert server(cell, uuid) == before
+            else:
+                entry, overtaken = begin(cell, uuid, name)
+                after = server(cell, uuid)
+                assert (after.epoch, entry.epoch, overtaken) == (before.epoch + 1, before.epoch + 1, ())
+                assert after.task_state == action.task and after.vm_state == vm_state.value
+
+
+def test_begin_when_there_is_no_such_live_server_then_it_is_not_found(cell):
+    for uuid in (new_uuid(), add(cell, deleted=7)):
+        with pytest.raises(states.NoSuchServer):
+            begin(cell, uuid, "delete")
+
+
+def test_begin_when_delete_overtakes_then_what_was_open_is_closed_and_its_hosts_are_kept(cell):
+    uuid = add(cell)
+    first, _ = begin(cell, uuid, "stop")
+    first = states.Entry(**{**{name: getattr(first, name) for name in states.Entry.__struct_fields__},
+                            "data": {"tried": ["h1", "h2"]}})
+    cell.transact(lambda tx: states.advance(tx, [first], {}))
+    second, overtaken = begin(cell, uuid, "delete")
+    assert [one.id for one in overtaken] == [first.id]
+    assert operation(cell, first).outcome == "overtaken"
+    remembered = cell.transact(lambda tx: states.remember(tx, second, overtaken))
+    assert remembered.arguments["hosts"] == ["h1", "h2"] == operation(cell, second).arguments["hosts"]
+
+
+def test_advance_and_finish_when_the_epoch_is_old_then_they_are_overtaken_and_write_nothing(cell):
+    uuid = add(cell)
+    old, _ = begin(cell, uuid, "stop")
+    begin(cell, uuid, "delete")
+    before, journal = server(cell, uuid), operation(cell, old)
+    for write in (lambda tx: states.advance(tx, [old], {"vm_state": "stopped"}),
+                  lambda tx: states.finish(tx, [old], {"vm_state": "stopped"}, "success")):
+        with pytest.raises(errors.Overtaken):
+            cell.transact(write)
+        assert (server(cell, uuid), operation(cell, old)) == (before, journal)
+
+
+def test_advance_when_one_of_many_is_lost_then_none_is_written(cell):
+    entries = [begin(cell, add(cell), "stop")[0] for _ in range(3)]
+    begin(cell, entries[1].server_uuid, "delete")
+    with pytest.raises(errors.Overtaken):
+        cell.transact(lambda tx: states.advance(tx, entries, {"progress": 50}))
+    assert {server(cell, entry.server_uuid).progress for entry in entries} == {0}
+    with cell.reading() as tx:
+        assert states.still_mine(tx, entries) == {entries[0].server_uuid, entries[2].server_uuid}
+
+
+def test_advance_when_servers_differ_then_each_gets_its_own(cell):
+    entries = [begin(cell, add(cell), "stop")[0] for _ in range(3)]
+    progress = states.PerServer({entry.server_uuid: number for number, entry in enumerate(entries)})
+    cell.transact(lambda tx: states.advance(tx, entries, {"progress": progress}))
+    assert [server(cell, entry.server_uuid).progress for entry in entries] == [0, 1, 2]
+
+
+def test_finish_when_it_is_done_then_the_task_is_over_and_the_journal_row_closed(cell):
+    uuid = add(cell)
+    entry, _ = begin(cell, uuid, "stop")
+    cell.transact(lambda tx: states.finish(tx, [entry], {"vm_state": "stopped"}, "error", {entry.id: "why"}))
+    row, journal = server(cell, uuid), operation(cell, entry)
+    assert (row.vm_state, row.task_state) == ("stopped", None)
+    assert (journal.outcome, journal.fault) == ("error", "why") and journal.finished_at is not None
+
+
+def test_renew_when_the_lease_has_ended_then_it_is_not_renewed(cell):
+    dead, alive = new_runner(cell, alive=False), new_runner(cell)
+    assert cell.transact(lambda tx: states.renew(tx, alive, LEASE_S))
+    assert not cell.transact(lambda tx: states.renew(tx, dead, LEASE_S))
+    cell.transact(lambda tx: states.end_runner(tx, alive))
+    assert not cell.transact(lambda tx: states.renew(tx, alive, LEASE_S))
+
+
+def test_orphans_when_runners_are_dead_alive_or_ours_then_just_the_dead_ones_are_found(cell):
+    mine, other, dead = new_runner(cell), new_runner(cell), new_runner(cell, alive=False)
+    found = {runner: begin(cell, add(cell), "stop", runner)[0] for runner in (mine, other, dead)}
+    ended, _ = begin(cell, add(cell), "stop", dead)
+    cell.transact(lambda tx: states.finish(tx, [ended], {}, "success"))
+    with cell.reading() as tx:
+        assert [entry.id for entry in states.orphans(tx, mine, set())] == [found[dead].id]
+    cell.transact(lambda tx: tx.execute(sa.update(tables.operations).values(updated_at=BORN)))
+    with cell.reading() as tx:  # of ours those that nobody has run for a while
+        assert {entry.id for entry in states.orphans(tx, mine, set())} == {found[dead].id, found[mine].id}
+        assert [entry.id for entry in states.orphans(tx, mine, {found[mine].id})] == [found[dead].id]
+
+
+def test_take_over_when_two_try_then_one_has_it_and_the_dead_runner_writes_nothing_more(cell):
+    first, second, dead = new_runner(cell), new_runner(cell), new_runner(cell, alive=False)
+    uuid = add(cell)
+    entry, _ = begin(cell, uuid, "stop", dead)
+    taken = cell.transact(lambda tx: states.take_over(tx, entry, first))
+    assert taken is not None and (taken.epoch, taken.runner_id) == (entry.epoch + 1, first)
+    assert cell.transact(lambda tx: states.take_over(tx, entry, second)) is None
+    with pytest.raises(errors.Overtaken):
+        cell.transact(lambda tx: states.advance(tx, [entry], {"vm_state": "stopped"}))
+    cell.transact(lambda tx: states.finish(tx, [taken], {"vm_state": "stopped"}, "success"))
+    assert server(cell, uuid).vm_state == "stopped"
