@@ -28,6 +28,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "dnsmasq-utils",
         "iptables",
         "iproute2",
+        "xorriso",
         "genisoimage",
         "mtools",
         "dosfstools",
@@ -47,8 +48,10 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "qemu-utils",
         "genisoimage",
     ),
+    "tests": ("curl", "udhcpc", "xorriso"),
 }
-PARTS = tuple(PACKAGES)
+# What a stack is made of; the tests' own tools are `bin/test`'s to ask for.
+PARTS = tuple(name for name in PACKAGES if name != "tests")
 POLICY = Path("/usr/sbin/policy-rc.d")
 POLICY_TEXT = "#!/bin/sh\n# made by `bin/stack install`, which removes it again: no service may start\nexit 101\n"
 LISTS_AGE = 7 * 86400  # seconds after which the package lists are fetched anew
