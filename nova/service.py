@@ -198,9 +198,11 @@ class _Parent:
 
     def _end(self) -> int:
         """Pass the stop on, and wait for as long as the workers may take."""
-        self._tell(signal.SIGTERM)
-        until = time.monotonic() + self.conf.graceful_shutdown_timeout + 5
+        until, told = time.monotonic() + self.conf.graceful_shutdown_timeout + 5, float("-inf")
         while self.children and time.monotonic() < until:
+            if time.monotonic() - told > RESPAWN_S:  # again and again: one just born may have missed the first
+                told = time.monotonic()
+                self._tell(signal.SIGTERM)
             for pid in list(self.children):
                 with contextlib.suppress(ChildProcessError):
                     if not os.waitpid(pid, os.WNOHANG)[0]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
-from nova import concurrency
+from nova import concurrency, errors
 from nova.cmd import common
-from nova.service import CanNotStart
+from nova.service import CanNotStart, patiently
 
 LOG = logging.getLogger(__name__)
 
@@ -73,9 +74,12 @@ class Api:
     """One worker process, serving the sockets that its parent bound."""
 
     def __init__(self, options: Any, sockets: dict[str, Any]) -> None:
+        from nova.rpc import host_secret
         from nova.rpc.transport import Bus
 
-        self.bus = Bus(options, options.host)
+        proves = METADATA in sockets and options.rpc_host_proof
+        self.secret = host_secret.load(Path(options.state_path)) if proves else ""
+        self.bus = Bus(options, options.host, secret=self.secret)
         self.options, self.sockets = options, sockets
         self.applications = {name: APIS[name][0](options, self.bus) for name in sockets}
 
@@ -87,6 +91,24 @@ class Api:
                         for name, sock in self.sockets.items()]
         for server in self.serving:
             server.start()
+        if self.secret:
+            concurrency.spawn(self._introduce, name="register")
+
+    def _introduce(self) -> None:
+        """Where hosts must prove themselves, the metadata service is one of its host's daemons."""
+        from nova.cmd.reporting import HostVoice
+        from nova.model.services import Registration
+        from nova.rpc import host_secret
+        from nova.rpc.contracts.conductor_host import ConductorHostRPC
+
+        voice = HostVoice(self.bus.client(ConductorHostRPC), self.options.host)
+        registration = Registration(host=self.options.host, binary="nova-metadata", topic="metadata",
+                                    release=common.release())
+        try:
+            patiently("registering with the conductor",
+                      lambda: host_secret.introduce(voice.register, registration, self.secret))
+        except errors.NovaError as error:
+            LOG.error("guests get no metadata from here: %s", error.message)
 
     def stop(self, seconds: float) -> None:
         for server in self.serving:
@@ -98,7 +120,7 @@ def serve(binary: str, names: list[str] | None = None) -> int:
     """Run a daemon that serves these APIs (None: as ``enabled_apis`` says)."""
     import sys
 
-    from nova import errors, logs, service
+    from nova import logs, service
 
     options = common.load(binary, common.beside(sys.argv[1:], binary))
     concurrency.patch()

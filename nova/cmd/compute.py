@@ -55,6 +55,7 @@ class Compute:
         from nova.compute.service import ComputeService, Parts
         from nova.metadata.options import tree_options
         from nova.model.base import HostName
+        from nova.rpc import host_secret
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
         from nova.rpc.transport import Bus
 
@@ -64,12 +65,13 @@ class Compute:
             raise CanNotStart(reason=f"[DEFAULT]compute_driver = {options.compute_driver!r}: must be one of "
                                      "libvirt.LibvirtDriver, fake.FakeDriver")
         state = Path(options.state_path)
-        self.bus = Bus(options, options.host)
+        secret = host_secret.load(state)
+        self.bus = Bus(options, options.host, secret=secret)
         self.conductor = self.bus.client(ConductorHostRPC)
         driver = make(options, options.host, state)
         images = image_cache(options) if driver.needs_images else None
         self.service = ComputeService(Parts(driver, self.conductor, images, options, common.release(),
-                                            tree_options(options.api)),
+                                            tree_options(options.api), secret),
                                       Host(HostName(options.host), state, options.my_ip))
         self.server: Any = None
         self.beating: Every | None = None

@@ -96,7 +96,8 @@ class Conductor:
         pool = self.options.conductor.pool_size
         self.servers = [
             self.bus.server(ConductorRPC, conductor_service(self.world, self.daemons), pool),
-            self.bus.server(ConductorHostRPC, HostService(self.world, self.daemons), pool)]
+            self.bus.server(ConductorHostRPC, HostService(self.world, self.daemons), pool,
+                            self.daemons.secrets if self.options.rpc_host_proof else None)]
         for server in self.servers:
             server.start()
         self._register()
@@ -132,13 +133,17 @@ class Conductor:
         beat = Heartbeat(host=self.options.host, binary=BINARY)
         renew_s = self.journal.lease_s / 4
         jobs = [(renew_s, self.journal.renew, "lease"), (1.0, self.daemons.flush, "heartbeats"),
-                (renew_s, self.world.runner.sweep, "takeover"),
+                (renew_s, self._take_over, "takeover"),
                 (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
                 (self.options.report_interval, self.daemons.refresh, "known daemons")]
         if self.index == 0:
             jobs += [(period, lambda job=job: job(self.world), name) for period, job, name in periodic.JOBS]
         self.periodic = [Every(period, job, name, at_once=name in ("takeover", "own heartbeat")).start()
                          for period, job, name in jobs]
+
+    def _take_over(self) -> None:
+        if not self.stopping:
+            self.world.runner.sweep()
 
     def stop(self, seconds: float) -> None:
         """Take no more calls; let what runs reach its next step; give the lease back so that others go on at once."""

@@ -40,9 +40,11 @@ def config(options: Any) -> Finding:
 
 
 def broker(options: Any) -> Finding:
+    from nova.rpc import host_secret
     from nova.rpc.transport import Bus
 
-    bus = Bus(options, options.host)  # it declares transport_url, too
+    secret = host_secret.peek(Path(options.state_path))
+    bus = Bus(options, options.host, secret=secret)  # it declares transport_url, too
     host, port = _broker_address(options.transport_url or "rabbit://")
     try:
         socket.create_connection((host, port), 5).close()

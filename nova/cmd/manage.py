@@ -86,7 +86,8 @@ def purge(options: Any, given: argparse.Namespace) -> int:
         except ValueError:
             say(f"--before {given.before}: not a date. Write it as 2026-11-21 or 2026-11-21T10:00:00.")
             return 2
-        age_s = int((datetime.datetime.now() - before).total_seconds())
+        at = before if before.tzinfo else before.replace(tzinfo=datetime.UTC)
+        age_s = int((datetime.datetime.now(datetime.UTC) - at).total_seconds())
     from nova.db import ledger, servers
 
     api, cell = _database(options, "api"), _database(options, "cell")

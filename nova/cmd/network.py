@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from nova.cmd import common
@@ -16,13 +17,15 @@ class Network:
     def __init__(self, options: Any, index: int) -> None:
         from nova.model.base import HostName
         from nova.network import service
+        from nova.rpc import host_secret
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
         from nova.rpc.transport import Bus
 
-        self.bus = Bus(options, options.host)
+        secret = host_secret.load(Path(options.state_path))
+        self.bus = Bus(options, options.host, secret=secret)
         conductor = self.bus.client(ConductorHostRPC)
         self.service = service.build(conductor, HostName(options.host), options)
-        self.reporting = Reporting(options, BINARY, "network", self.bus, HostVoice(conductor, options.host))
+        self.reporting = Reporting(options, BINARY, "network", self.bus, HostVoice(conductor, options.host), secret)
         self.server: Any = None
 
     def start(self) -> None:

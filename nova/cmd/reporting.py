@@ -8,6 +8,7 @@ from typing import Any
 from nova import concurrency, context
 from nova.cmd import common
 from nova.model.services import ContractVersion, Heartbeat, Registration
+from nova.rpc import host_secret
 from nova.service import Every, patiently
 
 LOG = logging.getLogger(__name__)
@@ -29,7 +30,8 @@ class HostVoice:
 class Reporting:
     """``register`` once the conductor answers, then ``heartbeat``; registers again when it is not known any more."""
 
-    def __init__(self, options: Any, binary: str, topic: str, bus: Any, conductor: Any) -> None:
+    def __init__(self, options: Any, binary: str, topic: str, bus: Any, conductor: Any, secret: str = "") -> None:
+        self.secret = secret
         self.host, self.binary, self.topic = options.host, binary, topic
         self.bus, self.conductor = bus, conductor
         self.period = float(options.report_interval)
@@ -50,8 +52,9 @@ class Reporting:
     def _register(self) -> None:
         versions = tuple(ContractVersion(name=one.__name__, version=one.version)  # type: ignore[attr-defined]
                          for one in self.contracts)
-        answer = self.conductor.register(Registration(host=self.host, binary=self.binary, topic=self.topic,
-                                                      contracts=versions, release=common.release()))
+        answer = host_secret.introduce(self.conductor.register, Registration(
+            host=self.host, binary=self.binary, topic=self.topic, contracts=versions, release=common.release()),
+            self.secret)
         self.bus.peers.learn(answer.lowest)
         self.period = float(answer.report_interval_s)
 

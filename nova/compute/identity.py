@@ -12,6 +12,7 @@ from typing import Any
 
 from nova import errors
 from nova.model.services import Registered, Registration
+from nova.rpc import host_secret
 
 LOG = logging.getLogger(__name__)
 
@@ -81,12 +82,13 @@ def _make(path: Path) -> str:
     return made
 
 
-def register(conductor: Any, registration: Registration, patiently: Callable[[str, Callable[[], Any]], Any]
-             ) -> Registered:
-    """Make the host known. Refused (its message is for the operator) when name and id don't belong together."""
+def register(conductor: Any, registration: Registration, secret: str,
+             patiently: Callable[[str, Callable[[], Any]], Any]) -> Registered:
+    """Make the host known. Refused (its message is for the operator) when name and id don't belong together, or the
+    host does not prove that it is the one that is known."""
     def ask() -> Registered:
         try:
-            return conductor.register(registration.host, registration)
-        except errors.Conflict as error:
+            return host_secret.introduce(lambda said: conductor.register(said.host, said), registration, secret)
+        except (errors.Conflict, errors.Forbidden) as error:
             raise Refused(error.message) from None
     return patiently("register with the conductor", ask)

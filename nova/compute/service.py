@@ -62,7 +62,7 @@ class NoUptime(errors.NotSupported):
 @dataclass(frozen=True)
 class Parts:
     """What the service is made from. ``conductor``: a ConductorHostRPC client; ``options``: group ``[DEFAULT]``;
-    ``tree``: what of ``[api]`` shows in config drives.
+    ``tree``: what of ``[api]`` shows in config drives; ``secret``: the host's.
     """
 
     driver: Any
@@ -71,6 +71,7 @@ class Parts:
     options: Any
     release: str = ""
     tree: TreeOptions = TreeOptions()
+    secret: str = ""
 
 
 class ComputeService:
@@ -188,7 +189,7 @@ class ComputeService:
             host=self._host.name, binary=BINARY, topic=ComputeRPC.topic, host_id=self.host_id,
             contracts=(ContractVersion(name=ComputeRPC.__name__, version=ComputeRPC.version),),
             release=self._parts.release)
-        registered = identity.register(self._parts.conductor, registration, patiently)
+        registered = identity.register(self._parts.conductor, registration, self._parts.secret, patiently)
         self._debts.take(registered.debts)
         return registered
 

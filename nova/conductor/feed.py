@@ -44,8 +44,8 @@ class Feed:
                           alive=alive, gone=gone)
 
     def after_claims(self, usages: Sequence[Usage], claimed: Sequence[str]) -> None:
-        """Tell the schedulers a provider's new numbers (the resource part alone; the other stamps are 0), and which
-        servers' claims are in them."""
+        """Tell the schedulers a provider's new amounts, and which servers' claims are in them. No host is named: what
+        else belongs to the generation (totals, guests) is not known here, and comes with the next sweep."""
         if usages:
             self._cast(HostStates(states=tuple(self._resources(usage) for usage in usages), claimed=tuple(claimed)))
 
@@ -73,8 +73,7 @@ class Feed:
         for name, field in _AMOUNTS:
             capacity, used = usage.amounts.get(name, (0, 0))
             numbers |= {f"{field}_capacity": capacity, f"{field}_used": used}
-        return HostState(host=usage.host, node=usage.node, provider_id=usage.provider_id,
-                         generation=usage.generation, **numbers)
+        return HostState(host="", node="", provider_id=usage.provider_id, generation=usage.generation, **numbers)
 
     def _cast(self, states: HostStates) -> None:
         try:

@@ -23,8 +23,17 @@ from nova.model.networks import Lease, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
 from nova.model.services import Alive, Heartbeat, Registered, Registration
 from nova.model.states import PowerState, TaskState
+from nova.rpc.contracts.compute import ComputeRPC
+from nova.rpc.contracts.network import NetworkRPC
+from nova.rpc.interface import Interface, parse_version
 
 LOG = logging.getLogger(__name__)
+
+#: What registers by this contract, and the contract that it serves.
+SERVED: dict[str, type[Interface] | None] = {
+    services.COMPUTE: ComputeRPC, services.NETWORK: NetworkRPC, services.METADATA: None}
+#: What registers by the other contract, which compute hosts have no way to.
+CONTROL = {"nova-conductor", "nova-scheduler"}
 
 #: power state -> the vm_state of a server whose guest has it
 _FITTING = {PowerState.SHUTDOWN: "stopped", PowerState.CRASHED: "stopped", PowerState.RUNNING: "active"}
@@ -32,6 +41,14 @@ _FITTING = {PowerState.SHUTDOWN: "stopped", PowerState.CRASHED: "stopped", Power
 
 class NotYours(errors.Forbidden):
     code, message = "host.not_yours", "'{host}' may not speak for '{other}'."
+
+
+class NotRegistered(errors.Conflict):
+    code, message = "host.not_registered", "nova-compute on '{host}' is not registered with id {host_id}."
+
+
+class NoHostDaemon(errors.Forbidden):
+    code, message = "host.no_host_daemon", "'{host}' can not register a {binary}: that is none of a host's daemons."
 
 
 class NoSuchGuest(errors.NotFound):
@@ -52,6 +69,7 @@ class HostService:
 
     def register(self, host: HostName, registration: Registration) -> Registered:
         _same(host, registration.host)
+        _check_daemon(registration)
         return self.daemons.register(registration)
 
     def heartbeat(self, host: HostName, beat: Heartbeat) -> Alive:
@@ -60,7 +78,12 @@ class HostService:
 
     def report_inventory(self, host: HostName, inventory: Inventory) -> None:
         _same(host, inventory.host)
-        if self.world.cell.transact(lambda tx: hosts.write_nodes(tx, inventory)):
+
+        def write(tx: Connection) -> bool:
+            if services.compute_id(tx, host) != inventory.host_id:
+                raise NotRegistered(host=host, host_id=inventory.host_id)
+            return hosts.write_nodes(tx, inventory)
+        if self.world.cell.transact(write):
             self.world.api.transact(lambda tx: hosts.write_providers(tx, inventory))
             self.world.feed.host_changed(host)
 
@@ -110,8 +133,8 @@ class HostService:
         if found is None:
             return
         uuid, last = found
-        going = row is None or row.task_state == TaskState.DELETING.value
-        if last and (going or row.host != host):  # else the server is on this host, and needs its claim
+        going = row is not None and row.task_state == TaskState.DELETING.value
+        if last and (row is None or going or row.host != host):  # else the server is on this host, and needs its claim
             self.world.feed.after_release(self.world.api.transact(lambda tx: ledger.release_on(tx, uuid, host)))
         self.world.cell.transact(lambda tx: services.strike(tx, host, debt_id))
         LOG.info("%s paid what it owed", host, extra={"server": uuid})
@@ -122,15 +145,17 @@ class HostService:
         with self.world.cell.reading() as tx:
             uuid = query.server_uuid or (networks.server_at(tx, query.address) if query.address else None)
             row = servers.rows_of(tx, [uuid]).get(uuid) if uuid else None
-            if row is None or (query.project_id is not None and row.project_id != query.project_id):
+            if row is None or (query.project_id is not None and row.project_id != query.project_id) or \
+                    not _may_ask_for(tx, host, row):
                 raise NoSuchGuest(name=query.server_uuid or query.address)
             metadata, _tags = servers.children(tx, [row.uuid])
         return _facts(row, metadata.get(row.uuid, {}))
 
     def set_guest_password(self, host: HostName, password: GuestPassword) -> None:
         def write(tx: Connection) -> None:
+            servers.lock_row(tx, password.server_uuid)  # two may come at once, and the first one stands
             row = servers.rows_of(tx, [password.server_uuid]).get(password.server_uuid)
-            if row is None:
+            if row is None or not _may_ask_for(tx, host, row):
                 raise NoSuchGuest(name=password.server_uuid)
             if row.guest_password:
                 raise PasswordKept()
@@ -160,6 +185,35 @@ class HostService:
 def _same(host: str, other: str) -> None:
     if host != other:
         raise NotYours(host=host, other=other)
+
+
+def _check_daemon(registration: Registration) -> None:
+    """A host's daemons register here, with what they serve: the lowest version told decides what all others speak."""
+    if registration.binary not in SERVED:
+        raise NoHostDaemon(host=registration.host, binary=registration.binary)
+    serves = SERVED[registration.binary]
+    for told in registration.contracts:
+        if serves is None or told.name != serves.__name__ or not _of_this_major(told.version, serves):
+            raise errors.PeerTooOld(f"{registration.binary} on {registration.host} speaks {told.name} "
+                                    f"{told.version}, which does not go with this conductor: install its release")
+
+
+def _of_this_major(version: str, contract: type[Interface]) -> bool:
+    try:
+        return parse_version(version)[0] == parse_version(contract.version)[0]
+    except ValueError:
+        return False
+
+
+def _may_ask_for(tx: Connection, host: str, row: Any) -> bool:
+    """Whether a host's metadata service may tell this guest's secrets: a compute host for its own guests, and for
+    those of networks that it serves; a control host for all."""
+    if row.host == host:
+        return True
+    runs = services.binaries(tx, host)
+    if services.COMPUTE not in runs or runs & CONTROL:
+        return True
+    return networks.any_served(tx, host, [one.network_id for one in row.interfaces or ()])
 
 
 def _facts(row: Any, metadata: dict[str, str]) -> GuestFacts:

@@ -2,47 +2,77 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
+import time
+from collections.abc import Callable, Iterator
 
+from nova import errors
 from nova.conductor.world import World
 from nova.db import migrate, networks, services
-from nova.db.engine import Connection
+from nova.db.engine import Connection, Database
 from nova.model.base import HostName, Time
 from nova.model.services import Alive, ContractVersion, Heartbeat, Registered, Registration
 
 LOG = logging.getLogger(__name__)
 
 
+OWING_S = 1.0  # how long an answer to "who owes something" serves all heartbeats
+
+
+class HostSecrets:
+    """A host's secrets, for the check of its calls: those that are remembered first, then the database's word."""
+
+    def __init__(self, cell: Database) -> None:
+        self._cell = cell
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    def __call__(self, host: str) -> Iterator[str]:
+        known = self._known.get(host, ())
+        yield from known
+        with self._cell.reading() as tx:
+            fresh = services.secrets(tx, host)
+        if fresh:
+            self._known[host] = fresh
+        yield from (secret for secret in fresh if secret not in known)
+
+    def forget(self) -> None:
+        """Now and then: services may have been deleted."""
+        self._known = {}
+
+
 class Daemons:
     """``register``, ``heartbeat`` and ``ping``, for control daemons; host_service adds the checks for hosts."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, world: World, clock: Callable[[], float] = time.monotonic) -> None:
+        self.world, self._clock = world, clock
+        self.secrets = HostSecrets(world.cell)
         self._beats: set[tuple[str, str]] = set()
         self._known: set[tuple[str, str]] = set()
         self._lowest: tuple[ContractVersion, ...] = ()
         self._owing: set[str] = set()
+        self._owing_at = float("-inf")
         self._lock = threading.Lock()
 
     def register(self, registration: Registration) -> Registered:
-        def write(tx: Connection) -> tuple[int, bool]:
-            key, new = services.register(tx, registration)
+        def write(tx: Connection) -> services.Kept:
+            kept = services.register(tx, registration)
             if registration.binary == "nova-network":
                 networks.claim_unhosted(tx, registration.host)
-            return key, new
-        key, new = self.world.cell.transact(write)
+            return kept
+        kept = self.world.cell.transact(write)
         with self.world.cell.reading() as tx:
             debts = services.debts(tx, registration.host) if registration.host_id else ()
             self._lowest = services.lowest_versions(tx, self.world.settings.service_down_time)
         with self._lock:
             self._known.add((registration.host, registration.binary))
-        if new:
+        if kept.new:
             LOG.info("%s on %s registered for the first time", registration.binary, registration.host)
         if registration.binary == "nova-compute":
             self.world.feed.host_changed(registration.host)
-        return Registered(service_id=key, report_interval_s=self.world.settings.report_interval, debts=debts,
-                          lowest=self._lowest)
+        return Registered(service_id=kept.id, report_interval_s=self.world.settings.report_interval, debts=debts,
+                          lowest=self._lowest, wants_secret=not kept.has_secret)
 
     def heartbeat(self, beat: Heartbeat) -> Alive:
         """Kept in memory until the next flush: a fleet's beats are one statement a second, not one each."""
@@ -53,7 +83,17 @@ class Daemons:
                 self._beats.add(name)
         if not known:
             known = self._look_up(name)
-        return Alive(known=known, lowest=self._lowest, owes=name[0] in self._owing)
+        return Alive(known=known, lowest=self._lowest, owes=self._owes(name[0]))
+
+    def _owes(self, host: str) -> bool:
+        """Debts may be made while their host is up: it learns of them by its next heartbeat. One read a second serves
+        all; without a database the last answer stands, for a heartbeat must not fail for that."""
+        now = self._clock()
+        if now - self._owing_at >= OWING_S:
+            self._owing_at = now
+            with contextlib.suppress(errors.Unavailable), self.world.cell.reading() as tx:
+                self._owing = services.owing_hosts(tx)
+        return host in self._owing
 
     def _look_up(self, name: tuple[str, str]) -> bool:
         with self.world.cell.reading() as tx:
@@ -70,7 +110,12 @@ class Daemons:
             beats, self._beats = self._beats, set()
         if not beats:
             return
-        self.world.cell.transact(lambda tx: services.beat(tx, sorted(beats)))
+        try:
+            self.world.cell.transact(lambda tx: services.beat(tx, sorted(beats)))
+        except errors.Unavailable:
+            with self._lock:
+                self._beats |= beats  # a minute without a database makes no host look dead
+            raise
         self.world.feed.alive(*self._alive({host for host, binary in beats if binary == "nova-compute"}))
 
     def _alive(self, hosts: set[str]) -> tuple[list[tuple[str, Time]], Time | None]:
@@ -81,13 +126,13 @@ class Daemons:
         return [(host, now) for host in sorted(hosts)], now
 
     def refresh(self) -> None:
-        """Forget services that were deleted; learn what versions are in use, and which hosts owe something."""
+        """Forget services that were deleted; learn what versions are in use."""
+        self.secrets.forget()
         with self.world.cell.reading() as tx:
             known = services.known(tx)
             lowest = services.lowest_versions(tx, self.world.settings.service_down_time)
-            owing = {debt.host for debt in services.debts(tx)}
         with self._lock:
-            self._known, self._lowest, self._owing = known, lowest, owing
+            self._known, self._lowest = known, lowest
 
     def ping(self, host: HostName) -> str:
         return migrate.product(self.world.cell)

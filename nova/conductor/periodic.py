@@ -9,22 +9,41 @@ from nova.db import ledger, servers, states
 
 LOG = logging.getLogger(__name__)
 
-BATCH = 200
+BATCH, PAGE = 200, 1000
 UNBORN_S = 600
 
 
-def close_unborn(world: World) -> None:
-    """Ledger rows without a server after ten minutes: a crash between the two transactions; nobody got a 202."""
-    with world.api.reading() as tx:
-        old = ledger.unborn(tx, UNBORN_S, BATCH * 50)
-    if not old:
-        return
-    with world.cell.reading() as tx:
-        born = servers.epochs(tx, old)
-    lost = [uuid for uuid in old if uuid not in born]
-    world.api.transact(lambda tx: ledger.close(tx, dict.fromkeys(lost, 2**62)))
-    for uuid in lost:
-        LOG.warning("closed the ledger row of a server that was never made; its quota is free", extra={"server": uuid})
+class LedgerSweep:
+    """Ledger rows without a server after ten minutes: a crash between the two transactions; nobody got a 202.
+
+    Every row is looked at once by each process: a server that was there once is no case for this.
+    """
+
+    def __init__(self) -> None:
+        self._seen = 0  # the last key that was looked at
+
+    def __call__(self, world: World) -> None:
+        while True:
+            with world.api.reading() as tx:
+                page = ledger.grown(tx, self._seen, UNBORN_S, PAGE)
+            self._close_unborn(world, list(page))
+            if page:
+                self._seen = max(page.values())
+            if len(page) < PAGE:
+                return
+
+    def _close_unborn(self, world: World, uuids: list[str]) -> None:
+        if not uuids:
+            return
+        with world.cell.reading() as tx:
+            born = servers.epochs(tx, uuids)
+        lost = [uuid for uuid in uuids if uuid not in born]
+        if not lost:
+            return
+        world.api.transact(lambda tx: ledger.close(tx, dict.fromkeys(lost, 2**62)))
+        for uuid in lost:
+            LOG.warning("closed the ledger row of a server that was never made; its quota is free",
+                        extra={"server": uuid})
 
 
 def purge(world: World) -> int:
@@ -44,4 +63,4 @@ def forget_runners(world: World) -> None:
 
 
 #: (seconds, job, name), run by the first worker of each conductor.
-JOBS = ((120.0, close_unborn, "ledger sweep"), (60.0, purge, "purge"), (600.0, forget_runners, "dead runners"))
+JOBS = ((120.0, LedgerSweep(), "ledger sweep"), (60.0, purge, "purge"), (600.0, forget_runners, "dead runners"))

@@ -37,6 +37,10 @@ def normal_url(url: str) -> str:
     return f"{_DRIVERS.get(scheme, scheme)}://{rest}"
 
 
+class DatabaseBusy(DatabaseAway):
+    code, message = "db.busy", "The database was too busy with other changes; ask again."
+
+
 class Database:
     """One schema's engine. ``transact`` is for writes, ``reading`` for reads (no transaction, no lock)."""
 
@@ -75,8 +79,11 @@ class Database:
                 with _answering(), self.engine.begin() as tx:
                     return work(tx)
             except exc.DBAPIError as error:
-                if attempt == TRIES or not _lost_race(error):
+                if not _lost_race(error):
                     raise
+                if attempt == TRIES:
+                    LOG.error("a transaction lost against others %d times: %s", TRIES, error.orig)
+                    raise DatabaseBusy() from None
                 time.sleep(random.uniform(0, 0.01 * 2**attempt))
         raise AssertionError("unreachable")
 
@@ -110,12 +117,13 @@ def _lost_race(error: exc.DBAPIError) -> bool:
 
 
 def _make(url: str, options: dict[str, Any]) -> Engine:
+    """Errors name no values of a statement: user data and passwords would come into logs and faults with them."""
     if url.startswith("sqlite"):
-        engine = sa.create_engine(url, connect_args={"timeout": 30})
+        engine = sa.create_engine(url, connect_args={"timeout": 30}, hide_parameters=True)
         _teach_sqlite(engine)
         return engine
-    return sa.create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True, pool_timeout=60, pool_use_lifo=True,
-                            **options)
+    return sa.create_engine(url, isolation_level="READ COMMITTED", hide_parameters=True, pool_pre_ping=True,
+                            pool_timeout=60, pool_use_lifo=True, **options)
 
 
 def _teach_sqlite(engine: Engine) -> None:

@@ -32,6 +32,9 @@ def write_nodes(tx: Connection, inventory: Inventory) -> bool:
     gone = [uuid for uuid in known if uuid not in {node.uuid for node in inventory.nodes}]
     if gone:
         tx.execute(sa.delete(nodes).where(nodes.c.uuid.in_(gone)))
+    # schedulers take a node's facts by the stamp of its host's service
+    tx.execute(sa.update(services).where(services.c.host == inventory.host, services.c.binary == "nova-compute",
+                                         services.c.deleted == 0).values(version=services.c.version + 1))
     return True
 
 

@@ -65,7 +65,7 @@ def usage(tx: Connection, project_id: str, user_id: str | None) -> dict[str, dic
         return [sa.func.coalesce(sa.func.sum(amount), 0), sa.func.coalesce(sa.func.sum(sa.case((mine, amount),
                                                                                                else_=0)), 0)]
     columns = [*both(sa.literal(1)), *both(ledger.c.vcpus), *both(ledger.c.memory_mb)]
-    row = tx.execute(sa.select(*columns).where(ledger.c.project_id == project_id, ledger.c.closed.is_(False))).one()
+    row = tx.execute(sa.select(*columns).where(ledger.c.project_id == project_id, ledger.c.closed == sa.false())).one()
     numbers = [int(value) for value in row]
     return {"project": dict(zip(("instances", "cores", "ram"), numbers[0::2], strict=True)),
             "user": dict(zip(("instances", "cores", "ram"), numbers[1::2], strict=True))}
@@ -82,13 +82,14 @@ def raise_epochs(tx: Connection, epochs: Mapping[str, int]) -> set[str]:
         by_epoch.setdefault(epoch, []).append(uuid)
     mine: set[str] = set()
     for epoch, uuids in by_epoch.items():
-        open_and_older = sa.and_(ledger.c.server_uuid.in_(uuids), ledger.c.epoch <= epoch, ledger.c.closed.is_(False))
+        open_and_older = sa.and_(ledger.c.server_uuid.in_(uuids), ledger.c.epoch <= epoch,
+                                 ledger.c.closed == sa.false())
         changed = tx.execute(sa.update(ledger).where(open_and_older).values(epoch=epoch)).rowcount
         if changed == len(uuids):
             mine.update(uuids)
         elif changed:
             mine.update(tx.execute(sa.select(ledger.c.server_uuid).where(
-                ledger.c.server_uuid.in_(uuids), ledger.c.epoch == epoch, ledger.c.closed.is_(False))).scalars())
+                ledger.c.server_uuid.in_(uuids), ledger.c.epoch == epoch, ledger.c.closed == sa.false())).scalars())
     return mine
 
 
@@ -122,7 +123,7 @@ def _lost(tx: Connection, uuids: Sequence[str]) -> dict[str, errors.NovaError]:
     if not uuids:
         return {}
     live = set(tx.execute(sa.select(ledger.c.server_uuid).where(ledger.c.server_uuid.in_(uuids),
-                                                                ledger.c.closed.is_(False))).scalars())
+                                                                ledger.c.closed == sa.false())).scalars())
     return {uuid: errors.Overtaken(f"the ledger row of {uuid} has a newer epoch") if uuid in live
             else RowClosed(server=uuid) for uuid in uuids}
 
@@ -221,19 +222,20 @@ def close(tx: Connection, epochs: Mapping[str, int]) -> None:
     """The servers are gone: their quota is free. Closing twice, or what is newer's, changes nothing."""
     for uuid, epoch in epochs.items():
         tx.execute(sa.update(ledger).where(ledger.c.server_uuid == uuid, ledger.c.epoch <= epoch,
-                                           ledger.c.closed.is_(False)).values(closed=True, closed_at=utc_now()))
+                                           ledger.c.closed == sa.false()).values(closed=True, closed_at=utc_now()))
 
 
-def unborn(tx: Connection, older_than_s: int, limit: int = 200) -> list[str]:
-    """Open rows old enough that their server must exist by now."""
-    return list(tx.execute(sa.select(ledger.c.server_uuid).where(ledger.c.closed.is_(False),
-                                                                 ledger.c.created_at < later(-older_than_s))
-                           .order_by(ledger.c.id).limit(limit)).scalars())
+def grown(tx: Connection, after: int, older_than_s: int, limit: int) -> dict[str, int]:
+    """A page of open rows, old enough that their server must exist by now, behind the key ``after``: uuid -> key."""
+    rows = tx.execute(sa.select(ledger.c.server_uuid, ledger.c.id)
+                      .where(ledger.c.id > after, ledger.c.closed == sa.false(),
+                             ledger.c.created_at < later(-older_than_s)).order_by(ledger.c.id).limit(limit))
+    return {row.server_uuid: row.id for row in rows}
 
 
 def purge(tx: Connection, older_than_s: int, limit: int) -> int:
     """Forget rows closed long ago."""
-    keys = list(tx.execute(sa.select(ledger.c.id).where(ledger.c.closed.is_(True),
+    keys = list(tx.execute(sa.select(ledger.c.id).where(ledger.c.closed == sa.true(),
                                                         ledger.c.closed_at < later(-older_than_s)).limit(limit))
                 .scalars())
     if keys:

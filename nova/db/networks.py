@@ -79,17 +79,24 @@ def delete(tx: Connection, uuid: str) -> None:
     key = tx.execute(sa.select(networks.c.id).where(networks.c.uuid == uuid).with_for_update()).scalar_one_or_none()
     if key is None:
         raise NoSuchNetwork(network_id=uuid)
-    count = tx.execute(sa.select(sa.func.count()).where(fixed_addresses.c.network_id == key,
-                                                        fixed_addresses.c.server_uuid.is_not(None))).scalar_one()
+    # First what is free, which waits for whoever is picking an address; then what is left is somebody's.
+    tx.execute(sa.delete(fixed_addresses).where(fixed_addresses.c.network_id == key,
+                                                fixed_addresses.c.server_uuid.is_(None)))
+    count = tx.execute(sa.select(sa.func.count()).where(fixed_addresses.c.network_id == key)).scalar_one()
     if count:
         raise NetworkInUse(network_id=uuid, count=count)
-    tx.execute(sa.delete(fixed_addresses).where(fixed_addresses.c.network_id == key))
     tx.execute(sa.delete(networks).where(networks.c.id == key))
+
+
+def any_served(tx: Connection, host: str, uuids_: Sequence[str]) -> bool:
+    """Whether the host serves one of these networks."""
+    return tx.execute(sa.select(networks.c.id).where(networks.c.uuid.in_(uuids_), networks.c.host == host)
+                      .limit(1)).first() is not None
 
 
 def claim_unhosted(tx: Connection, host: str) -> int:
     """A network host takes the networks that have none; how many."""
-    return tx.execute(sa.update(networks).where(networks.c.host.is_(None), networks.c.multi_host.is_(False))
+    return tx.execute(sa.update(networks).where(networks.c.host.is_(None), networks.c.multi_host == sa.false())
                       .values(host=host, updated_at=utc_now())).rowcount
 
 
@@ -142,13 +149,15 @@ class _Pool:
 
     def _free(self, count: int) -> list[Row[Any]]:
         """The named free addresses and as many others, locked."""
-        free = sa.and_(fixed_addresses.c.network_id == self.row.id, fixed_addresses.c.reserved.is_(False),
+        free = sa.and_(fixed_addresses.c.network_id == self.row.id, fixed_addresses.c.reserved == sa.false(),
                        fixed_addresses.c.server_uuid.is_(None))
         query = sa.select(fixed_addresses.c.id, fixed_addresses.c.address).where(free).order_by(fixed_addresses.c.id)
         found = []
         if self.named:
             found = list(self.tx.execute(query.where(fixed_addresses.c.address.in_(self.named)).with_for_update()))
         others = query.where(fixed_addresses.c.address.not_in(self.named)) if self.named else query
+        for dialect in ("mysql", "mariadb"):  # left to itself it walks, and locks, every address that is taken
+            others = others.with_hint(fixed_addresses, "USE INDEX (ix_fixed_addresses_free)", dialect)
         picked = list(self.tx.execute(others.limit(count).with_for_update(skip_locked=True)))
         if len(picked) < count:  # what others were picking may be free again by now
             picked = list(self.tx.execute(others.limit(count).with_for_update()))

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection, Row
 
 from nova import errors
 from nova.db.models.cell import fixed_addresses, server_metadata, server_tags, servers
-from nova.db.servers import DETAIL_COLUMNS, within
+from nova.db.servers import details, within
 from nova.db.statements import regexp
 from nova.model import states
 from nova.model.servers import Condition, ServerListQuery
@@ -35,14 +35,14 @@ class BadExpression(errors.Invalid):
     code, message = "page.bad_regex", "A filter is no regular expression that the database takes: {reason}"
 
 
-#: How MariaDB and PostgreSQL say that a pattern is none of theirs.
-BAD_REGEX = (1139, "2201B")
+#: How MariaDB, PostgreSQL and SQLite say that a pattern is none of theirs.
+BAD_REGEX = (1139, "2201B", "user-defined function raised exception")
+NO_NUMBER = -(2**15)  # in reach of the smallest integers, too
 
 
 def select(tx: Connection, query: ServerListQuery, limit: int) -> list[Row[Any]]:
-    """The rows of one page (DETAIL_COLUMNS, or uuid and name). Invalid: an unknown marker."""
-    columns = DETAIL_COLUMNS if query.detail else [servers.c.uuid, servers.c.name]
-    chosen = within(sa.select(*columns), query.scope)
+    """The rows of one page (of ``servers.details``, or uuid and name). Invalid: an unknown marker."""
+    chosen = within(details() if query.detail else sa.select(servers.c.uuid, servers.c.name), query.scope)
     for clause in _clauses(query):
         chosen = chosen.where(clause)
     order = _order(query)
@@ -112,10 +112,19 @@ def _typed(column: Any, value: str | None) -> Any:
     if kind is bool:
         return value.lower() in ("true", "1", "yes", "on", "t", "y")
     if kind is int:
-        return int(value) if value.lstrip("-").isdigit() else -(2**31)
+        return _number(value, 2**15 if isinstance(column.type, sa.SmallInteger) else 2**31)
     if kind is datetime.datetime:
         return datetime.datetime.fromisoformat(value)
     return value
+
+
+def _number(text: str, limit: int) -> int:
+    """A number that the column can hold; no key and no state is ``NO_NUMBER``."""
+    try:
+        number = int(text)
+    except ValueError:
+        return NO_NUMBER
+    return number if abs(number) < limit else NO_NUMBER
 
 
 def _status(name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import uuid as uuids
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
@@ -20,6 +20,10 @@ from nova.model.services import ContractVersion, Debt, Registration, Service, Se
 _FIELDS = [services.c[name] for name in ("id", "uuid", "host", "binary", "topic", "disabled", "disabled_reason",
                                          "forced_down", "last_seen_at", "created_at", "updated_at", "release",
                                          "version", "host_id")]
+
+#: The metadata service registers for its host's secret alone, and is nobody's business in a list.
+METADATA = "nova-metadata"
+COMPUTE, NETWORK = "nova-compute", "nova-network"
 
 
 class NoSuchService(errors.NotFound):
@@ -44,42 +48,51 @@ class HasServers(errors.Conflict):
     message = "Unable to delete compute service that is hosting instances. Migrate or delete the instances first."
 
 
-def register(tx: Connection, registration: Registration) -> tuple[int, bool]:
-    """The service's row id, and whether it is new. Conflict when name and id don't belong together."""
+class Kept(NamedTuple):
+    """A registered service's row: its id, whether it is new, and whether its host's secret is known."""
+
+    id: int
+    new: bool
+    has_secret: bool
+
+
+def register(tx: Connection, registration: Registration) -> Kept:
+    """Write what a daemon says of itself. Conflict when name and id don't belong together. A secret stays the first."""
     mine = sa.and_(services.c.host == registration.host, services.c.binary == registration.binary,
                    services.c.deleted == 0)
-    row = tx.execute(sa.select(services.c.id, services.c.host_id).where(mine).with_for_update()).one_or_none()
+    known = sa.select(services.c.id, services.c.host_id, services.c.secret).where(mine).with_for_update()
+    row = tx.execute(known).one_or_none()
     if registration.host_id:
         _check_identity(tx, registration, row)
     values = {"topic": registration.topic, "host_id": registration.host_id, "contracts": registration.contracts,
               "release": registration.release}
+    secret = registration.secret or (row.secret if row is not None else "")
     if row is not None:
-        tx.execute(sa.update(services).where(services.c.id == row.id)
-                   .values(**values, last_seen_at=utc_now(), version=services.c.version + 1))
-        return row.id, False
+        tx.execute(sa.update(services).where(services.c.id == row.id).values(
+            **values, secret=row.secret or secret, last_seen_at=utc_now(), version=services.c.version + 1))
+        return Kept(row.id, False, bool(secret))
     insert_ignoring(tx, services, [{
-        **values, "uuid": str(uuids.uuid4()), "host": registration.host, "binary": registration.binary,
-        "disabled": False, "forced_down": False, "version": 1, "deleted": 0, "last_seen_at": utc_now(),
-        "created_at": utc_now()}])
-    return tx.execute(sa.select(services.c.id).where(mine)).scalar_one(), True
+        **values, "secret": secret, "uuid": str(uuids.uuid4()), "host": registration.host,
+        "binary": registration.binary, "disabled": False, "forced_down": False, "version": 1, "deleted": 0,
+        "last_seen_at": utc_now(), "created_at": utc_now()}])
+    row = tx.execute(known).one()
+    _check_id(registration, row)  # two machines of one name may have come at the same moment: one of them was first
+    return Kept(row.id, True, bool(row.secret))
+
+
+def _check_id(registration: Registration, row: Row[Any]) -> None:
+    if registration.host_id and row.host_id and row.host_id != registration.host_id:
+        raise WrongIdentity(host=registration.host, known=row.host_id, given=registration.host_id)
 
 
 def _check_identity(tx: Connection, registration: Registration, row: Row[Any] | None) -> None:
-    if row is not None and row.host_id and row.host_id != registration.host_id:
-        raise WrongIdentity(host=registration.host, known=row.host_id, given=registration.host_id)
+    if row is not None:
+        _check_id(registration, row)
     other = tx.execute(sa.select(services.c.host).where(
         services.c.host_id == registration.host_id, services.c.binary == registration.binary,
         services.c.host != registration.host, services.c.deleted == 0).limit(1)).scalar_one_or_none()
     if other is not None:
         raise IdUnderOtherName(host=registration.host, known=other, given=registration.host_id)
-
-
-def compute_rows(tx: Connection, hosts: Sequence[str]) -> Sequence[Row[Any]]:
-    """host, disabled, forced_down, last_seen_at and the clock of these hosts' compute services."""
-    return tx.execute(sa.select(services.c.host, services.c.disabled, services.c.forced_down, services.c.last_seen_at,
-                                utc_now().label("clock"))
-                      .where(services.c.host.in_(hosts), services.c.binary == "nova-compute",
-                             services.c.deleted == 0)).all()
 
 
 def now(tx: Connection) -> Time:
@@ -91,6 +104,24 @@ def beat(tx: Connection, beats: Sequence[tuple[str, str]]) -> None:
     """Write the heartbeats of many daemons (host, binary) in one statement."""
     tx.execute(sa.update(services).where(sa.tuple_(services.c.host, services.c.binary).in_(list(beats)),
                                          services.c.deleted == 0).values(last_seen_at=utc_now()))
+
+
+def secrets(tx: Connection, host: str) -> tuple[str, ...]:
+    """The secrets of a host's daemons: one, unless they keep their files apart."""
+    rows = tx.execute(sa.select(services.c.secret).where(services.c.host == host, services.c.deleted == 0))
+    return tuple(dict.fromkeys(secret for secret in rows.scalars() if secret))
+
+
+def binaries(tx: Connection, host: str) -> set[str]:
+    """What runs on a host, as far as it registers."""
+    return set(tx.execute(sa.select(services.c.binary).where(services.c.host == host,
+                                                             services.c.deleted == 0)).scalars())
+
+
+def compute_id(tx: Connection, host: str) -> str | None:
+    """The id with which a host's nova-compute is registered."""
+    return tx.execute(sa.select(services.c.host_id).where(
+        services.c.host == host, services.c.binary == COMPUTE, services.c.deleted == 0)).scalar_one_or_none()
 
 
 def known(tx: Connection) -> set[tuple[str, str]]:
@@ -113,6 +144,8 @@ def lowest_versions(tx: Connection, down_after_s: int) -> tuple[ContractVersion,
 def select(tx: Connection, query: ServiceQuery) -> list[tuple[Row[Any], Time]]:
     """Rows and the database's clock as it was read with them."""
     chosen = sa.select(*_FIELDS, utc_now().label("clock")).where(services.c.deleted == 0).order_by(services.c.id)
+    if query.binary is None and query.uuid is None and query.id is None:
+        chosen = chosen.where(services.c.binary != METADATA)
     for name in ("id", "uuid", "host", "binary"):
         value = getattr(query, name)
         if value is not None:
@@ -150,12 +183,12 @@ def update(tx: Connection, key: int, changes: Mapping[str, Any]) -> None:
 
 def delete(tx: Connection, row: Row[Any]) -> None:
     """Take the service out; for a compute, its nodes too. Conflict while servers are on it."""
-    if row.binary == "nova-compute":
+    if row.binary == COMPUTE:
         busy = tx.execute(sa.select(servers.c.id).where(servers.c.host == row.host, servers.c.deleted == 0).limit(1))
         if busy.first() is not None:
             raise HasServers()
         tx.execute(sa.delete(nodes).where(nodes.c.host == row.host))
-    if row.binary == "nova-network":
+    if row.binary == NETWORK:
         tx.execute(sa.update(networks).where(networks.c.host == row.host).values(host=None))
     tx.execute(sa.update(services).where(services.c.id == row.id).values(deleted=row.id))
 

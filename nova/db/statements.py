@@ -8,6 +8,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+#: SQLite binds at most 32,766 values a statement, PostgreSQL 65,535; MariaDB takes 16 MB, and a server may have 140 KB.
+MOST_VALUES, MOST_ROWS = 30_000, 1000
+
 
 def by_key(column: sa.Column[Any], values: Mapping[Any, Any], target: sa.Column[Any]) -> Any:
     """``CASE column WHEN key THEN value ... END`` for ``target``: many rows, each its own value, one statement."""
@@ -33,9 +36,10 @@ def insert_ignoring(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str,
 
 
 def insert_all(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """One INSERT for all rows (none for none)."""
-    if rows:
-        tx.execute(sa.insert(table).values([_complete(table, row) for row in rows]))
+    """As few INSERTs as the databases' limits allow (one for a hundred rows at least; none for none)."""
+    each = max(1, min(MOST_ROWS, MOST_VALUES // len(table.columns)))
+    for start in range(0, len(rows), each):
+        tx.execute(sa.insert(table).values([_complete(table, row) for row in rows[start:start + each]]))
 
 
 def _complete(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -126,7 +126,9 @@ class ContractVersion(Value):
 
 
 class Registration(Value):
-    """What a daemon says of itself at its start. ``host_id`` is the compute's own uuid, empty for control daemons."""
+    """What a daemon says of itself at its start. ``host_id`` is the compute's own uuid, empty for control daemons;
+    ``secret`` is the host's, told when it was asked for (``wants_secret``).
+    """
 
     host: HostName
     binary: str
@@ -134,15 +136,23 @@ class Registration(Value):
     host_id: str = ""
     contracts: tuple[ContractVersion, ...] = ()
     release: str = ""
+    secret: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Registration of {self.binary} on {self.host}>"
 
 
 class Registered(Value):
-    """The conductor's answer: versions to speak, debts to pay before taking orders, and when to report again."""
+    """The conductor's answer: versions to speak, debts to pay before taking orders, and when to report again.
+
+    ``wants_secret``: the host is not known yet by a secret; it registers again with its own.
+    """
 
     service_id: int
     report_interval_s: int = 30
     lowest: tuple[ContractVersion, ...] = ()
     debts: tuple[Debt, ...] = ()
+    wants_secret: bool = False
 
 
 class Debt(Value):

@@ -43,16 +43,20 @@ class Method(typing.NamedTuple):
     result: Any
     signature: inspect.Signature
     sensitive: bool  # arguments are never logged, whatever the level
+    introduces: bool  # a host that has no secret yet may call it
 
 
-def call(timeout: Timeout = Timeout.NORMAL, since: str = "1.0", sensitive: bool = False) -> Callable[..., Any]:
+def call(timeout: Timeout = Timeout.NORMAL, since: str = "1.0", sensitive: bool = False,
+         introduces: bool = False) -> Callable[..., Any]:
     """Ask and wait for the answer."""
-    return _mark(timeout=timeout, since=since, wants_answer=True, fanout=False, sensitive=sensitive)
+    return _mark(timeout=timeout, since=since, wants_answer=True, fanout=False, sensitive=sensitive,
+                 introduces=introduces)
 
 
 def cast(since: str = "1.0", fanout: bool = False) -> Callable[..., Any]:
     """Tell and go on. ``fanout`` tells every server of the topic. Only for what may be lost without harm."""
-    return _mark(timeout=Timeout.SHORT, since=since, wants_answer=False, fanout=fanout, sensitive=False)
+    return _mark(timeout=Timeout.SHORT, since=since, wants_answer=False, fanout=fanout, sensitive=False,
+                 introduces=False)
 
 
 def _mark(**marks: Any) -> Callable[..., Any]:

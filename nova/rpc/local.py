@@ -6,7 +6,7 @@ from typing import Any
 
 from nova.rpc.client import NotDelivered, Peers, Sender, derive
 from nova.rpc.interface import Interface, Method
-from nova.rpc.server import Receiver
+from nova.rpc.server import Receiver, SecretsOf
 
 
 class LocalBus:
@@ -16,12 +16,14 @@ class LocalBus:
         self._receivers: dict[tuple[str, str | None], Receiver] = {}
         self.messages = 0
 
-    def serve(self, contract: type[Interface], implementation: object, host: str | None = None) -> None:
+    def serve(self, contract: type[Interface], implementation: object, host: str | None = None,
+              secrets_of: SecretsOf | None = None) -> None:
         """``host`` for contracts that are addressed to one; None for those that any server answers."""
-        self._receivers[(contract.topic, host)] = Receiver(contract, implementation)
+        self._receivers[(contract.topic, host)] = Receiver(contract, implementation, secrets_of)
 
-    def client(self, contract: type[Interface], host: str = "local", peers: Peers | None = None) -> Any:
-        return derive(contract, Sender(host, "", peers or Peers(), self._send))
+    def client(self, contract: type[Interface], host: str = "local", peers: Peers | None = None,
+               secret: str = "") -> Any:
+        return derive(contract, Sender(host, secret, peers or Peers(), self._send))
 
     def _send(self, contract: type[Interface], method: Method, server: str | None, envelope: dict[str, Any]) -> Any:
         receiver = self._receivers.get((contract.topic, server)) or self._receivers.get((contract.topic, None))

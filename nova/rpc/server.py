@@ -6,7 +6,7 @@ import hmac
 import inspect
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -17,19 +17,30 @@ from nova.rpc.interface import Interface, Method, parse_version
 
 LOG = logging.getLogger(__name__)
 
-SecretOf = Callable[[str], str | None]
+SecretsOf = Callable[[str], Iterable[str]]
 
 
 class Forged(errors.Forbidden):
     code, message = "rpc.forged", "The sender '{sender}' has no right to make this call."
 
 
-class Receiver:
-    """Turns envelopes into calls of an implementation. ``secret_of(sender)`` switches the proof's check on."""
+class NotProven(Forged):
+    code = "rpc.not_proven"
+    message = ("'{sender}' is known, and this call does not prove that it comes from there: state_path/host_secret is "
+               "missing, or another's. Restore that file; or, if the host was installed anew, delete its services "
+               "(openstack compute service delete) and start its daemons again.")
 
-    def __init__(self, contract: type[Interface], implementation: object, secret_of: SecretOf | None = None) -> None:
+
+class Receiver:
+    """Turns envelopes into calls of an implementation.
+
+    ``secrets_of(sender)`` switches the proof's check on: one of these secrets must have made it. Who has none yet may
+    only make the calls that introduce it.
+    """
+
+    def __init__(self, contract: type[Interface], implementation: object, secrets_of: SecretsOf | None = None) -> None:
         check_signatures(contract, implementation)
-        self.contract, self.implementation, self.secret_of = contract, implementation, secret_of
+        self.contract, self.implementation, self.secrets_of = contract, implementation, secrets_of
 
     def handle(self, name: str, envelope: dict[str, Any]) -> str:
         """The answer's text. Never raises: an exception becomes an error in the answer."""
@@ -68,11 +79,17 @@ class Receiver:
             raise errors.PeerTooOld(f"{self.contract.topic} speaks {self.contract.version}, the caller {version}")
 
     def _check_proof(self, method: Method, sender: str, body: Any, given: Any) -> None:
-        if self.secret_of is None:
+        if self.secrets_of is None:
             return
-        secret = self.secret_of(sender)
-        expected = codec.proof(secret or "", sender, self.contract.topic, method.name, str(body))
-        if not secret or not hmac.compare_digest(expected.encode(), str(given).encode()):
+        known = False
+        for secret in filter(None, self.secrets_of(sender)):
+            known = True
+            expected = codec.proof(secret, sender, self.contract.topic, method.name, str(body))
+            if hmac.compare_digest(expected.encode(), str(given).encode()):
+                return
+        if known:
+            raise NotProven(sender=sender)
+        if not method.introduces:
             raise Forged(sender=sender)
 
     def _check_host(self, values: dict[str, Any], sender: str) -> None:

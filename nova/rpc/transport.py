@@ -79,9 +79,9 @@ class Bus:
         return derive(contract, Sender(self.host, self.secret, self.peers, self._send))
 
     def server(self, contract: type[Interface], implementation: object, pool_size: int = 64,
-               secret_of: Any = None) -> oslo_messaging.MessageHandlingServer:
+               secrets_of: Any = None) -> oslo_messaging.MessageHandlingServer:
         """A server, not yet started. Refuses (TypeError) an implementation whose signatures differ."""
-        receiver = Receiver(contract, implementation, secret_of)
+        receiver = Receiver(contract, implementation, secrets_of)
         target = oslo_messaging.Target(exchange=exchange_of(contract, self.host), topic=contract.topic,
                                        server=self.host)
         endpoint = _Endpoint(contract, receiver)
@@ -102,8 +102,8 @@ class Bus:
 
     def _say_when_away(self) -> None:
         if away := self._away():
-            LOG.warning("the broker at %s ([DEFAULT]transport_url) can not be reached yet, and is tried again and again",
-                        away)
+            LOG.warning("the broker at %s ([DEFAULT]transport_url) can not be reached yet, and is tried again until it "
+                        "can", away)
 
     def _away(self) -> str:
         """Where the broker should be and does not take a connection; empty when (one of) it does."""

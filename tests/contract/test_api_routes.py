@@ -12,7 +12,8 @@ from nova.api.routes import ROUTES
 from nova.api.routing import Route
 from tests.contract import rows
 
-pytestmark = rows.needs_contract
+if not rows.SHARED.is_dir():
+    pytest.skip("the contract's files are not beside the checkout", allow_module_level=True)
 
 #: Shown by the version documents, not by a row.
 DOCUMENTS = {"GET /", "GET /versions/{api_version}"}

@@ -13,7 +13,8 @@ from nova.api.routing import Route
 from nova.api.schema import BadInput
 from tests.contract import rows
 
-pytestmark = rows.needs_contract
+if not rows.SHARED.is_dir():
+    pytest.skip("the contract's files are not beside the checkout", allow_module_level=True)
 
 #: One of each kind of value, right or wrong: every field is tried with all of them.
 PROBES: tuple[Any, ...] = (

@@ -32,8 +32,8 @@ from nova.model.networks import NetworkOnHost, NewNetwork
 from nova.model.orders import BuildOrder, ConsoleOutput, GuestOrder, Outcome
 from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
 from nova.model.scheduling import HostChoice, PlacementRequest, Selection
-from nova.model.services import Registration
 from nova.model.servers import NewServer, ServerOrder
+from nova.model.services import Registration
 from nova.model.states import PowerState
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor import ConductorRPC

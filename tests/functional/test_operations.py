@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
-from tests.functional.backends import wait_until
+from tests.functional.backends import free_port, wait_until
 from tests.functional.client import Client
 from tests.functional.cloud import Cloud, Plan, render
 from tests.functional.daemons import Daemon
@@ -193,6 +194,29 @@ def test_doctor_when_things_are_well_and_when_not_then_it_tells_them_apart(cloud
         secret.chmod(0o600)
     assert ill["glance"][0] == ill["configuration"][0] == "FAILED"
     assert f"chmod 600 {secret}" in ill["configuration"][1] and "->" in ill["glance"][1]
+
+
+# --- Keystone
+
+
+def test_api_when_keystone_is_down_then_it_is_a_503_that_names_it(cloud) -> None:
+    port, nobody = free_port(), free_port()
+    config = cloud.configure("keystoned", osapi_compute_listen_port=port)
+    config.write_text(config.read_text() + render({
+        "api": {"auth_strategy": "keystone"},
+        "keystone_authtoken": {"auth_type": "password", "auth_url": f"http://127.0.0.1:{nobody}", "username": "nova",
+                               "password": "secret", "project_name": "service", "user_domain_id": "default",
+                               "project_domain_id": "default", "http_connect_timeout": 2, "http_request_max_retries": 0}
+    }))
+    daemon = Daemon("api", config, cloud.root / "log" / "keystoned.log").start().ready()
+    try:
+        answer = requests.get(f"http://127.0.0.1:{port}/v2.1/servers", headers={"X-Auth-Token": "t" * 32}, timeout=60)
+        versions = requests.get(f"http://127.0.0.1:{port}/", timeout=10)
+    finally:
+        daemon.kill()
+    assert answer.status_code == 503 and re.search("keystone|identity", answer.text, re.IGNORECASE), answer.text
+    assert versions.ok  # which needs nobody
+    assert "secret" not in daemon.text()
 
 
 # --- signals

@@ -126,15 +126,16 @@ def test_operations_that_are_read_when_compared_with_the_routes_then_none_is_lef
 
     ours = {"GET " + route.path for route in ROUTES if route.method == "GET"}
     known = {id for id, entry in rows.operations().items() if id.startswith("GET ") and entry["status"] != "gone"}
-    assert (ours & known) - READS.keys() - {"GET /os-aggregates"} == set()  # aggregates: an empty list for clients
+    aliases = {id for id in ours if "/os-volumes_boot" in id}  # another name of the rows of /servers
+    assert (ours & known) - READS.keys() - aliases - {"GET /os-aggregates"} == set()  # which is an empty list
 
 
 # --- the samples
 
-#: Sample -> what it has that no cloud of ours can show, as paths.
+#: Samples, by how their names begin -> what they have that ours need not, as paths.
 BEYOND = {
-    "flavors": ("flavors_links",),  # ours may be on the last page
-    "os-hypervisors/v2.53/hypervisors-show-with-servers-resp.json": ("hypervisor.servers",)}
+    "os-instance-actions": ("instanceAction.events[].host",),  # steps of the conductor have none
+    "images/image-get": ("image.OS-DCF:diskConfig",)}  # shown of images with that property alone
 
 
 def read_samples() -> list[Any]:
@@ -168,7 +169,7 @@ def _server(name: str, **fields: Any) -> Callable[[Things], dict[str, Any]]:
     return body
 
 
-_KEY = {"name": "posted", "public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ3w0tOqYp7Yy5k2J0v7m3Zk7n1Hk0Wm3f6rQk5J9m4x a@b"}
+_KEY = {"name": "posted", "type": "ssh", "user_id": "{user}", "public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ3w0tOqYp7Yy5k2J0v7m3Zk7n1Hk0Wm3f6rQk5J9m4x a@b"}
 _SERVICE = {"host": "host2", "binary": "nova-compute"}
 
 #: Sample -> (path, body). Each can be repeated; what it makes is taken away by ``undone``.
@@ -184,8 +185,8 @@ WRITES: dict[str, tuple[str, Any]] = {
     "images/image-metadata-post-resp.json": ("/images/{written}/metadata", {"metadata": {"colour": "red"}}),
     "images/image-metadata-put-resp.json": ("/images/{written}/metadata", {"metadata": {"colour": "green"}}),
     "images/image-meta-key-put-resp.json": ("/images/{written}/metadata/colour", {"meta": {"colour": "blue"}}),
-    "os-keypairs/v2.10/keypairs-import-post-resp.json": ("/os-keypairs", {"keypair": {**_KEY, "type": "ssh"}}),
-    "os-keypairs/v2.92/keypairs-import-post-resp.json": ("/os-keypairs", {"keypair": {**_KEY, "type": "ssh"}}),
+    "os-keypairs/v2.10/keypairs-import-post-resp.json": ("/os-keypairs", {"keypair": _KEY}),
+    "os-keypairs/v2.92/keypairs-import-post-resp.json": ("/os-keypairs", {"keypair": _KEY}),
     "os-quota-sets/quotas-update-post-resp.json": ("/os-quota-sets/{project}", {"quota_set": {"instances": 45}}),
     "os-services/service-disable-put-resp.json": ("/os-services/disable", _SERVICE),
     "os-services/service-disable-log-put-resp.json":
@@ -238,11 +239,9 @@ def test_published_answer_when_written_live_then_ours_has_the_same_shape(
         id: str, version: int, content: Any, name: str, things: Things) -> None:
     template, body = WRITES[name]
     body = filled(body(things) if callable(body) else body, things.names)
-    if "flavor-access-remove" in name:
-        things.admin.ask("POST", things.path(template, version), version, filled(
-            WRITES["flavor-access/flavor-access-add-tenant-resp.json"][1], things.names))
-    if "keypairs/v2.92" in name or "keypairs/v2.10" in name:
-        body = {"keypair": {**body["keypair"], "user_id": things.names["user"]}}
+    if name.startswith("flavor-access"):  # the other way first; its maker's project may have access already
+        before = WRITES[next(other for other in WRITES if other.startswith("flavor-access") and other != name)]
+        things.admin.ask("POST", things.path(template, version), version, filled(before[1], things.names))
     with undone(things, name):
         answer = things.admin.ask(id.split()[0], things.path(template, version), version, body)
         codes = {code["code"] for code in rows.operations()[id]["success"] if rows.holds(code, version)}

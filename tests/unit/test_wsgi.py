@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import socket
 import threading
 import time
@@ -71,6 +72,19 @@ def test_unread_body_does_not_become_the_next_request(server: wsgi.Server) -> No
     assert connection.getresponse().read() == b"POST /unread? None "
     connection.request("GET", "/next")
     assert connection.getresponse().read() == b"GET /next? None "
+
+
+def test_body_that_the_application_replaced_does_not_end_the_connection(server: wsgi.Server) -> None:
+    def replacing(environ: dict[str, Any], start_response: Any) -> Any:
+        environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read())  # as webob does to read it twice
+        return echo(environ, start_response)
+    server.application = replacing
+    connection = http.client.HTTPConnection("127.0.0.1", port(server), timeout=5)
+    for _ in range(2):
+        connection.request("POST", "/", body=b"data")
+        sock = connection.sock
+        assert connection.getresponse().read().endswith(b"data")
+        assert connection.sock is sock
 
 
 def test_answer_of_unknown_length_goes_in_chunks(server: wsgi.Server) -> None:

@@ -76,7 +76,8 @@ def upgrade() -> None:
         sa.Column("closed", sa.Boolean, nullable=False),
         sa.Column("created_at", moment(), nullable=False),
         sa.Column("closed_at", moment()),
-        sa.UniqueConstraint("server_uuid", name="uq_ledger_server_uuid"))
+        sa.UniqueConstraint("server_uuid", name="uq_ledger_server_uuid"),
+        sqlite_autoincrement=True)
     op.create_index("ix_ledger_closed_at", "ledger", ["closed", "closed_at"])
     op.create_index("ix_ledger_usage", "ledger", ["project_id", "closed", "user_id"])
     op.create_table(
@@ -88,7 +89,8 @@ def upgrade() -> None:
         sa.Column("host_id", ident(), nullable=False),
         sa.Column("generation", key(), nullable=False),
         sa.Column("inventory_version", key(), nullable=False),
-        sa.UniqueConstraint("uuid", name="uq_resource_providers_uuid"))
+        sa.UniqueConstraint("uuid", name="uq_resource_providers_uuid"),
+        sqlite_autoincrement=True)
     op.create_index("ix_resource_providers_host", "resource_providers", ["host"])
     op.create_table(
         "inventories",

@@ -66,7 +66,8 @@ def upgrade() -> None:
         sa.Column("access_ip_v6", text(39)),
         sa.Column("locked_by", text(8)),
         sa.Column("locked_reason", text()),
-        sa.UniqueConstraint("uuid", name="uq_servers_uuid"))
+        sa.UniqueConstraint("uuid", name="uq_servers_uuid"),
+        sqlite_autoincrement=True)
     op.create_index("ix_servers_created", "servers", ["deleted", "created_at", "id"])
     op.create_index("ix_servers_deleted_at", "servers", ["deleted_at"])
     op.create_index("ix_servers_host", "servers", ["host", "deleted"])
@@ -86,7 +87,8 @@ def upgrade() -> None:
         "runners",
         sa.Column("id", key(), primary_key=True, autoincrement=True),
         sa.Column("name", text(), nullable=False),
-        sa.Column("lease_until", moment(), nullable=False))
+        sa.Column("lease_until", moment(), nullable=False),
+        sqlite_autoincrement=True)
     op.create_index("ix_runners_lease", "runners", ["lease_until"])
     op.create_table(
         "operations",
@@ -108,7 +110,8 @@ def upgrade() -> None:
         sa.Column("updated_at", moment()),
         sa.Column("finished_at", moment()),
         sa.Column("outcome", text(16)),
-        sa.Column("fault", sa.Text))
+        sa.Column("fault", sa.Text),
+        sqlite_autoincrement=True)
     op.create_index("ix_operations_open", "operations", ["finished_at", "runner_id"])
     op.create_index("ix_operations_request", "operations", ["request_id"])
     op.create_index("ix_operations_server", "operations", ["server_uuid", "id"])
@@ -121,7 +124,8 @@ def upgrade() -> None:
         sa.Column("step", text(64), nullable=False),
         sa.Column("arguments", Json(object), nullable=False),
         sa.Column("created_at", moment(), nullable=False),
-        sa.UniqueConstraint("host", "server_uuid", "step", name="uq_owed_host_server_uuid_step"))
+        sa.UniqueConstraint("host", "server_uuid", "step", name="uq_owed_host_server_uuid_step"),
+        sqlite_autoincrement=True)
     op.create_table(
         "services",
         sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -130,6 +134,7 @@ def upgrade() -> None:
         sa.Column("binary", text(64), nullable=False),
         sa.Column("topic", text(64)),
         sa.Column("host_id", text(36), nullable=False),
+        sa.Column("secret", text(64), nullable=False),
         sa.Column("disabled", sa.Boolean, nullable=False),
         sa.Column("disabled_reason", text()),
         sa.Column("forced_down", sa.Boolean, nullable=False),
@@ -141,7 +146,8 @@ def upgrade() -> None:
         sa.Column("updated_at", moment()),
         sa.Column("deleted", key(), nullable=False),
         sa.UniqueConstraint("host", "binary", "deleted", name="uq_services_host_binary_deleted"),
-        sa.UniqueConstraint("uuid", name="uq_services_uuid"))
+        sa.UniqueConstraint("uuid", name="uq_services_uuid"),
+        sqlite_autoincrement=True)
     op.create_table(
         "nodes",
         sa.Column("id", key(), primary_key=True, autoincrement=True),

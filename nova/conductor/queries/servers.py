@@ -10,7 +10,7 @@ import msgspec
 from nova import context, errors
 from nova.conductor import quota
 from nova.conductor.world import World
-from nova.db import actions, server_lists, servers, services, states
+from nova.db import actions, server_lists, servers, states
 from nova.db.engine import Connection
 from nova.db.services import as_time
 from nova.model.actions import ActionQuery, InstanceAction
@@ -64,28 +64,25 @@ class Servers:
             return ServerPage(servers=tuple(self._details(tx, rows)))
 
     def _details(self, tx: Connection, rows: Sequence[Any]) -> list[ServerDetail]:
-        """Rows with their children and their hosts' status: two more statements, however many rows."""
+        """Rows with their children: one more statement, however many rows."""
         metadata, tags = servers.children(tx, [row.uuid for row in rows])
-        status = self._host_status(tx, {row.host for row in rows if row.host})
         template = self.world.settings.instance_name_template
         found = []
         for row in rows:
             one = servers.detail(row, metadata.get(row.uuid, {}), tags.get(row.uuid, ()), template)
-            found.append(msgspec.structs.replace(one, host_status=status.get(row.host, "")) if row.host else one)
+            found.append(msgspec.structs.replace(one, host_status=self._host_status(row)) if row.host else one)
         return found
 
-    def _host_status(self, tx: Connection, hosts: set[str]) -> dict[str, str]:
-        if not hosts:
-            return {}
-        return {row.host: self._status(row) for row in services.compute_rows(tx, sorted(hosts))}
-
-    def _status(self, row: Any) -> str:
-        if row.forced_down:
+    def _host_status(self, row: Any) -> str:
+        """Of a server with a host; empty when no nova-compute is registered there."""
+        if row.host_disabled is None:
+            return ""
+        if row.host_forced_down:
             return "DOWN"
-        age = (as_time(row.clock) - row.last_seen_at).total_seconds() if row.last_seen_at else None
+        age = (as_time(row.clock) - row.host_seen_at).total_seconds() if row.host_seen_at else None
         if age is None or age > self.world.settings.service_down_time:
             return "UNKNOWN"
-        return "MAINTENANCE" if row.disabled else "UP"
+        return "MAINTENANCE" if row.host_disabled else "UP"
 
     def get_target(self, query: ServerQuery) -> ServerTarget:
         with self.world.cell.reading() as tx:

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from nova.db.types import ident, key, moment, text
 
+#: ``sqlite_autoincrement`` where a key must never come again: SQLite would reuse that of the last row when it is gone.
 metadata = sa.MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s",
                                           "uq": "uq_%(table_name)s_%(column_0_N_name)s"})
 
@@ -81,7 +82,8 @@ ledger = sa.Table(
     sa.Column("created_at", moment(), nullable=False),
     sa.Column("closed_at", moment()),
     sa.Index("ix_ledger_usage", "project_id", "closed", "user_id"),
-    sa.Index("ix_ledger_closed_at", "closed", "closed_at"))
+    sa.Index("ix_ledger_closed_at", "closed", "closed_at"),
+    sqlite_autoincrement=True)
 
 #: A provider is a node of a host (host id, node uuid). ``generation`` counts each change of what it has or gave.
 providers = sa.Table(
@@ -93,7 +95,8 @@ providers = sa.Table(
     sa.Column("host_id", ident(), nullable=False),
     sa.Column("generation", key(), nullable=False, default=1),
     sa.Column("inventory_version", key(), nullable=False, default=0),
-    sa.Index("ix_resource_providers_host", "host"))
+    sa.Index("ix_resource_providers_host", "host"),
+    sqlite_autoincrement=True)
 
 inventories = sa.Table(
     "inventories", metadata,

@@ -17,6 +17,7 @@ from nova.model.orders import Disk
 from nova.model.servers import Fault
 from nova.model.services import ContractVersion
 
+#: ``sqlite_autoincrement`` where a key must never come again: SQLite would reuse that of the last row when it is gone.
 metadata = sa.MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s",
                                           "uq": "uq_%(table_name)s_%(column_0_N_name)s"})
 
@@ -82,7 +83,8 @@ servers = sa.Table(
     sa.Index("ix_servers_host", "host", "deleted"),
     sa.Index("ix_servers_updated", "updated_at"),
     sa.Index("ix_servers_reservation", "reservation_id"),
-    sa.Index("ix_servers_deleted_at", "deleted_at"))
+    sa.Index("ix_servers_deleted_at", "deleted_at"),
+    sqlite_autoincrement=True)
 
 server_metadata = sa.Table(
     "server_metadata", metadata,
@@ -101,7 +103,8 @@ runners = sa.Table(
     sa.Column("id", key(), primary_key=True, autoincrement=True),
     sa.Column("name", text(), nullable=False),
     sa.Column("lease_until", moment(), nullable=False),
-    sa.Index("ix_runners_lease", "lease_until"))
+    sa.Index("ix_runners_lease", "lease_until"),
+    sqlite_autoincrement=True)
 
 #: The journal: one row an operation on a server. ``step`` is the name of the step whose intent is written;
 #: ``direction`` is do or undo. Unfinished rows belong to ``runner_id``.
@@ -128,7 +131,8 @@ operations = sa.Table(
     sa.Column("fault", sa.Text),
     sa.Index("ix_operations_server", "server_uuid", "id"),
     sa.Index("ix_operations_request", "request_id"),
-    sa.Index("ix_operations_open", "finished_at", "runner_id"))
+    sa.Index("ix_operations_open", "finished_at", "runner_id"),
+    sqlite_autoincrement=True)
 
 owed = sa.Table(
     "owed", metadata,
@@ -139,7 +143,8 @@ owed = sa.Table(
     sa.Column("step", text(64), nullable=False),
     sa.Column("arguments", Json(Mapping[str, str]), nullable=False),
     sa.Column("created_at", moment(), nullable=False),
-    sa.UniqueConstraint("host", "server_uuid", "step"))
+    sa.UniqueConstraint("host", "server_uuid", "step"),
+    sqlite_autoincrement=True)
 
 services = sa.Table(
     "services", metadata,
@@ -149,6 +154,7 @@ services = sa.Table(
     sa.Column("binary", text(64), nullable=False),
     sa.Column("topic", text(64)),
     sa.Column("host_id", text(36), nullable=False, default=""),
+    sa.Column("secret", text(64), nullable=False, default=""),  # the host's: it proves its calls with it
     sa.Column("disabled", sa.Boolean, nullable=False, default=False),
     sa.Column("disabled_reason", text()),
     sa.Column("forced_down", sa.Boolean, nullable=False, default=False),
@@ -159,7 +165,8 @@ services = sa.Table(
     sa.Column("created_at", moment(), nullable=False),
     sa.Column("updated_at", moment()),
     sa.Column("deleted", key(), nullable=False, default=0),
-    sa.UniqueConstraint("host", "binary", "deleted"))
+    sa.UniqueConstraint("host", "binary", "deleted"),
+    sqlite_autoincrement=True)
 
 nodes = sa.Table(
     "nodes", metadata,

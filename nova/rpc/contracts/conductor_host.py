@@ -16,9 +16,10 @@ class ConductorHostRPC(Interface):
 
     topic, version = "conductor-host", "1.0"
 
-    @call(timeout=Timeout.SHORT)
+    @call(timeout=Timeout.SHORT, sensitive=True, introduces=True)
     def register(self, host: HostName, registration: Registration) -> Registered:
-        """A host's daemon says what it is; the answer has its debts. Conflict: name and id don't belong together."""
+        """A host's daemon says what it is; the answer has its debts. Conflict: name and id don't belong together.
+        Forbidden: a known host without its proof, or a daemon that is none of a host's."""
 
     @call(timeout=Timeout.SHORT)
     def heartbeat(self, host: HostName, beat: Heartbeat) -> Alive:

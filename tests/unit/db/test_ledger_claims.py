@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import sqlalchemy as sa
 
 from nova import errors
@@ -120,13 +119,15 @@ def test_usage_when_users_share_a_project_then_both_sums_are_right(api):
                                                    "user": {"instances": 1, "cores": 4, "ram": 512}}
 
 
-@pytest.mark.parametrize("age, found", [(0, 2), (600, 0)])
-def test_unborn_when_rows_are_old_enough_then_they_are_found(api, age, found):
-    add_ledger(api, 2)
+def test_grown_when_rows_are_open_and_old_enough_then_they_come_page_by_page(api):
+    uuids = add_ledger(api, 3)
     closed = add_ledger(api)[0]
     api.transact(lambda tx: ledger.close(tx, {closed: 1}))
     with api.reading() as tx:
-        assert len(ledger.unborn(tx, age - 1)) == found
+        first = ledger.grown(tx, 0, -1, 2)
+        rest = ledger.grown(tx, max(first.values()), -1, 2)
+        assert [*first, *rest] == uuids
+        assert ledger.grown(tx, 0, 600, 10) == {}
 
 
 def test_lock_owner_when_the_owner_is_new_then_its_row_is_made(api):

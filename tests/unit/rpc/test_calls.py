@@ -14,7 +14,7 @@ from nova.rpc import codec
 from nova.rpc.client import NotDelivered, Peers, Sender, derive
 from nova.rpc.interface import Interface, call, cast
 from nova.rpc.local import LocalBus, connect
-from nova.rpc.server import Forged, Receiver
+from nova.rpc.server import Forged, NotProven, Receiver
 
 
 class Cake(Value):
@@ -45,6 +45,10 @@ class CellarRPC(Interface):
     def fetch(self, host: str) -> str:
         """For hosts only: who is named is who asks."""
 
+    @call(introduces=True)
+    def enter(self, host: str) -> str:
+        """Who has no secret yet may."""
+
 
 class BurntCake(errors.Conflict):
     code, message = "cake.burnt", "The {name} is burnt."
@@ -70,6 +74,9 @@ class Kitchen:
 class Cellar:
     def fetch(self, host):
         return f"wine for {host}"
+
+    def enter(self, host):
+        return "welcome"
 
 
 class Recorder:
@@ -101,7 +108,7 @@ def test_call_carries_the_callers_context(kitchen):
     alice = RequestContext(request_id="req-1", user_id="alice", roles=("member",), token="t")
     with context.entered(alice):
         connect(KitchenRPC, kitchen).bake("h", Cake(name="x"))
-    assert kitchen.seen[0][2] == alice
+    assert kitchen.seen[0][2] == alice.without_token()
     assert context.current_or_none() is None
 
 
@@ -207,7 +214,7 @@ def test_host_facing_call_when_another_host_is_named_then_forged():
     ("s1", {"body": codec.to_text(b"other")}, False),
 ])
 def test_call_when_proofs_are_asked_for_then_only_whose_secret_fits(secret, change, allowed):
-    receiver = Receiver(CellarRPC, Cellar(), {"h1": "s1", "h2": "s2"}.get)
+    receiver = Receiver(CellarRPC, Cellar(), secrets_of({"h1": ("s0", "s1"), "h2": ("s2",)}))
     client = Recorder(receiver, lambda envelope: {**envelope, **change}).client(CellarRPC, "h1", secret)
     if allowed:
         assert client.fetch("h1") == "wine for h1"
@@ -217,7 +224,7 @@ def test_call_when_proofs_are_asked_for_then_only_whose_secret_fits(secret, chan
 
 
 def test_proof_is_of_one_method_alone():
-    receiver = Receiver(CellarRPC, Cellar(), {"h1": "s1"}.get)
+    receiver = Receiver(CellarRPC, Cellar(), secrets_of({"h1": ("s1",)}))
     recorder = Recorder(receiver)
     recorder.client(CellarRPC, "h1", "s1").fetch("h1")
     _, _, envelope = recorder.envelopes[0]
@@ -233,6 +240,34 @@ def test_server_when_the_envelope_is_rubbish_then_it_answers_with_an_error(kitch
         answer = codec.unpack(codec.from_text(Receiver(KitchenRPC, kitchen).handle("bake", envelope)), codec.Answer)
     assert answer.error is not None and answer.error[:2] == ("bug", "rpc.malformed")
     assert len(caplog.records) == 1 and kitchen.seen == []
+
+
+def secrets_of(known):
+    return lambda host: known.get(host, ())
+
+
+@pytest.mark.parametrize(("known", "secret", "allowed"), [
+    ({}, "", True), ({}, "s1", True), ({"h1": ("s1",)}, "s1", True), ({"h1": ("s1",)}, "s2", False),
+    ({"h1": ("s1",)}, "", False), ({"h2": ("s1",)}, "", True), ({"h1": ("",)}, "", True)])
+def test_introduction_when_the_host_is_not_known_then_it_is_believed(known, secret, allowed):
+    client = Recorder(Receiver(CellarRPC, Cellar(), secrets_of(known))).client(CellarRPC, "h1", secret)
+    if allowed:
+        assert client.enter("h1") == "welcome"
+    else:
+        with pytest.raises(errors.Forbidden, match="host_secret") as error:
+            client.enter("h1")
+        assert error.value.code == NotProven.code
+    with pytest.raises(errors.Forbidden):
+        Recorder(Receiver(CellarRPC, Cellar(), secrets_of({}))).client(CellarRPC, "h1", secret).fetch("h1")
+
+
+def test_call_when_the_contract_does_not_carry_tokens_then_the_users_token_stays_behind(kitchen):
+    recorder = Recorder(Receiver(KitchenRPC, kitchen))
+    client = recorder.client(KitchenRPC)
+    with context.entered(context.RequestContext(request_id="r", user_id="joe", token="joe's token")):
+        client.smell("h")
+    message = codec.unpack(codec.from_text(recorder.envelopes[0][2]["body"]), codec.Message)
+    assert (message.context.user_id, message.context.token) == ("joe", None)
 
 
 # signatures

@@ -1,0 +1,75 @@
+"""What proves that a host is who it says: a secret of its own, made at its first start and kept in ``state_path``.
+
+All daemons of a host share the file. Their calls to the conductor carry an HMAC with it; the conductor learns it at the
+first registration, and checks the HMACs where ``[DEFAULT]rpc_host_proof`` is on.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from nova import errors
+from nova.model.services import Registered, Registration
+
+FILE = "host_secret"
+SHORTEST = 32  # characters
+
+
+class Damaged(errors.Conflict):
+    code = "host.damaged_secret"
+    message = ("{path} does not hold this host's secret: {reason}. Restore it from a backup; or remove it, delete this "
+               "host's services (openstack compute service delete), and start its daemons again.")
+
+
+def load(state_path: Path) -> str:
+    """The host's secret; made at its first start. Raises Damaged, also when this user may not read it."""
+    path = state_path / FILE
+    try:
+        if not path.exists():
+            _make(path)
+        text = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Damaged(path=path, reason=getattr(error, "strerror", None) or "it is no text") from None
+    if len(text) < SHORTEST:
+        raise Damaged(path=path, reason="it is too short")
+    return text
+
+
+def peek(state_path: Path) -> str:
+    """The secret where there is one that we may read, else nothing; makes none."""
+    try:
+        return (state_path / FILE).read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _make(path: Path) -> None:
+    """Write a new one, whole or not at all; a daemon of this host that was quicker has made everybody's."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secrets.token_hex(32) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(fresh, path)
+    except FileExistsError:
+        pass
+    finally:
+        fresh.unlink()
+
+
+def introduce(register: Callable[[Registration], Registered], registration: Registration, secret: str) -> Registered:
+    """Register; the secret itself is told once in a host's life, when the conductor says that it does not know it.
+    Should that answer be lost, the next registration is the proof."""
+    answer = register(registration)
+    if answer.wants_secret and secret:
+        answer = register(msgspec.structs.replace(registration, secret=secret))
+    return answer

@@ -1,0 +1,105 @@
+"""What the conductor looks after by itself, and hosts that are asked side by side."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from nova import errors
+from nova.conductor import periodic
+from nova.conductor.queries import hosts as host_queries
+from nova.db import ledger
+from nova.db.models import api as tables
+from nova.model.services import HypervisorQuery
+from tests.fakes.small_cloud import SmallCloud, node_id
+
+OLD = datetime.datetime(2020, 1, 1)
+
+
+def open_rows(cloud: SmallCloud, *uuids: str) -> None:
+    cloud.api.transact(lambda tx: ledger.open_rows(tx, [
+        {"server_uuid": uuid, "project_id": "demo", "user_id": "joe", "vcpus": 1, "memory_mb": 1} for uuid in uuids]))
+
+
+def age(cloud: SmallCloud) -> None:
+    cloud.write("api", sa.update(tables.ledger).values(created_at=OLD))
+
+
+def test_ledger_when_rows_have_no_server_then_they_are_closed_behind_any_number_that_have(cloud, monkeypatch) -> None:
+    monkeypatch.setattr(periodic, "PAGE", 2)
+    born = cloud.active(5)
+    open_rows(cloud, node_id("lost1"), node_id("lost2"))
+    sweep = periodic.LedgerSweep()
+    sweep(cloud.world)
+    assert len(cloud.open_ledger()) == 7  # too young to tell
+    age(cloud)
+    sweep(cloud.world)
+    assert cloud.open_ledger() == set(born)
+    open_rows(cloud, node_id("lost3"))
+    age(cloud)
+    sweep(cloud.world)
+    assert cloud.open_ledger() == set(born)
+
+
+def test_ledger_when_all_was_looked_at_then_the_next_sweep_is_one_statement(cloud: SmallCloud) -> None:
+    cloud.active(3)
+    age(cloud)
+    sweep = periodic.LedgerSweep()
+    sweep(cloud.world)
+    seen: list[str] = []
+    for database in (cloud.api, cloud.cell):
+        sa.event.listen(database.engine, "before_cursor_execute", lambda *args: seen.append(args[2]))
+    sweep(cloud.world)
+    assert len([text for text in seen if "ledger" in text]) == 1
+
+
+def test_create_when_its_ledger_row_was_closed_then_it_ends_in_error(cloud: SmallCloud) -> None:
+    def close(request: Any) -> Any:
+        cloud.api.transact(lambda tx: ledger.close(tx, dict.fromkeys(request.server_uuids, 2**62)))
+        return select(request)
+    select = cloud.scheduler.select_hosts
+    cloud.scheduler.select_hosts = close  # type: ignore[method-assign]
+    uuid, = cloud.boot()
+    row = cloud.ended(uuid)
+    assert row.vm_state == "error" and "closed" in row.fault.message
+    assert not cloud.claims() and not cloud.addresses()
+
+
+# -- uptimes
+
+def hypervisors(cloud: SmallCloud) -> dict[str, str | None]:
+    return {one.host: one.uptime for one in cloud.control.list_hypervisors(HypervisorQuery(with_uptime=True))}
+
+
+def test_uptimes_are_asked_side_by_side(cloud: SmallCloud) -> None:
+    barrier = threading.Barrier(2)
+
+    def wait(host: str) -> str:
+        barrier.wait(5)
+        return "up 2 days"
+    for compute in cloud.computes.values():
+        compute.get_host_uptime = wait  # type: ignore[method-assign]
+    assert hypervisors(cloud) == {"a": "up 2 days", "b": "up 2 days"}
+
+
+@pytest.mark.parametrize("error", [errors.NotSupported("none"), errors.Unavailable("silent")])
+def test_uptime_when_a_host_has_none_then_the_others_are_shown(cloud: SmallCloud, error: errors.NovaError) -> None:
+    def fail(host: str) -> str:
+        raise error
+    cloud.computes["a"].get_host_uptime = fail  # type: ignore[method-assign]
+    assert hypervisors(cloud) == {"a": None, "b": "up 1 day"}
+
+
+def test_uptimes_when_a_host_hangs_then_the_page_comes_in_time(cloud: SmallCloud, monkeypatch) -> None:
+    monkeypatch.setattr(host_queries, "UPTIME_S", 0.3)
+    go = threading.Event()
+    cloud.computes["a"].get_host_uptime = lambda host: str(go.wait(20))  # type: ignore[method-assign]
+    started = time.monotonic()
+    assert hypervisors(cloud) == {"a": None, "b": "up 1 day"}
+    assert time.monotonic() - started < 5
+    go.set()
