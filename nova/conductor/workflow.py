@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import traceback
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -56,6 +57,11 @@ class Op:
 
     def change(self, **fields: Any) -> None:
         self.entry = msgspec.structs.replace(self.entry, **fields)
+
+    def see(self, **columns: Any) -> None:
+        """The server's row as a step of ours leaves it: nobody has to read it again."""
+        before = self.server._mapping if hasattr(self.server, "_mapping") else vars(self.server)
+        self.server = types.SimpleNamespace(**{**before, **columns})
 
 
 class Step:
@@ -113,6 +119,11 @@ class Workflow:
                  ending: Callable[[Sequence[Op]], Mapping[str, Any]] | None = None) -> None:
         self.action, self.steps, self.retry, self.again_on = ACTIONS[action], steps, retry, again_on
         self.ending = ending or (lambda ops: {})
+
+    def goes_back(self, error: errors.NovaError, position: int) -> bool:
+        """Whether a failure at this position is one to go back on, to the next host."""
+        return self.retry is not None and isinstance(error, self.retry.on) and \
+            position > self.steps.index(self.retry.back_to)
 
     def position(self, name: str) -> int:
         for index, step in enumerate(self.steps):
@@ -292,7 +303,8 @@ class Runner:
         self._note_end(op, "Error", error.message)
         fault = {"kind": error.kind, "code": error.code, "message": error.message}
         op.change(data={**op.data, "fault": fault})
-        if isinstance(error, workflow.again_on) and op.entry.attempt < AGAIN:
+        here_again = isinstance(error, workflow.again_on) and not workflow.goes_back(error, position)
+        if here_again and op.entry.attempt < AGAIN:
             concurrency.spawn(self._in_context, context.current(), self._again, workflow, op, position, name="again")
             return
         concurrency.spawn(self._in_context, context.current(), self._unwind, workflow, op, position, name="undo")
@@ -305,8 +317,7 @@ class Runner:
     def _unwind(self, workflow: Workflow, op: Op, position: int) -> None:
         error = op.error or errors.Bug("interrupted")
         retry = workflow.retry
-        again = retry is not None and isinstance(error, retry.on) and \
-            position > workflow.steps.index(retry.back_to)
+        again = workflow.goes_back(error, position)
         floor = workflow.steps.index(retry.back_to) if again and retry else 0
         for index in range(position, floor - 1, -1):
             if not self._undo(workflow.steps[index], op):

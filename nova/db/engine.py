@@ -111,9 +111,14 @@ def _can_not_connect(error: exc.DBAPIError) -> bool:
 
 
 def _lost_race(error: exc.DBAPIError) -> bool:
+    return not codes(error).isdisjoint(_LOST) or "database is locked" in str(error.orig)
+
+
+def codes(error: exc.DBAPIError) -> set[Any]:
+    """What a driver calls the error: the SQL standard's state, and the server's own number or text."""
     original = error.orig
-    code = getattr(original, "sqlstate", None) or (original.args[0] if original is not None and original.args else None)
-    return code in _LOST or "database is locked" in str(original)
+    first = original.args[:1] if original is not None else ()
+    return {getattr(original, "sqlstate", None), *first} - {None}
 
 
 def _make(url: str, options: dict[str, Any]) -> Engine:

@@ -10,6 +10,7 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection, Row
 
 from nova import errors
+from nova.db.engine import codes
 from nova.db.models.cell import fixed_addresses, server_metadata, server_tags, servers
 from nova.db.servers import details, within
 from nova.db.statements import regexp
@@ -52,14 +53,9 @@ def select(tx: Connection, query: ServerListQuery, limit: int) -> list[Row[Any]]
     try:
         return list(tx.execute(chosen.limit(limit)))
     except exc.DBAPIError as error:
-        if _code(error) not in BAD_REGEX:
+        if codes(error).isdisjoint(BAD_REGEX):
             raise
         raise BadExpression(reason=str(error.orig)[:200]) from None
-
-
-def _code(error: exc.DBAPIError) -> Any:
-    original = error.orig
-    return getattr(original, "sqlstate", None) or (original.args[0] if original is not None and original.args else None)
 
 
 def _clauses(query: ServerListQuery) -> list[Any]:

@@ -8,8 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-#: SQLite binds at most 32,766 values a statement, PostgreSQL 65,535; MariaDB takes 16 MB, and a server may have 140 KB.
-MOST_VALUES, MOST_ROWS = 30_000, 1000
+#: SQLite binds at most 32,766 values a statement, PostgreSQL 65,535.
+MOST_VALUES = 30_000
 
 
 def by_key(column: sa.Column[Any], values: Mapping[Any, Any], target: sa.Column[Any]) -> Any:
@@ -35,9 +35,10 @@ def insert_ignoring(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str,
         tx.execute(sqlite_insert(table).values(list(rows)).on_conflict_do_nothing())
 
 
-def insert_all(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """As few INSERTs as the databases' limits allow (one for a hundred rows at least; none for none)."""
-    each = max(1, min(MOST_ROWS, MOST_VALUES // len(table.columns)))
+def insert_all(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]], most: int = 1000) -> None:
+    """As few INSERTs as the databases' limits allow (one for a hundred rows at least; none for none). ``most`` rows go
+    into one."""
+    each = max(1, min(most, MOST_VALUES // len(table.columns)))
     for start in range(0, len(rows), each):
         tx.execute(sa.insert(table).values([_complete(table, row) for row in rows[start:start + each]]))
 

@@ -55,8 +55,7 @@ class BuildGuests(Step):
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
         host = ops[0].data["host"]
-        rows = world.runner.journal.servers([op.entry for op in ops])  # with the interfaces of this host, no other's
-        orders = tuple(build_order(world.settings, rows.get(op.uuid, op.server), op, fence(op)) for op in ops)
+        orders = tuple(build_order(world.settings, op.server, op, fence(op)) for op in ops)
         try:
             return results_of(ops, world.compute.build_guests(host, orders))
         except UNREACHABLE as error:

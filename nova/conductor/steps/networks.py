@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nova import errors
-from nova.conductor.steps.placement import place_changes
 from nova.conductor.workflow import Op, Result, Step
 from nova.conductor.world import World
 from nova.db import networks
@@ -23,9 +22,12 @@ class BindNetworks(Step):
     def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
         bound = networks.bind(tx, [networks.Wish(op.uuid, op.server.hostname or "",
                                                  op.server.requested_networks or ()) for op in ops])
+        zone = world.settings.default_availability_zone
         for op in ops:
             op.change(data={**op.data, "networks": sorted({one.network_id for one in bound[op.uuid]})})
-        return {"interfaces": PerServer(bound), **place_changes(world, ops)}
+            op.see(interfaces=bound[op.uuid], host=op.data["host"], node=op.data["node"], availability_zone=zone)
+        return {"interfaces": PerServer(bound), "host": ops[0].data["host"], "availability_zone": zone,
+                "node": PerServer({op.uuid: op.data["node"] for op in ops})}  # one host, which may have several
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
         world.teller.tell([uuid for op in ops for uuid in op.data.get("networks", ())])
@@ -33,7 +35,10 @@ class BindNetworks(Step):
 
     def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
         networks.unbind(tx, [op.uuid for op in ops])
-        return {"interfaces": (), "host": None, "node": None, "availability_zone": None}
+        gone: dict[str, Any] = {"interfaces": (), "host": None, "node": None, "availability_zone": None}
+        for op in ops:
+            op.see(**gone)
+        return gone
 
     def undo(self, world: World, ops: Sequence[Op]) -> None:
         forget(world, ops)

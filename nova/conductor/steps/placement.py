@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from nova import errors
 from nova.conductor.workflow import Op, Result, Step
 from nova.conductor.world import World
 from nova.db import ledger, services
 from nova.db.engine import Connection
-from nova.db.states import PerServer
 from nova.model.flavors import Flavor
 from nova.model.scheduling import PlacementRequest, Resources
 
@@ -125,9 +123,3 @@ def owed(world: World, ops: Sequence[Op]) -> dict[str, list[str]]:
     """The hosts that owe something for these servers: what is claimed there stays claimed until it is paid."""
     with world.cell.reading() as tx:
         return services.owed_by(tx, [op.uuid for op in ops])
-
-
-def place_changes(world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
-    """The servers' rows once their host is sure (ops of one host, which may have several nodes)."""
-    return {"host": ops[0].data["host"], "node": PerServer({op.uuid: op.data["node"] for op in ops}),
-            "availability_zone": world.settings.default_availability_zone}

@@ -26,5 +26,6 @@ CREATE_SERVER = Workflow(
     steps.BindNetworks(task=TaskState.NETWORKING),            # addresses; undo: give them back
     steps.BuildGuests(task=TaskState.SPAWNING),               # ComputeRPC.build_guests; undo: destroy_guests
     retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
+    again_on=(errors.Unavailable,),                           # a scheduler that is away is asked again
     ending=launched,
 )

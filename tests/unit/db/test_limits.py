@@ -48,13 +48,29 @@ def test_error_of_a_statement_names_no_values(cell: Database) -> None:
     assert "the owner's password" not in str(error.value)
 
 
-def test_transaction_when_it_always_loses_then_busy_and_nothing_is_raw(cell: Database, monkeypatch) -> None:
+class MySQLError(Exception):
+    """As PyMySQL raises it: the number first, and the state beside."""
+
+    def __init__(self, number: int, text: str, sqlstate: str) -> None:
+        super().__init__(number, text)
+        self.sqlstate = sqlstate
+
+
+class PostgreSQLError(Exception):
+    sqlstate = "40P01"
+
+
+@pytest.mark.parametrize("original", [
+    MySQLError(1213, "Deadlock found", "40001"), MySQLError(1205, "Lock wait timeout exceeded", "HY000"),
+    MySQLError(1020, "Record has changed since last read", "HY000"), PostgreSQLError("deadlock detected"),
+    Exception("database is locked")])
+def test_transaction_when_it_always_loses_then_busy_and_nothing_is_raw(cell: Database, monkeypatch, original) -> None:
     monkeypatch.setattr(engine.time, "sleep", lambda _seconds: None)
     tried: list[int] = []
 
     def lose(_tx: object) -> None:
         tried.append(1)
-        raise exc.OperationalError("UPDATE", {}, Exception(1213, "Deadlock found"))
+        raise exc.OperationalError("UPDATE", {}, original)
     with pytest.raises(DatabaseBusy):
         cell.transact(lose)
     assert len(tried) == engine.TRIES and issubclass(DatabaseBusy, DatabaseAway)  # operations wait, and go on
