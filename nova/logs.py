@@ -18,8 +18,9 @@ QUIET = {"amqp": logging.WARNING, "kombu": logging.WARNING, "oslo.messaging": lo
          "keystoneauth": logging.WARNING, "keystonemiddleware": logging.WARNING, "alembic": logging.WARNING,
          "eventlet.wsgi": logging.WARNING, "oslo.service": logging.WARNING, "oslo_service": logging.WARNING,
          "stevedore": logging.WARNING,
-         "futurist": logging.WARNING, "py.warnings": logging.ERROR, "oslo_policy": logging.WARNING, "pyroute2": logging.WARNING,
-         "oslo.messaging._drivers.amqpdriver": logging.ERROR, "oslo_messaging._drivers.amqpdriver": logging.ERROR}
+         "futurist": logging.WARNING, "py.warnings": logging.ERROR, "oslo_policy": logging.WARNING,
+         "pyroute2": logging.WARNING,
+         "oslo_messaging._drivers.amqpdriver": logging.ERROR}
 
 
 def _facts(record: logging.LogRecord) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-
 if TYPE_CHECKING:  # what they need is only there where the stack can be installed
     from tests.machine.live import Live
     from tests.machine.stack import Sandbox

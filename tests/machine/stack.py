@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import os
 import re
@@ -193,29 +194,35 @@ class Sandbox:
         shown = self.api("admin").show(uuid)
         host = shown["OS-EXT-SRV-ATTR:host"] or ""
         rows = [row for network in shown["addresses"].values() for row in network]
-        taps: tuple[str, ...] = ()
-        if host and uuid in self.virsh(host, "list", "--all", "--uuid"):
-            devices = ET.fromstring(self.virsh(host, "dumpxml", uuid)).iterfind("devices/interface/target")
-            taps = tuple(device.get("dev", "") for device in devices)
-        return Footprint(uuid, host, shown["OS-EXT-SRV-ATTR:instance_name"], taps,
+        xml = self.run("virsh", "-q", "dumpxml", uuid, host=host, code=None) if host else ""
+        targets = ET.fromstring(xml or "<none/>").iterfind("devices/interface/target")
+        return Footprint(uuid, host, shown["OS-EXT-SRV-ATTR:instance_name"],
+                         tuple(target.get("dev", "") for target in targets),
                          tuple(row["OS-EXT-IPS-MAC:mac_addr"] for row in rows), tuple(row["addr"] for row in rows))
 
     def traces(self, gone: Footprint) -> dict[str, Any]:
         """What there still is of a server, by what it is; empty when nothing is left. Looks at every host."""
         found = {what: rows for what, rows in self._rows(gone).items() if rows}
-        for host in self.hosts:
-            state = self.layout.nova_state(host)
-            found |= {f"on {host}: {place}": "there" for place in ("instances", "building")
-                      if (state / place / gone.uuid).exists()}
-            if gone.uuid in self.virsh(host, "list", "--all", "--uuid"):
-                found[f"on {host}: domain"] = gone.domain
-            links = self.run("ip", "-o", "link", host=host)
-            found |= {f"on {host}: {tap}": "there" for tap in gone.taps if f" {tap}:" in links}
-            found |= {f"on {host}: {path.name}": "unfinished" for path in state.glob("instances/_base/*.part")}
+        for host, told in zip(self.hosts, self.everywhere("virsh -q list --all --uuid; ip -o link"), strict=True):
+            found |= {f"on {host}: {what}": "there" for what in self._on(host, told, gone)}
         networks = self.layout.nova_state(CONTROLLER) / "networks"
         for path in (networks / "leases.json", networks / f"nova-{self.bridge}.conf"):
             found |= {f"{path.name}: {mac}": "there" for mac in gone.macs if mac in path.read_text()}
         return found
+
+    def _on(self, host: str, told: str, gone: Footprint) -> Iterator[str]:
+        """What a host has of a server; ``told``: its domains and links."""
+        state = self.layout.nova_state(host)
+        yield from (place for place in ("instances", "building") if (state / place / gone.uuid).exists())
+        yield from (path.name for path in state.glob("instances/_base/*.part"))
+        yield from (tap for tap in gone.taps if f" {tap}:" in told)
+        if gone.uuid in told:
+            yield "domain"
+
+    def everywhere(self, script: str) -> list[str]:
+        """What a shell script says on each host."""
+        with concurrent.futures.ThreadPoolExecutor(len(self.hosts)) as pool:
+            return list(pool.map(lambda host: self.run("sh", "-c", script, host=host), self.hosts))
 
     bridge = "br100"
 
@@ -238,10 +245,10 @@ class Sandbox:
         """Both databases, over MariaDB's socket."""
         from tests.functional.stores import Stores
 
-        urls = {}
+        urls, file = {}, self.state / "data" / "mariadb" / "mariadb.sock"
         for section, name in (("api_database", "nova_api"), ("database", "nova")):
             url = databases.url(self.layout, self.secrets, name)
-            urls[section] = re.sub(r"@[^/]*/", "@localhost/", url) + f"&unix_socket={self.state}/data/mariadb/mariadb.sock"
+            urls[section] = re.sub(r"@[^/]*/", "@localhost/", url) + f"&unix_socket={file}"
         return Stores(urls)
 
     def _rows(self, gone: Footprint) -> dict[str, Any]:
@@ -294,4 +301,4 @@ def _processes(of: Outline) -> Iterator[tuple[int, str]]:
 
 
 def _namespaces(pid: str) -> list[str]:
-    return [os.readlink(link) for link in Path(f"/proc/{pid}/ns").iterdir() if link.name in ("net", "mnt", "uts", "pid")]
+    return [os.readlink(f"/proc/{pid}/ns/{kind}") for kind in ("net", "mnt", "uts", "pid")]

@@ -1,4 +1,4 @@
-"""Things that go wrong on machines that run: what was asked for happens or is refused with a reason, and nothing is left."""
+"""What goes wrong on a cloud that runs: the asked for happens or is refused with a reason, and nothing is left."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ SETTLED = 120.0  # a killed peer is noticed by its heartbeats
 
 @pytest.fixture
 def victim(sandbox: Sandbox, demo: Live) -> tuple[str, str, str]:
-    """(uuid, address, host) of the server that `up` made: it runs and answers, whatever an earlier test did to it."""
+    """(uuid, address, host) of the server that `up` made: it runs, whatever an earlier test did to it."""
     server = next(one for one in demo.servers() if one["name"] == "demo")
     if server["status"] == "SHUTOFF":
         demo.act(server["id"], "os-start")
     server = demo.settled(server["id"], "ACTIVE")
-    sandbox.ready(demo, server["id"])
     return server["id"], server["addresses"]["private"][0]["addr"], sandbox.footprint(server["id"]).host
 
 
@@ -93,41 +92,12 @@ def test_computes_when_killed_during_a_boot_and_a_delete_then_both_end_and_nothi
     sandbox.remove(admin, built)
 
 
-# --- a guest that ends
-
-
-def test_power_state_when_the_guests_process_is_killed_then_it_follows(
-        sandbox: Sandbox, demo: Live, victim: tuple[str, str, str]) -> None:
-    os.kill(sandbox.qemu(victim[0]), signal.SIGKILL)
-    server = demo.settled(victim[0], "SHUTOFF", seconds=SOON)
-    assert server["OS-EXT-STS:vm_state"] == "stopped" and server["OS-EXT-STS:power_state"] in (4, 6)
-
-
-def test_power_state_when_the_guest_powers_itself_off_then_it_follows(
-        sandbox: Sandbox, demo: Live, victim: tuple[str, str, str]) -> None:
-    sandbox.ssh(victim[1], "poweroff", code=None)
-    server = demo.settled(victim[0], "SHUTOFF", seconds=SOON + 10)
-    assert (server["OS-EXT-STS:vm_state"], server["OS-EXT-STS:power_state"]) == ("stopped", 4)
-
-
-# --- what a host runs
-
-
-def test_libvirtd_when_restarted_then_guests_run_on_and_orders_and_events_work(
-        sandbox: Sandbox, demo: Live, victim: tuple[str, str, str]) -> None:
-    uuid, address, host = victim
-    machine = sandbox.qemu(uuid)
-    sandbox.tool("restart", f"{host}-libvirtd")
-    assert sandbox.qemu(uuid) == machine and sandbox.ssh(address, "echo here") == "here\n"
-    demo.act(uuid, "reboot", {"type": "HARD"})
-    demo.settled(uuid, "ACTIVE")
-    assert sandbox.qemu(uuid) != machine, "orders work"
-    os.kill(sandbox.qemu(uuid), signal.SIGKILL)
-    demo.settled(uuid, "SHUTOFF", seconds=SOON)
+# --- what serves guests
 
 
 def test_network_when_killed_then_guests_renew_and_its_successor_serves(
         sandbox: Sandbox, demo: Live, victim: tuple[str, str, str]) -> None:
+    sandbox.ready(demo, victim[0])
     before = sandbox.daemon("nova-network")["pid"]
     sandbox.kill("nova-network")
     said = sandbox.ssh(victim[1], "udhcpc -f -q -n -t 5 -T 1 -i eth0 -s /bin/true 2>&1")
@@ -139,6 +109,40 @@ def test_network_when_killed_then_guests_renew_and_its_successor_serves(
     hosts_file = sandbox.layout.nova_state("controller") / "networks" / f"nova-{sandbox.bridge}.conf"
     wait_until("the new guest is served", lambda: foot.macs[0] in hosts_file.read_text(), SOON)
     sandbox.remove(demo, server["id"])
+
+
+# --- a guest that ends
+
+
+def test_power_state_when_the_guest_powers_itself_off_then_it_follows(
+        sandbox: Sandbox, demo: Live, victim: tuple[str, str, str]) -> None:
+    sandbox.ready(demo, victim[0])
+    sandbox.ssh(victim[1], "poweroff", code=None)
+    server = demo.settled(victim[0], "SHUTOFF", seconds=SOON + 10)
+    assert (server["OS-EXT-STS:vm_state"], server["OS-EXT-STS:power_state"]) == ("stopped", 4)
+
+
+def test_power_state_when_the_guests_process_is_killed_then_it_follows(
+        sandbox: Sandbox, demo: Live, victim: tuple[str, str, str]) -> None:
+    os.kill(sandbox.qemu(victim[0]), signal.SIGKILL)
+    server = demo.settled(victim[0], "SHUTOFF", seconds=SOON)
+    assert server["OS-EXT-STS:vm_state"] == "stopped" and server["OS-EXT-STS:power_state"] in (4, 6)
+
+
+# --- what a host runs
+
+
+def test_libvirtd_when_restarted_then_guests_run_on_and_orders_and_events_work(
+        sandbox: Sandbox, demo: Live, victim: tuple[str, str, str]) -> None:
+    uuid, _, host = victim
+    machine = sandbox.qemu(uuid)
+    sandbox.tool("restart", f"{host}-libvirtd")
+    assert sandbox.qemu(uuid) == machine and demo.show(uuid)["status"] == "ACTIVE"
+    demo.act(uuid, "reboot", {"type": "HARD"})
+    demo.settled(uuid, "ACTIVE")
+    assert sandbox.qemu(uuid) != machine, "orders work"
+    os.kill(sandbox.qemu(uuid), signal.SIGKILL)
+    demo.settled(uuid, "SHUTOFF", seconds=SOON)
 
 
 @contextlib.contextmanager
@@ -202,7 +206,8 @@ def test_broker_when_restarted_then_all_daemons_are_back_and_no_promise_is_lost(
         time.sleep(0.5)
     for uuid in made:
         demo.settled(uuid, "ACTIVE", seconds=60)
-    states = {(one["binary"], one["host"]): one["state"] for one in sandbox.api("admin").get("/os-services")["services"]}
+    services = sandbox.api("admin").get("/os-services")["services"]
+    states = {(one["binary"], one["host"]): one["state"] for one in services}
     assert set(states.values()) == {"up"}, states
     sandbox.remove(demo, *made)
 
@@ -256,6 +261,7 @@ def test_restart_when_said_then_all_daemons_are_new_and_servers_run_on(
 
 def test_down_when_followed_by_up_then_servers_are_there_as_the_resume_rule_says(
         sandbox: Sandbox, demo: Live, victim: tuple[str, str, str]) -> None:
+    sandbox.ready(demo, victim[0])
     sandbox.ssh(victim[1], "echo kept > /root/kept; sync")
     other = demo.boot("other")["id"]
     addresses = {one["id"]: one["addresses"] for one in demo.servers()}

@@ -59,7 +59,7 @@ def things(sandbox: Sandbox) -> Iterator[Things]:
     yield Things(admin, {
         "flavor": flavor, "private": private, "server": server["id"], "image": sandbox.image, "user": user,
         "project": server["tenant_id"], "label": label, "network": network, "request": made["request_id"],
-        "written": image})
+        "written": image, "public": public})
     sandbox.remove(admin, server["id"])
     for path in (f"/flavors/{flavor}", f"/flavors/{private}", "/os-keypairs/samples"):
         admin.call("DELETE", path)
@@ -169,7 +169,7 @@ def _server(name: str, **fields: Any) -> Callable[[Things], dict[str, Any]]:
     return body
 
 
-_KEY = {"name": "posted", "type": "ssh", "user_id": "{user}", "public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ3w0tOqYp7Yy5k2J0v7m3Zk7n1Hk0Wm3f6rQk5J9m4x a@b"}
+_KEY = {"name": "posted", "type": "ssh", "user_id": "{user}", "public_key": "{public}"}
 _SERVICE = {"host": "host2", "binary": "nova-compute"}
 
 #: Sample -> (path, body). Each can be repeated; what it makes is taken away by ``undone``.
@@ -196,7 +196,8 @@ WRITES: dict[str, tuple[str, Any]] = {
         ("/os-services/{service}", {"status": "disabled", "disabled_reason": "maintenance"}),
     "os-multiple-create/multiple-create-post-resp.json":
         ("/servers", _server("many", min_count=1, max_count=2, return_reservation_id=True)),
-    "os-multiple-create/multiple-create-no-resv-post-resp.json": ("/servers", _server("many", min_count=1, max_count=2)),
+    "os-multiple-create/multiple-create-no-resv-post-resp.json":
+        ("/servers", _server("many", min_count=1, max_count=2)),
     "servers/v2.96/server-update-resp.json": (SERVER, {"server": {"name": "full", "accessIPv4": "4.3.2.1"}}),
     "servers/v2.75/server-update-resp.json": (SERVER, {"server": {"name": "full", "accessIPv4": "4.3.2.1"}}),
     "server-metadata/server-metadata-all-resp.json": (f"{SERVER}/metadata", {"metadata": {"colour": "red"}}),
