@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 import stat
 import urllib.request
@@ -12,10 +13,10 @@ from nova.rpc import host_secret
 from tests.functional.backends import free_port, wait_until
 from tests.functional.cloud import Cloud, Plan
 
-PORT = free_port()
+PORT, SHARED = free_port(), "between proxy and service"
 OPTIONS = {"DEFAULT": {"rpc_host_proof": "on", "enabled_apis": "osapi_compute,metadata",
                        "metadata_listen": "127.0.0.1", "metadata_listen_port": PORT, "metadata_workers": 1},
-           "api": {"use_forwarded_for": True}}
+           "neutron": {"service_metadata_proxy": True, "metadata_proxy_shared_secret": SHARED}}
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +64,9 @@ def test_host_without_its_secret_does_not_start_and_says_what_to_do(cloud: Cloud
 
 def test_metadata_service_proves_itself_and_is_in_no_list(cloud: Cloud) -> None:
     server = cloud.api().boot("vm3")
-    address = cloud.api().get(f"/servers/{server['id']}")["server"]["addresses"]["private"][0]["addr"]
-    asked = urllib.request.Request(f"http://127.0.0.1:{PORT}/latest/meta-data/hostname",
-                                   headers={"X-Forwarded-For": address})
+    asked = urllib.request.Request(f"http://127.0.0.1:{PORT}/latest/meta-data/hostname", headers={
+        "X-Instance-ID": server["id"], "X-Tenant-ID": "demo",
+        "X-Instance-ID-Signature": hmac.new(SHARED.encode(), server["id"].encode(), "sha256").hexdigest()})
     with urllib.request.urlopen(asked, timeout=10) as answer:
         assert answer.read().decode().startswith("vm3")
     assert not [one for one in cloud.api("admin").get("/os-services")["services"] if "metadata" in one["binary"]]

@@ -1,0 +1,152 @@
+"""What the databases say and take differently, on each of them for real."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+
+from nova.db import networks, server_lists, servers, services, states
+from nova.db.engine import Database, DatabaseBusy
+from nova.db.models import cell as tables
+from nova.db.statements import insert_all
+from nova.model.base import Scope
+from nova.model.networks import RequestedNetwork
+from nova.model.servers import Condition, ServerListQuery
+from nova.model.services import Registration
+from nova.model.states import ACTIONS
+from tests.fakes.rows import add_network, add_servers, new_uuid, server_row
+from tests.functional.backends import KINDS, Absent
+
+
+@pytest.fixture(scope="module", params=list(KINDS))
+def cell(backends, request: pytest.FixtureRequest) -> Iterator[Database]:
+    try:
+        server = backends.database(request.param)
+    except Absent as absent:
+        pytest.skip(f"needs the Debian package {absent}")
+    database = Database(server.create("kinds_cell"))
+    tables.metadata.create_all(database.engine)
+    yield database
+    database.dispose()
+
+
+def conditions(*found: Condition) -> ServerListQuery:
+    return ServerListQuery(conditions=found)
+
+
+def test_pattern_when_it_is_no_expression_then_invalid(cell: Database) -> None:
+    add_servers(cell, server_row())
+    with cell.reading() as tx, pytest.raises(server_lists.BadExpression):
+        server_lists.select(tx, conditions(Condition(column="name", op="regex", value="[a")), 10)
+
+
+@pytest.mark.parametrize("column", ["id", "power_state", "launch_index"])
+@pytest.mark.parametrize("value", ["99999999999999999999", "40000", "\N{SUPERSCRIPT TWO}", "x"])
+def test_number_when_the_column_can_not_hold_it_then_nothing_matches(cell: Database, column: str, value: str) -> None:
+    with cell.reading() as tx:
+        assert server_lists.select(tx, conditions(Condition(column=column, value=value)), 10) == []
+
+
+def test_host_is_shown_with_its_servers_in_one_statement(cell: Database) -> None:
+    uuid, = add_servers(cell, server_row(host="h1"))
+    cell.transact(lambda tx: services.register(tx, Registration(host="h1", binary="nova-compute", topic="compute",
+                                                                host_id=new_uuid())))
+    with cell.reading() as tx:
+        row = servers.detail_row(tx, uuid, Scope(), False)
+        assert (row.host_disabled, row.host_forced_down) == (False, False)
+        assert (services.as_time(row.clock) - row.host_seen_at).total_seconds() < 60
+
+
+def test_power_when_several_hosts_guests_are_told_then_each_is_judged_by_its_epoch(cell: Database) -> None:
+    uuids = add_servers(cell, *[server_row(host="h2", epoch=epoch, updated_at=None) for epoch in (1, 2, 3)])
+    told = {uuid: states.Power(4, 2, "stopped") for uuid in uuids}
+    cell.transact(lambda tx: states.note_power(tx, "h2", told))
+    with cell.reading() as tx:
+        rows = servers.rows_of(tx, uuids)
+    assert [rows[uuid].vm_state for uuid in uuids] == ["stopped", "stopped", "active"]
+    assert [rows[uuid].power_state for uuid in uuids] == [4, 4, 0]
+
+
+def test_network_when_an_address_is_being_picked_then_it_is_not_deleted(cell: Database) -> None:
+    network, picked, go = add_network(cell, cidr="10.9.0.0/28"), threading.Event(), threading.Event()
+
+    def pick(tx: sa.Connection) -> None:
+        networks.bind(tx, [networks.Wish("a-server", "vm", (RequestedNetwork(network_id=network),))])
+        picked.set()
+        go.wait(0.5)
+    binding = threading.Thread(target=cell.transact, args=(pick,))
+    binding.start()
+    assert picked.wait(10)
+    with pytest.raises(networks.NetworkInUse):
+        cell.transact(lambda tx: networks.delete(tx, network))
+    go.set()
+    binding.join(10)
+    with cell.reading() as tx:
+        assert tx.execute(sa.select(sa.func.count()).where(
+            tables.fixed_addresses.c.server_uuid == "a-server")).scalar_one() == 1
+
+
+def test_largest_request_is_taken(cell: Database) -> None:
+    """Servers with all the user data and files they may have, and metadata beyond what a statement binds."""
+    rows = [server_row(user_data="x" * 65_535, files={"/etc/motd": "y" * 68_000}) for _ in range(150)]
+    cell.transact(lambda tx: servers.insert(tx, rows, [], {f"k{number}": "v" for number in range(128)}, ()))
+    with cell.reading() as tx:
+        metadata, _tags = servers.children(tx, [rows[-1]["uuid"]])
+    assert len(metadata[rows[-1]["uuid"]]) == 128
+
+
+def test_epoch_when_a_host_is_left_behind_then_both_rows_have_it(cell: Database) -> None:
+    uuid, = add_servers(cell, server_row(launched_at=None))
+    begin = states.Begin(ACTIONS["delete"], uuid, {}, "req-1", None, None, 1, "")
+    entry, _overtaken = cell.transact(lambda tx: states.begin(tx, begin))
+    newer = cell.transact(lambda tx: states.leave_behind(tx, entry))
+    with cell.reading() as tx:
+        assert servers.epochs(tx, [uuid]) == {uuid: newer.epoch} == {uuid: entry.epoch + 1}
+        kept = tx.execute(sa.select(tables.operations.c.epoch).where(tables.operations.c.id == entry.id)).scalar_one()
+    assert kept == newer.epoch
+
+
+def test_debt_when_it_is_written_again_then_the_newer_epoch_stands(cell: Database) -> None:
+    debt = {"host": "h1", "server_uuid": new_uuid(), "step": "destroy_guests", "arguments": {}}
+    for epoch in (3, 5, 4):
+        cell.transact(lambda tx, epoch=epoch: services.owe(tx, [{**debt, "epoch": epoch}]))
+    with cell.reading() as tx:
+        one, = services.debts(tx, "h1")
+        assert one.epoch == 5 and services.debt(tx, "h1", one.id) == (debt["server_uuid"], True)
+        assert services.owing_hosts(tx) == {"h1"}
+
+
+def test_lock_when_it_is_waited_for_too_long_then_the_change_is_tried_again(cell: Database, monkeypatch) -> None:
+    if cell.dialect != "mysql":
+        pytest.skip("the others wait without an end, or tell a deadlock at once")
+    uuid, = add_servers(cell, server_row())
+    monkeypatch.setattr("nova.db.engine.TRIES", 2)
+    held, go = threading.Event(), threading.Event()
+
+    def hold(tx: sa.Connection) -> None:
+        servers.lock_row(tx, uuid)
+        held.set()
+        go.wait(10)
+
+    def change(tx: sa.Connection) -> None:
+        tx.exec_driver_sql("SET innodb_lock_wait_timeout = 1")
+        servers.lock_row(tx, uuid)
+    holding = threading.Thread(target=cell.transact, args=(hold,))
+    holding.start()
+    assert held.wait(10)
+    with pytest.raises(DatabaseBusy):
+        cell.transact(change)
+    go.set()
+    holding.join(10)
+
+
+def test_rows_without_end_are_inserted_in_pieces(cell: Database) -> None:
+    owner = new_uuid()
+    cell.transact(lambda tx: insert_all(tx, tables.server_tags, [
+        {"server_uuid": owner, "tag": f"t{number}"} for number in range(40_000)]))
+    with cell.reading() as tx:
+        assert tx.execute(sa.select(sa.func.count()).where(
+            tables.server_tags.c.server_uuid == owner)).scalar_one() == 40_000
