@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 
@@ -9,6 +11,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="everything: tests marked 'long', and matrices unsampled")
     parser.addoption("--nova-seed", type=int, default=0, metavar="N",
                      help="chooses what a sampled matrix runs (0: the day's number)")
+    parser.addoption("--failed-to", metavar="FILE", help="write the names of failed tests, one a line")
+
+
+FAILED: list[str] = []
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.failed and report.nodeid not in FAILED:
+        FAILED.append(report.nodeid)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    path = session.config.getoption("--failed-to")
+    if path and not hasattr(session.config, "workerinput"):  # the workers of xdist report to it
+        Path(path).write_text("".join(f"{name}\n" for name in FAILED))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

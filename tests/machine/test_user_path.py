@@ -118,7 +118,8 @@ def test_disks_when_the_flavor_has_all_kinds_then_the_guest_sees_them(sandbox: S
 def test_metadata_when_asked_from_inside_then_both_trees_answer(sandbox: Sandbox, vm1: Guest) -> None:
     paths = ("latest/meta-data/instance-id", "latest/meta-data/local-ipv4",
              "latest/meta-data/public-keys/0/openssh-key", "2009-04-04/meta-data/hostname", "latest/user-data",
-             "openstack/latest/meta_data.json", "openstack/latest/network_data.json", "openstack/latest/vendor_data.json", "openstack")
+             "openstack/latest/meta_data.json", "openstack/latest/network_data.json",
+             "openstack/latest/vendor_data.json", "openstack")
     script = "; ".join(f"wget -q -O - http://169.254.169.254/{path}; echo; echo ----" for path in paths)
     answers = dict(zip(paths, sandbox.ssh(vm1.address, script, key=vm1.key).split("\n----\n"), strict=False))
     assert re.fullmatch("i-[0-9a-f]{8}", answers["latest/meta-data/instance-id"])
