@@ -6,8 +6,6 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from nova import errors
 from nova.conductor.world import World
 from nova.db import hosts as host_rows
@@ -29,19 +27,23 @@ class Feed:
 
     def states(self, known: Sequence[Stamp] = (), everything: bool = True) -> HostStates:
         """States newer than the stamps; all of them for ``everything``."""
-        with self.world.cell.reading() as tx:
-            rows = host_rows.node_rows(tx)
-        with self.world.api.reading() as tx:
-            providers = host_rows.provider_rows(tx)
+        rows, found = self._read()
         stamps = {(stamp.host, stamp.node): stamp for stamp in known}
-        found = [state(row, providers[row.uuid], self.world.settings.default_availability_zone)
-                 for row in rows if row.uuid in providers]
         alive = tuple((row.host, row.last_seen_at) for row in rows if row.last_seen_at is not None)
         gone = tuple(sorted(set(stamps) - {(one.host, one.node) for one in found}))
         if not everything:
             found = [one for one in found if _newer(one, stamps.get((one.host, one.node)))]
         return HostStates(states=tuple(found), now=as_time(rows[0].clock) if rows else None, complete=everything,
                           alive=alive, gone=gone)
+
+    def _read(self, host: str | None = None) -> tuple[list[Any], list[HostState]]:
+        """Rows of nodes and their states, of all hosts or of one."""
+        with self.world.cell.reading() as tx:
+            rows = host_rows.node_rows(tx, host)
+        with self.world.api.reading() as tx:
+            providers = host_rows.provider_rows(tx, host=host)
+        return rows, [state(row, providers[row.uuid], self.world.settings.default_availability_zone)
+                      for row in rows if row.uuid in providers]
 
     def after_claims(self, usages: Sequence[Usage], claimed: Sequence[str]) -> None:
         """Tell the schedulers a provider's new amounts, and which servers' claims are in them. No host is named: what
@@ -61,9 +63,13 @@ class Feed:
 
     def host_changed(self, host: str | None = None) -> None:
         """A host was registered, changed, enabled, disabled: send what is known of it (of all, for None)."""
-        states = self.states()
-        chosen = tuple(one for one in states.states if host is None or one.host == host)
-        self._cast(msgspec.structs.replace(states, states=chosen, complete=host is None))
+        if host is None:
+            self._cast(self.states())
+            return
+        rows, found = self._read(host)
+        if rows:
+            alive = tuple((row.host, row.last_seen_at) for row in rows if row.last_seen_at is not None)
+            self._cast(HostStates(states=tuple(found), now=as_time(rows[0].clock), alive=alive))
 
     def alive(self, beats: Sequence[tuple[str, Time]], now: Time | None) -> None:
         self._cast(HostStates(alive=tuple(beats), now=now))

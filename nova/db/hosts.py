@@ -78,20 +78,26 @@ def drop_providers(tx: Connection, host: str) -> None:
             tx.execute(sa.delete(table).where(column.in_(keys)))
 
 
-def provider_rows(tx: Connection, ids: Sequence[int] | None = None) -> dict[str, dict[str, Any]]:
-    """By provider uuid: id, host, name, generation and per class (total, reserved, ratio, used), and consumers."""
-    used = (sa.select(allocations.c.provider_id, allocations.c.resource_class,
-                      sa.func.sum(allocations.c.used).label("used"), sa.func.count().label("consumers"))
-            .group_by(allocations.c.provider_id, allocations.c.resource_class).subquery())
+def provider_rows(tx: Connection, ids: Sequence[int] | None = None, host: str | None = None
+                  ) -> dict[str, dict[str, Any]]:
+    """By provider uuid: id, host, name, generation and per class (total, reserved, ratio, used), and consumers. Of all
+    providers, of some, or of a host's: then nothing of the others is summed."""
+    chosen = sa.true() if ids is None else providers.c.id.in_(list(ids))
+    if host is not None:
+        chosen = sa.and_(chosen, providers.c.host == host)
+    claims = sa.select(allocations.c.provider_id, allocations.c.resource_class,
+                       sa.func.sum(allocations.c.used).label("used"), sa.func.count().label("consumers"))
+    if ids is not None or host is not None:
+        claims = claims.where(allocations.c.provider_id.in_(sa.select(providers.c.id).where(chosen)))
+    used = claims.group_by(allocations.c.provider_id, allocations.c.resource_class).subquery()
     query = (sa.select(providers.c.id, providers.c.uuid, providers.c.host, providers.c.name, providers.c.generation,
                        inventories.c.resource_class, inventories.c.total, inventories.c.reserved,
                        inventories.c.allocation_ratio, sa.func.coalesce(used.c.used, 0).label("used"),
                        sa.func.coalesce(used.c.consumers, 0).label("consumers"))
              .join_from(providers, inventories, inventories.c.provider_id == providers.c.id)
              .join(used, sa.and_(used.c.provider_id == providers.c.id,
-                                 used.c.resource_class == inventories.c.resource_class), isouter=True))
-    if ids is not None:
-        query = query.where(providers.c.id.in_(list(ids)))
+                                 used.c.resource_class == inventories.c.resource_class), isouter=True)
+             .where(chosen))
     found: dict[str, dict[str, Any]] = {}
     for row in tx.execute(query):
         one = found.setdefault(row.uuid, {"id": row.id, "host": row.host, "name": row.name,
@@ -101,8 +107,9 @@ def provider_rows(tx: Connection, ids: Sequence[int] | None = None) -> dict[str,
     return found
 
 
-def node_rows(tx: Connection) -> list[Row[Any]]:
-    """Every node with its host's compute service, by id; ``clock`` is the database's now."""
+def node_rows(tx: Connection, host: str | None = None) -> list[Row[Any]]:
+    """Every node (of a host) with its host's compute service, by id; ``clock`` is the database's now."""
+    chosen = sa.true() if host is None else nodes.c.host == host
     return list(tx.execute(
         sa.select(nodes.c.id, nodes.c.uuid, nodes.c.host, nodes.c.name, nodes.c.facts,
                   services.c.id.label("service_id"), services.c.uuid.label("service_uuid"), services.c.binary,
@@ -111,7 +118,7 @@ def node_rows(tx: Connection) -> list[Row[Any]]:
                   services.c.version.label("service_version"), utc_now().label("clock"))
         .join_from(nodes, services, sa.and_(services.c.host == nodes.c.host, services.c.binary == "nova-compute",
                                             services.c.deleted == 0))
-        .order_by(nodes.c.id)))
+        .where(chosen).order_by(nodes.c.id)))
 
 
 def servers_on(tx: Connection, hosts: Sequence[str]) -> list[Row[Any]]:

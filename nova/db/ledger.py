@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
 from nova import errors
@@ -28,6 +29,10 @@ class NotEnough(errors.ClaimConflict):
 class RowClosed(errors.Bug):
     code = "ledger.closed"
     message = "The ledger row of {server} was closed before it could be placed; ask for the server again."
+
+
+class AlreadyOpen(errors.Conflict):
+    code, message = "ledger.open", "These servers were asked for already."
 
 
 class Claim(NamedTuple):
@@ -72,7 +77,17 @@ def usage(tx: Connection, project_id: str, user_id: str | None) -> dict[str, dic
 
 
 def open_rows(tx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    insert_all(tx, ledger, [{**row, "created_at": utc_now()} for row in rows])
+    """AlreadyOpen when these very servers were asked for before."""
+    try:
+        insert_all(tx, ledger, [{**row, "created_at": utc_now()} for row in rows])
+    except exc.IntegrityError:
+        raise AlreadyOpen() from None
+
+
+def opened(tx: Connection, uuids: Sequence[str]) -> list[str]:
+    """Those of these servers that have a row, in the order of their making."""
+    return list(tx.execute(sa.select(ledger.c.server_uuid).where(ledger.c.server_uuid.in_(uuids))
+                           .order_by(ledger.c.id)).scalars())
 
 
 def raise_epochs(tx: Connection, epochs: Mapping[str, int]) -> set[str]:

@@ -169,7 +169,8 @@ class NewServer(Value):
 
     ``user_data`` is base64 text. ``host``/``node`` are a requested destination; ``forced`` says it came as
     ``zone:host:node``, which skips the filters. ``networks`` None means "all the project may use" (auto), an empty
-    tuple "none". ``admin_password`` reaches the guest through its config drive only, and is in no log.
+    tuple "none". ``admin_password`` reaches the guest through its config drive only, and is in no log. ``key`` is a
+    uuid of the request's own: a broker may hand a message out twice, and the servers are made once.
     """
 
     name: str
@@ -197,6 +198,7 @@ class NewServer(Value):
     trusted_certs: tuple[str, ...] | None = None
     scheduler_hints: Mapping[str, object] = {}
     files: Mapping[str, str] = {}  # path -> base64 contents (personality)
+    key: str = ""
     may_zero_disk: bool = True  # policy servers:create:zero_disk_flavor passed
     disks: tuple[LocalDisk, ...] = ()  # ephemeral and swap disks asked for one by one; empty: as the flavor has them
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +51,7 @@ def order_of(req: Request) -> tuple[NewServer, str | None]:
         access_ip_v6=asked.get("accessIPv6"), admin_password=password, description=_description(req, asked),
         hostname=asked.get("hostname"), tags=tuple(dict.fromkeys(asked.get("tags", ()))),
         trusted_certs=_trusted_certs(req, asked), scheduler_hints=_hints(req.body), files=_files(asked),
-        may_zero_disk=req.allows(ZERO_DISK), disks=_disks(req, asked))
+        may_zero_disk=req.allows(ZERO_DISK), disks=_disks(req, asked), key=str(uuid.uuid4()))
     return order, password if req.options.enable_instance_password else None
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import random
 import re
-import secrets as random
 import uuid as uuids
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -71,13 +71,24 @@ class Admission:
             raise errors.Forbidden("A create needs a user and a project.")
         image = self._image(order)
         parts = self._look_up(order, who.user_id, who.project_id, image)
-        count, uuid_list = self._open_ledger(order, parts, who)
+        try:
+            count, uuid_list = self._open_ledger(order, parts, who)
+        except (ledger.AlreadyOpen, errors.OverQuota):
+            if made_before := self._made_before(order):
+                return made_before
+            raise
         rows = _rows(self.world, order, parts, uuid_list, who)
         entries = [_entry(self.world, order, row, who) for row in rows]
         made = self.world.cell.transact(lambda tx: servers.insert(tx, rows, entries, order.metadata, order.tags))
         self.world.runner.start(made, secrets={"admin_password": order.admin_password})
         assert count == len(made)
         return CreatedServers(reservation_id=rows[0]["reservation_id"], uuids=tuple(uuid_list))
+
+    def _made_before(self, order: NewServer) -> CreatedServers | None:
+        """The answer to a request that came before: its message was handed out twice, and this is the second."""
+        with self.world.api.reading() as tx:
+            known = ledger.opened(tx, [_uuid(order, index) for index in range(min(order.max_count, MOST_AT_ONCE))])
+        return CreatedServers(reservation_id=_reservation(order), uuids=tuple(known)) if known else None
 
     def _image(self, order: NewServer) -> Image | None:
         if not order.image_id:
@@ -130,7 +141,7 @@ class Admission:
         def write(tx: Connection) -> list[str]:
             ledger.lock_owner(tx, str(who.project_id))
             count = self._fitting(tx, order, parts, who)
-            uuid_list = [str(uuids.uuid4()) for _ in range(count)]
+            uuid_list = [_uuid(order, index) for index in range(count)]
             ledger.open_rows(tx, [{"server_uuid": uuid, "project_id": who.project_id, "user_id": who.user_id,
                                    "vcpus": parts.flavor.vcpus, "memory_mb": parts.flavor.memory_mb}
                                   for uuid in uuid_list])
@@ -206,10 +217,20 @@ def _names(order: NewServer, uuid_list: Sequence[str]) -> list[tuple[str, str]]:
              else f"Server-{uuid}") for index, uuid in enumerate(uuid_list, 1)]
 
 
+def _uuid(order: NewServer, index: int) -> str:
+    """A server's uuid, the same whenever the request is read."""
+    return str(uuids.uuid5(uuids.UUID(order.key), str(index))) if order.key else str(uuids.uuid4())
+
+
+def _reservation(order: NewServer) -> str:
+    """``r-`` and eight letters or digits, the request's own."""
+    chosen = random.Random(order.key or None)
+    return f"r-{''.join(chosen.choices('abcdefghijklmnopqrstuvwxyz0123456789', k=8))}"
+
+
 def _rows(world: World, order: NewServer, parts: Parts, uuid_list: Sequence[str], who: context.RequestContext
           ) -> list[dict[str, Any]]:
     image = parts.image
-    reservation = f"r-{''.join(random.choice('abcdefghijklmnopqrstuvwxyz0123456789') for _ in range(8))}"
     common = {
         "project_id": who.project_id, "user_id": who.user_id, "description": order.description,
         "vm_state": VmState.BUILDING.value, "task_state": TaskState.SCHEDULING.value,
@@ -221,7 +242,7 @@ def _rows(world: World, order: NewServer, parts: Parts, uuid_list: Sequence[str]
         "root_device_name": "/dev/vda", "config_drive": order.config_drive or _wants_drive(image),
         "disk_config": order.disk_config, "key_name": order.key_name, "public_key": parts.public_key,
         "key_type": parts.key_type, "user_data": order.user_data, "files": order.files or None,
-        "reservation_id": reservation, "scheduler_hints": order.scheduler_hints or None,
+        "reservation_id": _reservation(order), "scheduler_hints": order.scheduler_hints or None,
         "trusted_certs": order.trusted_certs, "access_ip_v4": order.access_ip_v4, "access_ip_v6": order.access_ip_v6}
     return [{**common, "uuid": uuid, "name": name, "hostname": hostname, "launch_index": index}
             for index, (uuid, (name, hostname)) in enumerate(zip(uuid_list, _names(order, uuid_list), strict=True))]
