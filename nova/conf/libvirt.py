@@ -50,7 +50,7 @@ _DISKS = [
                help="unmap gives space that a guest discards back to the host."),
     cfg.IntOpt("image_tool_cpu_limit", default=600, min=1,
                help="Seconds of processor time that one run of qemu-img on an image may use."),
-    cfg.IntOpt("image_tool_memory_limit_mb", default=1024, min=128,
+    cfg.IntOpt("image_tool_memory_limit_mb", default=4096, min=128,
                help="Address space that one run of qemu-img on an image may use."),
 ]
 

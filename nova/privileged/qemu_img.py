@@ -33,7 +33,7 @@ class Limits(NamedTuple):
     """Bounds of one run. ``file_bytes``: the longest file it may write; None: no bound."""
 
     cpu_s: int = 600
-    memory_mb: int = 1024
+    memory_mb: int = 4096  # of address space, of which each of the tool's threads may reserve 64 MB and use little
     file_bytes: int | None = None
 
     def argv(self) -> list[str]:
@@ -90,5 +90,6 @@ def _failure(task: str, done: Completed) -> errors.NovaError:
     if any(text in complaint for text in NO_SPACE):
         return DiskFull(what="a disk", host=os.uname().nodename)
     if done.code < 0 or "File too large" in complaint:
-        return ToolFailed(task=task, reason="it exceeded its limits of memory, time or size")
+        signal = f" (signal {-done.code})" if done.code < 0 else ""
+        return ToolFailed(task=task, reason=f"it exceeded its limits of memory, time or size{signal}")
     return ToolFailed(task=task, reason=complaint.splitlines()[-1][:300] if complaint else f"exit {done.code}")
