@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,6 +19,8 @@ from nova.privileged.runner import Completed, Runner, SystemRunner
 #: Our name of a format -> qemu-img's.
 TOOL_NAMES = {"raw": "raw", "qcow2": "qcow2", "vhd": "vpc", "vhdx": "vhdx", "vdi": "vdi", "vmdk": "vmdk", "iso": "raw",
               "ami": "raw", "ari": "raw", "aki": "raw"}
+#: Under load the tool aborts once in some hundred runs, whatever its limits; the next run of the same works.
+ABORT_TRIES = 3
 NO_SPACE = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
 
@@ -80,7 +83,10 @@ class QemuImg:
         self._run("resize a disk", ["qemu-img", "resize", "-q", "-f", image_format, path, str(size_bytes)])
 
     def _run(self, task: str, argv: Sequence[str], limits: Limits | None = None) -> None:
-        done = self._runner.run([*(limits or self._limits).argv(), *argv], ok=range(-64, 256))
+        for _ in range(ABORT_TRIES):
+            done = self._runner.run([*(limits or self._limits).argv(), *argv], ok=range(-64, 256))
+            if done.code != -signal.SIGABRT:
+                break
         if done.code:
             raise _failure(task, done)
 
@@ -90,6 +96,6 @@ def _failure(task: str, done: Completed) -> errors.NovaError:
     if any(text in complaint for text in NO_SPACE):
         return DiskFull(what="a disk", host=os.uname().nodename)
     if done.code < 0 or "File too large" in complaint:
-        signal = f" (signal {-done.code})" if done.code < 0 else ""
-        return ToolFailed(task=task, reason=f"it exceeded its limits of memory, time or size{signal}")
+        last = f": {complaint.splitlines()[-1][:200]}" if complaint else ""
+        return ToolFailed(task=task, reason=f"it exceeded its limits of memory, time or size (exit {done.code}){last}")
     return ToolFailed(task=task, reason=complaint.splitlines()[-1][:300] if complaint else f"exit {done.code}")

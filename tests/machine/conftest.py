@@ -22,7 +22,7 @@ GIVEN = "NOVA_TEST_STACK"
 
 
 @pytest.fixture(scope="session")
-def sandbox() -> Iterator[Sandbox]:
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     if reason := _unable():
         pytest.skip(f"no sandbox here: {reason}")
     from tests.machine import stack
@@ -33,18 +33,29 @@ def sandbox() -> Iterator[Sandbox]:
     top = Path(tempfile.mkdtemp(prefix="nt", dir="/var/tmp"))  # short: sockets lie in it
     top.chmod(0o755)  # daemons of several users have to get in
     made = stack.Sandbox(top / "s")
+    failed_before = request.session.testsfailed
     try:
         made.up()
         yield made
+        if request.session.testsfailed > failed_before:
+            _keep_logs(made)
         shape = stack.outline(made)
         made.stores.close()
         made.tool("clean")
         assert stack.remains(shape) == []
     except BaseException:
-        made.tool("clean", code=None)  # the logs are in what the failed test said; a cloud must not stay behind
+        _keep_logs(made)
+        made.tool("clean", code=None)
         raise
     finally:
         shutil.rmtree(top, ignore_errors=True)
+
+
+def _keep_logs(made: Sandbox) -> None:
+    if (made.state / "logs").is_dir():
+        kept = tempfile.mkdtemp(prefix="nova-machine-logs-")
+        shutil.copytree(made.state / "logs", kept, dirs_exist_ok=True)
+        print(f"the daemons' logs are in {kept}")
 
 
 def _unable() -> str | None:
