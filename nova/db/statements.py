@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -55,13 +55,3 @@ def _complete(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
 def regexp(column: Any, pattern: str) -> Any:
     """Whether the column's text has a match of ``pattern`` anywhere."""
     return sa.cast(column, sa.String).regexp_match(pattern)
-
-
-def null_safe(column: Any, values: Iterable[Any]) -> Any:
-    """``column IN (values)`` where None among the values means IS NULL."""
-    values = list(values)
-    named = [value for value in values if value is not None]
-    parts = [column.in_(named)] if named else []
-    if None in values:
-        parts.append(column.is_(None))
-    return sa.or_(*parts) if parts else sa.false()
