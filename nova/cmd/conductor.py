@@ -59,8 +59,8 @@ class Conductor:
         from nova.conductor.feed import Feed
         from nova.conductor.hosts import Daemons
         from nova.conductor.journal import Journal
+        from nova.conductor.runner import Runner
         from nova.conductor.teller import Teller
-        from nova.conductor.workflow import Runner
         from nova.conductor.workflows import ALL
         from nova.conductor.world import World
         from nova.rpc.contracts.compute import ComputeRPC

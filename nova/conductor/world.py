@@ -42,5 +42,5 @@ class World:
     network: Any
     images: Any
     feed: Any = None  # nova.conductor.feed.Feed
-    runner: Any = None  # nova.conductor.workflow.Runner
+    runner: Any = None  # nova.conductor.runner.Runner
     teller: Any = None  # nova.conductor.teller.Teller

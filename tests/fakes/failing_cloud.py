@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova.conductor.journal import Journal
-from nova.conductor.workflow import Runner
+from nova.conductor.runner import Runner
 from nova.conductor.workflows import ALL
 from nova.db.models import cell
 from nova.model.orders import BuildOrder

@@ -18,7 +18,7 @@ from nova.conductor.hosts import Daemons
 from nova.conductor.journal import Journal
 from nova.conductor.service import conductor_service
 from nova.conductor.teller import Teller
-from nova.conductor.workflow import Runner
+from nova.conductor.runner import Runner
 from nova.conductor.workflows import ALL
 from nova.conductor.world import Settings, World
 from nova.db import flavors, hosts, migrate

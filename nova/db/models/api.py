@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import sqlalchemy as sa
 
-from nova.db.types import ident, key, moment, text
+from nova.db.types import Json, ident, key, moment, text
 
 #: ``sqlite_autoincrement`` where a key must never come again: SQLite would reuse that of the last row when it is gone.
 metadata = sa.MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -116,3 +118,59 @@ allocations = sa.Table(
     sa.Column("resource_class", text(64), primary_key=True),
     sa.Column("used", sa.Integer, nullable=False),
     sa.Index("ix_allocations_consumer", "consumer"))
+
+#: What all schedulers and conductors share of a kind, counted up with each change: ``aggregates``.
+stamps = sa.Table(
+    "stamps", metadata,
+    sa.Column("name", text(64), primary_key=True),
+    sa.Column("version", key(), nullable=False, default=1))
+
+#: A zone is metadata: the key ``availability_zone``.
+aggregates = sa.Table(
+    "aggregates", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("uuid", ident(), nullable=False, unique=True),
+    sa.Column("name", text(), nullable=False, unique=True),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.Column("updated_at", moment()),
+    sqlite_autoincrement=True)
+
+aggregate_hosts = sa.Table(
+    "aggregate_hosts", metadata,
+    sa.Column("aggregate_id", key(), primary_key=True, autoincrement=False),
+    sa.Column("host", text(), primary_key=True),
+    sa.Index("ix_aggregate_hosts_host", "host"))
+
+aggregate_metadata = sa.Table(
+    "aggregate_metadata", metadata,
+    sa.Column("aggregate_id", key(), primary_key=True, autoincrement=False),
+    sa.Column("key", text(), primary_key=True),
+    sa.Column("value", text(), nullable=False))
+
+server_groups = sa.Table(
+    "server_groups", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("uuid", ident(), nullable=False, unique=True),
+    sa.Column("project_id", text(), nullable=False),
+    sa.Column("user_id", text(), nullable=False),
+    sa.Column("name", text(), nullable=False),
+    sa.Column("policy", text(32), nullable=False),
+    sa.Column("rules", Json(Mapping[str, int]), nullable=False),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.Index("ix_server_groups_project", "project_id", "id"),
+    sqlite_autoincrement=True)
+
+#: A server is in one group at most.
+server_group_members = sa.Table(
+    "server_group_members", metadata,
+    sa.Column("server_uuid", ident(), primary_key=True),
+    sa.Column("group_id", key(), nullable=False),
+    sa.Column("user_id", text(), nullable=False),
+    sa.Index("ix_server_group_members_group", "group_id"))
+
+#: The limits of a class; ``default`` is what a project without limits of its own has.
+quota_classes = sa.Table(
+    "quota_classes", metadata,
+    sa.Column("class_name", text(), primary_key=True),
+    sa.Column("resource", text(64), primary_key=True),
+    sa.Column("hard_limit", sa.Integer, nullable=False))

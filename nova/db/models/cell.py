@@ -12,6 +12,7 @@ from nova.model.actions import ActionEvent
 from nova.model.flavors import Flavor
 from nova.model.hosts import Node
 from nova.model.images import Image
+from nova.model.migrations import MigrationProgress
 from nova.model.networks import Interface, RequestedNetwork
 from nova.model.orders import Disk
 from nova.model.servers import Fault
@@ -229,3 +230,45 @@ vifs = sa.Table(
     sa.Column("network_id", key(), nullable=False),
     sa.Column("server_uuid", ident(), nullable=False),
     sa.Index("ix_vifs_server", "server_uuid"))
+
+#: Moves of servers between hosts, and resizes: what the API shows of them, kept when they are over.
+migrations = sa.Table(
+    "migrations", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("uuid", ident(), nullable=False, unique=True),
+    sa.Column("server_uuid", ident(), nullable=False),
+    sa.Column("type", text(16), nullable=False),  # migration, resize, live-migration, evacuation
+    sa.Column("status", text(32), nullable=False),
+    sa.Column("user_id", text()),
+    sa.Column("project_id", text()),
+    sa.Column("source_compute", text()),
+    sa.Column("source_node", text()),
+    sa.Column("dest_compute", text()),
+    sa.Column("dest_node", text()),
+    sa.Column("dest_host", text()),  # its address
+    sa.Column("old_flavor", Json(Flavor)),
+    sa.Column("new_flavor", Json(Flavor)),
+    sa.Column("progress", Json(MigrationProgress)),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.Column("updated_at", moment()),
+    sa.Index("ix_migrations_server", "server_uuid", "id"),
+    sa.Index("ix_migrations_source", "source_compute", "id"),
+    sa.Index("ix_migrations_dest", "dest_compute", "id"),
+    sa.Index("ix_migrations_created", "created_at", "id"),
+    sa.Index("ix_migrations_updated", "updated_at"),
+    sqlite_autoincrement=True)
+
+#: One row a host and audit period: whether ``compute.instance.exists`` went out for each of its servers.
+usage_audits = sa.Table(
+    "usage_audits", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("host", text(), nullable=False),
+    sa.Column("period_beginning", moment(), nullable=False),
+    sa.Column("period_ending", moment(), nullable=False),
+    sa.Column("state", text(16), nullable=False),  # RUNNING, DONE
+    sa.Column("servers", sa.Integer, nullable=False, default=0),
+    sa.Column("errors", sa.Integer, nullable=False, default=0),
+    sa.Column("message", text()),
+    sa.UniqueConstraint("host", "period_beginning", "period_ending"),
+    sa.Index("ix_usage_audits_period", "period_ending"),
+    sqlite_autoincrement=True)

@@ -10,7 +10,7 @@ from nova.rpc.interface import Interface, Timeout, call
 class ComputeRPC(Interface):
     """Each order carries its fence: a host refuses what is older than what it has seen, or too late to start."""
 
-    topic, version, addressed_by = "compute", "1.0", "host"
+    topic, version, addressed_by = "compute", "1.1", "host"
 
     @call(timeout=Timeout.LONG, sensitive=True)
     def build_guests(self, host: HostName, orders: tuple[BuildOrder, ...]) -> tuple[Outcome, ...]:

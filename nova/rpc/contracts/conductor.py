@@ -45,7 +45,7 @@ from nova.rpc.interface import Interface, Timeout, call
 class ConductorRPC(Interface):
     """Everything the API can ask. Who asks is in the request's context; what they may see is in the query's scope."""
 
-    topic, version, carries_token = "conductor", "1.0", True  # it shows images as the user sees them
+    topic, version, carries_token = "conductor", "1.1", True  # it shows images as the user sees them
 
     # servers
     @call(sensitive=True)

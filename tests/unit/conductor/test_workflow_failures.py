@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.conductor import workflow as workflows
+from nova.conductor import runner as running
 from nova.conductor.workflow import Step, Workflow
 from nova.conductor.workflows import (
     ALL,
@@ -28,7 +28,7 @@ WRONG = errors.Invalid("wrong")
 
 @pytest.fixture
 def cloud(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FailingCloud]:
-    monkeypatch.setattr(workflows, "AGAIN_S", 0.01)
+    monkeypatch.setattr(running, "AGAIN_S", 0.01)
     made = FailingCloud(tmp_path, templates)
     yield made
     made.close()

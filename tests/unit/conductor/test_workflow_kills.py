@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nova.conductor.journal import Journal
-from nova.conductor.workflow import Runner
+from nova.conductor.runner import Runner
 from nova.conductor.workflows import ALL
 from tests.fakes.failing_cloud import FailingCloud
 
