@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import time
@@ -19,6 +20,7 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 TRIES = 8
+IDLE_S = 1.0  # a connection that was used within it is taken to be alive
 #: What drivers say when the other transaction won: MySQL 1213 deadlock, 1205 lock wait, 1020 changed row; PostgreSQL
 #: 40001 and 40P01; SQLite's lock.
 _LOST = (1213, 1205, 1020, "40001", "40P01")
@@ -42,7 +44,11 @@ class DatabaseBusy(DatabaseAway):
 
 
 class Database:
-    """One schema's engine. ``transact`` is for writes, ``reading`` for reads (no transaction, no lock)."""
+    """One schema's engine. ``transact`` is for writes, ``reading`` for reads (no transaction, no lock).
+
+    Connections are in autocommit mode, and a transaction is a BEGIN and a COMMIT of ours: a read costs no round trip
+    but its statements, where changing a connection's mode to and fro would cost five.
+    """
 
     def __init__(self, url: str, pool_size: int = 10, max_overflow: int = 0, recycle_s: int = 3600) -> None:
         self.url = normal_url(url)
@@ -58,8 +64,14 @@ class Database:
         """Made at first use: workers fork before any connection is made."""
         if self._engine is None:
             self._engine = _make(self.url, self._options)
-            self._autocommit = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         return self._engine
+
+    @property
+    def transactional(self) -> Engine:
+        """The engine for the schema's migrations, whose transactions are the library's."""
+        if self.dialect == "sqlite":
+            return self.engine.execution_options(begins=True)
+        return self.engine.execution_options(isolation_level="READ COMMITTED")
 
     @property
     def dialect(self) -> str:
@@ -68,15 +80,14 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection for reads, each statement by itself."""
-        assert self.engine
-        with _answering(), self._autocommit.connect() as connection:
+        with _answering(), self.engine.connect() as connection:
             yield connection
 
     def transact(self, work: Callable[[Connection], T]) -> T:
         """``work(tx)`` in one transaction; the whole of it again when another transaction was in its way."""
         for attempt in range(1, TRIES + 1):
             try:
-                with _answering(), self.engine.begin() as tx:
+                with _answering(), self._begun() as tx:
                     return work(tx)
             except exc.DBAPIError as error:
                 if not _lost_race(error):
@@ -87,10 +98,32 @@ class Database:
                 time.sleep(random.uniform(0, 0.01 * 2**attempt))
         raise AssertionError("unreachable")
 
+    @contextmanager
+    def _begun(self) -> Iterator[Connection]:
+        """A connection in a transaction, committed at the end, rolled back for any exception."""
+        with self.engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if self.dialect == "sqlite" else "BEGIN")
+            try:
+                yield connection
+                connection.exec_driver_sql("COMMIT")
+            except BaseException:
+                _roll_back(connection)
+                raise
+
     def dispose(self) -> None:
         if self._engine is not None:
             self._engine.dispose()
             self._engine = None
+
+
+def _roll_back(connection: Connection) -> None:
+    """Rolled back, or else closed: a connection with an open transaction must not come back into the pool."""
+    if connection.invalidated:
+        return  # it is gone, and its transaction with it
+    try:
+        connection.exec_driver_sql("ROLLBACK")
+    except Exception:
+        connection.invalidate()
 
 
 @contextmanager
@@ -123,16 +156,50 @@ def codes(error: exc.DBAPIError) -> set[Any]:
 
 def _make(url: str, options: dict[str, Any]) -> Engine:
     """Errors name no values of a statement: user data and passwords would come into logs and faults with them."""
+    always: dict[str, Any] = {"hide_parameters": True, "isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None,
+                              "skip_autocommit_rollback": True}
     if url.startswith("sqlite"):
-        engine = sa.create_engine(url, connect_args={"timeout": 30}, hide_parameters=True)
+        engine = sa.create_engine(url, connect_args={"timeout": 30}, **always)
         _teach_sqlite(engine)
         return engine
-    return sa.create_engine(url, isolation_level="READ COMMITTED", hide_parameters=True, pool_pre_ping=True,
-                            pool_timeout=60, pool_use_lifo=True, **options)
+    engine = sa.create_engine(url, pool_timeout=60, pool_use_lifo=True, **always, **options)
+    _teach_server(engine)
+    return engine
+
+
+#: Said once a connection: transactions of ours see what is committed, statement by statement.
+_READ_COMMITTED = {"postgresql": "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED"}
+_READ_COMMITTED_ELSE = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+
+
+def _teach_server(engine: Engine) -> None:
+    """READ COMMITTED for each connection, and a ping before the use of one that was idle: the server may have gone."""
+    level = _READ_COMMITTED.get(engine.dialect.name, _READ_COMMITTED_ELSE)
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: Any, record: Any) -> None:
+        record.info["used_at"] = time.monotonic()
+        with contextlib.closing(connection.cursor()) as cursor:
+            cursor.execute(level)
+
+    @event.listens_for(engine, "checkin")
+    def used(_connection: Any, record: Any) -> None:
+        record.info["used_at"] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def wanted(connection: Any, record: Any, _proxy: Any) -> None:
+        if time.monotonic() - record.info["used_at"] < IDLE_S:
+            return
+        try:
+            alive = engine.dialect.do_ping(connection)
+        except Exception:  # whatever the driver says: it does not answer
+            alive = False
+        if not alive:
+            raise exc.DisconnectionError("the database server has closed it")
 
 
 def _teach_sqlite(engine: Engine) -> None:
-    """BEGIN IMMEDIATE for writers, a write-ahead log, and regular expressions as the other databases have them."""
+    """A write-ahead log, and regular expressions as the other databases have them; migrations' BEGIN."""
     import re
 
     @event.listens_for(engine, "connect")
@@ -145,5 +212,5 @@ def _teach_sqlite(engine: Engine) -> None:
 
     @event.listens_for(engine, "begin")
     def begun(connection: Connection) -> None:
-        if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
+        if connection.get_execution_options().get("begins"):
             connection.exec_driver_sql("BEGIN IMMEDIATE")

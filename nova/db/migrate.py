@@ -39,7 +39,7 @@ def _config(schema: str, database: Database) -> Config:
     config = Config()
     config.set_main_option("script_location", os.fspath(folder(schema)))
     config.set_main_option("path_separator", "os")
-    config.attributes["engine"] = database.engine
+    config.attributes["engine"] = database.transactional
     config.attributes["schema"] = schema
     return config
 

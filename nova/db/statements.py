@@ -1,15 +1,19 @@
-"""Small pieces of SQL that several query modules share."""
+"""Small pieces of SQL that several query modules share.
+
+A statement is built once and executed with parameters wherever its shape repeats: building one costs the process more
+than running it.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-#: SQLite binds at most 32,766 values a statement, PostgreSQL 65,535.
-MOST_VALUES = 30_000
+from nova.db.types import utc_now
 
 
 def by_key(column: sa.Column[Any], values: Mapping[Any, Any], target: sa.Column[Any]) -> Any:
@@ -35,21 +39,80 @@ def insert_ignoring(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str,
         tx.execute(sqlite_insert(table).values(list(rows)).on_conflict_do_nothing())
 
 
-def insert_all(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]], most: int = 1000) -> None:
-    """As few INSERTs as the databases' limits allow (one for a hundred rows at least; none for none). ``most`` rows go
-    into one."""
-    each = max(1, min(most, MOST_VALUES // len(table.columns)))
-    for start in range(0, len(rows), each):
-        tx.execute(sa.insert(table).values([_complete(table, row) for row in rows[start:start + each]]))
+class Shape(NamedTuple):
+    """The names of what a row or a change binds, and what it computes: (name, column or function of no arguments)."""
+
+    bound: tuple[str, ...]
+    computed: tuple[tuple[str, Any], ...]
+
+
+def split(values: Mapping[str, Any]) -> tuple[Shape, dict[str, Any]] | None:
+    """A mapping's shape and the parameters to bind; None when something in it is computed in a way of its own."""
+    bound, computed = {}, []
+    for name, value in values.items():
+        if isinstance(value, utc_now):
+            computed.append((name, utc_now))
+        elif isinstance(value, sa.Column):
+            computed.append((name, value))
+        elif isinstance(value, sa.ClauseElement):
+            return None
+        else:
+            bound[name] = value
+    return Shape(tuple(bound), tuple(computed)), bound
+
+
+def _assignments(table: sa.Table, shape: Shape) -> dict[str, Any]:
+    """Columns -> what they become. A parameter is named ``new_NAME``: an UPDATE's own names are taken."""
+    bound = {name: sa.bindparam(f"new_{name}", type_=table.c[name].type) for name in shape.bound}
+    return bound | {name: what() if what is utc_now else what for name, what in shape.computed}
+
+
+@functools.cache
+def _update(table: sa.Table, keys: tuple[str, ...], shape: Shape) -> sa.Update:
+    mine = [table.c[name] == sa.bindparam(f"is_{name}", type_=table.c[name].type) for name in keys]
+    return sa.update(table).where(*mine).values(**_assignments(table, shape))
+
+
+def update_where(tx: Connection, table: sa.Table, equal: Mapping[str, Any], changes: Mapping[str, Any]) -> int:
+    """UPDATE rows whose columns are equal to these values; how many were found."""
+    parts = split(changes)
+    if parts is None:
+        where = [table.c[name] == value for name, value in equal.items()]
+        return tx.execute(sa.update(table).where(*where).values(**changes)).rowcount
+    shape, bound = parts
+    parameters = {f"is_{name}": value for name, value in equal.items()}
+    parameters |= {f"new_{name}": value for name, value in bound.items()}
+    return tx.execute(_update(table, tuple(equal), shape), parameters).rowcount
+
+
+@functools.cache
+def _insert(table: sa.Table, shape: Shape) -> sa.Insert:
+    return sa.insert(table).values(**_assignments(table, shape))
+
+
+def insert_all(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows of one shape; the driver makes as few INSERTs of them as it can. None for none.
+
+    Values that are computed (``utc_now()``) are the first row's.
+    """
+    if not rows:
+        return
+    complete = [_complete(table, row) for row in rows]
+    parts = split(complete[0])
+    assert parts is not None, f"a row of {table.name} has a value that can not be inserted"
+    shape, _bound = parts
+    tx.execute(_insert(table, shape), [{f"new_{name}": row[name] for name in shape.bound} for row in complete])
 
 
 def _complete(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Column defaults filled in: a VALUES list of many rows does not fire them by itself."""
-    full = dict(row)
-    for column in table.columns:
-        if column.name not in full and column.default is not None and column.default.is_scalar:
-            full[column.name] = column.default.arg
-    return full
+    """Column defaults filled in, so that rows that leave some out have one shape."""
+    return {**_defaults(table), **row}
+
+
+@functools.cache
+def _defaults(table: sa.Table) -> dict[str, Any]:
+    return {column.name: column.default.arg for column in table.columns
+            if column.default is not None and column.default.is_scalar}
 
 
 def regexp(column: Any, pattern: str) -> Any:

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.cell import operations, runners, servers
-from nova.db.statements import by_key
+from nova.db.statements import by_key, update_where
 from nova.db.types import later, utc_now
 from nova.model.actions import ActionEvent
 from nova.model.base import Value
@@ -78,8 +78,7 @@ def begin(tx: Connection, what: Begin) -> tuple[Entry, tuple[Entry, ...]]:
                          attribute=why.attribute, value=why.value)
     epoch = row.epoch + 1
     task = what.action.task.value if what.action.task else None
-    tx.execute(sa.update(servers).where(servers.c.uuid == what.server_uuid)
-               .values(epoch=epoch, task_state=task, updated_at=utc_now()))
+    update_where(tx, servers, {"uuid": what.server_uuid}, {"epoch": epoch, "task_state": task, "updated_at": utc_now()})
     overtaken = _overtake(tx, what.server_uuid)
     values = {"server_uuid": what.server_uuid, "action": what.action.name, "epoch": epoch, "step": what.step,
               "runner_id": what.runner_id, "arguments": what.arguments, "data": {}, "history": (),
@@ -88,9 +87,12 @@ def begin(tx: Connection, what: Begin) -> tuple[Entry, tuple[Entry, ...]]:
     return Entry(id=key.inserted_primary_key[0], **values), overtaken
 
 
+_LOCKED = (sa.select(servers.c.epoch, servers.c.vm_state, servers.c.task_state, servers.c.launched_at)
+           .where(servers.c.uuid == sa.bindparam("uuid"), servers.c.deleted == 0).with_for_update())
+
+
 def _locked(tx: Connection, uuid: str) -> _State:
-    found = tx.execute(sa.select(servers.c.epoch, servers.c.vm_state, servers.c.task_state, servers.c.launched_at)
-                       .where(servers.c.uuid == uuid, servers.c.deleted == 0).with_for_update()).one_or_none()
+    found = tx.execute(_LOCKED, {"uuid": uuid}).one_or_none()
     if found is None:
         raise NoSuchServer(server=uuid)
     task_state = TaskState(found.task_state) if found.task_state else None
@@ -142,22 +144,36 @@ def finish(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, Any],
 
 
 def _write_servers(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, Any]) -> None:
+    pairs = [(entry.server_uuid, entry.epoch) for entry in entries]
+    changed = _write_server(tx, entries[0], changes) if len(entries) == 1 else _write_several(tx, pairs, changes)
+    if changed != len(pairs):
+        raise errors.Overtaken(f"{len(pairs) - changed} of {len(pairs)} servers have a newer owner")
+
+
+def _write_server(tx: Connection, entry: Entry, changes: Mapping[str, Any]) -> int:
+    values = {name: value.get(entry.server_uuid, servers.c[name]) if isinstance(value, PerServer) else value
+              for name, value in changes.items()}
+    return update_where(tx, servers, {"uuid": entry.server_uuid, "epoch": entry.epoch, "deleted": 0}, values)
+
+
+def _write_several(tx: Connection, pairs: Sequence[tuple[str, int]], changes: Mapping[str, Any]) -> int:
     per_server = {name: by_key(servers.c.uuid, value, servers.c[name]) if isinstance(value, PerServer) else value
                   for name, value in changes.items()}
-    pairs = [(entry.server_uuid, entry.epoch) for entry in entries]
     epochs = {epoch for _uuid, epoch in pairs}
     if len(epochs) == 1:
         mine = sa.and_(servers.c.uuid.in_([uuid for uuid, _ in pairs]), servers.c.epoch == epochs.pop())
     else:
         mine = sa.tuple_(servers.c.uuid, servers.c.epoch).in_(pairs)
     # microseconds in updated_at make every matched row a changed row, whatever a driver counts
-    changed = tx.execute(sa.update(servers).where(mine, servers.c.deleted == 0).values(**per_server)).rowcount
-    if changed != len(pairs):
-        raise errors.Overtaken(f"{len(pairs) - changed} of {len(pairs)} servers have a newer owner")
+    return tx.execute(sa.update(servers).where(mine, servers.c.deleted == 0).values(**per_server)).rowcount
 
 
 def _write_entries(tx: Connection, entries: Sequence[Entry], extra: Mapping[str, Any]) -> None:
     columns = ("step", "direction", "attempt", "data", "history")
+    if len(entries) == 1:
+        own = {name: getattr(entries[0], name) for name in columns}
+        update_where(tx, operations, {"id": entries[0].id}, {**own, **extra, "updated_at": utc_now()})
+        return
     values: dict[str, Any] = {}
     for name in columns:
         by_id = {entry.id: getattr(entry, name) for entry in entries}

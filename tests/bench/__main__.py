@@ -1,6 +1,6 @@
 """The benchmark: what reads and boots cost, as counts and times of one run on this machine.
 
-    python -m tests.bench [--quick] [reads|boots|daemons ...]
+    python -m tests.bench [--quick] [reads|load|boots|daemons ...]
 
 Counts are of MariaDB's and RabbitMQ's own counters. Times are for comparing within one run: machines are noisy.
 The databases here do not wait for the disk (see tests/functional/backends.py).
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import requests
 
+from tests.bench import load
 from tests.bench.meters import Meters, children, percentile, pss_mb
 from tests.functional.backends import Backends, wait_until
 from tests.functional.client import Client
@@ -122,6 +123,19 @@ def _read(report: Report, cloud: Cloud, meters: Meters, name: str, path: str, ca
     return one[0]
 
 
+def loads(cloud: Cloud, quick: bool) -> None:
+    """What eight clients get at once, and where the time goes."""
+    client = cloud.api("admin", "bench")
+    count, seconds = (100, 3.0) if quick else (1000, load.SECONDS)
+    uuids = boot_many(client, count)
+    say("\nLoad")
+    for name, path in ((f"GET /servers/detail, {count} servers", f"/servers/detail?limit={count}"),
+                       ("GET /servers/{id}", f"/servers/{uuids[0]}"), ("GET /flavors/detail", "/flavors/detail")):
+        load.measure(cloud, name, getting(cloud, path), say, seconds)
+    load.measure(cloud, "POST /servers, no network", load.posting(cloud), say, seconds)
+    delete_all(client, [one["id"] for one in client.servers("?limit=1000")])
+
+
 def boots(cloud: Cloud, meters: Meters, hosts: int, quick: bool) -> None:
     client = cloud.api("admin", "bench")
     report = Report(f"Boots on {hosts} fake compute(s)", "servers", "SQL", "messages", "seconds", "a second",
@@ -175,20 +189,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bin/test bench", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller numbers, a minute in all")
-    parser.add_argument("what", nargs="*", choices=("reads", "boots", "daemons", []), help="all when left out")
+    parser.add_argument("what", nargs="*", choices=("reads", "load", "boots", "daemons", []), help="all when left out")
     given = parser.parse_args()
-    what = given.what or ["reads", "boots", "daemons"]
+    what = given.what or ["reads", "load", "boots", "daemons"]
     root = Path(tempfile.mkdtemp(prefix="nova-bench-"))
     root.chmod(0o755)
     (root / "backends").mkdir()
     backends = Backends(root / "backends")
     try:
-        for hosts in (1, 10):
+        for hosts in (1, 10) if "boots" in what else (1,):
             cloud = Cloud(backends, root / f"cloud{hosts}", Plan(computes=hosts, glance=True, options=QUIET)).start()
             try:
                 meters = Meters(backends.database("mariadb"), backends.broker)
                 if hosts == 1 and "reads" in what:
                     reads(cloud, meters, given.quick)
+                if hosts == 1 and "load" in what:
+                    loads(cloud, given.quick)
                 if "boots" in what:
                     boots(cloud, meters, hosts, given.quick)
                 if hosts == 1 and "daemons" in what:

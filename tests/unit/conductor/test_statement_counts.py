@@ -21,7 +21,7 @@ def statements(cloud: SmallCloud) -> Iterator[list[str]]:
     seen: list[str] = []
 
     def note(*args: object) -> None:
-        if not str(args[2]).startswith("BEGIN"):
+        if not str(args[2]).startswith(("BEGIN", "COMMIT", "ROLLBACK")):
             seen.append(str(args[2]))
     for database in (cloud.api, cloud.cell):
         sa.event.listen(database.engine, "before_cursor_execute", note)

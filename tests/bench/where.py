@@ -1,0 +1,82 @@
+"""Where a daemon's time goes: py-spy's samples of its threads, put under words.
+
+Each sample is a stack; the innermost frame of it that a word stands for decides. Waiting is not sampled.
+"""
+
+from __future__ import annotations
+
+import collections
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+#: A word, and the parts of paths (or names of functions) it stands for; looked for from the innermost frame outwards.
+WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("SQL", ("sqlalchemy/", "pymysql/", "psycopg", "nova/db/")),
+    ("RPC", ("oslo_messaging/", "kombu/", "amqp/", "nova/rpc/")),
+    ("policy", ("oslo_policy/", "nova/policies/")),
+    ("auth", ("keystonemiddleware/", "keystoneauth1/", "api/middleware/auth", "nova/context")),
+    ("router", ("nova/api/routing", "nova/api/versions", "/routes/")),
+    ("schema", ("nova/api/schema", "nova/api/formats")),
+    ("view", ("nova/api/view", "nova/api/handlers/")),
+    ("middleware", ("nova/api/middleware/", "nova/api/dispatch", "nova/api/request", "nova/api/app", "webob/")),
+    ("logging", ("logging/", "nova/logs")),
+    ("HTTP", ("nova/wsgi", "http/")),
+    ("conductor", ("nova/conductor/", "nova/model/")),
+    ("threads", ("nova/concurrency", "eventlet/", "greenlet", "threading", "futurist", "concurrent/")),
+)
+
+
+def word_of(stack: Sequence[str]) -> str:
+    """The word for a stack, outermost frame first."""
+    for frame in reversed(stack):
+        for word, marks in WORDS:
+            if any(mark in frame for mark in marks):
+                return word
+    return "other"
+
+
+def shares(folded: str) -> dict[str, float]:
+    """Word -> share of the samples, the biggest first. ``folded``: py-spy's raw form, ``frame;frame count`` a line."""
+    counts: collections.Counter[str] = collections.Counter()
+    for line in folded.splitlines():
+        stack, _, count = line.rpartition(" ")
+        if count.isdigit():
+            counts[word_of(stack.split(";"))] += int(count)
+    total = sum(counts.values()) or 1
+    return {word: count / total for word, count in counts.most_common()}
+
+
+class Sampling:
+    """Samples a process and its children for some seconds, beside whatever else is done.
+
+        sampling = Sampling(pid, 5)
+        ...
+        sampling.shares()
+    """
+
+    def __init__(self, pid: int, seconds: int, rate: int = 200) -> None:
+        spy = Path(sys.executable).with_name("py-spy")
+        program = str(spy) if spy.exists() else shutil.which("py-spy")
+        if program is None:
+            raise FileNotFoundError("py-spy is not installed: bin/test bench installs it")
+        self._out = Path(tempfile.mkstemp(prefix="nova-where-")[1])
+        self._process = subprocess.Popen(
+            [program, "record", "--pid", str(pid), "--subprocesses", "--duration", str(seconds), "--rate", str(rate),
+             "--format", "raw", "--full-filenames", "--gil", "--output", str(self._out), "--nonblocking"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def shares(self) -> dict[str, float]:
+        try:
+            self._process.wait(60)
+            return shares(self._out.read_text())
+        finally:
+            self._out.unlink(missing_ok=True)
+
+
+def in_words(found: dict[str, float], least: float = 0.03) -> str:
+    """``SQL 41 %, RPC 22 %, ...``; what is below ``least`` is left out."""
+    return ", ".join(f"{word} {share:.0%}" for word, share in found.items() if share >= least)
