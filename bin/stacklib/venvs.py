@@ -37,6 +37,9 @@ class Builder:
     def clients(self) -> str:
         return self._pinned("clients")
 
+    def tempest(self) -> str:
+        return self._pinned("tempest")
+
     def nova(self) -> str:
         """Our own package from the checkout, with libvirt-python of the installed libvirt's version."""
         if not (CHECKOUT / "setup.cfg").exists() and not (CHECKOUT / "pyproject.toml").exists():

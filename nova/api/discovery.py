@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from collections.abc import Callable, Iterable
 from http.client import responses
 from typing import Any
@@ -87,7 +88,7 @@ class Root:
             return _send(200, document(part, base), start_response)
         if not part and not rest:
             return _send(200, listing(base), start_response)
-        return _send(300, choices(webob.Request(environ).path_info, base), start_response)
+        return _send(300, choices(urllib.parse.quote(path, safe="/", encoding="latin-1"), base), start_response)
 
     def _base(self, environ: dict[str, Any]) -> str:
         return (self.options.compute_link_prefix or webob.Request(environ).application_url).rstrip("/")

@@ -11,20 +11,17 @@ import msgspec
 import webob
 
 from nova import errors
-from nova.api import faults, routing, versions
+from nova.api import bodies, faults, routing, versions
+from nova.api.formats import is_uuid
 from nova.api.request import Answer, Request, Site, query_pairs
-from nova.api.schema import BadInput, Values
+from nova.api.schema import BadInput, Values, shown
 from nova.context import RequestContext
 
 JSON = "application/json"
-MEDIA_TYPES = ("", JSON, "application/vnd.openstack.compute+json")
+LONGEST_NAME = 255  # of whatever a path may name
 VERSION_KEY = "nova.api_version"  # environ: what the answer's version headers say
 _PROJECT = re.compile(r"[0-9a-f-]+")
 _encode = msgspec.json.Encoder().encode
-
-
-class MalformedBody(errors.Invalid):
-    code, message = "api.malformed_body", "Malformed request body: it must be JSON. {reason}"
 
 
 class Dispatcher:
@@ -37,19 +34,19 @@ class Dispatcher:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         context: RequestContext = environ["nova.context"]
-        path = environ["PATH_INFO"].encode("latin-1").decode("utf-8", "replace")
-        found = self._find(environ["REQUEST_METHOD"], path, context)
-        if found is None:
+        path = _path(environ)
+        found = None if path is None else self._find(environ["REQUEST_METHOD"], path, context)
+        if path is None or found is None:
             return plain_not_found(start_response)
         rows, values, project = found
         request = self._request(environ, context, project)
-        body = _read_body(request.http)
+        body = bodies.read(request.http)
         row = self._row(rows, body, request)
         request.rule, request.route_path = row.policy, _after_project(path, project)
         self._check(request, row, body)
         if row.policy is not None and not row.looks_first:
             request.authorize()
-        answer = row.handler(request, **dict(zip(row.names, values, strict=True)))
+        answer = row.handler(request, **_named(row, values))
         if row.policy is not None and not request.policy_asked:
             raise errors.Bug(f"{row.id} did not ask its policy rule")
         return self._answer(answer, row.success(request.version), start_response)
@@ -57,9 +54,7 @@ class Dispatcher:
     def _find(self, method: str, path: str, context: RequestContext,
               ) -> tuple[list[routing.Route], list[str], str | None] | None:
         """(rows, parameters, project in the path); a first segment that may be a project id is taken for one."""
-        if "\0" in path:
-            return None
-        parts = path.removeprefix("/").removesuffix("/").split("/")
+        parts = path.removeprefix("/").split("/")
         found = self.router.match(method, parts)
         if found is not None:
             return (*found, None)
@@ -77,7 +72,7 @@ class Dispatcher:
         if any(row.action for row in rows):
             rows = [row for row in rows if row.action == _action_of(body)]
             if not rows:
-                raise faults.NoSuchAction(name=", ".join(body) if isinstance(body, dict) else "none")
+                raise faults.NoSuchAction(name=shown(", ".join(body)) if isinstance(body, dict) else "none")
         if request.project_in_url not in (None, request.context.project_id):
             raise faults.WrongProject(in_url=request.project_in_url, in_token=request.context.project_id)
         row = routing.at_version(rows, request.version)
@@ -87,8 +82,8 @@ class Dispatcher:
 
     def _check(self, request: Request, row: routing.Route, body: Any) -> None:
         if row.body is not None:
-            if body is None:
-                raise BadInput(field="(body)", value="None", reason="The request needs a body, an object in JSON.")
+            if body is None and not row.body.may_be_missing:
+                raise BadInput(field="body", value="null", reason="The request needs a body, an object in JSON.")
             request.body = row.body.check(body, request.version, self.legacy)
         request.query = (Values({}) if row.query is None
                          else row.query.check(query_pairs(request.http.environ), request.version))
@@ -122,24 +117,25 @@ def plain_not_found(start_response: Callable[..., Any]) -> Iterable[bytes]:
     return [content]
 
 
+def _path(environ: dict[str, Any]) -> str | None:
+    """The path as text; None when it is no path of ours by its characters, or has a part longer than any name."""
+    try:
+        path = environ["PATH_INFO"].encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return None
+    return None if "\0" in path or any(len(part) > LONGEST_NAME for part in path.split("/")) else path
+
+
+def _named(row: routing.Route, values: list[str]) -> dict[str, str]:
+    """The path's parameters by name. NoSuchServer for an id that is none, where the handler would look it up first."""
+    named = dict(zip(row.names, values, strict=True))
+    if row.looks_first and "server_id" in named and not is_uuid(named["server_id"]):
+        raise faults.NoSuchServer(server=named["server_id"])
+    return named
+
+
 def _after_project(path: str, project: str | None) -> str:
     return path.removesuffix("/") if project is None else path.removesuffix("/").removeprefix(f"/{project}")
-
-
-def _read_body(http: webob.Request) -> Any:
-    """The decoded body of a POST or PUT; None where there is none. UnsupportedMediaType, MalformedBody."""
-    if http.method not in ("POST", "PUT"):
-        return None
-    raw = http.body
-    if not raw:
-        return None
-    kind = (http.environ.get("CONTENT_TYPE") or "").split(";")[0].strip().lower()
-    if kind not in MEDIA_TYPES:
-        raise faults.UnsupportedMediaType(content_type=kind)
-    try:
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise MalformedBody(reason=str(error)) from None
 
 
 def _action_of(body: Any) -> str | None:

@@ -27,6 +27,12 @@ class NoSuchOperation(errors.NotFound):
     code, message = "api.not_in_version", "The resource could not be found."
 
 
+class NoSuchServer(errors.NotFound):
+    """What stands where a server's id should be is no uuid: nobody needs to be asked."""
+
+    code, message = "server.not_found", "Instance {server} could not be found."
+
+
 class NoSuchAction(errors.Invalid):
     code = "api.no_such_action"
     message = "There is no such action: {name}. The body must be an object with the action's name as its only key."

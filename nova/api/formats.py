@@ -10,8 +10,8 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-_UUID = re.compile(r"^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$")
-_MAC = re.compile(r"^[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}$")
+_UUID = re.compile(r"[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
+_MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
 _TRUE = ("True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes", "y", "t")
 _FALSE = ("False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no", "n", "f")
 
@@ -20,7 +20,7 @@ BOOLEANS: dict[object, bool] = {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_F
 
 
 def is_uuid(text: str) -> bool:
-    return _UUID.match(text) is not None
+    return _UUID.fullmatch(text) is not None
 
 
 def is_printable(text: str) -> bool:
@@ -58,6 +58,11 @@ def is_ipv6(text: str) -> bool:
     return "%" not in text
 
 
+def canonical_address(text: str | None) -> str | None:
+    """An accepted IP address in its one short form, of at most 39 characters; "no address" stays as it is."""
+    return str(ipaddress.ip_address(text)) if text else text
+
+
 def is_cidr(text: str) -> bool:
     try:
         ipaddress.ip_network(text, strict=False)
@@ -91,7 +96,7 @@ def is_time(text: str) -> bool:
 
 
 def is_mac(text: str) -> bool:
-    return _MAC.match(text) is not None
+    return _MAC.fullmatch(text) is not None
 
 
 def to_time(text: str) -> datetime.datetime:
@@ -100,9 +105,12 @@ def to_time(text: str) -> datetime.datetime:
     if len(text) < 10:
         raise ValueError(f"{text} is no ISO 8601 date and time")
     time = datetime.datetime.fromisoformat(re.sub(r" (\d\d:?\d\d)$", r"+\1", text) if "T" in text else text)
-    if time.tzinfo is not None:
-        time = time.astimezone(datetime.UTC).replace(tzinfo=None)
-    return time
+    if time.tzinfo is None:
+        return time
+    try:
+        return time.astimezone(datetime.UTC).replace(tzinfo=None)
+    except OverflowError:
+        raise ValueError(f"{text} is before the first year, or after the last") from None
 
 
 FORMATS: dict[str, tuple[Callable[[str], bool], str]] = {

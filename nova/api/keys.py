@@ -19,7 +19,7 @@ from nova import errors
 SSH, X509 = "ssh", "x509"
 RSA_BITS = 2048
 COMMENT = "Generated-by-Nova"
-LONGEST = 16384  # characters of a public key; a 16384 bit RSA key has 2,800
+LONGEST = 16384  # bytes of a public key; a 16384 bit RSA key has 2,800
 CERTIFICATE_LIFE = datetime.timedelta(days=3650)
 USER_PRINCIPAL_NAME = x509.ObjectIdentifier("1.3.6.1.4.1.311.20.2.3")  # what Windows looks a certificate's user up by
 
@@ -49,8 +49,8 @@ def make(type: str, user_id: str) -> MadeKey:
 
 def fingerprint(type: str, public_key: str) -> str:
     """The fingerprint of an imported key: MD5 of an SSH key, SHA-1 of a certificate. BadKey says what is wrong."""
-    if len(public_key) > LONGEST:
-        raise BadKey(reason=f"it is longer than {LONGEST} characters")
+    if len(public_key.encode()) > LONGEST:
+        raise BadKey(reason=f"it is longer than {LONGEST} bytes")
     return _certificate_fingerprint(public_key) if type == X509 else _ssh_fingerprint(public_key)
 
 

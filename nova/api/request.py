@@ -9,11 +9,16 @@ from typing import Any
 
 import webob
 
+from nova import errors
 from nova.api import versions
 from nova.api.schema import Values
 from nova.context import RequestContext
 from nova.model.base import Page, Scope
 from nova.policies import Policy
+
+
+class BadQuery(errors.Invalid):
+    code, message = "api.bad_query", "Malformed query string: it is not encoded in UTF-8."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +57,7 @@ class Links:
         project_part = f"/{project}" if project else ""
         self.bookmarks = base.rstrip("/") + project_part
         self.selves = f"{base.rstrip('/')}/{version}{project_part}"
-        self.images = f"{glance.rstrip('/')}/images" if glance else f"{self.bookmarks}/images"
+        self.images = f"{(glance or base).rstrip('/')}/images"  # where Glance shows them: no project
 
     def of(self, collection: str, id: str) -> list[dict[str, str]]:
         tail = f"/{collection}/{id}"
@@ -65,7 +70,7 @@ class Links:
         return [{"rel": "bookmark", "href": f"{self.bookmarks}/{collection}/{id}"}]
 
     def image(self, id: str) -> list[dict[str, str]]:
-        return [{"rel": "bookmark", "href": f"{self.images}/{id}"}]
+        return self.bookmark("images", id)
 
 
 @dataclass
@@ -121,8 +126,8 @@ class Request:
         return {"project_id": project_id or self.context.project_id, "user_id": user_id or self.context.user_id}
 
     def scope(self) -> Scope:
-        """What the caller's look-ups may see: everything for an admin, else the own project."""
-        return Scope() if self.context.is_admin else Scope(project_id=self.context.project_id)
+        """What the caller's look-ups may see: all for an admin, else the own project, and nothing without one."""
+        return Scope() if self.context.is_admin else Scope(project_id=self.context.project_id or "")
 
     # pages
 
@@ -148,8 +153,12 @@ class Request:
 
 
 def query_pairs(environ: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The query string's (name, value) pairs, in order."""
-    return urllib.parse.parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True, errors="replace")
+    """The query string's (name, value) pairs, in order. BadQuery."""
+    try:
+        text = environ.get("QUERY_STRING", "").encode("latin-1").decode("utf-8")
+        return urllib.parse.parse_qsl(text, keep_blank_values=True, errors="strict")
+    except UnicodeError:
+        raise BadQuery from None
 
 
 def version_text(request: Request) -> str:

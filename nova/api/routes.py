@@ -6,37 +6,61 @@ import dataclasses
 
 from nova.api.handlers import (
     aggregates,
+    baremetal,
+    extensions,
     flavor_extra_specs,
     flavors,
+    hosts,
     hypervisors,
     images,
     instance_actions,
     keypairs,
+    migrations,
     networks,
     quotas,
     server_actions,
+    server_groups,
     server_metadata,
+    server_parts,
+    server_tags,
     servers,
     services,
+    usage,
+    usage_audits,
 )
 from nova.api.routing import Route
 from nova.api.schema import NO_QUERY
+from nova.api.schemas import aggregates as aggregate_schemas
+from nova.api.schemas import baremetal as baremetal_schemas
 from nova.api.schemas import flavors as flavor_schemas
+from nova.api.schemas import hosts as host_schemas
 from nova.api.schemas import hypervisors as hypervisor_schemas
 from nova.api.schemas import images as image_schemas
 from nova.api.schemas import keypairs as keypair_schemas
+from nova.api.schemas import migrations as migration_schemas
 from nova.api.schemas import quotas as quota_schemas
+from nova.api.schemas import server_groups as server_group_schemas
+from nova.api.schemas import server_parts as part_schemas
 from nova.api.schemas import servers as server_schemas
 from nova.api.schemas import services as service_schemas
+from nova.api.schemas import usage as usage_schemas
 
 _SERVERS = "os_compute_api:servers:"
 _METADATA = "os_compute_api:server-metadata:"
+_TAGS = "os_compute_api:os-server-tags:"
+_MOVES = "os_compute_api:servers:migrations:"
+_GROUPS = "os_compute_api:os-server-groups:"
 _FLAVORS = "os_compute_api:os-flavor-manage:"
 _ACCESS = "os_compute_api:os-flavor-access"
 _SPECS = "os_compute_api:os-flavor-extra-specs:"
 _KEYPAIRS = "os_compute_api:os-keypairs:"
 _QUOTAS = "os_compute_api:os-quota-sets:"
+_QUOTA_CLASSES = "os_compute_api:os-quota-class-sets:"
+_USAGE = "os_compute_api:os-simple-tenant-usage:"
+_AUDITS = "os_compute_api:os-instance-usage-audit-log:"
 _SERVICES = "os_compute_api:os-services:"
+_AGGREGATES = "os_compute_api:os-aggregates:"
+_HOSTS = "os_compute_api:os-hosts:"
 _HYPERVISORS = "os_compute_api:os-hypervisors:"
 
 #: Also served under /os-volumes_boot, up to 2.102.
@@ -88,6 +112,47 @@ ROUTES: tuple[Route, ...] = (
           "os_compute_api:os-instance-actions:list", query=server_schemas.ACTIONS_QUERY, looks_first=True),
     Route("GET", "/servers/{server_id}/os-instance-actions/{request_id}", instance_actions.show,
           "os_compute_api:os-instance-actions:show", query=NO_QUERY, looks_first=True),
+    Route("GET", "/servers/{server_id}/tags", server_tags.index, f"{_TAGS}index", since="2.26", looks_first=True),
+    Route("PUT", "/servers/{server_id}/tags", server_tags.replace, f"{_TAGS}update_all", part_schemas.TAGS,
+          since="2.26", looks_first=True),
+    Route("DELETE", "/servers/{server_id}/tags", server_tags.delete_all, f"{_TAGS}delete_all", code=204, since="2.26",
+          looks_first=True),
+    Route("GET", "/servers/{server_id}/tags/{tag}", server_tags.show, f"{_TAGS}show", code=204, since="2.26",
+          looks_first=True),
+    Route("PUT", "/servers/{server_id}/tags/{tag}", server_tags.update, f"{_TAGS}update", part_schemas.ONE_TAG,
+          code=201, since="2.26", looks_first=True),
+    Route("DELETE", "/servers/{server_id}/tags/{tag}", server_tags.delete, f"{_TAGS}delete", code=204, since="2.26",
+          looks_first=True),
+    Route("GET", "/servers/{server_id}/os-server-password", server_parts.password,
+          "os_compute_api:os-server-password:show", query=NO_QUERY, looks_first=True),
+    Route("DELETE", "/servers/{server_id}/os-server-password", server_parts.clear_password,
+          "os_compute_api:os-server-password:clear", code=204, looks_first=True),
+    Route("GET", "/servers/{server_id}/diagnostics", server_parts.diagnostics, "os_compute_api:os-server-diagnostics",
+          query=NO_QUERY, looks_first=True),
+    Route("GET", "/servers/{server_id}/topology", server_parts.topology, "compute:server:topology:index",
+          query=NO_QUERY, since="2.78", looks_first=True),
+    Route("POST", "/servers/{server_id}/action", server_parts.reset_state,
+          "os_compute_api:os-admin-actions:reset_state", part_schemas.RESET_STATE, code=202, action="os-resetState",
+          looks_first=True),
+    Route("POST", "/os-server-external-events", server_parts.external_events,
+          "os_compute_api:os-server-external-events:create", part_schemas.EXTERNAL_EVENTS),
+    # migrations
+    Route("GET", "/os-migrations", migrations.index, "os_compute_api:os-migrations:index",
+          query=migration_schemas.LIST_QUERY),
+    Route("GET", "/servers/{server_id}/migrations", migrations.server_index, f"{_MOVES}index", query=NO_QUERY,
+          since="2.23", looks_first=True),
+    Route("GET", "/servers/{server_id}/migrations/{migration_id}", migrations.server_show, f"{_MOVES}show",
+          query=NO_QUERY, since="2.23", looks_first=True),
+    Route("DELETE", "/servers/{server_id}/migrations/{migration_id}", migrations.abort, f"{_MOVES}delete", code=202,
+          since="2.24", looks_first=True),
+    Route("POST", "/servers/{server_id}/migrations/{migration_id}/action", migrations.force_complete,
+          f"{_MOVES}force_complete", migration_schemas.FORCE_COMPLETE, code=202, since="2.22",
+          action="force_complete", looks_first=True),
+    # server groups
+    Route("GET", "/os-server-groups", server_groups.index, f"{_GROUPS}index", query=server_group_schemas.LIST_QUERY),
+    Route("POST", "/os-server-groups", server_groups.create, f"{_GROUPS}create", server_group_schemas.CREATE),
+    Route("GET", "/os-server-groups/{server_group_id}", server_groups.show, f"{_GROUPS}show", query=NO_QUERY),
+    Route("DELETE", "/os-server-groups/{server_group_id}", server_groups.delete, f"{_GROUPS}delete", code=204),
     # flavors
     Route("GET", "/flavors", flavors.index, query=flavor_schemas.LIST_QUERY),
     Route("GET", "/flavors/detail", flavors.detail, query=flavor_schemas.LIST_QUERY),
@@ -127,11 +192,41 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/os-quota-sets/{tenant_id}/detail", quotas.detail, f"{_QUOTAS}detail", query=quota_schemas.QUERY,
           looks_first=True),
     Route("GET", "/os-quota-sets/{tenant_id}/defaults", quotas.defaults, f"{_QUOTAS}defaults", looks_first=True),
+    Route("GET", "/os-quota-class-sets/{quota_class}", quotas.show_class, f"{_QUOTA_CLASSES}show", query=NO_QUERY),
+    Route("PUT", "/os-quota-class-sets/{quota_class}", quotas.update_class, f"{_QUOTA_CLASSES}update",
+          quota_schemas.UPDATE_CLASS),
+    Route("GET", "/os-simple-tenant-usage", usage.index, f"{_USAGE}list", query=usage_schemas.LIST_QUERY),
+    Route("GET", "/os-simple-tenant-usage/{tenant_id}", usage.show, f"{_USAGE}show", query=usage_schemas.SHOW_QUERY,
+          looks_first=True),
+    Route("GET", "/os-instance_usage_audit_log", usage_audits.index, f"{_AUDITS}list", query=NO_QUERY),
+    Route("GET", "/os-instance_usage_audit_log/{before_timestamp}", usage_audits.show, f"{_AUDITS}show",
+          query=NO_QUERY),
+    # what the API itself can do
+    Route("GET", "/extensions", extensions.index, "os_compute_api:extensions", query=NO_QUERY),
+    Route("GET", "/extensions/{alias}", extensions.show, "os_compute_api:extensions", query=NO_QUERY),
     # hosts and what runs on them
     Route("GET", "/os-availability-zone", services.zones, "os_compute_api:os-availability-zone:list", query=NO_QUERY),
     Route("GET", "/os-availability-zone/detail", services.zones_detail, "os_compute_api:os-availability-zone:detail",
           query=NO_QUERY),
-    Route("GET", "/os-aggregates", aggregates.index, "os_compute_api:os-aggregates:index", query=NO_QUERY),
+    Route("GET", "/os-aggregates", aggregates.index, f"{_AGGREGATES}index", query=NO_QUERY),
+    Route("POST", "/os-aggregates", aggregates.create, f"{_AGGREGATES}create", aggregate_schemas.CREATE),
+    Route("GET", "/os-aggregates/{aggregate_id}", aggregates.show, f"{_AGGREGATES}show", query=NO_QUERY),
+    Route("PUT", "/os-aggregates/{aggregate_id}", aggregates.update, f"{_AGGREGATES}update", aggregate_schemas.UPDATE),
+    Route("DELETE", "/os-aggregates/{aggregate_id}", aggregates.delete, f"{_AGGREGATES}delete"),
+    Route("POST", "/os-aggregates/{aggregate_id}/action", aggregates.add_host, f"{_AGGREGATES}add_host",
+          aggregate_schemas.ADD_HOST, action="add_host"),
+    Route("POST", "/os-aggregates/{aggregate_id}/action", aggregates.remove_host, f"{_AGGREGATES}remove_host",
+          aggregate_schemas.REMOVE_HOST, action="remove_host"),
+    Route("POST", "/os-aggregates/{aggregate_id}/action", aggregates.set_metadata, f"{_AGGREGATES}set_metadata",
+          aggregate_schemas.SET_METADATA, action="set_metadata"),
+    Route("POST", "/os-aggregates/{aggregate_id}/images", aggregates.cache_images, "compute:aggregates:images",
+          aggregate_schemas.CACHE_IMAGES, code=202, since="2.81"),
+    Route("GET", "/os-hosts", hosts.index, f"{_HOSTS}list", query=host_schemas.LIST_QUERY, until="2.42"),
+    Route("GET", "/os-hosts/{host_name}", hosts.show, f"{_HOSTS}show", until="2.42"),
+    Route("PUT", "/os-hosts/{host_name}", hosts.update, f"{_HOSTS}update", host_schemas.UPDATE, until="2.42"),
+    Route("GET", "/os-hosts/{host_name}/startup", hosts.startup, f"{_HOSTS}start", until="2.42"),
+    Route("GET", "/os-hosts/{host_name}/shutdown", hosts.shutdown, f"{_HOSTS}shutdown", until="2.42"),
+    Route("GET", "/os-hosts/{host_name}/reboot", hosts.reboot, f"{_HOSTS}reboot", until="2.42"),
     Route("GET", "/os-services", services.index, f"{_SERVICES}list", query=service_schemas.LIST_QUERY),
     Route("PUT", "/os-services/{service_id}", services.update, f"{_SERVICES}update", service_schemas.UPDATE),
     Route("DELETE", "/os-services/{service_id}", services.delete, f"{_SERVICES}delete", code=204),
@@ -147,6 +242,15 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/os-hypervisors/{hypervisor_hostname_pattern}/servers", hypervisors.servers,
           f"{_HYPERVISORS}servers", until="2.52"),
     # what old versions passed on to other services
+    Route("GET", "/os-baremetal-nodes", baremetal.index, "os_compute_api:os-baremetal-nodes:list", until="2.35"),
+    Route("GET", "/os-baremetal-nodes/{node_id}", baremetal.show, "os_compute_api:os-baremetal-nodes:show",
+          until="2.35"),
+    Route("POST", "/os-baremetal-nodes", baremetal.create, body=baremetal_schemas.ANYTHING, until="2.35"),
+    Route("DELETE", "/os-baremetal-nodes/{node_id}", baremetal.delete, until="2.35"),
+    Route("POST", "/os-baremetal-nodes/{node_id}/action", baremetal.add_interface, body=baremetal_schemas.ANYTHING,
+          action="add_interface", until="2.35"),
+    Route("POST", "/os-baremetal-nodes/{node_id}/action", baremetal.remove_interface,
+          body=baremetal_schemas.ANYTHING, action="remove_interface", until="2.35"),
     Route("GET", "/os-networks", networks.index, "os_compute_api:os-networks:list", until="2.35"),
     Route("GET", "/os-networks/{network_id}", networks.show, "os_compute_api:os-networks:show", until="2.35"),
     Route("GET", "/images", images.index, query=image_schemas.LIST_QUERY, until="2.35"),

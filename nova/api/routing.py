@@ -77,6 +77,8 @@ def _match(node: Node, method: str, path: list[str], values: list[str]) -> tuple
         rows = node.methods.get(method)
         return (rows, values) if rows else None
     head, rest = path[0], path[1:]
+    if not head and not rest and node.parameter is None:
+        return _match(node, method, [], values)  # a slash at the end; where a name may stand, it is an empty name
     literal = node.literals.get(head)
     found = _match(literal, method, rest, values) if literal else None
     if found is None and node.parameter is not None and head:

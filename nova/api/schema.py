@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from nova import errors
 from nova.api import versions
-from nova.api.formats import BOOLEANS, FORMATS
+from nova.api.specs import Spec, alternatives, converted, expression, problem_of, shown
 
 REFUSE, ACCEPT = "refuse", "accept"  # what to do with keys that no row names
 BODY = "(body)"
@@ -24,34 +24,6 @@ BODY = "(body)"
 class BadInput(errors.Invalid):
     code = "api.bad_input"
     message = "Invalid input for field/attribute {field}. Value: {value}. {reason}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spec:
-    """What one value may be. ``type``: a JSON type's name or several, ``any``, ``boolean_like``, ``integer_like``
-    and ``number_like`` (numbers, or text of them; the result is a number). ``one_of``: other shapes, one must fit.
-    """
-
-    type: str | tuple[str, ...] = "any"
-    allowed: tuple[Any, ...] = ()
-    pattern: str | None = None
-    format: str | None = None
-    min: float | None = None
-    max: float | None = None
-    above: float | None = None
-    min_length: int | None = None
-    max_length: int | None = None
-    min_items: int | None = None
-    max_items: int | None = None
-    unique_items: bool = False
-    min_keys: int | None = None
-    max_keys: int | None = None
-    items: Spec | None = None
-    one_of: tuple[Spec, ...] = ()
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        return (self.type,) if isinstance(self.type, str) else self.type
 
 
 @dataclass(frozen=True)
@@ -78,126 +50,12 @@ LOOSE_NAME: dict[str, Any] = {**NAME, "format": "name_with_leading_trailing_spac
 MAX_INT = 0x7FFFFFFF
 
 
-@functools.cache
-def expression(pattern: str) -> re.Pattern[str]:
-    """A pattern of the contract, compiled. ``$`` is the very end there; Python's lets one more line end follow."""
-    return re.compile(re.sub(r"(?<!\\)\$", r"\\Z", pattern))
-
-
 _SEGMENT = re.compile(r"/(?:[^/\\]|\\.)+/(?![^.\[])|\[\]|[^.\[\]]+")
 
 
 def segments(path: str) -> list[str]:
     """``a.b[]./re/`` -> ``["a", "b", "[]", "/re/"]``."""
     return [] if path == BODY else _SEGMENT.findall(path)
-
-
-def _types() -> dict[str, Callable[[Any], bool]]:
-    def integer(value: Any) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool)
-
-    def number(value: Any) -> bool:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-    def text(pattern: str) -> Callable[[Any], bool]:
-        match = re.compile(pattern).fullmatch
-        return lambda value: isinstance(value, str) and len(value) <= 40 and match(value) is not None
-
-    integer_text, number_text = text(r"-?[0-9]+"), text(r"-?[0-9]+(\.[0-9]+)?")
-    return {
-        "any": lambda value: True,
-        "null": lambda value: value is None,
-        "boolean": lambda value: isinstance(value, bool),
-        "string": lambda value: isinstance(value, str),
-        "object": lambda value: isinstance(value, dict),
-        "array": lambda value: isinstance(value, list),
-        "integer": integer,
-        "number": number,
-        "integer_like": lambda value: integer(value) or integer_text(value),
-        "number_like": lambda value: number(value) or number_text(value),
-        "boolean_like": lambda value: isinstance(value, bool) or (isinstance(value, str) and value in BOOLEANS),
-    }
-
-
-_TYPES = _types()
-_SPOKEN = {"integer_like": "an integer", "number_like": "a number", "null": "null", "any": "anything",
-           "boolean_like": "a boolean (true, false, or one of the texts true, on, yes, 1, false, off, no, 0)",
-           "string": "a string", "object": "an object", "array": "an array", "integer": "an integer",
-           "number": "a number", "boolean": "true or false"}
-_CONVERT: dict[str, Callable[[Any], Any]] = {
-    "integer_like": int,
-    "number_like": float,
-    "boolean_like": lambda value: value if isinstance(value, bool) else BOOLEANS[value],
-}
-
-
-def _converted(spec: Spec, value: Any) -> Any:
-    for kind in spec.types:
-        if kind in _CONVERT and value is not None and _TYPES[kind](value):
-            return _CONVERT[kind](value)
-    return value
-
-
-def _text_problem(spec: Spec, value: str) -> str | None:
-    if spec.min_length is not None and len(value) < spec.min_length:
-        return f"It is too short: at least {spec.min_length} characters."
-    if spec.max_length is not None and len(value) > spec.max_length:
-        return f"It is too long: at most {spec.max_length} characters."
-    if spec.pattern is not None and not expression(spec.pattern).search(value):
-        return f"It does not match the pattern {spec.pattern}"
-    if spec.format in FORMATS and not FORMATS[spec.format][0](value):
-        return f"It must be {FORMATS[spec.format][1]}."
-    return None
-
-
-def _number_problem(spec: Spec, value: float) -> str | None:
-    if spec.min is not None and value < spec.min:
-        return f"It is less than the minimum of {spec.min}."
-    if spec.max is not None and value > spec.max:
-        return f"It is greater than the maximum of {spec.max}."
-    if spec.above is not None and value <= spec.above:
-        return f"It must be greater than {spec.above}."
-    return None
-
-
-def _size_problem(size: int, least: int | None, most: int | None, what: str) -> str | None:
-    if least is not None and size < least:
-        return f"It has too few {what}: at least {least}."
-    if most is not None and size > most:
-        return f"It has too many {what}: at most {most}."
-    return None
-
-
-def _array_problem(spec: Spec, value: list[Any]) -> str | None:
-    problem = _size_problem(len(value), spec.min_items, spec.max_items, "items")
-    if problem is None and spec.unique_items and any(value.count(item) > 1 for item in value):
-        return "Its items must differ from each other."
-    if problem is None and spec.items is not None:
-        return next(filter(None, (_problem(spec.items, item) for item in value)), None)
-    return problem
-
-
-def _problem(spec: Spec, value: Any) -> str | None:
-    """What is wrong with ``value`` by ``spec`` alone, and what would be accepted; None when nothing is."""
-    kinds = spec.types
-    if not any(_TYPES[kind](value) for kind in kinds):
-        return f"It must be {' or '.join(_SPOKEN[kind] for kind in kinds)}."
-    if spec.allowed and not any(value == choice and isinstance(value, bool) == isinstance(choice, bool)
-                                for choice in spec.allowed):
-        return f"It must be one of: {', '.join(map(str, spec.allowed))}."
-    converted, problem = _converted(spec, value), None
-    if isinstance(value, str):
-        problem = _text_problem(spec, value)
-    if problem is None and isinstance(converted, (int, float)) and not isinstance(converted, bool):
-        problem = _number_problem(spec, converted)
-    if problem is None and isinstance(value, list):
-        problem = _array_problem(spec, value)
-    if problem is None and isinstance(value, dict):
-        problem = _size_problem(len(value), spec.min_keys, spec.max_keys, "keys")
-    if problem is None and spec.one_of:
-        wrong = [_problem(choice, value) for choice in spec.one_of]
-        problem = None if None in wrong else " Or: ".join(str(reason) for reason in wrong)
-    return problem
 
 
 @dataclass
@@ -211,26 +69,28 @@ class Node:
     keys: dict[str, Node] = field(default_factory=dict)
     patterns: list[tuple[re.Pattern[str], Node]] = field(default_factory=list)
     item: Node | None = None
+    elsewhere: dict[str, list[str]] = field(default_factory=dict)  # key -> versions it is known at
 
     def check(self, value: Any, where: str, lenient: bool) -> Any:
         """A converted copy of ``value``. BadInput names the field, the value and what would be accepted."""
-        problem = _problem(self.spec, value)
+        problem = problem_of(self.spec, value)
         if problem is not None:
-            if any(_problem(other, value) is None for other in self.or_):
+            problem = alternatives([problem, *(problem_of(other, value) for other in self.or_)])
+            if problem is None:
                 return value
-            raise BadInput(field=where, value=shown(value), reason=problem)
+            raise _refused(where, value, problem)
         if isinstance(value, dict) and (self.keys or self.patterns or self.unknown == REFUSE):
             return self._check_object(value, where, lenient)
         if isinstance(value, list) and self.item is not None:
             return [self.item.check(item, f"{where}[{index}]", lenient) for index, item in enumerate(value)]
-        return _converted(self.spec, value)
+        return converted(self.spec, value)
 
     def _check_object(self, value: dict[str, Any], where: str, lenient: bool) -> dict[str, Any]:
         if self.spec.types == ("any",):
             return value
         for name, node in self.keys.items():
             if node.required and name not in value:
-                raise BadInput(field=where, value=shown(value), reason=f"'{name}' is a required property.")
+                raise _refused(where, value, f"'{name}' is a required property.")
         result = {}
         for key, item in value.items():
             node = self._node_of(key)
@@ -239,28 +99,42 @@ class Node:
             elif self.unknown == ACCEPT:
                 result[key] = item
             elif not lenient:
-                raise BadInput(field=where, value=shown(value), reason=self._unexpected(key))
+                raise _refused(where, value, self._unexpected(key))
         return result
 
     def _node_of(self, key: str) -> Node | None:
         return self.keys.get(key) or next((node for pattern, node in self.patterns if pattern.search(key)), None)
 
     def _unexpected(self, key: str) -> str:
-        known = ", ".join([*sorted(self.keys), *(f"keys matching {pattern.pattern}" for pattern, _ in self.patterns)])
-        return f"Additional properties are not allowed ('{key}' was unexpected). Known: {known or 'none'}."
+        return unexpected(key, [*sorted(self.keys), *(f"keys that match {pattern.pattern}"
+                                                      for pattern, _ in self.patterns)], self.elsewhere)
 
 
-def shown(value: Any) -> str:
-    """A value for a message, cut where it is long."""
-    text = str(value)
-    return text if len(text) <= 200 else f"{text[:200]}..."
+def _refused(where: str, value: Any, reason: str) -> BadInput:
+    return BadInput(field="body" if where == BODY else where, value=shown(value), reason=reason)
+
+
+def unexpected(name: str, known: Iterable[str], elsewhere: Mapping[str, list[str]]) -> str:
+    """Why a key or parameter is refused. ``elsewhere``: name -> the versions that know it."""
+    text = f"Additional properties are not allowed ('{shown(name)}' was unexpected)."
+    if name in elsewhere:
+        return f"{text} It is known {' and '.join(elsewhere[name])}, not at the version of this request."
+    return f"{text} Known: {', '.join(known) or 'none'}."
+
+
+def span(since: str | None, until: str | None) -> str:
+    """``from 2.32 to 2.36``, ``from 2.42 on``, ``up to 2.56``."""
+    if until is None:
+        return f"from {since} on"
+    return f"up to {until}" if since is None else f"at {since}" if since == until else f"from {since} to {until}"
 
 
 def compile_fields(fields: Iterable[Field], version: int) -> Node:
     """The tree for one version. ValueError when two rows of one path hold at it."""
-    root, seen = Node(), set()
+    root, seen, others = Node(), set(), []
     for entry in fields:
         if not versions.within(version, entry.since, entry.until):
+            others.append(entry)
             continue
         if entry.path in seen:
             raise ValueError(f"{entry.path} has two rows at {versions.text(version)}")
@@ -269,7 +143,19 @@ def compile_fields(fields: Iterable[Field], version: int) -> Node:
         for segment in segments(entry.path):
             node = _step(node, segment)
         node.spec, node.required, node.unknown, node.or_ = entry.spec, entry.required, entry.unknown, entry.or_
+    for entry in others:
+        _note(root, entry)
     return root
+
+
+def _note(root: Node, entry: Field) -> None:
+    """Remember a row of other versions where its key would be looked for."""
+    *parents, last = segments(entry.path) or [""]
+    node: Node | None = root
+    for segment in parents:
+        node = None if node is None else node.item if segment == "[]" else node.keys.get(segment)
+    if node is not None and last and last[0] not in "/[":
+        node.elsewhere.setdefault(last, []).append(span(entry.since, entry.until))
 
 
 def _step(node: Node, segment: str) -> Node:
@@ -295,6 +181,7 @@ class Body:
     def __init__(self, *fields: Field, legacy: tuple[Field, ...] = ()) -> None:
         own = any(entry.path == BODY for entry in fields)
         self.fields = fields if own else (row(BODY, "object"), *fields)
+        self.may_be_missing = any(entry.path == BODY and "null" in entry.spec.types for entry in fields)
         self.legacy = legacy
         self.compiled = functools.cache(self._compile)
 
@@ -325,7 +212,7 @@ def param(name: str, type: str = "string", *, repeat: bool = True, since: str | 
     return Param(name, Spec(type=type, **rules), repeat, since, until)
 
 
-LIMIT = param("limit", "integer_like", min_length=1, min=0)
+LIMIT = param("limit", "integer_like", min_length=1, min=0, huge=True)
 MARKER = param("marker")
 
 
@@ -359,6 +246,7 @@ class Query:
         self.compiled = functools.cache(self._compile)
 
     def _compile(self, version: int) -> tuple[dict[str, Param], list[tuple[re.Pattern[str], Param]], bool]:
+        """(parameters by name, by pattern, whether others are refused)."""
         names: dict[str, Param] = {}
         patterns = []
         for entry in self.params:
@@ -380,19 +268,21 @@ class Query:
             entry = names.get(name) or next((found for pattern, found in patterns if pattern.search(name)), None)
             if entry is None:
                 if refuse:
-                    raise BadInput(field=name, value=shown(value), reason=self._unexpected(name, names))
+                    raise BadInput(field=shown(name), value=shown(value), reason=self._unexpected(name, names))
                 continue
-            problem = "It may hold no NUL character." if "\0" in value else _problem(entry.spec, value)
+            problem = "It may hold no NUL character." if "\0" in value else problem_of(entry.spec, value)
             if problem is None and name in values and not entry.repeat:
                 problem = "It may be given once only."
             if problem is not None:
                 raise BadInput(field=name, value=shown(value), reason=problem)
-            values.setdefault(name, []).append(_converted(entry.spec, value))
+            values.setdefault(name, []).append(converted(entry.spec, value))
         return Values(values)
 
     def _unexpected(self, name: str, names: Mapping[str, Param]) -> str:
-        known = ", ".join(sorted(names))
-        return f"Additional properties are not allowed ('{name}' was unexpected). Known: {known or 'none'}."
+        elsewhere: dict[str, list[str]] = {}
+        for entry in self.params:
+            elsewhere.setdefault(entry.name, []).append(span(entry.since, entry.until))
+        return unexpected(name, sorted(names), elsewhere)
 
 
 #: Operations whose query takes nothing: unknown parameters are refused from 2.102.

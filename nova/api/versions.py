@@ -17,8 +17,10 @@ LEGACY = MIN  # what requests under /v2 are served as
 HEADER = "OpenStack-API-Version"
 OLD_HEADER = "X-OpenStack-Nova-API-Version"
 SERVICE = "compute"
+LONGEST = 64  # characters of a version that is worth an answer with its name
 
-_FORM = re.compile(r"^([1-9]\d*)\.([1-9]\d*|0)$")
+_FORM = re.compile(r"([1-9][0-9]*)\.([1-9][0-9]*|0)")
+_KNOWN = {f"2.{minor}": minor for minor in range(MIN, MAX + 1)}
 
 
 class Malformed(errors.Invalid):
@@ -58,9 +60,9 @@ def asked(headers: Mapping[str, str]) -> str:
     ``OpenStack-API-Version`` may name several services, separated by commas; only ``compute`` counts.
     """
     for part in (headers.get(HEADER) or "").split(","):
-        words = part.split()
+        words = part.split(None, 1)
         if len(words) == 2 and words[0].lower() == SERVICE:
-            return words[1]
+            return words[1].strip()
     return (headers.get(OLD_HEADER) or "").strip() or text(MIN)
 
 
@@ -69,12 +71,12 @@ def chosen(headers: Mapping[str, str]) -> int:
     wanted = asked(headers)
     if wanted.lower() == "latest":
         return MAX
-    form = _FORM.match(wanted)
-    if form is None:
-        raise Malformed(text=wanted)
-    if form[1] != "2" or not MIN <= int(form[2]) <= MAX:
-        raise OutOfRange(asked=wanted, minimum=text(MIN), maximum=text(MAX))
-    return int(form[2])
+    known = _KNOWN.get(wanted)
+    if known is not None:
+        return known
+    if len(wanted) > LONGEST or _FORM.fullmatch(wanted) is None:
+        raise Malformed(text=wanted[:LONGEST])
+    raise OutOfRange(asked=wanted, minimum=text(MIN), maximum=text(MAX))
 
 
 def answer_headers(version: str) -> list[tuple[str, str]]:
@@ -135,6 +137,11 @@ def extra_specs_are_checked(version: int) -> bool:
     return version >= 86
 
 
+def usage_is_paged(version: int) -> bool:
+    """From 2.40 usage comes in pages of servers; before, the sums are over all."""
+    return version >= 40
+
+
 def keypairs_are_paged(version: int) -> bool:
     """From 2.35 the list of keypairs comes in pages."""
     return version >= 35
@@ -150,6 +157,11 @@ def known_by_uuid(version: int) -> bool:
     return version >= 53
 
 
+def silent_cells_are_shown(version: int) -> bool:
+    """From 2.69 what lies in a cell that does not answer is listed in part; before, such a list fails."""
+    return version >= 69
+
+
 def services_can_be_forced_down(version: int) -> bool:
     return version >= 11
 
@@ -162,3 +174,18 @@ def empty_servers_are_shown(version: int) -> bool:
 def details_have_uptime(version: int) -> bool:
     """From 2.88 the details of hypervisors have the uptime, which a call of its own told before."""
     return version >= 88
+
+
+def migrations_have_pages(version: int) -> bool:
+    """From 2.59 the list of migrations comes in pages."""
+    return version >= 59
+
+
+def queued_migrations_can_be_aborted(version: int) -> bool:
+    """From 2.65 a live migration can be aborted before it runs."""
+    return version >= 65
+
+
+def diagnostics_have_a_standard_form(version: int) -> bool:
+    """From 2.48 diagnostics look the same for every driver; before, they are the driver's own."""
+    return version >= 48

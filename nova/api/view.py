@@ -7,7 +7,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nova.api import versions
 
@@ -24,7 +24,8 @@ class Out:
     """One row: the field's name, and where it comes from: an attribute's name, or ``(value, request) -> shown``.
 
     ``flag``: shown only where the caller renders with this flag (policy decides it), or with ``no FLAG`` only without.
-    ``optional``: the getter may give LEFT_OUT.
+    ``optional``: the getter may give LEFT_OUT. ``type``: a shape (see :func:`answers`) for the API's description,
+    where neither the model's annotation nor the getter's says it.
     """
 
     name: str
@@ -33,13 +34,18 @@ class Out:
     until: str | None = None
     flag: str | None = None
     optional: bool = False
+    type: Any = None
 
 
 class View:
-    """A table of output fields; ``view(value, request)`` is its dict at the request's version."""
+    """A table of output fields; ``view(value, request)`` is its dict at the request's version.
 
-    def __init__(self, *fields: Out) -> None:
+    ``of``: the class of the values, which tells the API's description the types of attributes.
+    """
+
+    def __init__(self, *fields: Out, of: type | None = None) -> None:
         self.fields = fields
+        self.of = of
         self.compiled = functools.cache(self._compile)
 
     def __call__(self, value: Any, request: Request, flags: frozenset[str] = frozenset()) -> dict[str, Any]:
@@ -49,10 +55,13 @@ class View:
         render = self.compiled(request.version, flags)
         return [render(value, request) for value in values]
 
+    def held(self, version: int) -> list[Out]:
+        """The rows of ``version``, for all flags."""
+        return [entry for entry in self.fields if versions.within(version, entry.since, entry.until)]
+
     def rows(self, version: int, flags: frozenset[str]) -> list[Out]:
         """The rows that hold at ``version``. ValueError when two of one name do."""
-        held = [entry for entry in self.fields
-                if versions.within(version, entry.since, entry.until) and _flagged(entry.flag, flags)]
+        held = [entry for entry in self.held(version) if _flagged(entry.flag, flags)]
         names = [entry.name for entry in held]
         if len(names) != len(set(names)):
             raise ValueError(f"two rows of one name at {versions.text(version)}")
@@ -81,6 +90,32 @@ class View:
         return render
 
 
+@dataclass(frozen=True)
+class Free:
+    """The shape of an object whose keys are the user's: what their values are."""
+
+    values: Any = "string"
+
+
+LINK = {"rel": "string", "href": "string", "type?": "string"}
+LINKS = [LINK]
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+
+def answers(shape: Any, codes: tuple[int, ...] = ()) -> Callable[[Handler], Handler]:
+    """What a handler's answer looks like, for the API's description; ``codes``: of success, beside its row's.
+
+    A shape is a View; ``[shape]``; ``{"key": shape}``, where a key with ``?`` at its end may be missing;
+    ``Free(shape)``; the name of a JSON type or ``any``; a Python type; several shapes in a tuple; None for no body,
+    which is also what a handler's annotation says.
+    """
+    def mark(handler: Handler) -> Handler:
+        handler.answer, handler.codes = shape, codes  # type: ignore[attr-defined]
+        return handler
+    return mark
+
+
 def _flagged(flag: str | None, flags: frozenset[str]) -> bool:
     if flag is None:
         return True
@@ -100,9 +135,15 @@ def micros(time: datetime.datetime | None) -> str | None:
 def micros_of(attribute: str) -> Getter:
     """A getter of a time in microseconds."""
     get = operator.attrgetter(attribute)
-    return lambda value, request: micros(get(value))
+
+    def getter(value: Any, request: Request) -> str | None:
+        return micros(get(value))
+    return getter
 
 
 def seconds_of(attribute: str) -> Getter:
     get = operator.attrgetter(attribute)
-    return lambda value, request: seconds(get(value))
+
+    def getter(value: Any, request: Request) -> str | None:
+        return seconds(get(value))
+    return getter

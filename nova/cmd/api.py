@@ -38,7 +38,7 @@ APIS = {OSAPI: (_osapi, "osapi_compute_listen", "osapi_compute_listen_port"),
 
 def bind(options: Any, names: list[str]) -> dict[str, Any]:
     """Listening sockets, made once before workers fork. CanNotStart names address and option."""
-    from nova import wsgi
+    from nova import http_server
 
     sockets = {}
     for name in names:
@@ -46,7 +46,7 @@ def bind(options: Any, names: list[str]) -> dict[str, Any]:
             raise CanNotStart(reason=f"[DEFAULT]enabled_apis: unknown API '{name}'; known are {', '.join(APIS)}")
         _make, address, port = APIS[name]
         try:
-            sockets[name] = wsgi.bind(options[address], options[port])
+            sockets[name] = http_server.bind(options[address], options[port])
         except OSError as error:
             raise CanNotStart(reason=f"{options[address]}:{options[port]} ([DEFAULT]{address}, {port}) can not be "
                                      f"listened on: {error.strerror}") from None
@@ -71,7 +71,7 @@ def tls(group: Any) -> Any:
 
 
 class Api:
-    """One worker process, serving the sockets that its parent bound."""
+    """One worker process, serving the sockets that its parent bound. ``applications``: by name in enabled_apis."""
 
     def __init__(self, options: Any, sockets: dict[str, Any]) -> None:
         from nova.rpc import host_secret
@@ -84,13 +84,17 @@ class Api:
         self.applications = {name: APIS[name][0](options, self.bus) for name in sockets}
 
     def start(self) -> None:
-        from nova import wsgi
+        from nova import http_server
 
-        self.serving = [wsgi.Server(sock, self.applications[name], self.options.wsgi.default_pool_size or 1,
-                                    self.options.wsgi.client_socket_timeout, tls(self.options.wsgi))
+        at_a_time, idle_s = self.options.wsgi.default_pool_size or 1, self.options.wsgi.client_socket_timeout
+        self.serving = [http_server.Server(sock, self.applications[name], at_a_time, idle_s, tls(self.options.wsgi))
                         for name, sock in self.sockets.items()]
         for server in self.serving:
             server.start()
+        self.introduce()
+
+    def introduce(self) -> None:
+        """Beside: make us known to the conductor, where we must be."""
         if self.secret:
             concurrency.spawn(self._introduce, name="register")
 

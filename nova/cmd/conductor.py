@@ -20,7 +20,7 @@ def settings(options: Any) -> Any:
     """Options as the conductor's rooms read them."""
     from nova.conductor.world import Settings
     from nova.conf import quota
-    from nova.model import addressing
+    from nova.model import addressing, periods
 
     limits = {quota.API_NAMES.get(option.dest, option.dest): options.quota[option.dest]
               for option in quota.OPTS if option.dest != "recheck_quota"}
@@ -30,10 +30,15 @@ def settings(options: Any) -> Any:
         multi_host=options.multi_host)
     names = ("default_availability_zone", "internal_service_availability_zone", "default_schedule_zone",
              "instance_name_template", "service_down_time", "report_interval", "shutdown_timeout",
-             "force_config_drive")
+             "force_config_drive", "instance_usage_audit", "instance_usage_audit_period")
+    try:
+        periods.parse(options.instance_usage_audit_period)
+    except periods.BadPeriod as error:
+        raise CanNotStart(reason=error.message) from None
     return Settings(**{name: options[name] for name in names}, max_limit=options.api.max_limit,
                     max_attempts=options.scheduler.max_attempts, dhcp_domain=options.api.dhcp_domain,
                     deleted_retention_s=options.deleted_retention * 86400,
+                    precache_concurrency=options.image_cache.precache_concurrency,
                     quota_defaults={**quota.NETWORK_DEFAULTS, **limits}, network_defaults=network)
 
 
@@ -63,6 +68,7 @@ class Conductor:
         from nova.conductor.teller import Teller
         from nova.conductor.workflows import ALL
         from nova.conductor.world import World
+        from nova.notifications import oslo
         from nova.rpc.contracts.compute import ComputeRPC
         from nova.rpc.contracts.network import NetworkRPC
         from nova.rpc.contracts.scheduler import SchedulerRPC
@@ -74,7 +80,8 @@ class Conductor:
         self.world = World(api=api, cell=cell, settings=settings(options), host=options.host,
                            scheduler=self.bus.client(SchedulerRPC), compute=self.bus.client(ComputeRPC),
                            network=self.bus.client(NetworkRPC),
-                           images=glance.of_groups(options.glance, session.load(options, "glance")))
+                           images=glance.of_groups(options.glance, session.load(options, "glance")),
+                           notifier=oslo.make(options, options.host))
         self.world.feed = Feed(self.world)
         self.world.teller = Teller(cell, self.world.network)
         self.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds,
@@ -156,6 +163,7 @@ class Conductor:
             job.stop()
         if self.world.runner.running:
             LOG.info("%d operations go on in another conductor", self.world.runner.running)
+        self.world.notifier.stop(2.0)
         self.journal.close()
         self.world.api.dispose()
         self.world.cell.dispose()
@@ -170,7 +178,7 @@ def prefer(options: Any) -> str:
 def main() -> int:
     return common.run(BINARY, Conductor, lambda options: options.conductor.workers or common.cpus(), prefer,
                       ("nova.rpc.transport", "nova.conductor.service", "nova.conductor.host_service",
-                       "nova.conductor.workflows", "nova.db.migrate", "nova.clients.glance"))
+                       "nova.conductor.workflows", "nova.db.migrate", "nova.clients.glance", "nova.notifications.oslo"))
 
 
 if __name__ == "__main__":

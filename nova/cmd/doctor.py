@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import os
 import shutil
 import socket
@@ -16,6 +17,7 @@ from nova import errors
 OK, WARN, BAD = "ok", "warning", "FAILED"
 FREE_GB = 5
 SKEW_S = 5.0
+NAMED_HOSTS = 5
 TOOLS = ("dnsmasq", "iptables-save", "iptables-restore", "dhcp_release")
 
 
@@ -181,6 +183,26 @@ def clock(options: Any) -> Finding:
     return Finding(OK, f"this clock agrees with the database's ({skew:.1f} s)")
 
 
+def debts(options: Any) -> Finding:
+    """What hosts owe, oldest first: it blocks nothing, but resources stay claimed for it."""
+    from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.transport import Bus
+
+    if is_compute(options):
+        return Finding(OK, "a compute host learns of its own debts when it registers")
+    try:
+        found = Bus(options, options.host).client(ConductorRPC).list_debts(None)
+    except errors.NovaError:
+        return Finding(WARN, "what hosts owe can not be read: no conductor answers", "see the broker's line")
+    if not found:
+        return Finding(OK, "no host owes anything")
+    owing = collections.Counter(debt.host for debt in found)
+    named = ", ".join(f"{host} ({count})" for host, count in sorted(owing.items())[:NAMED_HOSTS])
+    more = f" and {len(owing) - NAMED_HOSTS} more" if len(owing) > NAMED_HOSTS else ""
+    return Finding(WARN, f"{len(found)} undos wait for hosts that could not be reached: {named}{more}",
+                   "start nova-compute there; for a host that is gone for good: nova-manage debts list")
+
+
 def disk(options: Any) -> Finding:
     path = options.instances_path if os.path.isdir(options.instances_path) else options.state_path
     if not os.path.isdir(path):
@@ -214,7 +236,7 @@ def _run(argv: list[str]) -> Any:
 
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("configuration", config), ("broker", broker), ("database", databases), ("keystone", keystone),
-    ("glance", glance), ("libvirt", libvirt), ("bridge tools", bridge_tools), ("clock", clock),
+    ("glance", glance), ("libvirt", libvirt), ("bridge tools", bridge_tools), ("clock", clock), ("debts", debts),
     ("disk", disk), ("kvm", kvm))
 
 

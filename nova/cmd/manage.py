@@ -1,7 +1,7 @@
 """nova-manage: what operators do by hand.
 
 Tables of commands: (category, action) -> what runs, its help, its arguments. Exit codes: 0 done; 1 something is wrong;
-2 bad command line or nothing asked; 3 nothing to do (``db purge``).
+2 bad command line or nothing asked; 3 nothing to do (``db purge``, ``debts forgive``).
 """
 
 from __future__ import annotations
@@ -155,6 +155,41 @@ def request_show(options: Any, given: argparse.Namespace) -> int:
     return 0
 
 
+def debts_list(options: Any, given: argparse.Namespace) -> int:
+    """What hosts owe: undos that could not reach them. A host pays by itself once it is back."""
+    found = _conductor(options).list_debts(given.host)
+    if not found:
+        say("No host owes anything." if given.host is None else f"{given.host} owes nothing.")
+        return 0
+    _debt_table(found)
+    say("A host pays when its nova-compute is back. One that never comes back: DELETE its service "
+        "(openstack compute service delete ID), then 'nova-manage debts forgive HOST'.")
+    return 0
+
+
+def debts_forgive(options: Any, given: argparse.Namespace) -> int:
+    """Strikes what a removed host owes. Without --yes only what would be struck is shown."""
+    conductor = _conductor(options)
+    if not given.yes:
+        found = conductor.list_debts(given.host)
+        if not found:
+            say(f"{given.host} owes nothing.")
+            return 3
+        _debt_table(found)
+        say(f"These would be struck, and nothing would be undone on {given.host}: its guests and disks stay where they "
+            "are. Repeat with --yes to do it.")
+        return 1
+    struck = conductor.forgive_debts(given.host)
+    say(f"{len(struck)} debts of {given.host} are struck; what was claimed there for them is free."
+        if struck else f"{given.host} owes nothing.")
+    return 0 if struck else 3
+
+
+def _debt_table(found: Sequence[Any]) -> None:
+    table(("Host", "Server", "Step", "Since"),
+          [(debt.host, debt.server_uuid, debt.step, debt.created_at) for debt in found])
+
+
 def network_create(options: Any, given: argparse.Namespace) -> int:
     from nova.model.networks import NewNetwork
 
@@ -233,6 +268,20 @@ _FLAVOR = (
     argument("--root_gb", type=int, required=True), argument("--ephemeral_gb", type=int, default=0),
     argument("--swap", type=int, default=0, help="MB"), argument("--private", action="store_true"))
 
+def api_schema(options: Any, given: argparse.Namespace) -> int:
+    """Prints the OpenAPI document of a version; ``2.0`` means the API under /v2."""
+    import json
+
+    from nova.api import openapi
+
+    chosen = openapi.chosen(given.version)
+    if chosen is None:
+        say(f"--version {given.version}: write a version of the API, such as 2.96 or latest, or 2.0 for /v2.")
+        return 2
+    say(json.dumps(openapi.document(*chosen), indent=given.indent))
+    return 0
+
+
 COMMANDS: dict[str, dict[str, Command]] = {
     "api_db": {
         "sync": Command(sync("api"), "bring the api database to this release's schema", (_VERSION,)),
@@ -248,10 +297,18 @@ COMMANDS: dict[str, dict[str, Command]] = {
     "host": {"list": Command(host_list, "hosts and their zones", (argument("--zone"),))},
     "request": {"show": Command(request_show, "what happened to a request, step by step", (
         argument("request", metavar="REQ_ID", help="e.g. req-0c5f... (x-openstack-request-id of the answer)"),))},
+    "debts": {"list": Command(debts_list, "what must be undone on hosts that could not be reached", (
+                  argument("--host", help="only this host's"),)),
+              "forgive": Command(debts_forgive, "strike what a removed host owes", (
+                  argument("host", help="a host whose nova-compute service was deleted"),
+                  argument("--yes", action="store_true", help="do it; without it, only show what would be struck")))},
     "network": {"create": Command(network_create, "make a network and its pool of addresses", _NETWORK),
                 "list": Command(network_list, "all networks"),
                 "delete": Command(network_delete, "delete an unused network", (argument("uuid"),))},
     "flavor": {"create": Command(flavor_create, "make a flavor", _FLAVOR)},
+    "api": {"schema": Command(api_schema, "print the compute API's OpenAPI document", (
+        argument("--version", default="latest", help="of the API: 2.96, latest, or 2.0 for what is under /v2"),
+        argument("--indent", type=int, default=2)))},
 }
 #: Commands without a category.
 SINGLE: dict[str, Command] = {

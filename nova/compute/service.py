@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from nova import errors
-from nova.compute import identity
+from nova.compute import identity, precache
 from nova.compute.batches import Batches
 from nova.compute.debts import Debts
 from nova.compute.events import PowerEvents
@@ -26,12 +26,15 @@ from nova.compute.markers import Markers
 from nova.compute.orders import BUILD, DESTROY, REBOOT, START, STOP, Orders
 from nova.compute.periodic import Job, Periodic
 from nova.compute.reconcile import Desk, Reconciler
+from nova.model.aggregates import CachedImage
 from nova.model.base import HostName
+from nova.model.diagnostics import Diagnostics
 from nova.model.guest_tree import TreeOptions
+from nova.model.images import Image
 from nova.model.orders import BuildOrder, ConsoleOutput, GuestOrder, Outcome
 from nova.model.services import Alive, ContractVersion, Registered, Registration
 from nova.rpc.contracts.compute import ComputeRPC
-from nova.virt.interface import Consoles, Uptime
+from nova.virt.interface import Consoles, Diagnosis, HostPower, Uptime
 
 LOG = logging.getLogger(__name__)
 
@@ -53,6 +56,16 @@ class NoConsole(errors.Conflict):
 
 class NoGuest(errors.NotFound):
     code, message = "guest.not_found", "There is no guest {uuid} on host {host}."
+
+
+class NoHostPower(errors.NotSupported):
+    code = "host.no_power_actions"
+    message = ("The hypervisor driver of host {host} can not turn the host on or off, reboot it or put it in "
+               "maintenance.")
+
+
+class NoDiagnostics(errors.NotSupported):
+    code, message = "host.no_diagnostics", "The hypervisor driver of host {host} does not tell what its guests use."
 
 
 class NoUptime(errors.NotSupported):
@@ -171,13 +184,35 @@ class ComputeService:
             raise NoGuest(uuid=server_uuid, host=self._host.name)
         if not isinstance(self._driver, Consoles):
             raise NoConsole(uuid=server_uuid)
-        return ConsoleOutput(text=_tail(self._driver.console_output(server_uuid, length)))
+        text = _tail(self._driver.console_output(server_uuid, length))
+        # so many lines, and none that is empty after the last one's end: clients split the text at line ends
+        return ConsoleOutput(text=text if length is None else text.removesuffix("\n"))
+
+    def get_diagnostics(self, host: HostName, server_uuid: str) -> Diagnostics:
+        self._check_host(host)
+        if self._driver.power_state(checked_uuid(server_uuid)) is None:
+            raise NoGuest(uuid=server_uuid, host=self._host.name)
+        if not isinstance(self._driver, Diagnosis):
+            raise NoDiagnostics(host=self._host.name)
+        return self._driver.diagnostics(server_uuid)
 
     def get_host_uptime(self, host: HostName) -> str:
         self._check_host(host)
         if not isinstance(self._driver, Uptime):
             raise NoUptime(host=self._host.name)
         return self._driver.uptime()
+
+    def change_host_power(self, host: HostName, action: str) -> str:
+        self._check_host(host)
+        if not isinstance(self._driver, HostPower):
+            raise NoHostPower(host=self._host.name)
+        LOG.warning("host %s: %s, as an operator asks", self._host.name, action)
+        return self._driver.change_host_power(action)
+
+    def cache_images(self, host: HostName, images: tuple[Image, ...]) -> tuple[CachedImage, ...]:
+        """One after the other: a host has one line to the image service, and other work to do."""
+        self._check_host(host)
+        return tuple(precache.fetch(self._parts.images, image) for image in images)
 
     def ping(self, host: HostName) -> str:
         return self._host.name

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from nova import errors
 from nova.conductor.world import World
+from nova.db import aggregates as aggregate_rows
 from nova.db import hosts as host_rows
+from nova.db import services
+from nova.db.engine import Connection
 from nova.db.ledger import DISK_GB, MEMORY_MB, VCPU, Usage
 from nova.db.services import as_time
+from nova.model.aggregates import placed
 from nova.model.base import Time
-from nova.model.hosts import HostState, HostStates, Stamp
+from nova.model.hosts import AggregateMembers, AggregateStates, HostState, HostStates, Stamp
 
 LOG = logging.getLogger(__name__)
 
@@ -26,24 +30,58 @@ class Feed:
         self.world = world
 
     def states(self, known: Sequence[Stamp] = (), everything: bool = True) -> HostStates:
-        """States newer than the stamps; all of them for ``everything``."""
-        rows, found = self._read()
+        """States newer than the stamps, or all of them for ``everything``; and the aggregates, where one of the stamps
+        is older than they are."""
+        aggregates, rows, found = self._read_all()
         stamps = {(stamp.host, stamp.node): stamp for stamp in known}
         alive = tuple((row.host, row.last_seen_at) for row in rows if row.last_seen_at is not None)
         gone = tuple(sorted(set(stamps) - {(one.host, one.node) for one in found}))
+        fresh = everything or any(stamp.aggregates_version != aggregates.version for stamp in known)
         if not everything:
             found = [one for one in found if _newer(one, stamps.get((one.host, one.node)))]
         return HostStates(states=tuple(found), now=as_time(rows[0].clock) if rows else None, complete=everything,
-                          alive=alive, gone=gone)
+                          alive=alive, gone=gone, aggregates=aggregates if fresh else None)
 
-    def _read(self, host: str | None = None) -> tuple[list[Any], list[HostState]]:
-        """Rows of nodes and their states, of all hosts or of one."""
+    def _read_all(self) -> tuple[AggregateStates, list[Any], list[HostState]]:
+        """The aggregates, rows of all nodes, and their states."""
         with self.world.cell.reading() as tx:
-            rows = host_rows.node_rows(tx, host)
+            rows = host_rows.node_rows(tx)
+        with self.world.api.reading() as tx:
+            providers = host_rows.provider_rows(tx)
+            aggregates = self._aggregates(tx)
+        of_host: dict[str, list[Mapping[str, str]]] = {}
+        for one in aggregates.aggregates:
+            for host in one.hosts:
+                of_host.setdefault(host, []).append(one.metadata)
+
+        def place(host: str) -> Place:
+            return Place(aggregates.version, *placed(of_host.get(host, ()), aggregates.default_zone))
+        return aggregates, rows, [state(row, providers[row.uuid], place(row.host))
+                                  for row in rows if row.uuid in providers]
+
+    def _read_one(self, host: str) -> tuple[list[Any], list[HostState]]:
+        """Rows of one host's nodes and their states, whole."""
+        with self.world.cell.reading() as tx:
+            rows = host_rows.node_rows(tx, host_rows.NodesWanted(host=host))
+        if not rows:
+            return [], []
         with self.world.api.reading() as tx:
             providers = host_rows.provider_rows(tx, host=host)
-        return rows, [state(row, providers[row.uuid], self.world.settings.default_availability_zone)
-                      for row in rows if row.uuid in providers]
+            place = self._place(tx, host)
+        return rows, [state(row, providers[row.uuid], place) for row in rows if row.uuid in providers]
+
+    def _aggregates(self, tx: Connection) -> AggregateStates:
+        """The stamp is read first: rows may be newer than it says, and come again with theirs; never older."""
+        stamp = aggregate_rows.version(tx)
+        return AggregateStates(
+            version=stamp, default_zone=self.world.settings.default_availability_zone,
+            aggregates=tuple(AggregateMembers(hosts=one.hosts, metadata=one.metadata)
+                             for one in aggregate_rows.select(tx) if one.hosts and one.metadata))
+
+    def _place(self, tx: Connection, host: str) -> Place:
+        stamp = aggregate_rows.version(tx)
+        return Place(stamp, *placed(aggregate_rows.metadata_of(tx, host),
+                                    self.world.settings.default_availability_zone))
 
     def after_claims(self, usages: Sequence[Usage], claimed: Sequence[str]) -> None:
         """Tell the schedulers a provider's new amounts, and which servers' claims are in them. No host is named: what
@@ -61,15 +99,24 @@ class Feed:
             HostState(host=row["host"], node=row["name"], provider_id=row["id"], generation=row["generation"],
                       instances=row["consumers"], **_resources(row["classes"])) for row in rows.values())))
 
-    def host_changed(self, host: str | None = None) -> None:
-        """A host was registered, changed, enabled, disabled: send what is known of it (of all, for None)."""
-        if host is None:
-            self._cast(self.states())
-            return
-        rows, found = self._read(host)
+    def host_changed(self, host: str) -> None:
+        """A host was registered, changed, enabled, disabled: send what is known of it."""
+        rows, found = self._read_one(host)
         if rows:
             alive = tuple((row.host, row.last_seen_at) for row in rows if row.last_seen_at is not None)
             self._cast(HostStates(states=tuple(found), now=as_time(rows[0].clock), alive=alive))
+
+    def host_gone(self, host: str, nodes: Sequence[str]) -> None:
+        """A host was taken out, with these nodes."""
+        with self.world.cell.reading() as tx:
+            now = services.now(tx)
+        self._cast(HostStates(now=now, gone=tuple((host, node) for node in nodes)))
+
+    def aggregates_changed(self) -> None:
+        """Hosts came or went, or metadata changed: send all aggregates, which is little."""
+        with self.world.api.reading() as tx:
+            aggregates = self._aggregates(tx)
+        self._cast(HostStates(aggregates=aggregates))
 
     def alive(self, beats: Sequence[tuple[str, Time]], now: Time | None) -> None:
         self._cast(HostStates(alive=tuple(beats), now=now))
@@ -88,8 +135,16 @@ class Feed:
             LOG.debug("schedulers were not told: %s", error)
 
 
-def state(row: Any, provider: dict[str, Any], zone: str) -> HostState:
-    """A node's whole state from its row (of ``node_rows``) and its provider's."""
+class Place(NamedTuple):
+    """What aggregates, at one stamp, make of a host."""
+
+    version: int
+    zone: str
+    metadata: Mapping[str, tuple[str, ...]]
+
+
+def state(row: Any, provider: dict[str, Any], place: Place) -> HostState:
+    """A node's whole state from its row (of ``node_rows``), its provider's, and where aggregates put it."""
     facts = row.facts
     return HostState(
         host=row.host, node=row.name, provider_id=provider["id"], generation=provider["generation"],
@@ -97,7 +152,7 @@ def state(row: Any, provider: dict[str, Any], zone: str) -> HostState:
         enabled=not row.disabled, forced_down=row.forced_down, disabled_reason=row.disabled_reason,
         last_seen_at=row.last_seen_at, hypervisor_type=facts.hypervisor_type,
         hypervisor_version=facts.hypervisor_version, supported=facts.supported, capabilities=facts.capabilities,
-        traits=facts.traits, aggregates_version=1, zone=zone)
+        traits=facts.traits, aggregates_version=place.version, zone=place.zone, aggregate_metadata=place.metadata)
 
 
 def _resources(classes: dict[str, tuple[int, int, float, int]]) -> dict[str, Any]:
@@ -110,8 +165,8 @@ def _resources(classes: dict[str, tuple[int, int, float, int]]) -> dict[str, Any
 
 
 def _newer(one: HostState, known: Stamp | None) -> bool:
-    return known is None or (one.generation, one.service_version, one.aggregates_version) != \
-        (known.generation, known.service_version, known.aggregates_version)
+    """Aggregates are told apart from the states, all in one."""
+    return known is None or (one.generation, one.service_version) != (known.generation, known.service_version)
 
 
-__all__ = ["Feed", "state"]
+__all__ = ["Feed", "Place", "state"]

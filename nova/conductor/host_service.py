@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nova import errors
+from nova.conductor import announce
 from nova.conductor.hosts import Daemons
 from nova.conductor.orders import disks_of
 from nova.conductor.workflows.create_server import CREATE_SERVER
@@ -94,7 +95,8 @@ class HostService:
         reported = {guest.server_uuid: states.Power(int(guest.power_state), guest.epoch,
                                                     _FITTING.get(guest.power_state, "")) for guest in report.guests}
         if reported:
-            self.world.cell.transact(lambda tx: states.note_power(tx, host, reported))
+            with announce.turning(self.world, host, [uuid for uuid, one in reported.items() if one.now]):
+                self.world.cell.transact(lambda tx: states.note_power(tx, host, reported))
 
     def report_outcomes(self, host: HostName, operation_ids: tuple[int, ...], outcomes: tuple[Outcome, ...]) -> None:
         """Servers of a running batch that are up become ACTIVE now; failures wait for the batch's answer."""

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from nova import errors
+from nova.conductor import announce
 from nova.conductor.world import World
 from nova.db import migrate, networks, services
 from nova.db.engine import Connection, Database
@@ -69,6 +70,7 @@ class Daemons:
             self._known.add((registration.host, registration.binary))
         if kept.new:
             LOG.info("%s on %s registered for the first time", registration.binary, registration.host)
+            announce.registered(self.world, registration.host, registration.binary)
         if registration.binary == "nova-compute":
             self.world.feed.host_changed(registration.host)
         return Registered(service_id=kept.id, report_interval_s=self.world.settings.report_interval, debts=debts,

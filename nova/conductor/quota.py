@@ -8,7 +8,15 @@ from nova import errors
 from nova.conductor.world import World
 from nova.db import keypairs, ledger, quotas
 from nova.db.engine import Connection
-from nova.model.quotas import NETWORK_RESOURCES, RESOURCES, UNLIMITED, QuotaSet, QuotaUpdate
+from nova.model.quotas import (
+    DEFAULT_CLASS,
+    NETWORK_RESOURCES,
+    RESOURCES,
+    UNLIMITED,
+    QuotaClass,
+    QuotaSet,
+    QuotaUpdate,
+)
 
 
 class TooMuch(errors.OverQuota):
@@ -34,9 +42,9 @@ class AboveProject(errors.Invalid):
 def effective(world: World, tx: Connection, project_id: str, user_id: str | None
               ) -> tuple[dict[str, int], dict[str, int]]:
     """(limits of the project, limits of the user in it), each resource's, in one statement."""
-    project, user = quotas.limits(tx, project_id, user_id)
-    whole = {**world.settings.quota_defaults, **project}
-    return whole, {**whole, **user}
+    written = quotas.limits(tx, project_id, user_id)
+    whole = {**world.settings.quota_defaults, **written.defaults, **written.project}
+    return whole, {**whole, **written.user}
 
 
 def fits(limit: int, used: int, wanted: int) -> bool:
@@ -69,23 +77,35 @@ class Quotas:
             limits = user if user_id else project
             in_use: dict[str, int] = {}
             if usage:
-                counted = ledger.usage(tx, project_id, user_id)["user" if user_id else "project"]
-                in_use = {**dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), 0), **counted}
+                in_use = {**dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), 0), **quotas.used(tx, project_id, user_id)}
         return QuotaSet(project_id=project_id, user_id=user_id, limits=limits, in_use=in_use)
 
     def get_default_quotas(self) -> QuotaSet:
-        return QuotaSet(limits=self.world.settings.quota_defaults)
+        return QuotaSet(limits=self.get_quota_class(DEFAULT_CLASS).limits)
 
     def update_quotas(self, update: QuotaUpdate) -> QuotaSet:
         def write(tx: Connection) -> None:
             ledger.lock_owner(tx, update.project_id)
             project, _user = effective(self.world, tx, update.project_id, None)
-            used = ledger.usage(tx, update.project_id, update.user_id)["user" if update.user_id else "project"]
+            used = quotas.used(tx, update.project_id, update.user_id)
             for name, limit in update.limits.items():
                 self._check(name, limit, used.get(name, 0), project.get(name, UNLIMITED), update)
             quotas.write(tx, update.project_id, update.user_id, update.limits)
         self.world.api.transact(write)
         return self.get_quotas(update.project_id, update.user_id, False)
+
+    def get_quota_class(self, class_name: str) -> QuotaClass:
+        """Its limits; a class nobody has written has the configured defaults."""
+        with self.world.api.reading() as tx:
+            own = quotas.class_limits(tx, class_name)
+        return QuotaClass(class_name=class_name, limits={**self.world.settings.quota_defaults, **own})
+
+    def update_quota_class(self, update: QuotaClass) -> QuotaClass:
+        def write(tx: Connection) -> None:
+            ledger.lock_owner(tx, f"class:{update.class_name}"[:255])  # two updates of one class come one by one
+            quotas.write_class(tx, update.class_name, update.limits)
+        self.world.api.transact(write)
+        return self.get_quota_class(update.class_name)
 
     @staticmethod
     def _check(name: str, limit: int, used: int, project_limit: int, update: QuotaUpdate) -> None:
@@ -98,12 +118,14 @@ class Quotas:
         self.world.api.transact(lambda tx: quotas.delete(tx, project_id, user_id))
 
 
-def check_keypair(world: World, tx: Connection, user_id: str, project_id: str | None) -> None:
-    """Under the user's lock: one more keypair fits."""
+def check_keypair(world: World, tx: Connection, user_id: str, project_id: str | None, name: str) -> None:
+    """Under the user's lock: the name is free (Conflict: this comes first) and one more keypair fits (OverQuota)."""
     ledger.lock_owner(tx, f"user:{user_id}")
     _project, limits = effective(world, tx, project_id or "", user_id)
-    limit = limits.get("key_pairs", UNLIMITED)
-    if not fits(limit, keypairs.count(tx, user_id), 1):
+    count, taken = keypairs.count(tx, user_id, name)
+    if taken:
+        raise keypairs.KeypairTaken(name=name)
+    if not fits(limits.get("key_pairs", UNLIMITED), count, 1):
         raise TooManyItems("Quota exceeded, too many key pairs.")
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from nova import concurrency, context, errors, faults
+from nova.conductor import announce
 from nova.conductor.journal import Journal
 from nova.conductor.workflow import Op, Step, Workflow
 from nova.conductor.world import World
@@ -35,6 +36,7 @@ class Runner:
     def __init__(self, world: World, journal: Journal, workflows: Iterable[Workflow]) -> None:
         self.world, self.journal = world, journal
         self.workflows = {workflow.action.name: workflow for workflow in workflows}
+        self.announce = announce.Operations(world)
         self._active: set[int] = set()
 
     # -- entrances
@@ -75,6 +77,7 @@ class Runner:
         workflow = self.workflows[entries[0].action]
         ops = self._guarded(entries, lambda: self._load(entries, servers, secrets))
         if ops:
+            self.announce.begun(workflow, ops)
             self._run(workflow, ops, 0)
 
     def _resume(self, entry: Entry) -> None:
@@ -119,8 +122,10 @@ class Runner:
                     concurrency.spawn(self._in_context, context.current(), self._run, workflow, group, position,
                                       name="workflow")
         if ops:
-            for op in self._guarded_ops(
-                    ops, lambda live: self.journal.finish(entries_of(live), self._success(workflow, live), "success")):
+            over = self._guarded_ops(
+                ops, lambda live: self.journal.finish(entries_of(live), self._success(workflow, live), "success"))
+            self.announce.finished(workflow, over)
+            for op in over:
                 self._active.discard(op.entry.id)
                 LOG.info("'%s' succeeded after %.2f s", workflow.action.name, _age(op),
                          extra={"server": op.uuid, "host_": op.data.get("host")})
@@ -141,6 +146,7 @@ class Runner:
         for op in ops:
             self._note_begin(op, step)
             op.change(step=step.name, direction="do")
+        self.announce.intending(ops)
 
         def write(live: list[Op]) -> None:
             def work(tx: Connection) -> tuple[list[Entry], Mapping[str, Any]]:
@@ -149,7 +155,9 @@ class Runner:
                 return entries_of(live), changes
             self.journal.advance(work)
         try:
-            return self._guarded_ops(ops, write)
+            written = self._guarded_ops(ops, write)
+            self.announce.intended(workflow, step, written)
+            return written
         except DatabaseAway:
             raise  # parked: the journal stands where it stood
         except errors.NovaError as error:
@@ -164,6 +172,7 @@ class Runner:
     def _do(self, workflow: Workflow, step: Step, position: int, ops: list[Op]) -> list[Op]:
         if not ops:
             return ops
+        self.announce.before_step(workflow, step, ops)
         faults.reached(workflow.action.name, step.name, "before")
         try:
             results = list(step.do(self.world, ops))
@@ -177,6 +186,7 @@ class Runner:
             for op in ops:
                 op.change(data={**op.data, "traceback": traceback.format_exc(limit=20)})
         faults.reached(workflow.action.name, step.name, "after")
+        self.announce.after_step(workflow, step, ops, results)
         done = []
         for op, result in zip(ops, results, strict=True):
             if isinstance(result, errors.NovaError):
@@ -254,6 +264,7 @@ class Runner:
         if not self._guarded_ops(
                 [op], lambda live: self.journal.finish(entries_of(live), changes, "error", error.message)):
             return
+        self.announce.failed(workflow, op, error)
         self._active.discard(op.entry.id)
         LOG.error("'%s' failed after %.2f s: %s", workflow.action.name, _age(op), error.message,
                   extra={"server": op.uuid})

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from nova.conductor import announce
 from nova.conductor.admission.servers import Admission
+from nova.conductor.external_events import ExternalEvents
 from nova.conductor.hosts import Daemons
+from nova.conductor.queries.aggregates import Aggregates
 from nova.conductor.queries.flavors import Flavors, Keypairs
 from nova.conductor.queries.hosts import Hosts
+from nova.conductor.queries.migrations import Migrations
 from nova.conductor.queries.networks import Images, Networks
+from nova.conductor.queries.server_groups import ServerGroups
+from nova.conductor.queries.server_parts import ServerParts
 from nova.conductor.queries.servers import Servers
+from nova.conductor.queries.usage import Usage
 from nova.conductor.quota import Quotas
 from nova.conductor.world import World
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -31,7 +38,18 @@ def assemble(contract: type[Interface], *parts: Any) -> Assembled:
     return whole
 
 
+def announced(world: World, contract: type[Interface], whole: Assembled) -> Assembled:
+    """With the calls that change something told of, where notifications are on."""
+    for name in contract.methods:
+        setattr(whole, name, announce.told(world, name, getattr(whole, name)))
+    return whole
+
+
 def conductor_service(world: World, daemons: Daemons) -> Assembled:
     """The service behind the topic ``conductor``."""
-    return assemble(ConductorRPC, Admission(world), Servers(world), Flavors(world), Keypairs(world), Quotas(world),
-                    Hosts(world), Networks(world), Images(world), daemons)
+    servers = Servers(world)
+    whole = assemble(ConductorRPC, Admission(world), servers, Flavors(world), Keypairs(world), Quotas(world),
+                     Hosts(world), Aggregates(world), Networks(world), Images(world), Usage(world),
+                     ServerGroups(world), ServerParts(world), Migrations(world),
+                     ExternalEvents(world, servers.order_server), daemons)
+    return announced(world, ConductorRPC, whole)

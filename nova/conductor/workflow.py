@@ -29,6 +29,9 @@ class Op:
     server: Any  # the servers row as it was read
     secrets: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     error: errors.NovaError | None = None
+    untold: bool = False  # its start is in the journal as told, and will be once that is committed
+    states: tuple[str | None, str | None] | None = None  # (vm_state, task_state) that others were told last
+    due: tuple[Any, ...] = ()  # ends of steps, told once the journal has their results
 
     @property
     def uuid(self) -> str:

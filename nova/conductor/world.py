@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from nova.db.engine import Database
+from nova.notifications.notifier import Silent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +28,9 @@ class Settings:
     quota_defaults: dict[str, int] = dataclasses.field(default_factory=dict)
     network_defaults: Any = None
     resume_after_s: float = 5.0
+    precache_concurrency: int = 1
+    instance_usage_audit: bool = False
+    instance_usage_audit_period: str = "month"
 
 
 @dataclasses.dataclass
@@ -44,3 +48,4 @@ class World:
     feed: Any = None  # nova.conductor.feed.Feed
     runner: Any = None  # nova.conductor.runner.Runner
     teller: Any = None  # nova.conductor.teller.Teller
+    notifier: Silent = dataclasses.field(default_factory=Silent)

@@ -36,6 +36,14 @@ OPTS = [
     cfg.FloatOpt("disk_weight_multiplier", default=1.0,
                  help="How much free disk counts: above 0 spreads servers, below 0 stacks them. Aggregate metadata of "
                       "the same name overrides it for the aggregate's hosts; the lowest wins."),
+    cfg.FloatOpt("soft_affinity_weight_multiplier", default=1.0, min=0.0,
+                 help="How much it counts that members of a server group with the policy soft-affinity are on a host "
+                      "already; 0 makes the policy mean nothing. Aggregate metadata of the same name overrides it for "
+                      "the aggregate's hosts; the lowest wins."),
+    cfg.FloatOpt("soft_anti_affinity_weight_multiplier", default=1.0, min=0.0,
+                 help="How much it counts that members of a server group with the policy soft-anti-affinity are on "
+                      "other hosts; 0 makes the policy mean nothing. Aggregate metadata of the same name overrides it "
+                      "for the aggregate's hosts; the lowest wins."),
     cfg.StrOpt("image_properties_default_architecture",
                help="The CPU architecture of images that do not say theirs (hw_architecture): x86_64, aarch64, ... "
                     "Unset: such images may run anywhere."),

@@ -18,6 +18,9 @@ OPTS = [
     cfg.IntOpt("remove_unused_original_minimum_age_seconds", default=86400, min=0, deprecated_group="DEFAULT",
                deprecated_name="remove_unused_original_minimum_age_seconds",
                help="An image stays this long after its last guest went, in case it is asked for again."),
+    cfg.IntOpt("precache_concurrency", default=1, min=1,
+               help="Hosts of an aggregate that nova-conductor asks at a time to fetch images beforehand (POST "
+                    "/os-aggregates/ID/images). More is quicker, and more load on the image service."),
     cfg.IntOpt("convert_timeout", default=1800, min=1,
                help="Seconds that converting one image to raw may take before it is killed."),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import uuid as uuids
 from collections.abc import Mapping
 from typing import Any
@@ -53,23 +54,30 @@ class AccessMissing(errors.NotFound):
     code, message = "flavor.access_missing", "Flavor access not found for {flavor_id} / {project_id} combination."
 
 
-def _visible(query: sa.Select[Any], scope: Scope) -> sa.Select[Any]:
-    if scope.project_id is None:
-        return query
-    mine = sa.select(flavor_projects.c.flavor_id).where(flavor_projects.c.project_id == scope.project_id)
-    return query.where(sa.or_(flavors.c.is_public, flavors.c.id.in_(mine)))
+#: Of the project that asks; bound where ``scoped`` statements are executed.
+_MINE = sa.select(flavor_projects.c.flavor_id).where(
+    flavor_projects.c.project_id == sa.bindparam("project_id", type_=flavor_projects.c.project_id.type))
 
 
-def get(tx: Connection, flavorid: str, scope: Scope) -> Flavor:
-    """One live flavor with specs and projects, in one statement. NotFound."""
+def _visible(query: sa.Select[Any], scoped: bool) -> sa.Select[Any]:
+    return query.where(sa.or_(flavors.c.is_public, flavors.c.id.in_(_MINE))) if scoped else query
+
+
+@functools.cache
+def _one(scoped: bool) -> sa.Select[Any]:
     extras = sa.union_all(
         sa.select(flavor_extra_specs.c.flavor_id.label("flavor_id"), flavor_extra_specs.c.key.label("key"),
                   flavor_extra_specs.c.value.label("value")),
         sa.select(flavor_projects.c.flavor_id, flavor_projects.c.project_id, sa.null())).subquery("extras")
-    query = _visible(sa.select(*_FIELDS, extras.c.key, extras.c.value)
-                     .join_from(flavors, extras, extras.c.flavor_id == flavors.c.id, isouter=True)
-                     .where(flavors.c.flavorid == flavorid, flavors.c.deleted == 0), scope)
-    found = _gather(tx.execute(query))
+    return _visible(sa.select(*_FIELDS, extras.c.key, extras.c.value)
+                    .join_from(flavors, extras, extras.c.flavor_id == flavors.c.id, isouter=True)
+                    .where(flavors.c.flavorid == sa.bindparam("wanted"), flavors.c.deleted == 0), scoped)
+
+
+def get(tx: Connection, flavorid: str, scope: Scope) -> Flavor:
+    """One live flavor with specs and projects, in one statement. NotFound."""
+    bound = {"wanted": flavorid} | ({"project_id": scope.project_id} if scope.project_id is not None else {})
+    found = _gather(tx.execute(_one(scope.project_id is not None), bound))
     if not found:
         raise NoSuchFlavor(flavor_id=flavorid)
     return found[0]
@@ -89,28 +97,41 @@ def _gather(rows: Any) -> list[Flavor]:
             for fields, specs, projects in by_id.values()]
 
 
+#: What a list may be narrowed by: field of the query -> condition.
+_NARROWED = {"min_ram_mb": flavors.c.memory_mb >= sa.bindparam("min_ram_mb"),
+             "min_disk_gb": flavors.c.root_gb >= sa.bindparam("min_disk_gb"),
+             "name": flavors.c.name == sa.bindparam("name")}
+
+
+@functools.cache
+def _page(scoped: bool, is_public: bool | None, narrowed: tuple[str, ...], sort_key: str, descending: bool
+          ) -> sa.Select[Any]:
+    chosen = _visible(sa.select(*_FIELDS).where(flavors.c.deleted == 0), scoped)
+    if is_public is not None:
+        public = flavors.c.is_public.is_(is_public)
+        chosen = chosen.where(sa.or_(public, flavors.c.id.in_(_MINE)) if is_public and scoped else public)
+    key = SORT_KEYS[sort_key]
+    order = [key.desc(), flavors.c.id.desc()] if descending else [key.asc(), flavors.c.id.asc()]
+    return (chosen.where(*[_NARROWED[name] for name in narrowed]).order_by(*order)
+            .limit(sa.bindparam("most", type_=sa.Integer)))
+
+
+_SPECS_OF = sa.select(flavor_extra_specs).where(
+    flavor_extra_specs.c.flavor_id.in_(sa.bindparam("ids", expanding=True)))
+
+
 def select(tx: Connection, query: FlavorQuery, limit: int) -> tuple[Flavor, ...]:
     """A page, in two statements (three with a marker). Invalid: an unknown marker."""
-    chosen = _visible(sa.select(*_FIELDS).where(flavors.c.deleted == 0), query.scope)
-    if query.is_public is not None:
-        mine = sa.select(flavor_projects.c.flavor_id).where(flavor_projects.c.project_id == query.scope.project_id)
-        may_be_mine = query.is_public and query.scope.project_id is not None
-        public = flavors.c.is_public.is_(query.is_public)
-        chosen = chosen.where(sa.or_(public, flavors.c.id.in_(mine)) if may_be_mine else public)
-    if query.min_ram_mb is not None:
-        chosen = chosen.where(flavors.c.memory_mb >= query.min_ram_mb)
-    if query.min_disk_gb is not None:
-        chosen = chosen.where(flavors.c.root_gb >= query.min_disk_gb)
-    if query.name is not None:
-        chosen = chosen.where(flavors.c.name == query.name)
-    key, descending = SORT_KEYS.get(query.sort_key, flavors.c.flavorid), query.sort_dir == "desc"
+    descending, project_id = query.sort_dir == "desc", query.scope.project_id
+    bound = {name: value for name in _NARROWED if (value := getattr(query, name)) is not None}
+    sort_key = query.sort_key if query.sort_key in SORT_KEYS else "flavorid"
+    chosen = _page(project_id is not None, query.is_public, tuple(bound), sort_key, descending)
     if query.page.marker:
-        chosen = chosen.where(_after(tx, key, query.page.marker, descending))
-    order = [key.desc(), flavors.c.id.desc()] if descending else [key.asc(), flavors.c.id.asc()]
-    rows = [dict(row._mapping) for row in tx.execute(chosen.order_by(*order).limit(limit))]
+        chosen = chosen.where(_after(tx, SORT_KEYS[sort_key], query.page.marker, descending))
+    bound |= {"most": limit} | ({"project_id": project_id} if project_id is not None else {})
+    rows = [dict(row._mapping) for row in tx.execute(chosen, bound)]
     specs: dict[int, dict[str, str]] = {}
-    for spec in tx.execute(sa.select(flavor_extra_specs).where(
-            flavor_extra_specs.c.flavor_id.in_([row["id"] for row in rows]))) if rows else ():
+    for spec in tx.execute(_SPECS_OF, {"ids": [row["id"] for row in rows]}) if rows else ():
         specs.setdefault(spec.flavor_id, {})[spec.key] = spec.value
     return tuple(Flavor(**row, extra_specs=specs.get(row["id"], {})) for row in rows)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from nova.db.ledger import DISK_GB, MEMORY_MB, VCPU
-from nova.db.models.api import allocations, inventories, providers
+from nova.db.models.api import allocations, inventories, ledger, providers
 from nova.db.models.cell import nodes, servers, services
 from nova.db.statements import insert_all
 from nova.db.types import utc_now
@@ -69,25 +69,45 @@ def _inventories(node: Node) -> list[dict[str, Any]]:
              "max_unit": total, "min_unit": 1, "step_size": 1} for name, total, reserved, ratio in rows if total > 0]
 
 
-def drop_providers(tx: Connection, host: str) -> None:
-    """A host is taken out: its providers go, with what is still allocated on them."""
-    keys = list(tx.execute(sa.select(providers.c.id).where(providers.c.host == host)).scalars())
+def providers_of_hosts(tx: Connection, host: str | None = None) -> list[Row[Any]]:
+    """id, host, name and generation of every provider (of a host)."""
+    chosen = sa.true() if host is None else providers.c.host == host
+    return list(tx.execute(sa.select(providers.c.id, providers.c.host, providers.c.name, providers.c.generation)
+                           .where(chosen).order_by(providers.c.id)))
+
+
+def claimants(tx: Connection, ids: Sequence[int]) -> set[str]:
+    """Servers whose ledger row is open and that hold something of these providers."""
+    return set(tx.execute(sa.select(allocations.c.consumer)
+                          .join_from(allocations, ledger, ledger.c.server_uuid == allocations.c.consumer)
+                          .where(allocations.c.provider_id.in_(list(ids)), ledger.c.closed == sa.false())
+                          .distinct()).scalars())
+
+
+def drop_providers(tx: Connection, generations: Mapping[int, int]) -> None:
+    """Hosts are taken out: their providers go, with what is still allocated on them. One whose generation is another
+    by now stays: its host has come back."""
+    keys = [row.id for row in tx.execute(
+        sa.select(providers.c.id, providers.c.generation).where(providers.c.id.in_(list(generations)))
+        .order_by(providers.c.id).with_for_update()) if generations[row.id] == row.generation]
     for table, column in ((allocations, allocations.c.provider_id), (inventories, inventories.c.provider_id),
                           (providers, providers.c.id)):
         if keys:
             tx.execute(sa.delete(table).where(column.in_(keys)))
 
 
-def provider_rows(tx: Connection, ids: Sequence[int] | None = None, host: str | None = None
-                  ) -> dict[str, dict[str, Any]]:
+def provider_rows(tx: Connection, ids: Sequence[int] | None = None, host: str | None = None,
+                  uuids: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
     """By provider uuid: id, host, name, generation and per class (total, reserved, ratio, used), and consumers. Of all
-    providers, of some, or of a host's: then nothing of the others is summed."""
-    chosen = sa.true() if ids is None else providers.c.id.in_(list(ids))
+    providers, of some (by id or uuid), or of a host's: then nothing of the others is summed."""
+    wanted = [column.in_(list(values)) for column, values in ((providers.c.id, ids), (providers.c.uuid, uuids))
+              if values is not None]
     if host is not None:
-        chosen = sa.and_(chosen, providers.c.host == host)
+        wanted.append(providers.c.host == host)
+    chosen = sa.and_(sa.true(), *wanted)
     claims = sa.select(allocations.c.provider_id, allocations.c.resource_class,
                        sa.func.sum(allocations.c.used).label("used"), sa.func.count().label("consumers"))
-    if ids is not None or host is not None:
+    if wanted:
         claims = claims.where(allocations.c.provider_id.in_(sa.select(providers.c.id).where(chosen)))
     used = claims.group_by(allocations.c.provider_id, allocations.c.resource_class).subquery()
     query = (sa.select(providers.c.id, providers.c.uuid, providers.c.host, providers.c.name, providers.c.generation,
@@ -107,10 +127,23 @@ def provider_rows(tx: Connection, ids: Sequence[int] | None = None, host: str | 
     return found
 
 
-def node_rows(tx: Connection, host: str | None = None) -> list[Row[Any]]:
-    """Every node (of a host) with its host's compute service, by id; ``clock`` is the database's now."""
-    chosen = sa.true() if host is None else nodes.c.host == host
-    return list(tx.execute(
+class NodesWanted(NamedTuple):
+    """Which nodes: all of these conditions. ``after`` is a node's id, the last of the page before."""
+
+    host: str | None = None
+    id: int | None = None
+    uuid: str | None = None
+    name_part: str | None = None  # anywhere in the name
+    after: int | None = None
+    limit: int | None = None
+
+
+ALL = NodesWanted()
+
+
+def node_rows(tx: Connection, wanted: NodesWanted = ALL) -> list[Row[Any]]:
+    """Nodes with their hosts' compute services, by id; ``clock`` is the database's now."""
+    query = (
         sa.select(nodes.c.id, nodes.c.uuid, nodes.c.host, nodes.c.name, nodes.c.facts,
                   services.c.id.label("service_id"), services.c.uuid.label("service_uuid"), services.c.binary,
                   services.c.topic, services.c.disabled, services.c.disabled_reason, services.c.forced_down,
@@ -118,7 +151,22 @@ def node_rows(tx: Connection, host: str | None = None) -> list[Row[Any]]:
                   services.c.version.label("service_version"), utc_now().label("clock"))
         .join_from(nodes, services, sa.and_(services.c.host == nodes.c.host, services.c.binary == "nova-compute",
                                             services.c.deleted == 0))
-        .where(chosen).order_by(nodes.c.id)))
+        .order_by(nodes.c.id).limit(wanted.limit))
+    for column, value in ((nodes.c.host, wanted.host), (nodes.c.id, wanted.id), (nodes.c.uuid, wanted.uuid)):
+        if value is not None:
+            query = query.where(column == value)
+    if wanted.name_part is not None:  # not LIKE: SQLite's folds case
+        query = query.where(sa.func.replace(nodes.c.name, wanted.name_part, "") != nodes.c.name)
+    if wanted.after is not None:
+        query = query.where(nodes.c.id > wanted.after)
+    return list(tx.execute(query))
+
+
+def node_id(tx: Connection, name: str) -> int | None:
+    """The id of the node with this uuid or number; None when there is none."""
+    same = nodes.c.id == int(name) if name.isascii() and name.isdigit() and len(name) <= 18 else nodes.c.uuid == name
+    found = tx.execute(sa.select(nodes.c.id).where(same)).scalar_one_or_none()
+    return None if found is None else int(found)
 
 
 def servers_on(tx: Connection, hosts: Sequence[str]) -> list[Row[Any]]:
@@ -126,3 +174,39 @@ def servers_on(tx: Connection, hosts: Sequence[str]) -> list[Row[Any]]:
     return list(tx.execute(sa.select(servers.c.uuid, servers.c.name, servers.c.host, servers.c.node,
                                      servers.c.task_state)
                            .where(servers.c.host.in_(list(hosts)), servers.c.deleted == 0).order_by(servers.c.id)))
+
+
+def promised_on(tx: Connection, host: str) -> list[Row[Any]]:
+    """Project and flavor of every live server on a host."""
+    return list(tx.execute(sa.select(servers.c.project_id, servers.c.flavor)
+                           .where(servers.c.host == host, servers.c.deleted == 0).order_by(servers.c.project_id)))
+
+
+# -- zones: what servers' rows show of where their hosts are
+
+def with_servers(tx: Connection, hosts: Sequence[str]) -> list[str]:
+    """Those of these hosts that have live servers."""
+    return list(tx.execute(sa.select(servers.c.host).where(servers.c.host.in_(list(hosts)), servers.c.deleted == 0)
+                           .distinct().order_by(servers.c.host)).scalars())
+
+
+def has_pinned(tx: Connection, host: str, zone: str) -> bool:
+    """Whether a live server on the host asked to be in this zone."""
+    return tx.execute(sa.select(servers.c.id).where(
+        servers.c.host == host, servers.c.deleted == 0, servers.c.pinned_availability_zone == zone).limit(1)
+    ).first() is not None
+
+
+def zones_shown(tx: Connection) -> list[tuple[str, str | None]]:
+    """(host, zone) as the rows of live servers have it."""
+    rows = tx.execute(sa.select(servers.c.host, servers.c.availability_zone)
+                      .where(servers.c.deleted == 0, servers.c.host.is_not(None)).distinct())
+    return [(row.host, row.availability_zone) for row in rows]
+
+
+def write_zone(tx: Connection, hosts: Sequence[str], zone: str) -> None:
+    """The zone that servers of these hosts show."""
+    tx.execute(sa.update(servers).where(
+        servers.c.host.in_(list(hosts)), servers.c.deleted == 0,
+        sa.or_(servers.c.availability_zone.is_(None), servers.c.availability_zone != zone)).values(
+            availability_zone=zone))

@@ -43,12 +43,15 @@ def get(tx: Connection, user_id: str, name: str) -> Keypair:
     return Keypair(**row._mapping)
 
 
-def count(tx: Connection, user_id: str) -> int:
-    return int(tx.execute(sa.select(sa.func.count()).where(keypairs.c.user_id == user_id)).scalar_one())
+def count(tx: Connection, user_id: str, name: str) -> tuple[int, bool]:
+    """How many keypairs the user has, and whether one has this name."""
+    same = sa.func.coalesce(sa.func.sum(sa.case((keypairs.c.name == name, 1), else_=0)), 0)
+    row = tx.execute(sa.select(sa.func.count(), same).select_from(keypairs).where(keypairs.c.user_id == user_id)).one()
+    return int(row[0]), bool(row[1])
 
 
 def insert(tx: Connection, keypair: NewKeypair) -> None:
-    values = {name: getattr(keypair, name) for name in NewKeypair.__struct_fields__}
+    values = {name: getattr(keypair, name) for name in NewKeypair.__struct_fields__ if name in keypairs.c}
     try:
         tx.execute(sa.insert(keypairs).values(**values, created_at=utc_now()))
     except exc.IntegrityError:

@@ -14,6 +14,8 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
 from nova import errors
+from nova.db import server_groups
+from nova.db.aggregates import zone_of
 from nova.db.models.api import allocations, inventories, ledger, providers, quota_locks
 from nova.db.statements import insert_all, insert_ignoring
 from nova.db.types import later, utc_now
@@ -36,44 +38,53 @@ class AlreadyOpen(errors.Conflict):
 
 
 class Claim(NamedTuple):
-    """One server's wish for one provider."""
+    """One server's wish for one provider. ``grouped``: it may be in a server group."""
 
     server_uuid: str
     epoch: int
     provider_id: int
     resources: Resources
+    grouped: bool = False
 
 
 class Usage(NamedTuple):
-    """A provider's numbers after a claim: resource class -> (capacity, used)."""
+    """A provider's numbers after a claim: resource class -> (capacity, used). ``zone``: the availability zone that an
+    aggregate makes of its host; None where none does."""
 
     provider_id: int
     host: str
     node: str
     generation: int
     amounts: Mapping[str, tuple[int, int]]
+    zone: str | None = None
+
+
+_ONE_TURN = (sa.update(quota_locks).where(quota_locks.c.owner == sa.bindparam("whose"))
+             .values(turns=quota_locks.c.turns + 1))
 
 
 def lock_owner(tx: Connection, owner: str) -> None:
     """Wait for the owner's row: the first statement of whatever its quota counts."""
-    locked = tx.execute(sa.update(quota_locks).where(quota_locks.c.owner == owner)
-                        .values(turns=quota_locks.c.turns + 1)).rowcount
-    if not locked:
+    if not tx.execute(_ONE_TURN, {"whose": owner}).rowcount:
         insert_ignoring(tx, quota_locks, [{"owner": owner, "turns": 0}])
-        tx.execute(sa.update(quota_locks).where(quota_locks.c.owner == owner).values(turns=quota_locks.c.turns + 1))
+        tx.execute(_ONE_TURN, {"whose": owner})
+
+
+#: What quota counts -> how much of it a row is.
+_COUNTED = {"instances": sa.literal(1), "cores": ledger.c.vcpus, "ram": ledger.c.memory_mb}
+_BY_USER = ledger.c.user_id == sa.bindparam("user_id", type_=ledger.c.user_id.type)
+_USAGE = (sa.select(*[sa.func.coalesce(sa.func.sum(amount), 0) for amount in _COUNTED.values()],
+                    *[sa.func.coalesce(sa.func.sum(sa.case((_BY_USER, amount), else_=0)), 0)
+                      for amount in _COUNTED.values()])
+          .where(ledger.c.project_id == sa.bindparam("project_id"), ledger.c.closed == sa.false()))
 
 
 def usage(tx: Connection, project_id: str, user_id: str | None) -> dict[str, dict[str, int]]:
     """What is in use by the project and (key "user") by one user in it: instances, cores, ram."""
-    mine = ledger.c.user_id == user_id if user_id else sa.false()
-    def both(amount: Any) -> list[Any]:
-        return [sa.func.coalesce(sa.func.sum(amount), 0), sa.func.coalesce(sa.func.sum(sa.case((mine, amount),
-                                                                                               else_=0)), 0)]
-    columns = [*both(sa.literal(1)), *both(ledger.c.vcpus), *both(ledger.c.memory_mb)]
-    row = tx.execute(sa.select(*columns).where(ledger.c.project_id == project_id, ledger.c.closed == sa.false())).one()
-    numbers = [int(value) for value in row]
-    return {"project": dict(zip(("instances", "cores", "ram"), numbers[0::2], strict=True)),
-            "user": dict(zip(("instances", "cores", "ram"), numbers[1::2], strict=True))}
+    numbers = [int(value) for value in tx.execute(_USAGE, {"project_id": project_id, "user_id": user_id or ""}).one()]
+    half = len(_COUNTED)
+    return {"project": dict(zip(_COUNTED, numbers[:half], strict=True)),
+            "user": dict(zip(_COUNTED, numbers[half:], strict=True))}
 
 
 def open_rows(tx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -90,6 +101,11 @@ def opened(tx: Connection, uuids: Sequence[str]) -> list[str]:
                            .order_by(ledger.c.id)).scalars())
 
 
+_RAISE = (sa.update(ledger).where(ledger.c.server_uuid.in_(sa.bindparam("uuids", expanding=True)),
+                                  ledger.c.epoch <= sa.bindparam("newer"), ledger.c.closed == sa.false())
+          .values(epoch=sa.bindparam("newer")))
+
+
 def raise_epochs(tx: Connection, epochs: Mapping[str, int]) -> set[str]:
     """Write each server's newer epoch; the uuids whose row is open and now ours."""
     by_epoch: dict[int, list[str]] = {}
@@ -97,9 +113,7 @@ def raise_epochs(tx: Connection, epochs: Mapping[str, int]) -> set[str]:
         by_epoch.setdefault(epoch, []).append(uuid)
     mine: set[str] = set()
     for epoch, uuids in by_epoch.items():
-        open_and_older = sa.and_(ledger.c.server_uuid.in_(uuids), ledger.c.epoch <= epoch,
-                                 ledger.c.closed == sa.false())
-        changed = tx.execute(sa.update(ledger).where(open_and_older).values(epoch=epoch)).rowcount
+        changed = tx.execute(_RAISE, {"uuids": uuids, "newer": epoch}).rowcount
         if changed == len(uuids):
             mine.update(uuids)
         elif changed:
@@ -119,17 +133,19 @@ def claim(tx: Connection, claims: Sequence[Claim]) -> tuple[dict[str, errors.Nov
     wanted = [one for one in claims if one.server_uuid in mine]
     if not wanted:
         return results, []
+    groups = server_groups.HardGroups(tx, [one.server_uuid for one in wanted if one.grouped])
     numbers = _lock_providers(tx, sorted({one.provider_id for one in wanted}))
     held = _held(tx, [one.server_uuid for one in wanted]) if len(claims) > 1 or wanted[0].epoch > 1 else set()
     rows = []
     for one in wanted:
-        refused = None if (one.server_uuid, one.provider_id) in held else _take(numbers, one)
+        refused = None if (one.server_uuid, one.provider_id) in held else _take(numbers, one, groups)
         results[one.server_uuid] = refused
         if refused is None and (one.server_uuid, one.provider_id) not in held:
             rows += [{"provider_id": one.provider_id, "consumer": one.server_uuid, "resource_class": name,
                       "used": amount} for name, amount in _amounts(one.resources).items() if amount]
     insert_all(tx, allocations, rows)
-    return results, [Usage(key, number["host"], number["node"], number["generation"], number["amounts"])
+    return results, [Usage(key, number["host"], number["node"], number["generation"], number["amounts"],
+                           number["zone"])
                      for key, number in numbers.items()]
 
 
@@ -147,23 +163,28 @@ def _amounts(resources: Resources) -> dict[str, int]:
     return {VCPU: resources.vcpus, MEMORY_MB: resources.memory_mb, DISK_GB: resources.disk_gb}
 
 
+_COUNT_UP = (sa.update(providers).where(providers.c.id == sa.bindparam("provider"))
+             .values(generation=providers.c.generation + 1))
+_USED = (sa.select(sa.func.coalesce(sa.func.sum(allocations.c.used), 0))
+         .where(allocations.c.provider_id == inventories.c.provider_id,
+                allocations.c.resource_class == inventories.c.resource_class).scalar_subquery())
+_NUMBERS = (sa.select(providers.c.id, providers.c.host, providers.c.name, providers.c.generation,
+                      inventories.c.resource_class, inventories.c.total, inventories.c.reserved,
+                      inventories.c.allocation_ratio, inventories.c.max_unit, _USED.label("used"),
+                      zone_of(providers.c.host).label("zone"))
+            .join_from(providers, inventories, inventories.c.provider_id == providers.c.id)
+            .where(providers.c.id.in_(sa.bindparam("keys", expanding=True))))
+
+
 def _lock_providers(tx: Connection, keys: Sequence[int]) -> dict[int, dict[str, Any]]:
     """Lock the providers' rows in id order (by counting their generation up); their capacity and usage."""
     for key in keys:
-        tx.execute(sa.update(providers).where(providers.c.id == key).values(generation=providers.c.generation + 1))
-    used = (sa.select(sa.func.coalesce(sa.func.sum(allocations.c.used), 0))
-            .where(allocations.c.provider_id == inventories.c.provider_id,
-                   allocations.c.resource_class == inventories.c.resource_class).scalar_subquery())
-    rows = tx.execute(sa.select(providers.c.id, providers.c.host, providers.c.name, providers.c.generation,
-                                inventories.c.resource_class,
-                                inventories.c.total, inventories.c.reserved, inventories.c.allocation_ratio,
-                                inventories.c.max_unit, used.label("used"))
-                      .join_from(providers, inventories, inventories.c.provider_id == providers.c.id)
-                      .where(providers.c.id.in_(keys)))
+        tx.execute(_COUNT_UP, {"provider": key})
+    rows = tx.execute(_NUMBERS, {"keys": list(keys)})
     numbers: dict[int, dict[str, Any]] = {}
     for row in rows:
         number = numbers.setdefault(row.id, {"host": row.host, "node": row.name, "generation": row.generation,
-                                             "amounts": {}, "max_unit": {}})
+                                             "zone": row.zone, "amounts": {}, "max_unit": {}})
         number["amounts"][row.resource_class] = (int((row.total - row.reserved) * row.allocation_ratio), int(row.used))
         number["max_unit"][row.resource_class] = row.max_unit
     return numbers
@@ -175,10 +196,14 @@ def _held(tx: Connection, uuids: Sequence[str]) -> set[tuple[str, int]]:
     return {(row.consumer, row.provider_id) for row in rows}
 
 
-def _take(numbers: dict[int, dict[str, Any]], one: Claim) -> errors.NovaError | None:
+def _take(numbers: dict[int, dict[str, Any]], one: Claim, groups: server_groups.HardGroups) -> errors.NovaError | None:
+    """Count it, or why not: the provider has too little left, or its host would break the server's group's policy."""
     number = numbers.get(one.provider_id)
     if number is None:
         return errors.ClaimConflict(f"resource provider {one.provider_id} is gone")
+    broken = groups.refusal(one.server_uuid, number["host"])
+    if broken is not None:
+        return broken
     amounts = number["amounts"]
     wanted = {name: amount for name, amount in _amounts(one.resources).items() if amount}
     for name, amount in wanted.items():
@@ -189,6 +214,7 @@ def _take(numbers: dict[int, dict[str, Any]], one: Claim) -> errors.NovaError | 
     for name, amount in wanted.items():
         capacity, used = amounts[name]
         amounts[name] = (capacity, used + amount)
+    groups.place(one.server_uuid, number["host"])
     return None
 
 
@@ -215,7 +241,7 @@ def _give_back_where(tx: Connection, server_uuid: str, where: Any) -> list[int]:
                                                        providers.c.id == allocations.c.provider_id)
         .where(allocations.c.consumer == server_uuid, where)).scalars()))
     for key in changed:
-        tx.execute(sa.update(providers).where(providers.c.id == key).values(generation=providers.c.generation + 1))
+        tx.execute(_COUNT_UP, {"provider": key})
         tx.execute(sa.delete(allocations).where(allocations.c.provider_id == key,
                                                 allocations.c.consumer == server_uuid))
     return changed
@@ -228,16 +254,21 @@ def _give_back(tx: Connection, uuids: Sequence[str]) -> list[int]:
                                     .where(allocations.c.consumer.in_(uuids))).scalars()))
     if changed:
         for key in changed:
-            tx.execute(sa.update(providers).where(providers.c.id == key).values(generation=providers.c.generation + 1))
+            tx.execute(_COUNT_UP, {"provider": key})
         tx.execute(sa.delete(allocations).where(allocations.c.consumer.in_(uuids)))
     return changed
 
 
 def close(tx: Connection, epochs: Mapping[str, int]) -> None:
-    """The servers are gone: their quota is free. Closing twice, or what is newer's, changes nothing."""
+    """The servers are gone: their quota is free, and their groups are without them. Closing twice, or what is
+    newer's, changes nothing."""
+    closed = []
     for uuid, epoch in epochs.items():
-        tx.execute(sa.update(ledger).where(ledger.c.server_uuid == uuid, ledger.c.epoch <= epoch,
-                                           ledger.c.closed == sa.false()).values(closed=True, closed_at=utc_now()))
+        mine = sa.and_(ledger.c.server_uuid == uuid, ledger.c.epoch <= epoch, ledger.c.closed == sa.false())
+        if tx.execute(sa.update(ledger).where(mine).values(closed=True, closed_at=utc_now())).rowcount:
+            closed.append(uuid)
+    if closed:
+        server_groups.leave(tx, closed)
 
 
 def grown(tx: Connection, after: int, older_than_s: int, limit: int) -> dict[str, int]:

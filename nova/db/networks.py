@@ -62,6 +62,15 @@ def get(tx: Connection, uuid: str, scope: Scope) -> Network:
     return found[0]
 
 
+def not_free(tx: Connection, addresses: Sequence[str]) -> set[tuple[str, str]]:
+    """(network's uuid, address) of those that are reserved, or a server's."""
+    rows = tx.execute(sa.select(networks.c.uuid, fixed_addresses.c.address)
+                      .join_from(fixed_addresses, networks, networks.c.id == fixed_addresses.c.network_id)
+                      .where(fixed_addresses.c.address.in_(addresses), sa.or_(
+                          fixed_addresses.c.reserved == sa.true(), fixed_addresses.c.server_uuid.is_not(None))))
+    return {(row.uuid, row.address) for row in rows}
+
+
 def insert(tx: Connection, planned: Sequence[addressing.PlannedNetwork]) -> None:
     """Networks with their pools, each pool in one statement a thousand addresses."""
     for plan in planned:

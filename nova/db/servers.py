@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from nova.db.models.cell import operations, server_metadata, server_tags, servers, services
+from nova.db.models.cell import migrations, operations, server_metadata, server_tags, servers, services
 from nova.db.services import COMPUTE
 from nova.db.statements import insert_all
 from nova.db.states import ENTRY_COLUMNS, Entry, NoSuchServer
 from nova.db.types import utc_now
 from nova.model.base import Scope
+from nova.model.server_parts import ServerPassword
 from nova.model.servers import AttachedVolume, ServerDetail, ServerTarget
 from nova.model.states import PowerState, TaskState, VmState
 
@@ -25,7 +27,6 @@ _PLAIN = ("uuid", "id", "name", "project_id", "user_id", "created_at", "updated_
           "fault")
 _DERIVED = ("deleted", "vm_state", "task_state", "power_state", "image", "interfaces", "security_groups",
             "trusted_certs", "scheduler_hints", "availability_zone")
-MOST_SERVERS = 100  # in a statement: each may bring 140 KB of user data and files, and MariaDB takes 16 MB
 _HOSTS = [services.c.disabled.label("host_disabled"), services.c.forced_down.label("host_forced_down"),
           services.c.last_seen_at.label("host_seen_at"), utc_now().label("clock")]
 
@@ -40,38 +41,72 @@ def details() -> sa.Select[Any]:
 def insert(tx: Connection, rows: Sequence[Mapping[str, Any]], entries: Sequence[Mapping[str, Any]],
            metadata: Mapping[str, str], tags: Sequence[str]) -> tuple[Entry, ...]:
     """New servers in BUILD, each with its journal row, metadata and tags; the journal's entries."""
-    insert_all(tx, servers, [{**row, "created_at": utc_now()} for row in rows], MOST_SERVERS)
+    insert_all(tx, servers, [{**row, "created_at": utc_now()} for row in rows])
     insert_all(tx, operations, [{**entry, "started_at": utc_now(), "updated_at": utc_now()} for entry in entries])
     uuids = [row["uuid"] for row in rows]
     insert_all(tx, server_metadata, [{"server_uuid": uuid, "key": key, "value": value}
                                      for uuid in uuids for key, value in metadata.items()])
     insert_all(tx, server_tags, [{"server_uuid": uuid, "tag": tag} for uuid in uuids for tag in tags])
-    made = tx.execute(sa.select(*ENTRY_COLUMNS).where(operations.c.server_uuid.in_(uuids)).order_by(operations.c.id))
-    return tuple(Entry(**row._mapping) for row in made)
+    return tuple(Entry(**row._mapping) for row in tx.execute(_ENTRIES, {"uuids": uuids}))
+
+
+#: Statements that are built once. ``uuids`` and the like are bound when they are executed.
+_UUIDS = sa.bindparam("uuids", expanding=True)
+_ENTRIES = sa.select(*ENTRY_COLUMNS).where(operations.c.server_uuid.in_(_UUIDS)).order_by(operations.c.id)
+_ROWS = sa.select(servers).where(servers.c.uuid.in_(_UUIDS))
+_LIVE_ROWS = _ROWS.where(servers.c.deleted == 0)
+_EPOCHS = sa.select(servers.c.uuid, servers.c.epoch).where(servers.c.uuid.in_(_UUIDS), servers.c.deleted == 0)
 
 
 def rows_of(tx: Connection, uuids: Sequence[str], with_deleted: bool = False) -> dict[str, Row[Any]]:
     """Whole rows by uuid, for the workflow's own use."""
-    query = sa.select(servers).where(servers.c.uuid.in_(uuids))
-    if not with_deleted:
-        query = query.where(servers.c.deleted == 0)
-    return {row.uuid: row for row in tx.execute(query)}
+    return {row.uuid: row for row in tx.execute(_ROWS if with_deleted else _LIVE_ROWS, {"uuids": list(uuids)})}
 
 
-def detail_row(tx: Connection, uuid: str, scope: Scope, with_deleted: bool) -> Row[Any]:
-    """One row of :func:`details`. NotFound outside the scope."""
-    query = within(details().where(servers.c.uuid == uuid), scope)
-    row = tx.execute(query if with_deleted else query.where(servers.c.deleted == 0)).one_or_none()
+class _One(NamedTuple):
+    """One server's statement: what is read of it, and how narrow the look is."""
+
+    what: str
+    of_project: bool
+    of_user: bool
+    with_deleted: bool
+
+
+_TARGET = ("uuid", "project_id", "user_id", "host", "node", "locked_by", "key_name", "availability_zone")
+
+
+@functools.cache
+def _one(shape: _One) -> sa.Select[Any]:
+    query = {"details": details,
+             "target": lambda: sa.select(*[servers.c[name] for name in _TARGET], servers.c.vm_state,
+                                         servers.c.task_state, servers.c.power_state, servers.c.launched_at),
+             "password": lambda: sa.select(servers.c.project_id, servers.c.user_id, servers.c.guest_password),
+             }[shape.what]().where(servers.c.uuid == sa.bindparam("wanted", type_=servers.c.uuid.type))
+    if shape.of_project:
+        query = query.where(servers.c.project_id == sa.bindparam("of_project"))
+    if shape.of_user:
+        query = query.where(servers.c.user_id == sa.bindparam("of_user"))
+    return query if shape.with_deleted else query.where(servers.c.deleted == 0)
+
+
+def _read(tx: Connection, what: str, uuid: str, scope: Scope, with_deleted: bool = False) -> Row[Any]:
+    """NotFound outside the scope."""
+    bound = {"wanted": uuid, "of_project": scope.project_id, "of_user": scope.user_id}
+    bound = {name: value for name, value in bound.items() if value is not None}
+    row = tx.execute(_one(_One(what, "of_project" in bound, "of_user" in bound, with_deleted)), bound).one_or_none()
     if row is None:
         raise NoSuchServer(server=uuid)
     return row
 
 
+def detail_row(tx: Connection, uuid: str, scope: Scope, with_deleted: bool) -> Row[Any]:
+    """One row of :func:`details`. NotFound outside the scope."""
+    return _read(tx, "details", uuid, scope, with_deleted)
+
+
 def epochs(tx: Connection, uuids: Sequence[str]) -> dict[str, int]:
     """The newest epoch of each live server, in one indexed read."""
-    rows = tx.execute(sa.select(servers.c.uuid, servers.c.epoch).where(servers.c.uuid.in_(uuids),
-                                                                       servers.c.deleted == 0))
-    return {row.uuid: row.epoch for row in rows}
+    return {row.uuid: row.epoch for row in tx.execute(_EPOCHS, {"uuids": list(uuids)})}
 
 
 def on_host(tx: Connection, host: str) -> Sequence[Row[Any]]:
@@ -81,18 +116,24 @@ def on_host(tx: Connection, host: str) -> Sequence[Row[Any]]:
 
 def target(tx: Connection, uuid: str, scope: Scope, with_deleted: bool = False) -> ServerTarget:
     """What an action must know of a server. NotFound outside the scope."""
-    names = ("uuid", "project_id", "user_id", "host", "node", "locked_by", "key_name", "availability_zone")
-    query = sa.select(*[servers.c[name] for name in names], servers.c.vm_state, servers.c.task_state,
-                      servers.c.power_state, servers.c.launched_at).where(servers.c.uuid == uuid)
-    if not with_deleted:
-        query = query.where(servers.c.deleted == 0)
-    row = tx.execute(within(query, scope)).one_or_none()
-    if row is None:
-        raise NoSuchServer(server=uuid)
-    return ServerTarget(**{name: getattr(row, name) for name in names}, vm_state=VmState(row.vm_state),
+    row = _read(tx, "target", uuid, scope, with_deleted)
+    return ServerTarget(**{name: getattr(row, name) for name in _TARGET}, vm_state=VmState(row.vm_state),
                         task_state=TaskState(row.task_state) if row.task_state else None,
                         power_state=PowerState(row.power_state), locked=row.locked_by is not None,
                         launched=row.launched_at is not None)
+
+
+def password(tx: Connection, uuid: str, scope: Scope) -> ServerPassword:
+    """The password its guest posted, and whose it is. NotFound outside the scope."""
+    row = _read(tx, "password", uuid, scope)
+    return ServerPassword(project_id=row.project_id, user_id=row.user_id, password=row.guest_password or "")
+
+
+def places(tx: Connection, uuids: Iterable[str]) -> dict[str, Row[Any]]:
+    """Where live servers are: uuid -> row of uuid and host."""
+    rows = tx.execute(sa.select(servers.c.uuid, servers.c.host).where(servers.c.uuid.in_(list(uuids)),
+                                                                     servers.c.deleted == 0))
+    return {row.uuid: row for row in rows}
 
 
 def within(query: sa.Select[Any], scope: Scope) -> sa.Select[Any]:
@@ -104,18 +145,19 @@ def within(query: sa.Select[Any], scope: Scope) -> sa.Select[Any]:
     return query
 
 
+_CHILDREN = sa.union_all(
+    sa.select(server_metadata.c.server_uuid, server_metadata.c.key, server_metadata.c.value)
+    .where(server_metadata.c.server_uuid.in_(_UUIDS)),
+    sa.select(server_tags.c.server_uuid, server_tags.c.tag, sa.null()).where(server_tags.c.server_uuid.in_(_UUIDS)))
+
+
 def children(tx: Connection, uuids: Sequence[str]) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
     """Metadata and tags of many servers, in one statement."""
     if not uuids:
         return {}, {}
-    both = sa.union_all(
-        sa.select(server_metadata.c.server_uuid, server_metadata.c.key, server_metadata.c.value)
-        .where(server_metadata.c.server_uuid.in_(uuids)),
-        sa.select(server_tags.c.server_uuid, server_tags.c.tag, sa.null())
-        .where(server_tags.c.server_uuid.in_(uuids)))
     metadata: dict[str, dict[str, str]] = {}
     tags: dict[str, list[str]] = {}
-    for uuid, key, value in tx.execute(both):
+    for uuid, key, value in tx.execute(_CHILDREN, {"uuids": list(uuids)}):
         if value is None:
             tags.setdefault(uuid, []).append(key)
         else:
@@ -179,11 +221,11 @@ def purge(tx: Connection, before_s: int, limit: int) -> int:
                                                             servers.c.deleted_at < later(-before_s)).limit(limit))
                  .scalars())
     if uuids:
-        for table in (server_metadata, server_tags, operations):
+        for table in (server_metadata, server_tags, operations, migrations):
             tx.execute(sa.delete(table).where(table.c.server_uuid.in_(uuids)))
         tx.execute(sa.delete(servers).where(servers.c.uuid.in_(uuids)))
     return len(uuids)
 
 
 __all__ = ["AttachedVolume", "change_metadata", "children", "detail", "details", "insert", "instance_name",
-           "lock_row", "purge", "rows_of", "target", "update", "within"]
+           "lock_row", "password", "places", "purge", "rows_of", "target", "update", "within"]

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
 from nova import errors
-from nova.db.models.cell import networks, nodes, owed, servers, services
+from nova.db.models.cell import migrations, networks, nodes, owed, servers, services
 from nova.db.statements import insert_ignoring
 from nova.db.types import later, utc_now
 from nova.model.base import Time
@@ -24,6 +24,9 @@ _FIELDS = [services.c[name] for name in ("id", "uuid", "host", "binary", "topic"
 #: The metadata service registers for its host's secret alone, and is nobody's business in a list.
 METADATA = "nova-metadata"
 COMPUTE, NETWORK = "nova-compute", "nova-network"
+
+#: Statuses of migrations that are over; in all others a host may still be asked to do something.
+MIGRATION_ENDS = ("cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")
 
 
 class NoSuchService(errors.NotFound):
@@ -46,6 +49,12 @@ class IdUnderOtherName(errors.Conflict):
 class HasServers(errors.Conflict):
     code = "service.has_servers"
     message = "Unable to delete compute service that is hosting instances. Migrate or delete the instances first."
+
+
+class HasMigrations(errors.Conflict):
+    code = "service.has_migrations"
+    message = ("Unable to delete compute service that has in-progress migrations. Complete the migrations or delete "
+               "the instances first.")
 
 
 class Kept(NamedTuple):
@@ -129,6 +138,18 @@ def known(tx: Connection) -> set[tuple[str, str]]:
                                                          .where(services.c.deleted == 0))}
 
 
+def compute_hosts(tx: Connection) -> set[str]:
+    """Every host with a compute service."""
+    return set(tx.execute(sa.select(services.c.host).where(services.c.binary == COMPUTE,
+                                                           services.c.deleted == 0)).scalars())
+
+
+def enabled_hosts(tx: Connection) -> set[str]:
+    """Every host whose compute service may get servers, up or not."""
+    return set(tx.execute(sa.select(services.c.host).where(
+        services.c.binary == COMPUTE, services.c.deleted == 0, services.c.disabled == sa.false())).scalars())
+
+
 def lowest_versions(tx: Connection, down_after_s: int) -> tuple[ContractVersion, ...]:
     """The lowest version of each contract that a daemon seen lately speaks."""
     rows = tx.execute(sa.select(services.c.contracts).where(services.c.deleted == 0,
@@ -182,11 +203,15 @@ def update(tx: Connection, key: int, changes: Mapping[str, Any]) -> None:
 
 
 def delete(tx: Connection, row: Row[Any]) -> None:
-    """Take the service out; for a compute, its nodes too. Conflict while servers are on it."""
+    """Take the service out; for a compute, its nodes too. Conflict while servers or migrations are on it."""
     if row.binary == COMPUTE:
         busy = tx.execute(sa.select(servers.c.id).where(servers.c.host == row.host, servers.c.deleted == 0).limit(1))
         if busy.first() is not None:
             raise HasServers()
+        for end in (migrations.c.source_compute, migrations.c.dest_compute):
+            under_way = sa.select(migrations.c.id).where(end == row.host, migrations.c.status.not_in(MIGRATION_ENDS))
+            if tx.execute(under_way.limit(1)).first() is not None:
+                raise HasMigrations()
         tx.execute(sa.delete(nodes).where(nodes.c.host == row.host))
     if row.binary == NETWORK:
         tx.execute(sa.update(networks).where(networks.c.host == row.host).values(host=None))
@@ -208,7 +233,7 @@ def debts(tx: Connection, host: str | None = None) -> tuple[Debt, ...]:
     query = sa.select(owed).order_by(owed.c.id)
     rows = tx.execute(query if host is None else query.where(owed.c.host == host))
     return tuple(Debt(id=row.id, host=row.host, server_uuid=row.server_uuid, epoch=row.epoch, step=row.step,
-                      arguments=row.arguments) for row in rows)
+                      arguments=row.arguments, created_at=row.created_at) for row in rows)
 
 
 def owed_by(tx: Connection, uuids: Sequence[str]) -> dict[str, list[str]]:

@@ -107,10 +107,14 @@ class _State(NamedTuple):
 
 
 def _overtake(tx: Connection, uuid: str) -> tuple[Entry, ...]:
+    """Close the open operations. With them come resets of the state that overtook others before: they know where
+    those may have left something."""
+    kept = sa.and_(operations.c.action == "reset_state", operations.c.outcome == "success")
     rows = tx.execute(sa.select(*ENTRY_COLUMNS).where(operations.c.server_uuid == uuid,
-                                                      operations.c.finished_at.is_(None))).all()
+                                                      sa.or_(operations.c.finished_at.is_(None), kept))).all()
     if rows:
-        tx.execute(sa.update(operations).where(operations.c.id.in_([row.id for row in rows]))
+        tx.execute(sa.update(operations).where(operations.c.id.in_([row.id for row in rows]),
+                                               operations.c.finished_at.is_(None))
                    .values(finished_at=utc_now(), updated_at=utc_now(), outcome="overtaken"))
     return tuple(Entry(**row._mapping) for row in rows)
 

@@ -19,11 +19,27 @@ def text(length: int = 255) -> sa.types.TypeEngine[Any]:
             .with_variant(mysql.VARCHAR(length, charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb"))
 
 
-def ident() -> sa.types.TypeEngine[Any]:
-    """A uuid as text."""
-    return (sa.CHAR(36)
-            .with_variant(sa.CHAR(36, collation="C"), "postgresql")
-            .with_variant(mysql.CHAR(36, charset="ascii", collation="ascii_bin"), "mysql", "mariadb"))
+class Ident(sa.types.TypeDecorator[str]):
+    """A uuid as text, in ASCII. What a client asks for may be anything: MariaDB refuses to compare such a column with
+    other letters, so they are spelt out, and the text is nobody's uuid.
+    """
+
+    impl = sa.CHAR(36)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
+        if dialect.name in ("mysql", "mariadb"):
+            return dialect.type_descriptor(mysql.CHAR(36, charset="ascii", collation="ascii_bin"))
+        return dialect.type_descriptor(sa.CHAR(36, collation="C" if dialect.name == "postgresql" else None))
+
+    def process_bind_param(self, value: str | None, dialect: Any) -> str | None:
+        if value is None or value.isascii():
+            return value
+        return value.encode("ascii", "backslashreplace").decode()
+
+
+def ident() -> Ident:
+    return Ident()
 
 
 def key() -> sa.types.TypeEngine[Any]:
@@ -33,6 +49,12 @@ def key() -> sa.types.TypeEngine[Any]:
 def moment() -> sa.types.TypeEngine[Any]:
     """A time, UTC without zone, microseconds kept."""
     return sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
+
+
+def long_text() -> sa.types.TypeEngine[Any]:
+    """Text of up to 65,535 characters, however many bytes each has; compares by bytes."""
+    return (sa.Text()
+            .with_variant(mysql.MEDIUMTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb"))
 
 
 class Json(sa.types.TypeDecorator[Any]):

@@ -88,11 +88,29 @@ class Stamp(Value):
     aggregates_version: int
 
 
+class AggregateMembers(Value):
+    """One aggregate as the scheduler needs it."""
+
+    hosts: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = {}
+
+
+class AggregateStates(Value):
+    """All aggregates at one stamp, so that a change costs one small message however many hosts there are. A host that
+    none of them has is in ``default_zone``, and so is one whose aggregates make no zone.
+    """
+
+    version: int
+    default_zone: str
+    aggregates: tuple[AggregateMembers, ...] = ()
+
+
 class HostStates(Value):
     """States for the scheduler. ``complete``: hosts that are not in it don't exist (any more).
 
     ``now`` is the database's clock when it was read, so that "up" is judged by one clock. A state whose ``host`` is
-    empty names its provider and tells generation, capacities and used amounts alone.
+    empty names its provider and tells generation, capacities and used amounts alone. ``aggregates`` stands for the
+    zone and aggregate metadata of every host whose stamp for these is older.
     """
 
     states: tuple[HostState, ...] = ()
@@ -101,3 +119,4 @@ class HostStates(Value):
     alive: tuple[tuple[str, Time], ...] = ()  # (host, last_seen_at) of hosts that only sent a heartbeat
     gone: tuple[tuple[str, str], ...] = ()  # (host, node) that exist no more; answers to a sweep name them
     claimed: tuple[str, ...] = ()  # servers whose claims these states contain, or that will claim nothing
+    aggregates: AggregateStates | None = None

@@ -23,6 +23,7 @@ class NewKeypair(Value):
     type: str = "ssh"
     fingerprint: str
     public_key: str
+    generated: bool = False  # made by the API for its user; False: the user's own
 
 
 class KeypairQuery(Value):

@@ -14,6 +14,9 @@ NETWORK_RESOURCES = ("fixed_ips", "floating_ips", "networks", "security_groups",
 
 UNLIMITED = -1
 
+#: The class whose limits stand in for the configured defaults.
+DEFAULT_CLASS = "default"
+
 
 class QuotaSet(Value):
     """Limits in force for a project (and user); usage and reserved where asked for. Keys are RESOURCES' names."""
@@ -23,6 +26,13 @@ class QuotaSet(Value):
     limits: Mapping[str, int]
     in_use: Mapping[str, int] = {}
     minimum: Mapping[str, int] = {}  # for updates: what a limit may not go below without force
+
+
+class QuotaClass(Value):
+    """A class and its limits: for an answer all in force, for an update those to write."""
+
+    class_name: str
+    limits: Mapping[str, int]
 
 
 class QuotaUpdate(Value):

@@ -16,6 +16,16 @@ class Resources(Value):
     disk_gb: int
 
 
+class PlacementGroup(Value):
+    """The server group of a request's servers. ``hosts``: host -> how many other members are there (or on their way).
+    ``max_per_host``: how many of an anti-affinity group may share a host."""
+
+    uuid: str
+    policy: str
+    max_per_host: int = 1
+    hosts: Mapping[str, int] = {}
+
+
 class PlacementRequest(Value):
     """Where may these servers (alike, but for their uuids) run?
 
@@ -37,6 +47,7 @@ class PlacementRequest(Value):
     exclude: tuple[str, ...] = ()
     hints: Mapping[str, object] = {}
     alternates: int = 2
+    group: PlacementGroup | None = None
 
 
 class HostChoice(Value):

@@ -143,6 +143,7 @@ class ServerListQuery(Value):
     changes_since: Time | None = None
     changes_before: Time | None = None
     locked: bool | None = None
+    soft_deleted: bool = False  # SOFT_DELETED ones too, which are not shown else, but by a filter on their state
     sort: tuple[tuple[str, str], ...] = ()  # (column, asc|desc); empty: newest first
     page: Page = Page()
 
@@ -189,6 +190,7 @@ class NewServer(Value):
     user_data: str | None = None
     config_drive: bool = False
     disk_config: str = "AUTO"
+    disk_config_asked: bool = True  # False: the image's word counts, if it has one
     access_ip_v4: str | None = None
     access_ip_v6: str | None = None
     admin_password: str | None = None
@@ -208,6 +210,7 @@ class CreatedServers(Value):
 
     reservation_id: str
     uuids: tuple[str, ...]
+    disk_config: str = ""  # what came of it; empty: as asked for
 
 
 class ServerUpdate(Value):
@@ -235,11 +238,13 @@ class ServerOrder(Value):
 
 
 class LockChange(Value):
-    """Lock (as ``by``: owner or admin) or, with ``by`` None, unlock."""
+    """Lock (as ``by``: owner or admin) or, with ``by`` None, unlock. ``unless``: whose lock, if it is there by now,
+    is left alone."""
 
     uuid: str
     by: str | None = None
     reason: str | None = None
+    unless: tuple[str, ...] = ()
 
 
 class MetadataChange(Value):

@@ -10,7 +10,10 @@ SERVICE_UP, SERVICE_DOWN = "up", "down"
 
 
 class Service(Value):
-    """One row an (host, binary). ``up`` is decided by the conductor, from the database's clock and forced_down."""
+    """One row an (host, binary). ``up`` is decided by the conductor, from the database's clock and forced_down.
+
+    ``unknown``: its cell does not answer, and nothing but host and binary is known of it.
+    """
 
     id: int
     uuid: str
@@ -26,13 +29,17 @@ class Service(Value):
     created_at: Time | None = None
     updated_at: Time | None = None
     version: str = ""
+    unknown: bool = False
 
 
 class ServiceQuery(Value):
+    """``with_unknown``: while the cell does not answer, its compute services come as unknown ones."""
+
     host: str | None = None
     binary: str | None = None
     id: int | None = None
     uuid: str | None = None
+    with_unknown: bool = False
 
 
 class ServiceUpdate(Value):
@@ -106,6 +113,31 @@ class HypervisorStatistics(Value):
     current_workload: int = 0
 
 
+class Amounts(Value):
+    """Memory in MB, disk in GB."""
+
+    vcpus: int = 0
+    memory_mb: int = 0
+    disk_gb: int = 0
+
+
+class HostUsage(Value):
+    """What a compute host has, what is taken of it, and what its servers' flavors promise, in all and by project."""
+
+    host: str
+    total: Amounts = Amounts()
+    used: Amounts = Amounts()
+    promised: Amounts = Amounts()
+    projects: Mapping[str, Amounts] = {}
+
+
+class HostPowerChange(Value):
+    """What is asked of a whole host: ``action`` is startup, shutdown, reboot, or maintenance_on, maintenance_off."""
+
+    host: str
+    action: str
+
+
 class Zone(Value):
     """An availability zone: hosts -> services. ``available`` when one enabled compute host is in it.
 
@@ -164,6 +196,7 @@ class Debt(Value):
     epoch: int
     step: str
     arguments: Mapping[str, str] = {}
+    created_at: Time | None = None
 
 
 class Heartbeat(Value):

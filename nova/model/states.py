@@ -186,6 +186,12 @@ _ROWS = (
     Action("soft_reboot", _v(V.ACTIVE), IDLE, T.REBOOTING, V.ACTIVE, None, "compute_reboot_instance"),
     Action("hard_reboot", _v(V.ACTIVE, V.ERROR, V.PAUSED, V.STOPPED, V.SUSPENDED), _HARD_REBOOT_FROM,
            T.REBOOTING_HARD, V.ACTIVE, V.ERROR, "compute_reboot_instance"),
+    # what it turns to is the request's to say
+    Action("reset_state", ANY, ANY, None, None, None, must_have_launched=False, refused_when_locked=False,
+           needs_host=False),
+    Action("live_migration_force_complete", _v(V.ACTIVE), _t(T.MIGRATING), None, None, None,
+           "compute_live_migration_force_complete"),
+    Action("live_migration_cancel", ANY, _t(T.MIGRATING), None, None, None, "compute_live_migration_abort"),
 )
 
 ACTIONS: dict[str, Action] = {row.name: row for row in _ROWS}
@@ -193,7 +199,8 @@ ACTIONS: dict[str, Action] = {row.name: row for row in _ROWS}
 #: Operations that change no state but look at it (vm_states, task_states; see contract/states.yaml "allowed").
 METADATA_STATES = _v(V.ACTIVE, V.PAUSED, V.STOPPED, V.SUSPENDED)
 
-API_NAMES = {"soft_reboot": "reboot", "hard_reboot": "reboot"}  # the name os-instance-actions shows, where it differs
+#: The name os-instance-actions shows, where it differs.
+API_NAMES = {"soft_reboot": "reboot", "hard_reboot": "reboot", "reset_state": "resetState"}
 
 
 class Refusal(NamedTuple):

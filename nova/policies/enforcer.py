@@ -5,18 +5,24 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from oslo_config import cfg
 from oslo_policy import opts, policy
 
 from nova import errors
 from nova.context import RequestContext
+from nova.policies import files
 from nova.policies.registry import list_rules
 
 LOG = logging.getLogger(__name__)
 
 KEEP_S = 1.0  # a changed policy file is seen within this time
 KEEP_MOST = 4096
+
+ENFORCE_SCOPE = cfg.BoolOpt(
+    "enforce_scope", default=True,
+    help="Refuse tokens for the whole system or for a domain: every rule is asked in a project.")
 
 Decision = tuple[str, str | None, str | None, str | None, str | None, tuple[str, ...]]
 
@@ -26,16 +32,34 @@ class NotAllowed(errors.Forbidden):
 
 
 class Policy:
-    """The rules in force. Reads ``[oslo_policy]`` of ``conf``; unknown rules are a programming error."""
+    """The rules in force. Reads ``[oslo_policy]`` of ``conf``; unknown rules are a programming error.
+
+    BadPolicyFile when the operator's files are broken at the start. When they break later, the rules stay as they
+    were, and one line in the log says why.
+    """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         opts.set_defaults(conf, policy_file="policy.yaml", enforce_new_defaults=True)
-        self.enforcer = policy.Enforcer(conf)
-        self.enforcer.suppress_deprecation_warnings = True
-        self.enforcer.suppress_default_change_warnings = True
-        self.enforcer.register_defaults(list_rules())
+        if "enforce_scope" not in conf.oslo_policy:  # newer releases of the library have done with it
+            conf.register_opt(ENFORCE_SCOPE, group="oslo_policy")
+        self._conf = conf
         self._kept: dict[Decision, bool] = {}
-        self._fresh_until = 0.0
+        paths = files.found(conf)
+        self._signature = files.signature(paths)
+        self.enforcer = self._loaded(paths)
+        self._fresh_until = time.monotonic() + KEEP_S
+
+    def _loaded(self, paths: list[Path]) -> policy.Enforcer:
+        """An enforcer with what the files say. BadPolicyFile."""
+        rules = list_rules()
+        former = {rule.deprecated_rule.name: rule.deprecated_rule.check_str for rule in rules if rule.deprecated_rule}
+        files.judge(paths, {**former, **{rule.name: rule.check_str for rule in rules}})
+        enforcer = policy.Enforcer(self._conf)
+        enforcer.suppress_deprecation_warnings = True
+        enforcer.suppress_default_change_warnings = True
+        enforcer.register_defaults(rules)
+        enforcer.load_rules()
+        return enforcer
 
     def authorize(self, context: RequestContext, rule: str, target: Mapping[str, str | None]) -> None:
         """Nothing, or NotAllowed, which names the rule."""
@@ -45,7 +69,8 @@ class Policy:
 
     def allows(self, context: RequestContext, rule: str, target: Mapping[str, str | None]) -> bool:
         """Whether ``rule`` passes for who asks; ``target`` has ``project_id`` and ``user_id`` of what is acted on."""
-        if (context.system_scope or context.domain_id) and not context.project_id:
+        if not context.project_id and (context.system_scope or context.domain_id) \
+                and self._conf.oslo_policy.enforce_scope:
             return False
         self._refresh()
         key = (rule, context.user_id, context.project_id, target.get("project_id"), target.get("user_id"),
@@ -61,11 +86,24 @@ class Policy:
         return self.allows(context, "context_is_admin", {})
 
     def _refresh(self) -> None:
+        """Look at the files' marks once a second, and at the files when a mark differs."""
         now = time.monotonic()
-        if now >= self._fresh_until:
-            self.enforcer.load_rules()
-            self._kept.clear()
-            self._fresh_until = now + KEEP_S
+        if now < self._fresh_until:
+            return
+        self._fresh_until = now + KEEP_S
+        paths = files.found(self._conf)
+        marks = files.signature(paths)
+        if marks == self._signature:
+            return
+        self._signature = marks
+        try:
+            self.enforcer = self._loaded(paths)
+        except Exception as error:
+            LOG.error("the policy files were changed and can not be used, the rules stay as they were: %s",
+                      getattr(error, "message", error))
+            return
+        self._kept.clear()
+        LOG.info("the policy files were changed and read again")
 
     def _ask(self, context: RequestContext, rule: str, target: Mapping[str, str | None]) -> bool:
         check = self.enforcer.rules[rule]

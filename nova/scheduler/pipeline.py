@@ -10,9 +10,11 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from nova.model.scheduling import HostChoice, PlacementRequest, Selection
+import msgspec
+
+from nova.model.scheduling import HostChoice, PlacementGroup, PlacementRequest, Selection
 from nova.scheduler import plugins, reasons
-from nova.scheduler.filters import Filter, always
+from nova.scheduler.filters import Filter, always, server_groups
 from nova.scheduler.snapshot import Snapshot
 from nova.scheduler.views import HostFacts, HostView
 from nova.scheduler.weighers import Weigher
@@ -22,7 +24,9 @@ class Pipeline:
     """The filters and weighers of one configuration (``[filter_scheduler]``). UnknownPlugin: see ``plugins``."""
 
     def __init__(self, options: Any, rng: random.Random | None = None) -> None:
-        self.filters = plugins.load_filters(options)
+        enabled = plugins.load_filters(options)
+        missing = [cls for cls in server_groups.ALWAYS if not any(isinstance(one, cls) for one in enabled)]
+        self.filters = (*enabled, *(cls(options) for cls in missing))
         self.weighers = plugins.load_weighers(options)
         self._subset = options.host_subset_size
         self._shuffle = options.shuffle_best_same_weighed_hosts
@@ -37,7 +41,11 @@ class Pipeline:
                 break
             ranked = self._choose(candidates, request)
             selections.append(Selection(server_uuid=uuid, hosts=tuple(_choice(candidates[at]) for at in ranked)))
+            chosen = candidates[ranked[0]].host
             self._take(candidates, ranked[0], request)
+            if request.group is not None:
+                request = _with_member(request, request.group, chosen)
+                candidates = candidates if request.force else self._filtered(candidates, request)
         missing = request.server_uuids[len(selections):]
         if missing:
             reason = self._reason(snapshot, request, selections)
@@ -110,6 +118,12 @@ class Pipeline:
             key = selection.hosts[0].host, selection.hosts[0].node
             hosts[key] = hosts[key].with_taken(request.resources)
         return reasons.explain(tuple(hosts.values()), request, self.filters)
+
+
+def _with_member(request: PlacementRequest, group: PlacementGroup, host: str) -> PlacementRequest:
+    """The request for the others of its servers, once one is on its way to a host."""
+    hosts = {**group.hosts, host: group.hosts.get(host, 0) + 1}
+    return msgspec.structs.replace(request, group=msgspec.structs.replace(group, hosts=hosts))
 
 
 def _passing(filter_: Filter, hosts: list[HostView], request: PlacementRequest) -> list[HostView]:

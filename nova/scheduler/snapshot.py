@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
-from nova.model.hosts import HostState, HostStates, Stamp
+from nova.model.aggregates import placed
+from nova.model.hosts import AggregateStates, HostState, HostStates, Stamp
 from nova.model.scheduling import Resources
 from nova.scheduler.views import HostView, view_of
 
@@ -59,6 +60,37 @@ class Pending(NamedTuple):
     expires_at: float
 
 
+class Places:
+    """What the newest aggregates we know make of each host."""
+
+    def __init__(self, aggregates: AggregateStates | None = None) -> None:
+        self.version = aggregates.version if aggregates is not None else -1
+        self._default: tuple[str, Mapping[str, tuple[str, ...]]] = "", {}
+        self._of_host: dict[str, tuple[str, Mapping[str, tuple[str, ...]]]] = {}
+        if aggregates is not None:
+            self._learn(aggregates)
+
+    def _learn(self, aggregates: AggregateStates) -> None:
+        self._default = placed((), aggregates.default_zone)
+        numbers: dict[str, list[int]] = {}
+        for number, one in enumerate(aggregates.aggregates):
+            for host in one.hosts:
+                numbers.setdefault(host, []).append(number)
+        same: dict[tuple[int, ...], tuple[str, Mapping[str, tuple[str, ...]]]] = {}  # hosts of the same aggregates
+        for host, found in numbers.items():
+            key = tuple(found)
+            if key not in same:
+                same[key] = placed([aggregates.aggregates[number].metadata for number in key], aggregates.default_zone)
+            self._of_host[host] = same[key]
+
+    def of(self, state: HostState) -> HostState:
+        """The state with its zone and metadata as they are now; itself when it knows better."""
+        if state.aggregates_version >= self.version:
+            return state
+        zone, metadata = self._of_host.get(state.host, self._default)
+        return msgspec.structs.replace(state, aggregates_version=self.version, zone=zone, aggregate_metadata=metadata)
+
+
 class _Row:
     """A host's newest state, when the conductor last spoke of it, and when the host last spoke (database's clock).
 
@@ -91,6 +123,7 @@ class HostTable:
         self._nodes: dict[str, set[str]] = {}
         self._providers: dict[int, Key] = {}
         self._pending: dict[str, Pending] = {}  # all rows' decisions, the oldest first
+        self._places = Places()
         self._gone_at: dict[Key, float] = {}  # hosts said to be gone, by the database's clock, as all times here
         self._told_at = self._complete_at = NEVER  # the newest message, and the newest complete one
         self._offset = (0.0, NEVER)  # database's clock minus ours, and when that was learnt
@@ -107,7 +140,8 @@ class HostTable:
         if states.now is not None:
             told_at = _seconds(states.now)
             self._learn_time(told_at)
-        changed = {key for state in states.states if (key := self._merge(state, told_at)) is not None}
+        moved = self._place_all(states.aggregates) if states.aggregates is not None else set()
+        changed = moved | {key for state in states.states if (key := self._merge(state, told_at)) is not None}
         for host, seen_at in states.alive:
             changed.update(self._seen(host, _seconds(seen_at)))
         for host, node in states.gone:
@@ -127,13 +161,13 @@ class HostTable:
         if row is None:
             if told_at <= max(self._complete_at, self._gone_at.get(key, NEVER)):
                 return None  # we were told since that it is gone
-            self._rows[key] = _Row(state, told_at)
+            self._rows[key] = _Row(self._places.of(state), told_at)
             self._nodes.setdefault(state.host, set()).add(state.node)
             self._providers[state.provider_id] = key
             return key
         row.told_at = max(row.told_at, told_at)
         row.seen_at = max(row.seen_at, _seconds(state.last_seen_at))
-        merged = merged_state(row.state, state, row.partly)
+        merged = self._places.of(merged_state(row.state, state, row.partly))
         changed = merged is not row.state
         if changed:
             row.partly = row.partly and state.generation < merged.generation
@@ -141,6 +175,18 @@ class HostTable:
             self._providers[merged.provider_id] = key
         view = self._views.get(key)
         return key if changed or view is None or not view.up else None
+
+    def _place_all(self, aggregates: AggregateStates) -> set[Key]:
+        """Take in all aggregates, where they are newer than those we know; the hosts they changed something for."""
+        if aggregates.version <= self._places.version:
+            return set()
+        self._places = Places(aggregates)
+        changed = set()
+        for key, row in self._rows.items():
+            before, row.state = row.state, self._places.of(row.state)
+            if (before.zone, before.aggregate_metadata) != (row.state.zone, row.state.aggregate_metadata):
+                changed.add(key)
+        return changed
 
     def _merge_amounts(self, state: HostState) -> Key | None:
         """Newer amounts of a provider that we know; None for one that we don't."""

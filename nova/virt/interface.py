@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
+from nova.model.diagnostics import Diagnostics
 from nova.model.hosts import Node
 from nova.model.orders import BuildOrder, GuestState
 from nova.model.states import PowerState
@@ -90,9 +91,24 @@ class Consoles(Protocol):
 
 
 @runtime_checkable
+class Diagnosis(Protocol):
+    """What a guest uses, counted."""
+
+    def diagnostics(self, server_uuid: str) -> Diagnostics:
+        """Of a guest in any power state. NotFound when it is not defined."""
+
+
+@runtime_checkable
 class Uptime(Protocol):
     def uptime(self) -> str:
         """The host's own ``uptime`` line."""
+
+
+@runtime_checkable
+class HostPower(Protocol):
+    def change_host_power(self, action: str) -> str:
+        """Do ``action`` (startup, shutdown, reboot, maintenance_on, maintenance_off) to the host itself; a word for
+        what became of it: the action, or on_maintenance, off_maintenance. NotSupported: one it can not do."""
 
 
 @runtime_checkable

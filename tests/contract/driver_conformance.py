@@ -221,6 +221,21 @@ class DriverConformance:
         assert isinstance(rig.driver.console_output(order.server_uuid, None), str)
         assert rig.driver.console_output(order.server_uuid, 0) == ""
 
+    def test_diagnostics_of_a_guest_that_runs_and_that_is_off(self, rig, order):
+        if not isinstance(rig.driver, interface.Diagnosis):
+            pytest.skip("the driver has no diagnostics")
+        with pytest.raises(errors.NotFound):
+            rig.driver.diagnostics(order.server_uuid)
+        build(rig, order)
+        told = rig.driver.diagnostics(order.server_uuid)
+        assert told.power_state == RUNNING and told.driver in ("libvirt", "vmwareapi", "xenapi", "ironic")
+        assert len(told.cpus) == 1 and len(told.nics) == 1 and len(told.disks) >= 3
+        assert told.memory_max_mb == 64 and told.disks[0].read_bytes is not None
+        rig.driver.shut_down(order.server_uuid, 0)
+        off = rig.driver.diagnostics(order.server_uuid)
+        assert off.power_state == SHUTDOWN and len(off.cpus) == 1 and len(off.disks) == len(told.disks)
+        assert len(off.nics) == 1 and off.memory_max_mb == 64
+
     def test_uptime_is_a_line(self, rig):
         if not isinstance(rig.driver, interface.Uptime):
             pytest.skip("the driver has no uptime")

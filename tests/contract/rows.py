@@ -44,7 +44,7 @@ def shapes(id: str) -> dict[str, Any]:
     if "schema" not in entry:
         return {}
     found = load(entry["schema"]).get(entry["id"], {})
-    return load(entry["schema"])[found["same_as"]] if "same_as" in found else found
+    return shapes(found["same_as"]) if "same_as" in found else found
 
 
 def samples(entry: dict[str, Any]) -> Iterator[tuple[str, int, Any]]:
@@ -129,6 +129,8 @@ def problems(spec: dict[str, Any], value: Any, where: str = "") -> list[str]:
         wrong += _number_problems(spec, value, where)
     if isinstance(value, (list, dict)):
         wrong += _size_problems(spec, value, where)
+    if isinstance(value, dict):
+        wrong += [f"{where}: {name} is missing" for name in spec.get("requires", ()) if name not in value]
     if "fields" in spec and isinstance(value, dict):
         rows = [{"field": "(body)", **spec}, *({"field": name, **row} for name, row in spec["fields"].items())]
         wrong += judge([{k: v for k, v in row.items() if k != "fields"} if row["field"] == "(body)" else row

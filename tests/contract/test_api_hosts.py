@@ -56,6 +56,14 @@ def test_zones_for_users_pass_the_contract(client: ApiClient) -> None:
     answers.assert_reads("GET /os-availability-zone", client, "/os-availability-zone")
 
 
+def test_services_of_a_silent_cell_pass_the_contract(client: ApiClient) -> None:
+    client.conductor.silent_cell = True
+    for version in range(69, 105):
+        answer = client.get("/os-services", version=f"2.{version}")
+        answers.assert_answer("GET /os-services", version, answer)
+        assert answer.json["services"][0] == {"binary": "nova-compute", "host": "host1", "status": "UNKNOWN"}
+
+
 UPDATE = "PUT /os-services/{service_id}"
 WORDS = {"enable": {}, "disable": {}, "disable-log-reason": {"disabled_reason": "why"}, "force-down":
          {"forced_down": True}}
@@ -87,8 +95,7 @@ def test_answer_to_delete_of_a_service_passes_the_contract(client: ApiClient) ->
 
 @pytest.mark.parametrize(("id", "version", "content"), answers.response_samples(READS))
 def test_answer_has_every_field_of_the_published_sample(id: str, version: int, content: Any, client: ApiClient) -> None:
-    if "UNKNOWN" in str(content):
-        pytest.skip("the sample shows services of a cell that does not answer, which we have none of")
+    client.conductor.silent_cell = "UNKNOWN" in str(content)
     path = READS[id]
     if "servers" in content.get("hypervisor", {}):
         path = f"/os-hypervisors/{numbered(HYPERVISOR, 1)}?with_servers=true"

@@ -89,6 +89,9 @@ def request_samples() -> list[Any]:
 def _is_request(id: str, name: str) -> bool:
     if not id.startswith(("POST", "PUT")) or "resp" in name:
         return False
+    # an event named "test-event" is none of any version's
+    if name == "os-server-external-events/event-create-req.json":
+        return False
     # two create samples carry personality, which their versions refuse (the contract's README says so)
     return not ("server-create-req" in name and ("v2.90" in name or "v2.94" in name))
 

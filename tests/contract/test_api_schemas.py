@@ -72,7 +72,7 @@ def fitting(table: dict[str, dict[str, Any]], field: str, row: dict[str, Any]) -
         return {"a": fitting(table, key, table[key])} if key else {}
     if row.get("allowed"):
         return row["allowed"][0]
-    return next(probe for probe in PROBES if probe is not None and not rows.problems(row, probe))
+    return next((probe for probe in PROBES if probe is not None and not rows.problems(row, probe)), None)
 
 
 def place(body: Any, steps: list[str]) -> Any:

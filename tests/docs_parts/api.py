@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nova.api import versions
+from nova.api import openapi, versions
 from nova.api.absent import GONE, NOT_YET
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
-from tests.docs_parts import rst
+from tests.docs_parts import operations, rst
 
 INTRO = """\
 What the compute API serves, under ``/v2.1`` (and, as version {lowest}, under ``/v2``). A version is asked for with the
 header ``OpenStack-API-Version: compute 2.N`` or ``X-OpenStack-Nova-API-Version: 2.N``; there are {lowest} to {highest}.
 *Since* and *until* are the first and the last version that have an operation. Its policy is the rule that is asked
 first; a rule without a default of yours in ``policy.yaml`` is in ``etc/nova/policy.yaml.sample``.
+
+Below the tables of all operations is an entry for each, with its parameters, body, answer and codes. For programs there
+is the same as an OpenAPI document of any version: ``nova-manage api schema --version 2.96``.
+"""
+
+REFERENCE = """\
+Paths of fields: ``.`` steps into an object, ``[]`` into a list's items, ``/regex/`` and ``*`` stand for keys of the
+user's. *Sometimes*: what the caller may see, or what there is to tell, decides whether a field is shown. Any operation
+may answer 400, 401, 403, 404, 406, 501 and 503; what they mean:
 """
 
 LATER = """\
@@ -34,6 +43,9 @@ def page() -> str:
         by_resource.setdefault(route.path.split("/")[1], []).append(route)
     for resource, routes in by_resource.items():
         parts += [rst.heading(resource, "-"), _table(routes)]
+    errors = [(str(code), rst.plain(words)) for code, words in openapi.ERRORS.items()]
+    parts += [rst.heading("Reference", "-"), REFERENCE, rst.compact_table(("Code", "When"), errors, (8, 92)),
+              operations.entries(ROUTES)]
     later = [f"{id} ({_range(since, until)})" for since, until, ids in NOT_YET for id in ids]
     parts += [rst.heading("Not served yet", "-"), LATER, _list(sorted(later, key=_by_path))]
     parts += [rst.heading("Gone", "-"), NEVER, _list(sorted(GONE, key=_by_path))]

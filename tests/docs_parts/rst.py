@@ -25,7 +25,8 @@ def plain(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    return f"``{text}``"
+    """Nothing can not be literal: it is the word."""
+    return f"``{text}``" if text else "nothing"
 
 
 def paragraph(text: str, indent: str = "") -> str:

@@ -30,10 +30,13 @@ from nova.model.servers import (
 from nova.model.states import ACTIONS, TaskState, VmState, refusal
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.interface import Interface, Method
+from tests.fakes.conductor_aggregates import Aggregates
 from tests.fakes.conductor_flavors import Flavors
 from tests.fakes.conductor_hosts import Hosts
+from tests.fakes.conductor_parts import Migrations, ServerGroups, ServerParts
 from tests.fakes.conductor_projects import Keypairs, Quotas
 from tests.fakes.conductor_proxies import Images, Networks
+from tests.fakes.conductor_usage import Usage
 
 replace = msgspec.structs.replace
 EVERYTHING = Scope()
@@ -173,5 +176,6 @@ class Servers:
 
 
 @complete(ConductorRPC)
-class FakeConductor(Flavors, Servers, Keypairs, Quotas, Hosts, Networks, Images):
+class FakeConductor(Flavors, ServerParts, Migrations, ServerGroups, Servers, Keypairs, Quotas, Hosts, Aggregates,
+                    Networks, Images, Usage):
     """Keeps the whole contract. A new noun: its part as one more base class."""

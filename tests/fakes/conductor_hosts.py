@@ -10,6 +10,9 @@ import msgspec
 
 from nova import errors
 from nova.model.services import (
+    Amounts,
+    HostPowerChange,
+    HostUsage,
     Hypervisor,
     HypervisorQuery,
     HypervisorStatistics,
@@ -37,6 +40,9 @@ class Hosts:
         self.hypervisors: list[Hypervisor] = []
         self.hypervisor_queries: list[HypervisorQuery] = []
         self.busy_hosts: set[str] = set()
+        self.power_changes: list[HostPowerChange] = []
+        self.power_error: errors.NovaError | None = None
+        self.silent_cell = False
         self.uptime: str | None = " 08:32:11 up 93 days"
 
     def add_service(self, host: str, binary: str = "nova-compute", **fields: Any) -> Service:
@@ -59,7 +65,10 @@ class Hosts:
     # services
 
     def list_services(self, query: ServiceQuery) -> tuple[Service, ...]:
-        asked = {name: getattr(query, name) for name in ServiceQuery.__struct_fields__}
+        asked = {name: getattr(query, name) for name in ("host", "binary", "id", "uuid")}
+        if self.silent_cell and query.with_unknown:
+            return tuple(Service(id=0, uuid="", host=one.host, binary=one.binary, unknown=True)
+                         for one in self.services if one.binary == "nova-compute")
         return tuple(service for service in self.services
                      if all(value in (None, getattr(service, name)) for name, value in asked.items()))
 
@@ -82,6 +91,20 @@ class Hosts:
         if found[0].host in self.busy_hosts:
             raise errors.Conflict("Unable to delete compute service that is hosting instances.")
         self.services.remove(found[0])
+
+    def get_host_usage(self, host: str) -> HostUsage:
+        if not any(one.host == host for one in self.hypervisors):
+            raise errors.NotFound(f"Compute host {host} could not be found.")
+        return HostUsage(host=host, total=Amounts(vcpus=4, memory_mb=8192, disk_gb=100),
+                         used=Amounts(memory_mb=512), promised=Amounts(vcpus=1, memory_mb=512, disk_gb=1),
+                         projects={"demo": Amounts(vcpus=1, memory_mb=512, disk_gb=1)})
+
+    def change_host_power(self, change: HostPowerChange) -> str:
+        self.power_changes.append(change)
+        if self.power_error is not None:
+            raise self.power_error
+        words = {"maintenance_on": "on_maintenance", "maintenance_off": "off_maintenance"}
+        return words.get(change.action, change.action)
 
     def list_zones(self, with_services: bool) -> tuple[Zone, ...]:
         names = sorted({service.zone for service in self.services})

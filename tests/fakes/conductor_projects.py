@@ -5,7 +5,7 @@ from __future__ import annotations
 from nova import errors
 from nova.model.base import utcnow
 from nova.model.keypairs import Keypair, KeypairQuery, NewKeypair
-from nova.model.quotas import NETWORK_RESOURCES, RESOURCES, QuotaSet, QuotaUpdate
+from nova.model.quotas import NETWORK_RESOURCES, RESOURCES, QuotaClass, QuotaSet, QuotaUpdate
 
 
 class Keypairs:
@@ -36,7 +36,8 @@ class Keypairs:
         if len(self.keypairs) >= self.most_keypairs:
             raise errors.OverQuota("Quota exceeded, too many key pairs.")
         made = Keypair(id=len(self.keypairs) + 1, created_at=utcnow(),
-                       **{name: getattr(keypair, name) for name in NewKeypair.__struct_fields__})
+                       **{name: getattr(keypair, name) for name in NewKeypair.__struct_fields__
+                          if name in Keypair.__struct_fields__})
         self.keypairs[(made.user_id, made.name)] = made
         return made
 
@@ -52,6 +53,7 @@ class Quotas:
         super().__init__()
         self.limits: dict[tuple[str, str | None], dict[str, int]] = {}
         self.used: dict[str, int] = {}
+        self.classes: dict[str, dict[str, int]] = {}
         self.defaults = {**dict.fromkeys(NETWORK_RESOURCES, -1),
                          **{name: 10 + index for index, name in enumerate(RESOURCES)}}
 
@@ -73,3 +75,10 @@ class Quotas:
     def delete_quotas(self, project_id: str, user_id: str | None) -> None:
         for owner in [owner for owner in self.limits if owner[0] == project_id and user_id in (None, owner[1])]:
             del self.limits[owner]
+
+    def get_quota_class(self, class_name: str) -> QuotaClass:
+        return QuotaClass(class_name=class_name, limits={**self.defaults, **self.classes.get(class_name, {})})
+
+    def update_quota_class(self, update: QuotaClass) -> QuotaClass:
+        self.classes.setdefault(update.class_name, {}).update(update.limits)
+        return self.get_quota_class(update.class_name)

@@ -103,6 +103,9 @@ class _Handler(BaseHTTPRequestHandler):
         path, query = urlsplit(self.path).path, parse_qs(urlsplit(self.path).query)
         if not self._admitted():
             return
+        if path == "/":
+            return self._answer(300, {"versions": [{"id": "v2.9", "status": "CURRENT", "links": [
+                {"rel": "self", "href": f"{self.glance.url}/v2/"}]}]})
         if path == "/v2/images":
             return self._list(query)
         image_id, tail = self._target(path)
@@ -159,8 +162,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _list(self, query: dict[str, list[str]]) -> None:
         limit = min(int(query.get("limit", ["25"])[0]), 25)
         ids = list(self.glance.images)
-        if "name" in query:
-            ids = [one for one in ids if self.glance.images[one]["name"] == query["name"][0]]
+        for member in ("id", "name", "names"):  # the last no image has: python-novaclient asks for it
+            if member in query:
+                wanted = query[member][0]
+                among = wanted[3:].split(",") if wanted.startswith("in:") else [wanted]
+                ids = [one for one in ids if self.glance.images[one].get(member) in among]
         start = ids.index(query["marker"][0]) + 1 if "marker" in query else 0
         page = ids[start:start + limit]
         body: dict[str, Any] = {"images": [self.glance.images[one] for one in page]}

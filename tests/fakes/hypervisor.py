@@ -5,6 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from nova.model.states import PowerState
 from nova.virt.libvirt.hypervisor import HostSize, LibvirtDown, LibvirtRefused, Lost, NoGuest, PowerEvent, Sink
@@ -29,6 +30,25 @@ DOMAIN_CAPABILITIES = """
     <video><enum name='modelType'><value>vga</value><value>virtio</value></enum></video>
     <rng><enum name='model'><value>virtio</value></enum></rng></devices>
 </domainCapabilities>"""
+
+
+def counted(domain: ET.Element, running: bool) -> dict[str, Any]:
+    """A domain's statistics as libvirt gives them, of what is in its XML; what only a process has, while it runs."""
+    cpus, memory = int(domain.findtext("vcpu", "0")), int(domain.findtext("memory", "0"))
+    unit = {"MiB": 1024, "KiB": 1}[domain.find("memory").get("unit", "KiB")]  # type: ignore[union-attr]
+    found: dict[str, Any] = {"vcpu.current": cpus, "vcpu.maximum": cpus, "balloon.maximum": memory * unit}
+    devices = [("block", "disk", ("rd.bytes", "rd.reqs", "wr.bytes", "wr.reqs"))]
+    if running:
+        devices.append(("net", "interface", ("rx.bytes", "rx.pkts", "rx.errs", "rx.drop", "tx.bytes", "tx.pkts")))
+        found |= {f"vcpu.{number}.{what}": 1 for number in range(cpus) for what in ("state", "time")}
+        found["balloon.rss"] = memory * unit // 2
+    for kind, element, counts in devices:
+        names = [target.get("dev") for target in domain.iterfind(f"devices/{element}/target")]
+        found[f"{kind}.count"] = len(names)
+        for number, name in enumerate(names):
+            found[f"{kind}.{number}.name"] = name
+            found |= {f"{kind}.{number}.{count}": 0 for count in counts if running}
+    return found
 
 
 class FakeHypervisor:
@@ -81,6 +101,10 @@ class FakeHypervisor:
 
     def noted(self, server_uuid: str, namespace: str) -> bool:
         return namespace in self.xml.get(server_uuid, "")
+
+    def stats(self, server_uuid: str) -> Mapping[str, Any]:
+        running = self._known(server_uuid) == PowerState.RUNNING
+        return counted(ET.fromstring(self.xml[server_uuid]), running)
 
     def define(self, xml: str) -> None:
         self._check()

@@ -16,9 +16,9 @@ from nova.conductor.feed import Feed
 from nova.conductor.host_service import HostService
 from nova.conductor.hosts import Daemons
 from nova.conductor.journal import Journal
+from nova.conductor.runner import Runner
 from nova.conductor.service import conductor_service
 from nova.conductor.teller import Teller
-from nova.conductor.runner import Runner
 from nova.conductor.workflows import ALL
 from nova.conductor.world import Settings, World
 from nova.db import flavors, hosts, migrate
@@ -26,8 +26,11 @@ from nova.db.engine import Database
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.model import addressing
+from nova.model.aggregates import CachedImage
+from nova.model.diagnostics import Diagnostics
 from nova.model.flavors import NewFlavor
 from nova.model.hosts import HostStates, Inventory, Node
+from nova.model.images import Image
 from nova.model.networks import NetworkOnHost, NewNetwork
 from nova.model.orders import BuildOrder, ConsoleOutput, GuestOrder, Outcome
 from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
@@ -60,6 +63,9 @@ class FakeCompute:
         self.guests: dict[str, BuildOrder] = {}
         self.orders: list[tuple[str, Any]] = []
         self.contexts: list[context.RequestContext] = []
+        self.power_actions: list[str] = []
+        self.cached: list[str] = []
+        self.on_cache: Callable[[], None] | None = None
         self.answers: dict[str, Answer] = {}
         self.before: dict[str, Callable[[Sequence[Any]], None]] = {}  # called with a whole call's orders
 
@@ -81,8 +87,23 @@ class FakeCompute:
     def get_console_output(self, host: str, server_uuid: str, length: int | None) -> ConsoleOutput:
         return ConsoleOutput(text="")
 
+    def get_diagnostics(self, host: str, server_uuid: str) -> Diagnostics:
+        if server_uuid not in self.guests:
+            raise errors.NotFound("no such guest")
+        return Diagnostics(power_state=PowerState.RUNNING, driver="libvirt", memory_max_mb=64)
+
     def get_host_uptime(self, host: str) -> str:
         return "up 1 day"
+
+    def change_host_power(self, host: str, action: str) -> str:
+        self.power_actions.append(action)
+        return action
+
+    def cache_images(self, host: str, images: tuple[Image, ...]) -> tuple[CachedImage, ...]:
+        self.cached += [image.id for image in images]
+        if self.on_cache:
+            self.on_cache()
+        return tuple(CachedImage(image_id=image.id, state="cached") for image in images)
 
     def ping(self, host: str) -> str:
         return self.host

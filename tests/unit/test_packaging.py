@@ -100,6 +100,14 @@ def test_wheel_has_every_module_of_the_package_and_nothing_else_of_the_checkout(
     assert {top for top in tops if not top.startswith("nova_iaas-")} == {"nova"}
 
 
+def test_wheel_has_the_scripts_for_wsgi_servers_with_an_application_each(wheel: Path, names: set[str]) -> None:
+    folder = DATA.format(version=settings()["metadata"]["version"]).removesuffix("data") + "scripts"
+    with zipfile.ZipFile(wheel) as archive:
+        for name in ("nova-api-wsgi", "nova-metadata-wsgi"):
+            text = archive.read(f"{folder}/{name}").decode()
+            assert text.startswith("#!python") and "import application" in text
+
+
 def test_wheel_describes_itself_by_the_readme(wheel: Path, names: set[str]) -> None:
     (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
     with zipfile.ZipFile(wheel) as archive:
@@ -129,6 +137,6 @@ def test_entry_point_then_its_function_is_there(group: str, name: str, target: s
 def test_every_daemon_has_a_console_script_and_a_unit() -> None:
     scripts = {name for group, name, _ in entry_points() if group == "console_scripts"}
     units = {path.stem for path in (TOP / "etc" / "systemd").glob("*.service")}
-    assert units == scripts - {"nova-manage", "nova-dhcpbridge"}
+    assert units == scripts - {"nova-manage", "nova-policy", "nova-dhcpbridge"}
     for unit in (TOP / "etc" / "systemd").glob("*.service"):
         assert "Type=notify" in unit.read_text().splitlines(), unit.name

@@ -6,7 +6,7 @@ Revision: 0002; follows: 0001
 import sqlalchemy as sa
 from alembic import op
 
-from nova.db.types import Json, ident, key, moment, text
+from nova.db.types import Json, ident, key, long_text, moment, text
 
 revision = "0002"
 down_revision = "0001"
@@ -61,3 +61,7 @@ def upgrade() -> None:
         sa.Column("class_name", text(), primary_key=True),
         sa.Column("resource", text(64), primary_key=True),
         sa.Column("hard_limit", sa.Integer, nullable=False))
+    if op.get_context().dialect.name in ("mysql", "mariadb"):
+        # its TEXT counts bytes, not characters; its FLOAT is found again by no value that was read from it
+        op.alter_column("flavors", "description", type_=long_text(), existing_nullable=True)
+        op.alter_column("flavors", "rxtx_factor", type_=sa.Float(53), existing_nullable=False)

@@ -12,7 +12,21 @@ revision = "0002"
 down_revision = "0001"
 
 
+#: Of servers: for lists of all projects, and of one by name; those of the default order find a page without its rows.
+INDEXES = {"ix_servers_project_newest": ["project_id", "deleted", "created_at", "id", "vm_state"],
+           "ix_servers_newest": ["deleted", "created_at", "id", "vm_state"],
+           "ix_servers_name": ["deleted", "name", "id"], "ix_servers_user": ["deleted", "user_id", "id"],
+           "ix_servers_image": ["deleted", "image_id", "id"], "ix_servers_flavor": ["deleted", "flavorid", "id"],
+           "ix_servers_task_state": ["deleted", "task_state", "id"],
+           "ix_servers_project_name": ["project_id", "deleted", "name", "id"]}
+
+
 def upgrade() -> None:
+    for name, columns in INDEXES.items():
+        op.create_index(name, "servers", columns)
+    for name in ("ix_servers_project", "ix_servers_created"):  # the newest ones say what they said
+        op.drop_index(name, "servers")
+    op.create_index("ix_server_tags_tag", "server_tags", ["tag", "server_uuid"])
     op.create_table(
         "migrations",
         sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -49,7 +63,9 @@ def upgrade() -> None:
         sa.Column("servers", sa.Integer, nullable=False),
         sa.Column("errors", sa.Integer, nullable=False),
         sa.Column("message", text()),
+        sa.Column("runner_id", key(), nullable=False),
         sa.UniqueConstraint("host", "period_beginning", "period_ending",
                             name="uq_usage_audits_host_period_beginning_period_ending"),
         sqlite_autoincrement=True)
     op.create_index("ix_usage_audits_period", "usage_audits", ["period_ending"])
+    op.create_index("ix_servers_usage", "servers", ["project_id", "uuid", "launched_at", "terminated_at"])

@@ -1,12 +1,107 @@
-"""Host aggregates: none can be made yet, so the list that clients ask for beside hypervisors is empty."""
+"""Host aggregates: made and changed, their hosts and metadata, and images kept ready on them."""
 
 from __future__ import annotations
 
+import re
+import uuid
 from typing import Any
 
-from nova.api.request import Request
+from nova import errors
+from nova.api.request import Answer, Request
+from nova.api.view import answers
+from nova.api.views import aggregates as views
+from nova.model.aggregates import ZONE, AggregateUpdate, NewAggregate
 
 
+class BadId(errors.Invalid):
+    code, message = "aggregate.bad_id", "Invalid aggregate id {id}: it must be a whole number."
+
+
+class NoSuchAggregate(errors.NotFound):
+    code, message = "aggregate.not_found", "Aggregate {id} could not be found."
+
+
+class Doubled(errors.Invalid):
+    code, message = "aggregate.image_doubled", "Invalid input for field/attribute cache: image {id} is in it twice."
+
+
+class EmptyZone(errors.Invalid):
+    code = "aggregate.bad_zone"
+    message = "Invalid input for field/attribute set_metadata: {key} can not be empty; null takes it away."
+
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,100}", re.ASCII)
+
+
+@answers({"aggregates": [views.FULL]})
 def index(req: Request) -> dict[str, Any]:
-    """All aggregates; the operations that make them are in :mod:`nova.api.absent`."""
-    return {"aggregates": []}
+    return views.listed(req.conductor.list_aggregates(), req)
+
+
+@answers({"aggregate": views.FULL})
+def show(req: Request, aggregate_id: str) -> dict[str, Any]:
+    return views.one(req.conductor.get_aggregate(_number(aggregate_id)), req)
+
+
+@answers({"aggregate": views.CREATED})
+def create(req: Request) -> dict[str, Any]:
+    asked = req.body["aggregate"]
+    made = req.conductor.create_aggregate(NewAggregate(
+        name=_text(req, asked["name"]), availability_zone=_text(req, asked.get("availability_zone"))))
+    return {"aggregate": views.CREATED(made, req)}
+
+
+@answers({"aggregate": views.FULL})
+def update(req: Request, aggregate_id: str) -> dict[str, Any]:
+    asked = req.body["aggregate"]
+    name = asked.get("name")
+    return views.one(req.conductor.update_aggregate(AggregateUpdate(
+        id=_number(aggregate_id), name=None if name is None else name.strip(),
+        changes_zone="availability_zone" in asked, availability_zone=_text(req, asked.get("availability_zone")))), req)
+
+
+def delete(req: Request, aggregate_id: str) -> None:
+    req.conductor.delete_aggregate(_number(aggregate_id))
+
+
+@answers({"aggregate": views.FULL})
+def add_host(req: Request, aggregate_id: str) -> dict[str, Any]:
+    return views.one(req.conductor.add_aggregate_host(_number(aggregate_id), req.body["add_host"]["host"]), req)
+
+
+@answers({"aggregate": views.FULL})
+def remove_host(req: Request, aggregate_id: str) -> dict[str, Any]:
+    return views.one(req.conductor.remove_aggregate_host(_number(aggregate_id), req.body["remove_host"]["host"]), req)
+
+
+@answers({"aggregate": views.FULL})
+def set_metadata(req: Request, aggregate_id: str) -> dict[str, Any]:
+    items = req.body["set_metadata"]["metadata"]
+    if items.get(ZONE) == "":
+        raise EmptyZone(key=ZONE)
+    return views.one(req.conductor.set_aggregate_metadata(_number(aggregate_id), items), req)
+
+
+@answers(None)
+def cache_images(req: Request, aggregate_id: str) -> Answer:
+    ids = [str(uuid.UUID(item["id"])) for item in req.body["cache"]]
+    for id in ids:
+        if ids.count(id) > 1:
+            raise Doubled(id=id)
+    req.conductor.cache_images(_number(aggregate_id), tuple(ids))
+    return Answer()
+
+
+def _number(id: str) -> int:
+    """BadId; NoSuchAggregate for what no key can be."""
+    if not _WHOLE.fullmatch(id):
+        raise BadId(id=id)
+    number = int(id)
+    if not 0 < number < 2**63:
+        raise NoSuchAggregate(id=id)
+    return number
+
+
+def _text(req: Request, text: str | None) -> str | None:
+    """Names under /v2 may begin and end with blanks, which don't belong to them."""
+    return text.strip() if text is not None and req.legacy else text

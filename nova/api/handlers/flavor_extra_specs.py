@@ -8,7 +8,10 @@ from typing import Any
 from nova import errors
 from nova.api import versions
 from nova.api.request import Request
+from nova.api.view import Free, answers
 from nova.model import extra_specs
+
+LONGEST = 255  # characters of a value; the schema counts those of texts, not of numbers
 
 
 class NoSuchSpec(errors.NotFound):
@@ -23,10 +26,12 @@ class BadSpec(errors.Invalid):
     code, message = "flavor.bad_spec", "Validation failed; {reason}."
 
 
+@answers({"extra_specs": Free()})
 def index(req: Request, flavor_id: str) -> dict[str, Any]:
     return {"extra_specs": req.conductor.get_flavor(flavor_id, req.scope()).extra_specs}
 
 
+@answers(Free())
 def show(req: Request, flavor_id: str, key: str) -> dict[str, Any]:
     specs = req.conductor.get_flavor(flavor_id, req.scope()).extra_specs
     if key not in specs:
@@ -34,6 +39,7 @@ def show(req: Request, flavor_id: str, key: str) -> dict[str, Any]:
     return {key: specs[key]}
 
 
+@answers({"extra_specs": Free()})
 def create(req: Request, flavor_id: str) -> dict[str, Any]:
     """Adds to what is there; answers with what was given."""
     specs = _checked(req, req.body["extra_specs"])
@@ -41,6 +47,7 @@ def create(req: Request, flavor_id: str) -> dict[str, Any]:
     return {"extra_specs": specs}
 
 
+@answers(Free())
 def update(req: Request, flavor_id: str, key: str) -> dict[str, Any]:
     if key not in req.body:
         raise KeyMismatch(key=key)
@@ -56,6 +63,9 @@ def delete(req: Request, flavor_id: str, key: str) -> None:
 def _checked(req: Request, asked: Mapping[str, str | float]) -> dict[str, str]:
     """The specs as text. BadSpec for the first that is wrong, at versions that check."""
     specs = {key: str(value) for key, value in asked.items()}
+    for key, value in specs.items():
+        if len(value) > LONGEST:
+            raise BadSpec(reason=f"the value of extra spec {key} is longer than {LONGEST} characters")
     if versions.extra_specs_are_checked(req.version):
         for key, value in specs.items():
             wrong = extra_specs.problem(key, value)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from nova import errors
 from nova.api import versions
 from nova.api.formats import BOOLEANS
 from nova.api.request import Request
+from nova.api.view import LINKS, answers
 from nova.api.views import flavors as views
 from nova.model.base import Scope
 from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
@@ -28,40 +30,57 @@ class PublicNeedsNoAccess(errors.Conflict):
     message = "Can not add access to the public flavor {flavor_id}: every project may use it."
 
 
+class BadId(errors.Invalid):
+    code = "flavor.bad_id"
+    message = ("Invalid id {value}: it must have 1 to 255 letters, digits, periods, dashes, underscores and blanks, "
+               "with no blank at either end.")
+
+
+ID = re.compile(r"(?! )[a-zA-Z0-9. _-]{1,255}(?<! )")
+
 #: Name in a create's body -> field of the flavor.
 CREATED = {"name": "name", "ram": "memory_mb", "vcpus": "vcpus", "disk": "root_gb",
            "OS-FLV-EXT-DATA:ephemeral": "ephemeral_gb", "swap": "swap_mb", "rxtx_factor": "rxtx_factor",
            "os-flavor-access:is_public": "is_public", "description": "description"}
 
 
+@answers({"flavors": [views.BRIEF], "flavors_links?": LINKS})
 def index(req: Request) -> dict[str, Any]:
     return views.page(views.BRIEF, _listed(req), req)
 
 
+@answers({"flavors": [views.FULL], "flavors_links?": LINKS})
 def detail(req: Request) -> dict[str, Any]:
     return views.page(views.FULL, _listed(req), req, _flags(req))
 
 
+@answers({"flavor": views.FULL})
 def show(req: Request, flavor_id: str) -> dict[str, Any]:
     flavor = req.conductor.get_flavor(flavor_id, req.scope())
     return {"flavor": views.FULL(flavor, req, _flags(req))}
 
 
+@answers({"flavor": views.FULL})
 def create(req: Request) -> dict[str, Any]:
     asked = req.body["flavor"]
     fields = {CREATED[name]: value for name, value in asked.items() if name != "id"}
     if req.legacy:
         fields["name"] = fields["name"].strip()
     flavor = req.conductor.create_flavor(NewFlavor(
-        flavorid=_chosen_id(asked.get("id")), project_id=req.context.project_id, **fields))
+        flavorid=_chosen_id(asked.get("id")), **fields))
     return {"flavor": views.FULL(flavor, req, _flags(req))}
 
 
 def _chosen_id(asked: str | float | None) -> str | None:
-    """None means "make a uuid"; the word ``auto`` does too."""
-    return None if asked in (None, "auto") else str(asked)
+    """None means "make a uuid"; the word ``auto`` does too. A number is taken as its text."""
+    if asked in (None, "auto"):
+        return None
+    if not ID.fullmatch(str(asked)):
+        raise BadId(value=asked)
+    return str(asked)
 
 
+@answers({"flavor": views.FULL})
 def update(req: Request, flavor_id: str) -> dict[str, Any]:
     flavor = req.conductor.update_flavor(flavor_id, req.body["flavor"]["description"])
     return {"flavor": views.FULL(flavor, req, _flags(req))}
@@ -71,6 +90,7 @@ def delete(req: Request, flavor_id: str) -> None:
     req.conductor.delete_flavor(flavor_id)
 
 
+@answers(views.ACCESS)
 def access(req: Request, flavor_id: str) -> dict[str, Any]:
     flavor = req.conductor.get_flavor(flavor_id, Scope())
     if flavor.is_public:
@@ -78,6 +98,7 @@ def access(req: Request, flavor_id: str) -> dict[str, Any]:
     return views.access(flavor_id, flavor.projects)
 
 
+@answers(views.ACCESS)
 def add_access(req: Request, flavor_id: str) -> dict[str, Any]:
     if (versions.access_to_public_flavor_is_refused(req.version)
             and req.conductor.get_flavor(flavor_id, Scope()).is_public):
@@ -86,6 +107,7 @@ def add_access(req: Request, flavor_id: str) -> dict[str, Any]:
     return views.access(flavor_id, req.conductor.change_flavor_access(flavor_id, project, True))
 
 
+@answers(views.ACCESS)
 def remove_access(req: Request, flavor_id: str) -> dict[str, Any]:
     project = req.body["removeTenantAccess"]["tenant"]
     return views.access(flavor_id, req.conductor.change_flavor_access(flavor_id, project, False))
@@ -118,6 +140,6 @@ def _is_public(text: str | None) -> bool | None:
 def _number(name: str, text: str | None) -> int | None:
     if text is None:
         return None
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
+    if not re.fullmatch("[0-9]{1,18}", text):
         raise BadFilter(name=name, value=text, wanted="a whole number")
     return int(text)

@@ -8,7 +8,7 @@ from nova import errors
 from nova.api import versions
 from nova.api.formats import is_uuid
 from nova.api.request import Request
-from nova.api.view import View
+from nova.api.view import LINKS, View, answers
 from nova.api.views import hypervisors as views
 from nova.model.services import Hypervisor, HypervisorQuery
 
@@ -38,19 +38,23 @@ class HostDown(errors.Invalid):
     code, message = "hypervisor.host_down", "The compute service of host {host} is down: its uptime is not known."
 
 
+@answers({"hypervisors": [views.BRIEF], "hypervisors_links?": LINKS})
 def index(req: Request) -> dict[str, Any]:
     return _listed(req, views.BRIEF)
 
 
+@answers({"hypervisors": [views.FULL], "hypervisors_links?": LINKS})
 def detail(req: Request) -> dict[str, Any]:
     return _listed(req, views.FULL, uptime=versions.details_have_uptime(req.version))
 
 
+@answers({"hypervisor": views.FULL})
 def show(req: Request, hypervisor_id: str) -> dict[str, Any]:
     found = _one(req, hypervisor_id, versions.details_have_uptime(req.version))
     return {"hypervisor": views.FULL(found, req)}
 
 
+@answers({"hypervisor": views.UPTIME})
 def uptime(req: Request, hypervisor_id: str) -> dict[str, Any]:
     found = _one(req, hypervisor_id, True)
     if found.uptime is None:
@@ -60,14 +64,17 @@ def uptime(req: Request, hypervisor_id: str) -> dict[str, Any]:
     return {"hypervisor": views.UPTIME(found, req)}
 
 
+@answers({"hypervisors": [views.BRIEF]})
 def search(req: Request, hypervisor_hostname_pattern: str) -> dict[str, Any]:
     return views.page(views.BRIEF, _matching(req, hypervisor_hostname_pattern, False), req, linked=False)
 
 
+@answers({"hypervisors": [views.BRIEF]})
 def servers(req: Request, hypervisor_hostname_pattern: str) -> dict[str, Any]:
     return views.page(views.BRIEF, _matching(req, hypervisor_hostname_pattern, True), req, linked=False)
 
 
+@answers({"hypervisor_statistics": views.STATISTICS})
 def statistics(req: Request) -> dict[str, Any]:
     return {"hypervisor_statistics": views.STATISTICS(req.conductor.get_hypervisor_statistics(), req)}
 

@@ -8,7 +8,7 @@ from typing import Any
 from nova import errors
 from nova.api.formats import is_time
 from nova.api.request import Request
-from nova.api.view import View
+from nova.api.view import LINKS, Free, View, answers
 from nova.api.views import images as views
 from nova.model.images import Image, ImageQuery
 from nova.model.quotas import UNLIMITED
@@ -24,6 +24,13 @@ STATUS = {"ACTIVE": "active", "SAVING": "in:queued,saving,uploading,importing", 
 
 #: Query parameter -> the image service's filter.
 FILTERS = {"name": "name", "minRam": "min_ram", "minDisk": "min_disk", "type": "image_type"}
+
+
+MOST_SKIPPED = 10_000  # the image service knows no offset: what is skipped is read all the same
+
+
+class OffsetTooLarge(errors.Invalid):
+    code, message = "image.offset_too_large", "Invalid offset {offset}: at most {most}. Use marker instead."
 
 
 class NoSuchItem(errors.NotFound):
@@ -42,14 +49,17 @@ class BadTime(errors.Invalid):
     code, message = "image.bad_time", "Invalid changes-since filter [{value}]: it must be an ISO 8601 date and time."
 
 
+@answers({"images": [views.BRIEF], "images_links?": LINKS})
 def index(req: Request) -> dict[str, Any]:
     return _listed(req, views.BRIEF)
 
 
+@answers({"images": [views.FULL], "images_links?": LINKS})
 def detail(req: Request) -> dict[str, Any]:
     return _listed(req, views.FULL)
 
 
+@answers({"image": views.FULL})
 def show(req: Request, image_id: str) -> dict[str, Any]:
     return {"image": views.FULL(req.conductor.get_image(image_id), req)}
 
@@ -60,6 +70,8 @@ def delete(req: Request, image_id: str) -> None:
 
 def _listed(req: Request, view: View) -> dict[str, Any]:
     offset = req.query.one("offset", 0)
+    if offset > MOST_SKIPPED:
+        raise OffsetTooLarge(offset=offset, most=MOST_SKIPPED)
     found: tuple[Image, ...] = req.conductor.list_images(ImageQuery(
         filters=dict(_filters(req)), limit=req.limit() + offset, marker=req.query.one("marker")))
     return views.page(view, found[offset:], req)
@@ -85,24 +97,29 @@ def _filters(req: Request) -> Iterator[tuple[str, str]]:
 
 # metadata
 
+@answers({"metadata": Free()})
 def metadata(req: Request, image_id: str) -> dict[str, Any]:
     return {"metadata": req.conductor.get_image(image_id).properties}
 
 
+@answers({"meta": Free()})
 def metadata_item(req: Request, image_id: str, key: str) -> dict[str, Any]:
     return {"meta": {key: _item(req, image_id, key)}}
 
 
+@answers({"metadata": Free()})
 def merge_metadata(req: Request, image_id: str) -> dict[str, Any]:
     return {"metadata": _merged(req, image_id, req.body["metadata"])}
 
 
+@answers({"metadata": Free()})
 def replace_metadata(req: Request, image_id: str) -> dict[str, Any]:
     items = req.body["metadata"]
     _check_count(req, len(items))
     return {"metadata": req.conductor.update_image_properties(image_id, items, (), True)}
 
 
+@answers({"meta": Free()})
 def update_metadata_item(req: Request, image_id: str, key: str) -> dict[str, Any]:
     item = req.body["meta"]
     if key not in item:
@@ -132,7 +149,7 @@ def _merged(req: Request, image_id: str, items: Mapping[str, str]) -> Mapping[st
 
 def _check_count(req: Request, count: int) -> None:
     """An image may have as many properties as a server has metadata."""
-    limits = req.conductor.get_quotas(req.context.project_id, None, False).limits
+    limits = req.conductor.get_quotas(req.context.project_id or "", None, False).limits
     limit = limits.get("metadata_items", UNLIMITED)
     if limit != UNLIMITED and count > limit:
         raise TooMuchMetadata(limit=limit)

@@ -7,6 +7,7 @@ from typing import Any
 from nova.api import versions
 from nova.api.handlers.server_lists import changes
 from nova.api.request import Request
+from nova.api.view import LINKS, answers
 from nova.api.views import instance_actions as views
 from nova.model.actions import ActionQuery
 
@@ -14,6 +15,7 @@ EVENTS_RULE = "os_compute_api:os-instance-actions:events"
 DETAILS_RULE = "os_compute_api:os-instance-actions:events:details"
 
 
+@answers({"instanceActions": [views.ACTION], "links?": LINKS})
 def index(req: Request, server_id: str) -> dict[str, Any]:
     pages = versions.actions_have_pages(req.version)
     since, before = changes(req)
@@ -27,6 +29,7 @@ def index(req: Request, server_id: str) -> dict[str, Any]:
             **(req.next_links("links", actions, last) if pages else {})}
 
 
+@answers({"instanceAction": views.WHOLE})
 def show(req: Request, server_id: str, request_id: str) -> dict[str, Any]:
     action = req.conductor.get_action(ActionQuery(
         server_uuid=server_id, project_id=req.scope().project_id, request_id=request_id,
@@ -35,5 +38,6 @@ def show(req: Request, server_id: str, request_id: str) -> dict[str, Any]:
     flags = {flag for flag, rule in ((views.EVENTS, EVENTS_RULE), (views.DETAILS, DETAILS_RULE)) if req.allows(rule)}
     shown = views.ACTION(action, req)
     if versions.events_are_for_all_readers(req.version) or views.EVENTS in flags:
-        shown["events"] = [views.event(action, event, req, frozenset(flags)) for event in action.events]
+        named = [event for event in action.events if event.event]  # steps that users need not know have no name
+        shown["events"] = [views.event(action, event, req, frozenset(flags)) for event in named]
     return {"instanceAction": shown}

@@ -6,18 +6,21 @@ from typing import Any
 
 from nova import concurrency
 from nova.api import keys, versions
+from nova.api.handlers.users import sane_user
 from nova.api.request import Request
+from nova.api.view import LINKS, answers
 from nova.api.views import keypairs as views
 from nova.model.keypairs import KeypairQuery, NewKeypair
 
 
 def _user(req: Request, asked: str | None) -> str:
     """Whose keypairs are meant, once policy allows it."""
-    user_id = asked or req.context.user_id or ""
+    user_id = sane_user(asked) or req.context.user_id or ""
     req.authorize(user_id=user_id)
     return user_id
 
 
+@answers({"keypairs": [{"keypair": views.BRIEF}], "keypairs_links?": LINKS})
 def index(req: Request) -> dict[str, Any]:
     user_id = _user(req, req.query.one("user_id"))
     limit = req.limit() if versions.keypairs_are_paged(req.version) else None
@@ -25,11 +28,13 @@ def index(req: Request) -> dict[str, Any]:
     return views.page(found, req)
 
 
+@answers({"keypair": views.FULL})
 def show(req: Request, keypair_name: str) -> dict[str, Any]:
     user_id = _user(req, req.query.one("user_id"))
     return {"keypair": views.FULL(req.conductor.get_keypair(user_id, keypair_name), req)}
 
 
+@answers({"keypair": views.MADE})
 def create(req: Request) -> dict[str, Any]:
     """Imports the public key that was given, or makes a pair: then, and only then, the private key is answered."""
     asked = req.body["keypair"]
@@ -39,7 +44,8 @@ def create(req: Request) -> dict[str, Any]:
     public_key = made.public_key if made else asked["public_key"]
     fingerprint = made.fingerprint if made else keys.fingerprint(kind, public_key)
     keypair = req.conductor.create_keypair(NewKeypair(
-        name=asked["name"].strip(), user_id=user_id, type=kind, fingerprint=fingerprint, public_key=public_key))
+        name=asked["name"].strip(), user_id=user_id, type=kind, fingerprint=fingerprint, public_key=public_key,
+        generated=made is not None))
     shown = views.CREATED(keypair, req)
     if made:
         shown["private_key"] = made.private_key

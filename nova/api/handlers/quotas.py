@@ -1,16 +1,19 @@
-"""Quota sets of projects and users, and the limits a user sees. ``tenant_id`` is a project's id."""
+"""Quota sets of projects and users, quota classes, and the limits a user sees. ``tenant_id`` is a project's id."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from nova.api.handlers.users import sane_user
 from nova.api.request import Request
+from nova.api.view import answers
 from nova.api.views import quotas as views
-from nova.model.quotas import QuotaUpdate
+from nova.model.quotas import QuotaClass, QuotaUpdate
 
 OTHER_PROJECT_RULE = "os_compute_api:limits:other_project"
 
 
+@answers({"limits": {"rate": ["object"], "absolute": views.ABSOLUTE}})
 def limits(req: Request) -> dict[str, Any]:
     """What the caller's project may use and uses. ``rate`` is always empty: nothing limits the rate of requests."""
     project_id = req.query.one("tenant_id")
@@ -20,21 +23,25 @@ def limits(req: Request) -> dict[str, Any]:
     return {"limits": {"rate": [], "absolute": views.ABSOLUTE(quotas, req)}}
 
 
+@answers({"quota_set": views.NAMED})
 def show(req: Request, tenant_id: str) -> dict[str, Any]:
     req.authorize(project_id=tenant_id)
     return views.named(views.LIMITS, tenant_id, req.conductor.get_quotas(tenant_id, _user(req), False), req)
 
 
+@answers({"quota_set": views.NAMED_DETAIL})
 def detail(req: Request, tenant_id: str) -> dict[str, Any]:
     req.authorize(project_id=tenant_id)
     return views.named(views.DETAIL, tenant_id, req.conductor.get_quotas(tenant_id, _user(req), True), req)
 
 
+@answers({"quota_set": views.NAMED})
 def defaults(req: Request, tenant_id: str) -> dict[str, Any]:
     req.authorize(project_id=tenant_id)
     return views.named(views.LIMITS, tenant_id, req.conductor.get_default_quotas(), req)
 
 
+@answers({"quota_set": views.LIMITS})
 def update(req: Request, tenant_id: str) -> dict[str, Any]:
     req.authorize(project_id=tenant_id)
     asked = dict(req.body["quota_set"])
@@ -49,6 +56,21 @@ def delete(req: Request, tenant_id: str) -> None:
     req.conductor.delete_quotas(tenant_id, _user(req))
 
 
+# classes
+
+@answers({"quota_class_set": views.NAMED_CLASS})
+def show_class(req: Request, quota_class: str) -> dict[str, Any]:
+    found = req.conductor.get_quota_class(quota_class)
+    return {"quota_class_set": {"id": quota_class, **views.CLASS_LIMITS(found, req)}}
+
+
+@answers({"quota_class_set": views.CLASS_LIMITS})
+def update_class(req: Request, quota_class: str) -> dict[str, Any]:
+    """The class ``default`` is what every project begins from; others are kept, and apply to nobody."""
+    asked = QuotaClass(class_name=quota_class, limits=req.body["quota_class_set"])
+    return {"quota_class_set": views.CLASS_LIMITS(req.conductor.update_quota_class(asked), req)}
+
+
 def _user(req: Request) -> str | None:
     """The user whose limits within the project are meant; None (and empty text) for the project's own."""
-    return req.query.one("user_id") or None
+    return sane_user(req.query.one("user_id")) or None

@@ -8,6 +8,7 @@ from typing import Any
 from nova.api import versions
 from nova.api.handlers.server_targets import check_lock, check_state, target
 from nova.api.request import Request
+from nova.api.view import answers
 from nova.model.servers import ConsoleQuery, LockChange, ServerOrder
 
 UNLOCK_OVERRIDE = "os_compute_api:os-lock-server:unlock:unlock_override"
@@ -35,6 +36,7 @@ def reboot(req: Request, server_id: str) -> None:
     _order(req, server_id, f"{req.body['reboot']['type'].lower()}_reboot")
 
 
+@answers({"output": "string"})
 def console_output(req: Request, server_id: str) -> dict[str, Any]:
     """The last ``length`` lines (-1, null or nothing: all), without control characters."""
     target(req, server_id)
@@ -55,12 +57,17 @@ def lock(req: Request, server_id: str) -> None:
         return
     asked = req.body["lock"] if versions.lock_has_reason(req.version) else None
     reason = asked.get("locked_reason") if asked else None
-    req.conductor.lock_server(LockChange(uuid=server_id, by=role, reason=reason))
+    unless = (OWNER, ADMIN) if role == OWNER else ()
+    req.conductor.lock_server(LockChange(uuid=server_id, by=role, reason=reason, unless=unless))
 
 
 def unlock(req: Request, server_id: str) -> None:
     """Somebody else's lock is only undone by those whom policy lets."""
     found = target(req, server_id)
-    if found.locked_by is not None and found.locked_by != _role(req, found.project_id):
+    role = _role(req, found.project_id)
+    if found.locked_by is None or found.locked_by == role:
+        unless: tuple[str, ...] = (ADMIN if role == OWNER else OWNER,)
+    else:
         req.authorize(found.project_id, found.user_id, rule=UNLOCK_OVERRIDE)
-    req.conductor.lock_server(LockChange(uuid=server_id, by=None))
+        unless = ()
+    req.conductor.lock_server(LockChange(uuid=server_id, by=None, unless=unless))

@@ -10,7 +10,7 @@ from typing import Any
 
 from nova import errors
 from nova.api import versions
-from nova.api.formats import is_uuid
+from nova.api.formats import canonical_address, is_uuid
 from nova.api.handlers.server_disks import disks_of
 from nova.api.request import Request
 from nova.api.schema import MAX_INT
@@ -47,9 +47,11 @@ def order_of(req: Request) -> tuple[NewServer, str | None]:
         metadata=asked.get("metadata", {}), networks=networks, security_groups=_groups(asked),
         availability_zone=place.zone, host=place.host, node=place.node, forced=place.forced,
         key_name=asked.get("key_name"), user_data=asked.get("user_data"), config_drive=asked.get("config_drive", False),
-        disk_config=asked.get("OS-DCF:diskConfig", "MANUAL"), access_ip_v4=asked.get("accessIPv4"),
-        access_ip_v6=asked.get("accessIPv6"), admin_password=password, description=_description(req, asked),
-        hostname=asked.get("hostname"), tags=tuple(dict.fromkeys(asked.get("tags", ()))),
+        disk_config=asked.get("OS-DCF:diskConfig", "MANUAL"), disk_config_asked="OS-DCF:diskConfig" in asked,
+        access_ip_v4=canonical_address(asked.get("accessIPv4")),
+        access_ip_v6=canonical_address(asked.get("accessIPv6")), admin_password=password,
+        description=_description(req, asked), hostname=asked.get("hostname"),
+        tags=tuple(dict.fromkeys(asked.get("tags", ()))),
         trusted_certs=_trusted_certs(req, asked), scheduler_hints=_hints(req.body), files=_files(asked),
         may_zero_disk=req.allows(ZERO_DISK), disks=_disks(req, asked), key=str(uuid.uuid4()))
     return order, password if req.options.enable_instance_password else None
@@ -91,7 +93,8 @@ def _groups(asked: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _hints(body: Mapping[str, Any]) -> Mapping[str, object]:
-    return body.get("os:scheduler_hints") or body.get("OS-SCH-HNT:scheduler_hints") or {}
+    """Of both objects the first counts, even when it is empty."""
+    return body.get("os:scheduler_hints", body.get("OS-SCH-HNT:scheduler_hints", {}))
 
 
 def _trusted_certs(req: Request, asked: Mapping[str, Any]) -> tuple[str, ...] | None:
@@ -129,9 +132,10 @@ def _networks(req: Request, asked: Mapping[str, Any], most: int) -> tuple[Reques
     wanted = asked.get("networks")
     if wanted == "none":
         return ()
+    if wanted is not None:
+        req.authorize(rule=ATTACH_NETWORK)
     if not wanted or wanted == "auto":
         return None
-    req.authorize(rule=ATTACH_NETWORK)
     return tuple(_network(item, most) for item in wanted)
 
 
@@ -147,7 +151,8 @@ def _network(item: Mapping[str, Any], most: int) -> RequestedNetwork:
     if most > 1 and (port is not None or address is not None):
         raise BadCreate("Unable to launch multiple instances with a single configured port ID or fixed IP. Please "
                         "launch your instances one by one.")
-    return RequestedNetwork(network_id=network if port is None else None, port_id=port, fixed_ip=address,
+    return RequestedNetwork(network_id=network if port is None else None, port_id=port,
+                            fixed_ip=canonical_address(address),
                             tag=item.get("tag"))
 
 

@@ -16,6 +16,7 @@ from nova.model.servers import Condition, ServerListQuery
 
 ALL_FILTERS_RULE = "os_compute_api:servers:allow_all_filters"
 EQUAL, REGEX = "eq", "regex"
+DELETED = "DELETED"  # the status
 
 
 class BadFilter(errors.Invalid):
@@ -103,7 +104,8 @@ def query_of(req: Request, detail: bool) -> ServerListQuery:
     statuses = _statuses(req, usable)
     return ServerListQuery(
         scope=Scope() if all_tenants else Scope(project_id=req.context.project_id), detail=detail,
-        deleted=_deleted(req, usable, statuses, since is not None or before is not None),
+        deleted=_deleted(usable, statuses, since is not None or before is not None),
+        soft_deleted=bool(usable.boolean("soft_deleted")),
         conditions=_conditions(usable, all_tenants), statuses=statuses,
         ip_regex=usable.one("ip"), ip6_regex=usable.one("ip6"),
         tags_all=usable.words("tags"), tags_any=usable.words("tags-any"),
@@ -161,7 +163,7 @@ def changes(req: Request) -> tuple[datetime.datetime | None, datetime.datetime |
 
 def _statuses(req: Request, usable: _Usable) -> tuple[str, ...]:
     names = tuple(name.upper() for name in usable.all("status"))
-    if "DELETED" in names and not usable.everything:
+    if DELETED in names and not usable.everything:
         raise DeletedForbidden
     if names and versions.unknown_status_is_refused(req.version) and not any(states.states_of(name)[0]
                                                                              for name in names):
@@ -170,13 +172,14 @@ def _statuses(req: Request, usable: _Usable) -> tuple[str, ...]:
     return names
 
 
-def _deleted(req: Request, usable: _Usable, statuses: tuple[str, ...], by_change: bool) -> str:
+def _deleted(usable: _Usable, statuses: tuple[str, ...], by_change: bool) -> str:
+    """Which side of deletion is asked for: by ``deleted``, by the statuses, or (a list of changes) both."""
     asked = usable.boolean("deleted")
-    if asked is None and "DELETED" in statuses:
-        asked = True
-    if asked is None:
-        return "any" if by_change else "live"
-    return "deleted" if asked else "live"
+    if asked is not None:
+        return "deleted" if asked else "live"
+    if DELETED in statuses:
+        return "deleted" if set(statuses) == {DELETED} else "any"
+    return "any" if by_change else "live"
 
 
 def _conditions(usable: _Usable, all_tenants: bool) -> tuple[Condition, ...]:

@@ -8,7 +8,8 @@ from typing import Any
 from nova import errors
 from nova.api.handlers.server_targets import WrongState, check_lock, target
 from nova.api.request import Request
-from nova.api.views.servers import addresses
+from nova.api.view import Free, answers
+from nova.api.views.servers import ADDRESSES, addresses
 from nova.model.servers import MetadataChange, ServerDetail, ServerQuery
 from nova.model.states import METADATA_STATES
 
@@ -31,10 +32,12 @@ def _server(req: Request, server_id: str) -> ServerDetail:
     return server
 
 
+@answers({"metadata": Free()})
 def index(req: Request, server_id: str) -> dict[str, Any]:
     return {"metadata": _server(req, server_id).metadata}
 
 
+@answers({"meta": Free()})
 def show(req: Request, server_id: str, key: str) -> dict[str, Any]:
     metadata = _server(req, server_id).metadata
     if key not in metadata:
@@ -42,14 +45,17 @@ def show(req: Request, server_id: str, key: str) -> dict[str, Any]:
     return {"meta": {key: metadata[key]}}
 
 
+@answers({"metadata": Free()})
 def merge(req: Request, server_id: str) -> dict[str, Any]:
     return {"metadata": _change(req, MetadataChange(uuid=server_id, items=req.body["metadata"]))}
 
 
+@answers({"metadata": Free()})
 def replace(req: Request, server_id: str) -> dict[str, Any]:
     return {"metadata": _change(req, MetadataChange(uuid=server_id, items=req.body["metadata"], replace=True))}
 
 
+@answers({"meta": Free()})
 def update(req: Request, server_id: str, key: str) -> dict[str, Any]:
     item = req.body["meta"]
     if key not in item:
@@ -71,10 +77,12 @@ def _change(req: Request, change: MetadataChange) -> Mapping[str, str]:
     return req.conductor.change_metadata(change)
 
 
+@answers({"addresses": ADDRESSES})
 def ips(req: Request, server_id: str) -> dict[str, Any]:
     return {"addresses": addresses(_server(req, server_id).interfaces, extended=False)}
 
 
+@answers(ADDRESSES)
 def network_ips(req: Request, server_id: str, network_label: str) -> dict[str, Any]:
     shown = addresses(_server(req, server_id).interfaces, extended=False)
     if network_label not in shown:

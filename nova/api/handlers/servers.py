@@ -6,9 +6,11 @@ from typing import Any
 
 from nova import errors
 from nova.api import versions
+from nova.api.formats import canonical_address
 from nova.api.handlers import server_create, server_lists
 from nova.api.handlers.server_targets import check_lock, target
 from nova.api.request import Answer, Request
+from nova.api.view import LINKS, answers
 from nova.api.views import servers as views
 from nova.model.servers import ServerDetail, ServerOrder, ServerQuery, ServerUpdate
 
@@ -42,32 +44,37 @@ def flags(req: Request, project_id: str | None = None) -> frozenset[str]:
     return frozenset(seen)
 
 
+@answers({"servers": [views.BRIEF], "servers_links?": LINKS})
 def index(req: Request) -> dict[str, Any]:
     found = req.conductor.list_servers(server_lists.query_of(req, detail=False))
     return views.page(views.BRIEF, found.summaries, req)
 
 
+@answers({"servers": [views.FULL], "servers_links?": LINKS})
 def detail(req: Request) -> dict[str, Any]:
     found = req.conductor.list_servers(server_lists.query_of(req, detail=True))
     return views.page(views.FULL, found.servers, req, flags(req))
 
 
+@answers({"server": views.FULL})
 def show(req: Request, server_id: str) -> dict[str, Any]:
     server = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope()))
     req.authorize(server.project_id, server.user_id)
     return {"server": views.FULL(server, req, flags(req, server.project_id) | {views.ALONE})}
 
 
+@answers(({"server": views.CREATED}, {"reservation_id": "string"}))
 def create(req: Request) -> Answer:
     order, password = server_create.order_of(req)
     made = req.conductor.create_servers(order)
     if req.body["server"].get("return_reservation_id"):
         return Answer({"reservation_id": made.reservation_id})
     uuid = made.uuids[0]
-    body = views.created(uuid, req, order.disk_config, order.security_groups, password)
+    body = views.created(uuid, req, made.disk_config or order.disk_config, order.security_groups, password)
     return Answer(body, headers=(("Location", req.links.self_of("servers", uuid)),))
 
 
+@answers({"server": (views.FULL, views.UPDATED)})
 def update(req: Request, server_id: str) -> dict[str, Any]:
     asked = req.body["server"]
     found = target(req, server_id)
@@ -76,6 +83,7 @@ def update(req: Request, server_id: str) -> dict[str, Any]:
     values = {UPDATABLE[name]: value for name, value in asked.items()}
     if "name" in values:
         values["name"] = values["name"].strip()
+    values |= {name: canonical_address(values[name]) for name in ("access_ip_v4", "access_ip_v6") if name in values}
     change = ServerUpdate(uuid=server_id, scope=req.scope(), fields=tuple(values), **values)
     server = req.conductor.update_server(change)
     view = views.FULL if versions.update_answers_in_full(req.version) else views.UPDATED

@@ -9,6 +9,7 @@ from nova import errors
 from nova.api import versions
 from nova.api.formats import is_uuid
 from nova.api.request import Request
+from nova.api.view import answers
 from nova.api.views import services as views
 from nova.model.services import Service, ServiceQuery, ServiceUpdate
 
@@ -46,11 +47,14 @@ class ReasonWithoutDisable(errors.Invalid):
     message = "Specifying disabled_reason requires the status to be disabled."
 
 
+@answers({"services": [(views.FULL, views.UNKNOWN)]})
 def index(req: Request) -> dict[str, Any]:
-    query = ServiceQuery(host=req.query.one("host"), binary=req.query.one("binary"))
+    query = ServiceQuery(host=req.query.one("host"), binary=req.query.one("binary"),
+                         with_unknown=versions.silent_cells_are_shown(req.version))
     return views.listed(req.conductor.list_services(query), req)
 
 
+@answers({"service": "object"})
 def update(req: Request, service_id: str) -> dict[str, Any]:
     if versions.known_by_uuid(req.version):
         return _update_by_uuid(req, service_id)
@@ -146,9 +150,11 @@ def _change(body: dict[str, Any]) -> dict[str, Any]:
 
 # availability zones
 
+@answers(views.ZONES)
 def zones(req: Request) -> dict[str, Any]:
     return views.zones(req.conductor.list_zones(False), with_hosts=False)
 
 
+@answers(views.ZONES)
 def zones_detail(req: Request) -> dict[str, Any]:
     return views.zones(req.conductor.list_zones(True), with_hosts=True)

@@ -31,11 +31,11 @@ class AccessLog:
             return self.application(environ, start)
         finally:
             LOG.info('%s "%s %s" status: %s len: %s microversion: %s time: %.6f', environ.get("REMOTE_ADDR", "-"),
-                     environ["REQUEST_METHOD"], _path(environ), answered["status"], answered["length"],
+                     environ["REQUEST_METHOD"], path_of(environ), answered["status"], answered["length"],
                      environ.get(VERSION_KEY, "-"), time.monotonic() - began)
 
 
-def _path(environ: dict[str, Any]) -> str:
+def path_of(environ: dict[str, Any]) -> str:
     """The path as it was asked for, on one line whatever a client put into it."""
     path = environ.get("nova.path") or environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     query = environ.get("QUERY_STRING")

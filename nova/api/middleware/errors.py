@@ -12,6 +12,7 @@ import webob.exc
 from nova import errors
 from nova.api import faults, versions
 from nova.api.dispatch import VERSION_KEY
+from nova.api.middleware.access_log import path_of
 
 LOG = logging.getLogger(__name__)
 
@@ -38,10 +39,10 @@ def _answer(error: Exception, environ: dict[str, Any], start: Callable[..., Any]
     request_id = environ.get("nova.request_id", "")
     status, message = faults.described(error, request_id)
     if status == 500:
-        LOG.exception("Unexpected error in %s %s", environ["REQUEST_METHOD"], environ.get("PATH_INFO"))
+        LOG.exception("Unexpected error in %s %s", environ["REQUEST_METHOD"], path_of(environ))
     else:
         code = error.code if isinstance(error, errors.NovaError) else ""
-        LOG.debug("%s %s: %s %s", environ["REQUEST_METHOD"], environ.get("PATH_INFO"), status, code)
+        LOG.debug("%s %s: %s %s", environ["REQUEST_METHOD"], path_of(environ), status, code)
     content = faults.body(status, message)
     start(f"{status} {responses[status]}", [("Content-Type", faults.CONTENT_TYPE),
                                             ("Content-Length", str(len(content)))])

@@ -21,6 +21,7 @@ BRIEF = View(
     Out("name", "name"),
     Out("links", _links),
     Out("description", "description", since="2.55"),
+    of=Flavor,
 )
 
 FULL = View(
@@ -28,14 +29,18 @@ FULL = View(
     Out("ram", "memory_mb"),
     Out("vcpus", "vcpus"),
     Out("disk", "root_gb"),
-    Out("swap", lambda flavor, req: flavor.swap_mb or "", until="2.74"),
+    Out("swap", lambda flavor, req: flavor.swap_mb or "", until="2.74", type=("integer", "string")),
     Out("swap", "swap_mb", since="2.75"),
     Out("OS-FLV-EXT-DATA:ephemeral", "ephemeral_gb"),
     Out("OS-FLV-DISABLED:disabled", "disabled", until="2.101"),
     Out("os-flavor-access:is_public", "is_public"),
     Out("rxtx_factor", "rxtx_factor", until="2.101"),
     Out("extra_specs", "extra_specs", since="2.61", flag=EXTRA_SPECS),
+    of=Flavor,
 )
+
+
+ACCESS = {"flavor_access": [{"flavor_id": "string", "tenant_id": "string"}]}
 
 
 def page(view: View, flavors: Sequence[Flavor], req: Request, flags: frozenset[str] = frozenset()) -> dict[str, Any]:

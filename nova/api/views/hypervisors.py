@@ -11,7 +11,7 @@ from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import LEFT_OUT, Out, View
 from nova.api.views import services
-from nova.model.services import Hypervisor, Service
+from nova.model.services import Hypervisor, HypervisorStatistics, Service
 
 
 def _service(hypervisor: Hypervisor) -> Service:
@@ -45,39 +45,44 @@ _NAMES = (
     Out("id", "id", until="2.52"),
     Out("id", "uuid", since="2.53"),
     Out("hypervisor_hostname", "hostname"),
-    Out("state", lambda hypervisor, req: services.state(_service(hypervisor))),
-    Out("status", lambda hypervisor, req: services.status(_service(hypervisor))),
+    Out("state", lambda hypervisor, req: services.state(_service(hypervisor)), type="string"),
+    Out("status", lambda hypervisor, req: services.status(_service(hypervisor)), type="string"),
 )
 
-BRIEF = View(*_NAMES, Out("servers", _servers, optional=True))
+BRIEF = View(*_NAMES, Out("servers", _servers, optional=True, type=[{"uuid": "string", "name": "string"}]),
+             of=Hypervisor)
 
-UPTIME = View(*BRIEF.fields, Out("uptime", "uptime"))
+UPTIME = View(*BRIEF.fields, Out("uptime", "uptime"), of=Hypervisor)
 
 FULL = View(
     *BRIEF.fields,
     Out("hypervisor_type", "type"),
     Out("hypervisor_version", "version"),
-    Out("host_ip", lambda hypervisor, req: hypervisor.host_ip or None),
-    Out("service", _shown_service),
+    Out("host_ip", lambda hypervisor, req: hypervisor.host_ip or None, type=("string", "null")),
+    Out("service", _shown_service,
+        type={"host": "string", "disabled_reason": ("string", "null"), "id": ("string", "integer")}),
     Out("uptime", "uptime", since="2.88"),
     Out("cpu_info", "cpu_info", until="2.27"),
-    Out("cpu_info", _cpu_info, since="2.28", until="2.87"),
+    Out("cpu_info", _cpu_info, since="2.28", until="2.87", type="object"),
     Out("vcpus", "vcpus", until="2.87"),
     Out("vcpus_used", "vcpus_used", until="2.87"),
     Out("memory_mb", "memory_mb", until="2.87"),
     Out("memory_mb_used", "memory_mb_used", until="2.87"),
-    Out("free_ram_mb", lambda hypervisor, req: hypervisor.memory_mb - hypervisor.memory_mb_used, until="2.87"),
+    Out("free_ram_mb", lambda hypervisor, req: hypervisor.memory_mb - hypervisor.memory_mb_used, until="2.87",
+        type="integer"),
     Out("local_gb", "local_gb", until="2.87"),
     Out("local_gb_used", "local_gb_used", until="2.87"),
-    Out("free_disk_gb", lambda hypervisor, req: hypervisor.local_gb - hypervisor.local_gb_used, until="2.87"),
+    Out("free_disk_gb", lambda hypervisor, req: hypervisor.local_gb - hypervisor.local_gb_used, until="2.87",
+        type="integer"),
     Out("disk_available_least", "disk_available_least_gb", until="2.87"),
     Out("running_vms", "running_vms", until="2.87"),
     Out("current_workload", "current_workload", until="2.87"),
+    of=Hypervisor,
 )
 
 STATISTICS = View(*(Out(name, name) for name in (
     "count", "vcpus", "vcpus_used", "memory_mb", "memory_mb_used", "local_gb", "local_gb_used", "free_ram_mb",
-    "free_disk_gb", "disk_available_least", "running_vms", "current_workload")))
+    "free_disk_gb", "disk_available_least", "running_vms", "current_workload")), of=HypervisorStatistics)
 
 
 def page(view: View, hypervisors: Sequence[Hypervisor], req: Request, linked: bool) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nova.api.request import Request
-from nova.api.view import LEFT_OUT, Out, View, seconds_of
+from nova.api.view import LEFT_OUT, LINKS, Out, View, seconds_of
 from nova.model.images import Image
 
 ALTERNATE = "application/vnd.openstack.image"
@@ -16,6 +16,8 @@ STATUS = {"active": ("ACTIVE", 100), "queued": ("SAVING", 25), "saving": ("SAVIN
           "importing": ("SAVING", 50), "killed": ("ERROR", 0), "deleted": ("DELETED", 0),
           "pending_delete": ("DELETED", 0)}
 UNKNOWN = ("UNKNOWN", 0)
+#: Spellings of a property that is set, as image_properties has them.
+TRUE = ("true", "1", "yes", "on", "t", "y")
 
 
 def _links(image: Image, req: Request) -> list[dict[str, str]]:
@@ -30,26 +32,27 @@ def _server(image: Image, req: Request) -> Any:
 
 
 def _disk_config(image: Image, req: Request) -> Any:
-    automatic = image.properties.get("auto_disk_config")
+    automatic = image.properties.get("auto_disk_config", image.properties.get("hw_auto_disk_config"))
     if automatic is None:
         return LEFT_OUT
-    return "AUTO" if automatic.lower() in ("true", "1", "yes", "on") else "MANUAL"
+    return "AUTO" if automatic.strip().lower() in TRUE else "MANUAL"
 
 
-BRIEF = View(Out("id", "id"), Out("name", "name"), Out("links", _links))
+BRIEF = View(Out("id", "id"), Out("name", "name"), Out("links", _links), of=Image)
 
 FULL = View(
     *BRIEF.fields,
-    Out("status", lambda image, req: STATUS.get(image.status, UNKNOWN)[0]),
-    Out("progress", lambda image, req: STATUS.get(image.status, UNKNOWN)[1]),
+    Out("status", lambda image, req: STATUS.get(image.status, UNKNOWN)[0], type="string"),
+    Out("progress", lambda image, req: STATUS.get(image.status, UNKNOWN)[1], type="integer"),
     Out("created", seconds_of("created_at")),
     Out("updated", seconds_of("updated_at")),
     Out("minDisk", "min_disk_gb"),
     Out("minRam", "min_ram_mb"),
     Out("OS-EXT-IMG-SIZE:size", "size_bytes"),
     Out("metadata", "properties"),
-    Out("server", _server, optional=True),
-    Out("OS-DCF:diskConfig", _disk_config, optional=True),
+    Out("server", _server, optional=True, type={"id": "string", "links": LINKS}),
+    Out("OS-DCF:diskConfig", _disk_config, optional=True, type="string"),
+    of=Image,
 )
 
 

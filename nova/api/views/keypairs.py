@@ -15,18 +15,24 @@ BRIEF = View(
     Out("name", "name"),
     Out("public_key", "public_key"),
     Out("type", "type", since="2.2"),
+    of=Keypair,
 )
 
-CREATED = View(*BRIEF.fields, Out("user_id", "user_id"))
+CREATED = View(*BRIEF.fields, Out("user_id", "user_id"), of=Keypair)
 
 FULL = View(
     *CREATED.fields,
     Out("id", "id"),
     Out("created_at", micros_of("created_at")),
-    Out("updated_at", lambda keypair, req: None),  # keypairs never change, and deleted ones are gone
-    Out("deleted", lambda keypair, req: False),
-    Out("deleted_at", lambda keypair, req: None),
+    Out("updated_at", lambda keypair, req: None, type="null"),  # keypairs never change, and deleted ones are gone
+    Out("deleted", lambda keypair, req: False, type="boolean"),
+    Out("deleted_at", lambda keypair, req: None, type="null"),
+    of=Keypair,
 )
+
+
+#: What a create answers: the private key, where it was made here.
+MADE = View(*CREATED.fields, Out("private_key", "", optional=True, type="string"), of=Keypair)
 
 
 def page(keypairs: Sequence[Keypair], req: Request) -> dict[str, Any]:

@@ -32,8 +32,9 @@ FULL = View(
     *(Out(name, _as_text(name), flag=ADMIN) for name in OTHERS),
     Out("created_at", micros_of("created_at"), flag=ADMIN),
     Out("updated_at", micros_of("updated_at"), flag=ADMIN),
-    Out("deleted", lambda network, req: "False", flag=ADMIN),
-    Out("deleted_at", lambda network, req: None, flag=ADMIN),
+    Out("deleted", lambda network, req: "False", flag=ADMIN, type=("string", "null")),
+    Out("deleted_at", lambda network, req: None, flag=ADMIN, type="null"),
+    of=Network,
 )
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from nova.api.request import Request
-from nova.api.schemas.quotas import LAST_VERSIONS
+from nova.api.schemas.quotas import CLASS_LAST_VERSIONS, CLASS_SHOWN_SINCE, LAST_VERSIONS
 from nova.api.view import Out, View
-from nova.model.quotas import UNLIMITED, QuotaSet
+from nova.model.quotas import UNLIMITED, QuotaClass, QuotaSet
 
 
-def _limit(name: str) -> Callable[[QuotaSet, Request], int]:
+def _limit(name: str) -> Callable[[QuotaSet | QuotaClass, Request], int]:
     return lambda quotas, req: quotas.limits.get(name, UNLIMITED)
 
 
@@ -25,30 +25,40 @@ def _whole(name: str) -> Callable[[QuotaSet, Request], dict[str, int]]:
                                 "reserved": 0}
 
 
-LIMITS = View(*(Out(name, _limit(name), until=until) for name, until in LAST_VERSIONS.items()))
-DETAIL = View(*(Out(name, _whole(name), until=until) for name, until in LAST_VERSIONS.items()))
+WHOLE = {"limit": "integer", "in_use": "integer", "reserved": "integer"}
+
+LIMITS = View(*(Out(name, _limit(name), until=until, type="integer") for name, until in LAST_VERSIONS.items()))
+DETAIL = View(*(Out(name, _whole(name), until=until, type=WHOLE) for name, until in LAST_VERSIONS.items()))
+CLASS_LIMITS = View(*(Out(name, _limit(name), CLASS_SHOWN_SINCE.get(name), until, type="integer")
+                      for name, until in CLASS_LAST_VERSIONS.items()))
 
 ABSOLUTE = View(
-    Out("maxImageMeta", _limit("metadata_items"), until="2.38"),
-    Out("maxPersonality", _limit("injected_files"), until="2.56"),
-    Out("maxPersonalitySize", _limit("injected_file_content_bytes"), until="2.56"),
-    Out("maxSecurityGroups", _limit("security_groups"), until="2.35"),
-    Out("maxSecurityGroupRules", _limit("security_group_rules"), until="2.35"),
-    Out("maxServerMeta", _limit("metadata_items")),
-    Out("maxServerGroups", _limit("server_groups")),
-    Out("maxServerGroupMembers", _limit("server_group_members")),
-    Out("maxTotalCores", _limit("cores")),
-    Out("maxTotalFloatingIps", _limit("floating_ips"), until="2.35"),
-    Out("maxTotalInstances", _limit("instances")),
-    Out("maxTotalKeypairs", _limit("key_pairs")),
-    Out("maxTotalRAMSize", _limit("ram")),
-    Out("totalCoresUsed", _used("cores")),
-    Out("totalFloatingIpsUsed", _used("floating_ips"), until="2.35"),
-    Out("totalInstancesUsed", _used("instances")),
-    Out("totalRAMUsed", _used("ram")),
-    Out("totalSecurityGroupsUsed", _used("security_groups"), until="2.35"),
-    Out("totalServerGroupsUsed", _used("server_groups")),
+    Out("maxImageMeta", _limit("metadata_items"), until="2.38", type="integer"),
+    Out("maxPersonality", _limit("injected_files"), until="2.56", type="integer"),
+    Out("maxPersonalitySize", _limit("injected_file_content_bytes"), until="2.56", type="integer"),
+    Out("maxSecurityGroups", _limit("security_groups"), until="2.35", type="integer"),
+    Out("maxSecurityGroupRules", _limit("security_group_rules"), until="2.35", type="integer"),
+    Out("maxServerMeta", _limit("metadata_items"), type="integer"),
+    Out("maxServerGroups", _limit("server_groups"), type="integer"),
+    Out("maxServerGroupMembers", _limit("server_group_members"), type="integer"),
+    Out("maxTotalCores", _limit("cores"), type="integer"),
+    Out("maxTotalFloatingIps", _limit("floating_ips"), until="2.35", type="integer"),
+    Out("maxTotalInstances", _limit("instances"), type="integer"),
+    Out("maxTotalKeypairs", _limit("key_pairs"), type="integer"),
+    Out("maxTotalRAMSize", _limit("ram"), type="integer"),
+    Out("totalCoresUsed", _used("cores"), type="integer"),
+    Out("totalFloatingIpsUsed", _used("floating_ips"), until="2.35", type="integer"),
+    Out("totalInstancesUsed", _used("instances"), type="integer"),
+    Out("totalRAMUsed", _used("ram"), type="integer"),
+    Out("totalSecurityGroupsUsed", _used("security_groups"), until="2.35", type="integer"),
+    Out("totalServerGroupsUsed", _used("server_groups"), type="integer"),
 )
+
+
+# with the project's (the class's) name, as all but updates answer
+_NAME = Out("id", "", type="string")
+NAMED, NAMED_DETAIL = View(_NAME, *LIMITS.fields), View(_NAME, *DETAIL.fields)
+NAMED_CLASS = View(_NAME, *CLASS_LIMITS.fields)
 
 
 def named(view: View, project_id: str, quotas: QuotaSet, req: Request) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nova.api.request import Request
-from nova.api.view import LEFT_OUT, Getter, Out, View, micros_of, seconds, seconds_of
+from nova.api.view import LEFT_OUT, LINKS, Free, Getter, Out, View, micros_of, seconds, seconds_of
 from nova.api.views.image_properties import KNOWN
 from nova.model import states
 from nova.model.networks import Interface
@@ -120,10 +120,19 @@ def _updated(server: ServerDetail, req: Request) -> str | None:
     return seconds(server.updated_at or server.created_at)
 
 
+# Shapes of what getters make, for the API's description.
+IMAGE = ({"id": "string", "links": LINKS, "properties?": Free()}, "string")
+FLAVOR = {"vcpus": "integer", "ram": "integer", "disk": "integer", "swap": "integer", "ephemeral": "integer",
+          "original_name": "string", "extra_specs?": Free()}
+FAULT = {"code": "integer", "message": "string", "created": "string", "details?": "string"}
+ADDRESSES = Free([{"version": "integer", "addr": "string", "OS-EXT-IPS:type?": "string",
+                   "OS-EXT-IPS-MAC:mac_addr?": ("string", "null")}])
+
 BRIEF = View(
     Out("id", "uuid"),
     Out("name", "name"),
     Out("links", _links),
+    of=ServerDetail,
 )
 
 #: What every answer with a server has, PUT's of old versions too.
@@ -133,20 +142,20 @@ _COMMON = (
     Out("tenant_id", "project_id"),
     Out("user_id", "user_id"),
     Out("metadata", "metadata"),
-    Out("hostId", lambda server, req: host_id(server.project_id, server.host)),
-    Out("image", _image(False), until="2.97"),
-    Out("image", _image(True), since="2.98"),
-    Out("flavor", _flavor_link, until="2.46"),
-    Out("flavor", _flavor(True), since="2.47", flag=EXTRA_SPECS),
-    Out("flavor", _flavor(False), since="2.47", flag=f"no {EXTRA_SPECS}"),
+    Out("hostId", lambda server, req: host_id(server.project_id, server.host), type="string"),
+    Out("image", _image(False), until="2.97", type=IMAGE),
+    Out("image", _image(True), since="2.98", type=IMAGE),
+    Out("flavor", _flavor_link, until="2.46", type={"id": "string", "links": LINKS}),
+    Out("flavor", _flavor(True), since="2.47", flag=EXTRA_SPECS, type=FLAVOR),
+    Out("flavor", _flavor(False), since="2.47", flag=f"no {EXTRA_SPECS}", type=FLAVOR),
     Out("created", seconds_of("created_at")),
     Out("updated", _updated),
-    Out("accessIPv4", lambda server, req: server.access_ip_v4 or ""),
-    Out("accessIPv6", lambda server, req: server.access_ip_v6 or ""),
+    Out("accessIPv4", lambda server, req: server.access_ip_v4 or "", type="string"),
+    Out("accessIPv6", lambda server, req: server.access_ip_v6 or "", type="string"),
     Out("OS-DCF:diskConfig", "disk_config"),
-    Out("progress", _progress, optional=True),
-    Out("fault", _fault(True), optional=True, flag=ADMIN),
-    Out("fault", _fault(False), optional=True, flag=f"no {ADMIN}"),
+    Out("progress", _progress, optional=True, type="integer"),
+    Out("fault", _fault(True), optional=True, flag=ADMIN, type=FAULT),
+    Out("fault", _fault(False), optional=True, flag=f"no {ADMIN}", type=FAULT),
     Out("locked", "locked", since="2.9"),
     Out("description", "description", since="2.19"),
     Out("tags", "tags", since="2.26"),
@@ -159,14 +168,15 @@ _COMMON = (
 
 FULL = View(
     *_COMMON,
-    Out("addresses", _addresses(True)),
+    Out("addresses", _addresses(True), type=ADDRESSES),
     Out("key_name", "key_name"),
-    Out("config_drive", lambda server, req: "True" if server.config_drive else ""),
-    Out("security_groups", _security_groups, optional=True),
+    Out("config_drive", lambda server, req: "True" if server.config_drive else "", type="string"),
+    Out("security_groups", _security_groups, optional=True, type=[{"name": "string"}]),
     Out("os-extended-volumes:volumes_attached",
-        lambda server, req: [{"id": volume.id} for volume in server.volumes], until="2.2"),
-    Out("os-extended-volumes:volumes_attached", _volumes, since="2.3"),
-    Out("OS-EXT-AZ:availability_zone", lambda server, req: server.availability_zone or ""),
+        lambda server, req: [{"id": volume.id} for volume in server.volumes], until="2.2", type=[{"id": "string"}]),
+    Out("os-extended-volumes:volumes_attached", _volumes, since="2.3",
+        type=[{"id": "string", "delete_on_termination": "boolean"}]),
+    Out("OS-EXT-AZ:availability_zone", lambda server, req: server.availability_zone or "", type="string"),
     Out("OS-EXT-STS:power_state", "power_state"),
     Out("OS-EXT-STS:task_state", "task_state"),
     Out("OS-EXT-STS:vm_state", "vm_state"),
@@ -184,11 +194,17 @@ FULL = View(
     Out("OS-EXT-SRV-ATTR:root_device_name", "root_device_name", since="2.3", flag=EXTENDED),
     Out("OS-EXT-SRV-ATTR:user_data", "user_data", since="2.3", flag=EXTENDED),
     Out("host_status", "host_status", since="2.16", flag=HOST_STATUS),
-    Out("host_status", _host_status_if_unknown, since="2.16", optional=True, flag=HOST_STATUS_UNKNOWN),
+    Out("host_status", _host_status_if_unknown, since="2.16", optional=True, flag=HOST_STATUS_UNKNOWN, type="string"),
+    of=ServerDetail,
 )
 
 #: What PUT answers below 2.75.
-UPDATED = View(*_COMMON, Out("addresses", _addresses(False)))
+UPDATED = View(*_COMMON, Out("addresses", _addresses(False), type=ADDRESSES), of=ServerDetail)
+
+
+#: What a create answers for one server (for several it may be a reservation's id).
+CREATED = {"id": "string", "links": LINKS, "OS-DCF:diskConfig": "string", "security_groups": [{"name": "string"}],
+           "adminPass?": "string"}
 
 
 def page(view: View, servers: Sequence[Any], req: Request, flags: frozenset[str] = frozenset()) -> dict[str, Any]:

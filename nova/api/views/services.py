@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nova.api.request import Request
-from nova.api.view import Out, View, micros
+from nova.api.view import Free, Out, View, micros
 from nova.model.services import SERVICE_DOWN, SERVICE_UP, Service, Zone
 
 
@@ -30,12 +30,21 @@ FULL = View(
     Out("binary", "binary"),
     Out("host", "host"),
     Out("zone", "zone"),
-    Out("status", lambda service, req: status(service)),
-    Out("state", lambda service, req: state(service)),
-    Out("updated_at", lambda service, req: reported(service)),
+    Out("status", lambda service, req: status(service), type="string"),
+    Out("state", lambda service, req: state(service), type="string"),
+    Out("updated_at", lambda service, req: reported(service), type=("string", "null")),
     Out("disabled_reason", "disabled_reason"),
     Out("forced_down", "forced_down", since="2.11"),
+    of=Service,
 )
+
+UNKNOWN = View(Out("binary", "binary"), Out("host", "host"), Out("status", lambda service, req: "UNKNOWN",
+    type="string"), of=Service)
+
+
+ZONES = {"availabilityZoneInfo": [{
+    "zoneName": "string", "zoneState": {"available": "boolean"},
+    "hosts": (Free(Free({"active": "boolean", "available": "boolean", "updated_at": ("string", "null")})), "null")}]}
 
 
 def zones(found: tuple[Zone, ...], with_hosts: bool) -> dict[str, Any]:
@@ -56,4 +65,5 @@ def _hosts(zone: Zone) -> dict[str, dict[str, Any]]:
 
 
 def listed(services: tuple[Service, ...], req: Request) -> dict[str, Any]:
-    return {"services": FULL.all(services, req)}
+    """Of a service whose cell does not answer, nothing is known but its name."""
+    return {"services": [UNKNOWN(one, req) if one.unknown else FULL(one, req) for one in services]}

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nova import context, errors
-from nova.conductor import quota
+from nova.conductor import quota, zones
+from nova.conductor.admission import server_groups, wishes
 from nova.conductor.world import World
 from nova.db import flavors, keypairs, ledger, networks, servers
 from nova.db.engine import Connection
+from nova.model import image_properties
 from nova.model.base import Scope
 from nova.model.flavors import Flavor
 from nova.model.images import Image
@@ -24,6 +26,7 @@ from nova.model.servers import CreatedServers, NewServer
 from nova.model.states import TaskState, VmState
 
 MAX_HOSTNAME = 63
+MAX_NAME = 255
 MOST_AT_ONCE = 1000  # servers of one request: more are several requests
 
 
@@ -33,6 +36,10 @@ class BadFlavor(errors.Invalid):
 
 class BadImage(errors.Invalid):
     code, message = "server.bad_image", "Can not find requested image {image_id}: {reason}"
+
+
+class BadProperty(errors.Invalid):
+    code, message = "server.bad_image_property", "Image {image_id} can not be used: {reason}."
 
 
 class BadKeypair(errors.Invalid):
@@ -69,20 +76,23 @@ class Admission:
         who = context.current()
         if not who.project_id or not who.user_id:
             raise errors.Forbidden("A create needs a user and a project.")
+        wishes.check_groups(order)
         image = self._image(order)
-        parts = self._look_up(order, who.user_id, who.project_id, image)
+        disk_config = wishes.disk_config(order, image)
+        zones.check(self.world, order.availability_zone)
         try:
+            parts = self._look_up(order, who.user_id, who.project_id, image)
             count, uuid_list = self._open_ledger(order, parts, who)
-        except (ledger.AlreadyOpen, errors.OverQuota):
+        except (ledger.AlreadyOpen, errors.OverQuota, server_groups.BadGroup, wishes.AddressInUse):
             if made_before := self._made_before(order):
-                return made_before
+                return msgspec.structs.replace(made_before, disk_config=disk_config)
             raise
-        rows = _rows(self.world, order, parts, uuid_list, who)
+        rows = [{**row, "disk_config": disk_config} for row in _rows(self.world, order, parts, uuid_list, who)]
         entries = [_entry(self.world, order, row, who) for row in rows]
         made = self.world.cell.transact(lambda tx: servers.insert(tx, rows, entries, order.metadata, order.tags))
         self.world.runner.start(made, secrets={"admin_password": order.admin_password})
         assert count == len(made)
-        return CreatedServers(reservation_id=rows[0]["reservation_id"], uuids=tuple(uuid_list))
+        return CreatedServers(reservation_id=rows[0]["reservation_id"], uuids=tuple(uuid_list), disk_config=disk_config)
 
     def _made_before(self, order: NewServer) -> CreatedServers | None:
         """The answer to a request that came before: its message was handed out twice, and this is the second."""
@@ -99,6 +109,8 @@ class Admission:
             raise BadImage(image_id=order.image_id, reason="it does not exist, or is not yours") from None
         if image.status != "active":
             raise BadImage(image_id=order.image_id, reason=f"its status is {image.status}, not active")
+        if (wrong := image_properties.problem(image.properties)) is not None:
+            raise BadProperty(image_id=order.image_id, reason=wrong)
         return image
 
     def _look_up(self, order: NewServer, user_id: str, project_id: str, image: Image | None) -> Parts:
@@ -124,27 +136,33 @@ class Admission:
             raise BadKeypair() from None
 
     def _networks(self, order: NewServer, project_id: str) -> tuple[RequestedNetwork, ...]:
-        """The requested networks, each known; for None all that the project may use."""
-        if order.networks == ():
-            return ()
+        """The requested networks, each known; for None all that the project may use. The host is known, too."""
         with self.world.cell.reading() as tx:
+            wishes.check_place(tx, order)
+            if order.networks == ():
+                return ()
             known = {network.uuid: network for network in networks.select(tx, Scope(project_id=project_id))}
+            for request in order.networks or ():
+                _check_network(request, known, order.max_count)
+            wishes.check_addresses(tx, order.networks or (), known)
         if order.networks is None:
             return tuple(RequestedNetwork(network_id=uuid) for uuid, network in known.items() if network.vlan is None
                          or network.project_id == project_id)
-        for request in order.networks:
-            _check_network(request, known, order.max_count)
         return order.networks
 
     def _open_ledger(self, order: NewServer, parts: Parts, who: context.RequestContext) -> tuple[int, list[str]]:
         """As many servers as the quota lets, between min_count and max_count. OverQuota below min_count."""
         def write(tx: Connection) -> list[str]:
             ledger.lock_owner(tx, str(who.project_id))
+            group = server_groups.joining(tx, order, who, parts.limits)
             count = self._fitting(tx, order, parts, who)
+            if group is not None and group.room is not None:
+                count = min(count, group.room)
             uuid_list = [_uuid(order, index) for index in range(count)]
             ledger.open_rows(tx, [{"server_uuid": uuid, "project_id": who.project_id, "user_id": who.user_id,
                                    "vcpus": parts.flavor.vcpus, "memory_mb": parts.flavor.memory_mb}
                                   for uuid in uuid_list])
+            server_groups.join(tx, group, uuid_list, who)
             return uuid_list
         uuid_list = self.world.api.transact(write)
         return len(uuid_list), uuid_list
@@ -199,6 +217,19 @@ def _check_items(order: NewServer, limits: Mapping[str, int]) -> None:
         raise quota.TooManyItems(what="too many items of metadata", limit=limits["metadata_items"])
     if not quota.fits(limits.get("injected_files", -1), 0, len(order.files)):
         raise quota.TooManyItems(what="too many files to inject", limit=limits["injected_files"])
+    for path, contents in order.files.items():
+        if not quota.fits(limits.get("injected_file_path_bytes", -1), 0, len(path.encode())):
+            raise quota.TooManyItems(what="the path of a file to inject is too long, in bytes",
+                                     limit=limits["injected_file_path_bytes"])
+        if not quota.fits(limits.get("injected_file_content_bytes", -1), 0, _decoded_bytes(contents)):
+            raise quota.TooManyItems(what="the contents of a file to inject are too long, in bytes",
+                                     limit=limits["injected_file_content_bytes"])
+
+
+def _decoded_bytes(contents: str) -> int:
+    """How many bytes base64 text stands for."""
+    packed = "".join(contents.split())
+    return len(packed) // 4 * 3 - packed[-2:].count("=")
 
 
 def sane_hostname(name: str, fallback: str) -> str:
@@ -213,8 +244,14 @@ def _names(order: NewServer, uuid_list: Sequence[str]) -> list[tuple[str, str]]:
     if order.max_count == 1:
         return [(order.name, order.hostname or sane_hostname(order.name, f"Server-{uuid_list[0]}"))]
     base = order.hostname or sane_hostname(order.name, "")
-    return [(f"{order.name}-{index}", f"{base[:MAX_HOSTNAME - len(str(index)) - 1]}-{index}" if base
-             else f"Server-{uuid}") for index, uuid in enumerate(uuid_list, 1)]
+    most = MAX_NAME if order.hostname else MAX_HOSTNAME
+    return [(_numbered(order.name, index, MAX_NAME), _numbered(base, index, most) if base else f"Server-{uuid}")
+            for index, uuid in enumerate(uuid_list, 1)]
+
+
+def _numbered(text: str, index: int, most: int) -> str:
+    """``text-index``, cut in the text where it would be longer than ``most``."""
+    return f"{text[:most - len(str(index)) - 1]}-{index}"
 
 
 def _uuid(order: NewServer, index: int) -> str:

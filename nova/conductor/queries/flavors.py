@@ -87,7 +87,7 @@ class Keypairs:
         project = context.current().project_id
 
         def write(tx: Connection) -> Keypair:
-            quota.check_keypair(self.world, tx, keypair.user_id, project)
+            quota.check_keypair(self.world, tx, keypair.user_id, project, keypair.name)
             keypairs.insert(tx, keypair)
             return keypairs.get(tx, keypair.user_id, keypair.name)
         return self.world.api.transact(write)

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from nova import concurrency, errors
+from nova.conductor import zones
 from nova.conductor.world import World
-from nova.db import hosts, services
+from nova.db import aggregates, hosts, services
 from nova.db.engine import Connection
 from nova.db.ledger import DISK_GB, MEMORY_MB, VCPU
 from nova.db.server_lists import NoSuchMarker
+from nova.model.flavors import Flavor
 from nova.model.hosts import HostStates, Stamp
 from nova.model.services import (
+    Amounts,
+    HostPowerChange,
+    HostUsage,
     Hypervisor,
     HypervisorQuery,
     HypervisorStatistics,
@@ -30,34 +36,60 @@ from nova.model.services import (
 
 #: One page's uptimes: calls at a time, and seconds for all of them together.
 UPTIMES_AT_ONCE, UPTIME_S = 32, 10.0
+#: Names that one statement has at most; where there are more, all rows are read.
+MOST_NAMED = 1000
 
 
 class NoSuchHypervisor(errors.NotFound):
     code, message = "hypervisor.not_found", "Compute host {name} could not be found."
 
 
+class NoSuchHost(errors.NotFound):
+    code, message = "host.not_found", "Compute host {host} could not be found."
+
+
+class HostDown(errors.Invalid):
+    code, message = "host.down", "Compute service of {host} is unavailable at this time."
+
+
 class Hosts:
-    """The service, hypervisor and zone calls of ConductorRPC."""
+    """The service, host, hypervisor and zone calls of ConductorRPC."""
 
     def __init__(self, world: World) -> None:
         self.world = world
 
-    def zone_of(self, binary: str) -> str:
-        settings = self.world.settings
-        return settings.default_availability_zone if binary == "nova-compute" \
-            else settings.internal_service_availability_zone
-
     # -- services
 
     def list_services(self, query: ServiceQuery) -> tuple[Service, ...]:
-        with self.world.cell.reading() as tx:
-            rows = services.select(tx, query)
-        return tuple(services.value(row, clock, self.world.settings.service_down_time, self.zone_of(row.binary))
-                     for row, clock in rows)
+        try:
+            with self.world.cell.reading() as tx:
+                rows = services.select(tx, query)
+        except errors.Unavailable:
+            if not query.with_unknown:
+                raise
+            return self._unknown(query)
+        hosts_ = {row.host for row, _clock in rows if row.binary == services.COMPUTE}
+        placed = zones.of_hosts(self.world, _few(hosts_)) if hosts_ else {}
+        down = self.world.settings.service_down_time
+        return tuple(services.value(row, clock, down, self._zone(row.binary, row.host, placed)) for row, clock in rows)
+
+    def _zone(self, binary: str, host: str, placed: Mapping[str, str]) -> str:
+        settings = self.world.settings
+        return placed.get(host, settings.default_availability_zone) if binary == services.COMPUTE \
+            else settings.internal_service_availability_zone
+
+    def _unknown(self, query: ServiceQuery) -> tuple[Service, ...]:
+        """While the cell's database is away: the compute hosts that its providers, in the other one, tell of."""
+        if query.uuid is not None or query.id is not None or query.binary not in (None, services.COMPUTE):
+            return ()
+        with self.world.api.reading() as tx:
+            names = sorted({row.host for row in hosts.providers_of_hosts(tx, query.host)})
+        return tuple(Service(id=0, uuid="", host=name, binary=services.COMPUTE, unknown=True) for name in names)
 
     def update_service(self, update: ServiceUpdate) -> Service:
         row = self.world.cell.transact(lambda tx: self._update(tx, update))
-        self.world.feed.host_changed(row.host)
+        if row.binary == services.COMPUTE:
+            self.world.feed.host_changed(row.host)
         return self.list_services(ServiceQuery(uuid=row.uuid))[0]
 
     def _update(self, tx: Connection, update: ServiceUpdate) -> Any:
@@ -74,21 +106,45 @@ class Hosts:
         return row
 
     def delete_service(self, query: ServiceQuery) -> None:
-        rows = self.list_services(query)
+        """What else the host had goes after it: where a crash leaves that, ``zones.ForgottenHosts`` finds it."""
+        with self.world.cell.reading() as tx:
+            rows = services.select(tx, query)
         if not rows:
             raise services.NoSuchService(name=query.uuid or str(query.id))
+        row = rows[0][0]
+        # before it goes: what registers anew under its name is another's
+        providers = self._unclaimed_providers(row.host) if row.binary == services.COMPUTE else []
+        self.world.cell.transact(lambda tx: services.delete(tx, services.locked(tx, row.uuid, None, None)))
+        if row.binary == services.COMPUTE:
+            self._forget(row.host, providers)
 
-        def take_out(tx: Connection) -> None:
-            services.delete(tx, services.locked(tx, rows[0].uuid, None, None))
-        self.world.cell.transact(take_out)
-        if rows[0].binary == "nova-compute":
-            self.world.api.transact(lambda tx: hosts.drop_providers(tx, rows[0].host))
-            self.world.feed.host_changed()
+    def _unclaimed_providers(self, host: str) -> list[Any]:
+        """A host's providers. Conflict when a server that is not on the host yet was given some of it already; what
+        is claimed only for a debt of the host goes with it."""
+        with self.world.api.reading() as tx:
+            providers = hosts.providers_of_hosts(tx, host)
+            claimants = hosts.claimants(tx, [row.id for row in providers])
+        if claimants:
+            with self.world.cell.reading() as tx:
+                claimants -= {debt.server_uuid for debt in services.debts(tx, host)}
+        if claimants:
+            raise services.HasServers()
+        return providers
+
+    def _forget(self, host: str, providers: Sequence[Any]) -> None:
+        def forget(tx: Connection) -> bool:
+            left = aggregates.forget_hosts(tx, [host])
+            hosts.drop_providers(tx, {row.id: row.generation for row in providers})
+            return left
+        left_aggregates = self.world.api.transact(forget)
+        self.world.feed.host_gone(host, [row.name for row in providers])
+        if left_aggregates:
+            self.world.feed.aggregates_changed()
 
     # -- hypervisors
 
     def list_hypervisors(self, query: HypervisorQuery) -> tuple[Hypervisor, ...]:
-        found = self._page(self._all(), query)
+        found = self._read(self._wanted(query))
         named = query.uuid or (str(query.id) if query.id is not None else None)
         if named is not None and not found:
             raise NoSuchHypervisor(name=named)
@@ -98,32 +154,30 @@ class Hosts:
             found = self._with(found, "uptime", self._uptimes(found))
         return tuple(found)
 
-    def _all(self) -> list[Hypervisor]:
+    def _wanted(self, query: HypervisorQuery) -> hosts.NodesWanted:
+        """NoSuchMarker."""
+        after = None
+        if query.marker is not None:
+            with self.world.cell.reading() as tx:
+                after = hosts.node_id(tx, query.marker)
+            if after is None:
+                raise NoSuchMarker(marker=query.marker)
+        return hosts.NodesWanted(id=query.id, uuid=query.uuid, name_part=query.hostname_pattern, after=after,
+                                 limit=query.limit)
+
+    def _read(self, wanted: hosts.NodesWanted) -> list[Hypervisor]:
+        """Three statements, whatever their number."""
         with self.world.cell.reading() as tx:
-            rows = hosts.node_rows(tx)
+            rows = hosts.node_rows(tx, wanted)
+        if not rows:
+            return []
         with self.world.api.reading() as tx:
-            providers = hosts.provider_rows(tx)
+            providers = hosts.provider_rows(tx, uuids=_few([row.uuid for row in rows]))
+            placed = aggregates.zones(tx, _few({row.host for row in rows}))
         down = self.world.settings.service_down_time
         return [_hypervisor(row, providers.get(row.uuid),
                             services.value(_service_row(row), services.as_time(row.clock), down,
-                                           self.zone_of("nova-compute"))) for row in rows]
-
-    def _page(self, rows: list[Hypervisor], query: HypervisorQuery) -> list[Hypervisor]:
-        tests: list[Callable[[Hypervisor], bool]] = []
-        if query.id is not None:
-            tests.append(lambda one: one.id == query.id)
-        if query.uuid is not None:
-            tests.append(lambda one: one.uuid == query.uuid)
-        if query.hostname_pattern is not None:
-            tests.append(lambda one: str(query.hostname_pattern) in one.hostname)
-        found = [one for one in rows if all(test(one) for test in tests)]
-        if query.marker is not None:
-            places = [index for index, one in enumerate(found) if query.marker in (one.uuid, str(one.id))]
-            if not places:
-                raise NoSuchMarker(marker=query.marker)
-            found = found[places[0] + 1:]
-        most = self.world.settings.max_limit
-        return found[:most if query.limit is None else min(query.limit, most)]
+                                           self._zone(row.binary, row.host, placed))) for row in rows]
 
     def _servers_by_node(self, found: Sequence[Hypervisor]) -> dict[tuple[str, str], tuple[ServerName, ...]]:
         with self.world.cell.reading() as tx:
@@ -161,7 +215,7 @@ class Hosts:
             return ""
 
     def get_hypervisor_statistics(self) -> HypervisorStatistics:
-        live = [one for one in self._all() if one.service is not None and not one.service.disabled]
+        live = [one for one in self._read(hosts.ALL) if one.service is not None and not one.service.disabled]
         def total(field: str) -> int:
             return sum(getattr(one, field) or 0 for one in live)
         return HypervisorStatistics(
@@ -172,6 +226,35 @@ class Hosts:
             free_disk_gb=total("local_gb") - total("local_gb_used"),
             disk_available_least=total("disk_available_least_gb"))
 
+    # -- whole hosts
+
+    def get_host_usage(self, host: str) -> HostUsage:
+        nodes = self._read(hosts.NodesWanted(host=host))
+        if not nodes:
+            raise NoSuchHost(host=host)
+        with self.world.cell.reading() as tx:
+            promised = hosts.promised_on(tx, host)
+        projects: dict[str, Amounts] = {}
+        for row in promised:
+            projects[row.project_id] = _plus(projects.get(row.project_id, Amounts()), _of_flavor(row.flavor))
+        return HostUsage(
+            host=host, projects=projects,
+            total=_sum(Amounts(vcpus=one.vcpus, memory_mb=one.memory_mb, disk_gb=one.local_gb) for one in nodes),
+            used=_sum(Amounts(vcpus=one.vcpus_used, memory_mb=one.memory_mb_used, disk_gb=one.local_gb_used)
+                      for one in nodes), promised=_sum(projects.values()))
+
+    def change_host_power(self, change: HostPowerChange) -> str:
+        """The host's driver does it, or says that it can't."""
+        found = self.list_services(ServiceQuery(host=change.host, binary=services.COMPUTE))
+        if not found:
+            raise NoSuchHost(host=change.host)
+        if not found[0].up:
+            raise HostDown(host=change.host)
+        try:
+            return str(self.world.compute.change_host_power(change.host, change.action))
+        except errors.Unavailable:
+            raise HostDown(host=change.host) from None
+
     # -- zones, and the schedulers' states
 
     def list_zones(self, with_services: bool) -> tuple[Zone, ...]:
@@ -179,16 +262,34 @@ class Hosts:
         for service in self.list_services(ServiceQuery()):
             by_zone.setdefault(service.zone, []).append(service)
         internal = self.world.settings.internal_service_availability_zone
-        zones = []
+        found = []
         for name, members in sorted(by_zone.items()):
             available = name == internal or any(not one.disabled for one in members)
-            zones.append(Zone(name=name, available=available, internal=name == internal,
+            found.append(Zone(name=name, available=available, internal=name == internal,
                               services=tuple(members) if with_services else ()))
-        return tuple(zones)
+        return tuple(found)
 
     def get_host_states(self, known: tuple[Stamp, ...], everything: bool) -> HostStates:
         states: HostStates = self.world.feed.states(known, everything)
         return states
+
+
+def _few(names: Collection[str]) -> Collection[str] | None:
+    """The names, for a condition; None, which is no condition, where they are more than one statement should have."""
+    return names if len(names) <= MOST_NAMED else None
+
+
+def _of_flavor(flavor: Flavor) -> Amounts:
+    return Amounts(vcpus=flavor.vcpus, memory_mb=flavor.memory_mb, disk_gb=flavor.root_gb + flavor.ephemeral_gb)
+
+
+def _plus(one: Amounts, other: Amounts) -> Amounts:
+    return Amounts(vcpus=one.vcpus + other.vcpus, memory_mb=one.memory_mb + other.memory_mb,
+                   disk_gb=one.disk_gb + other.disk_gb)
+
+
+def _sum(amounts: Iterable[Amounts]) -> Amounts:
+    return functools.reduce(_plus, amounts, Amounts())
 
 
 class _Row:

@@ -10,7 +10,7 @@ import msgspec
 from nova import context, errors
 from nova.conductor import quota
 from nova.conductor.world import World
-from nova.db import actions, server_lists, servers, states
+from nova.db import actions, server_groups, server_lists, servers, states
 from nova.db.engine import Connection
 from nova.db.services import as_time
 from nova.model.actions import ActionQuery, InstanceAction
@@ -35,6 +35,10 @@ class NoHostYet(errors.Conflict):
     code, message = "server.no_host", "Instance {server} is not ready: it is on no host."
 
 
+class LockedMeanwhile(errors.Conflict):
+    code, message = "server.locked_meanwhile", "Instance {server} is locked by its {by} by now; ask again."
+
+
 class NoSuchKey(errors.NotFound):
     code, message = "server.no_such_metadata", "Metadata item was not found"
 
@@ -50,7 +54,13 @@ class Servers:
     def get_server(self, query: ServerQuery) -> ServerDetail:
         with self.world.cell.reading() as tx:
             row = servers.detail_row(tx, query.uuid, query.scope, query.with_deleted)
-            return self._details(tx, [row])[0]
+            found = self._details(tx, [row])[0]
+        return self._with_group(found) if "group" in found.scheduler_hints else found
+
+    def _with_group(self, server: ServerDetail) -> ServerDetail:
+        with self.world.api.reading() as tx:
+            group = server_groups.group_of(tx, server.uuid)
+        return msgspec.structs.replace(server, server_groups=(group,) if group else ())
 
     def list_servers(self, query: ServerListQuery) -> ServerPage:
         most = self.world.settings.max_limit
@@ -125,7 +135,11 @@ class Servers:
         who = context.current()
 
         def write(tx: Connection) -> None:
-            servers.lock_row(tx, change.uuid)
+            row = servers.lock_row(tx, change.uuid)
+            if row.locked_by in change.unless:
+                if change.by is None:
+                    raise LockedMeanwhile(server=change.uuid, by=row.locked_by)
+                return
             servers.update(tx, change.uuid, {"locked_by": change.by, "locked_reason": change.reason})
             actions.record(tx, change.uuid, "lock" if change.by else "unlock",
                            (who.request_id, who.user_id, who.project_id))

@@ -22,7 +22,7 @@ class BindNetworks(Step):
     def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
         bound = networks.bind(tx, [networks.Wish(op.uuid, op.server.hostname or "",
                                                  op.server.requested_networks or ()) for op in ops])
-        zone = world.settings.default_availability_zone
+        zone = ops[0].data.get("zone") or world.settings.default_availability_zone  # one host, so one zone
         for op in ops:
             op.change(data={**op.data, "networks": sorted({one.network_id for one in bound[op.uuid]})})
             op.see(interfaces=bound[op.uuid], host=op.data["host"], node=op.data["node"], availability_zone=zone)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nova import errors
+from nova.conductor import zones
 from nova.conductor.workflow import Op, Result, Step
 from nova.conductor.world import World
-from nova.db import ledger, services
+from nova.db import ledger, server_groups, services
 from nova.db.engine import Connection
 from nova.model.flavors import Flavor
-from nova.model.scheduling import PlacementRequest, Resources
+from nova.model.scheduling import PlacementGroup, PlacementRequest, Resources, Selection
 
 
 class NoValidHost(errors.Bug):
@@ -35,7 +36,7 @@ class SelectHosts(Step):
     pure, event = True, "schedule_instances"
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        selections = {one.server_uuid: one for one in world.scheduler.select_hosts(self._request(world, ops))}
+        selections = {one.server_uuid: one for one in world.scheduler.select_hosts(request_of(world, ops))}
         results: list[Result] = []
         for op in ops:
             selection = selections.get(op.uuid)
@@ -44,18 +45,38 @@ class SelectHosts(Step):
                 op.change(data={**op.data, "fault_details": getattr(selection, "details", "") or reason})
                 results.append(NoValidHost(reason=reason.removeprefix("No valid host was found. ")))
             else:
-                results.append({"hosts": [[one.host, one.node, one.provider_id] for one in selection.hosts]})
+                results.append({"hosts": _kept(selection)})
         return results
 
-    def _request(self, world: World, ops: Sequence[Op]) -> PlacementRequest:
-        server, arguments = ops[0].server, ops[0].entry.arguments
-        return PlacementRequest(
-            server_uuids=tuple(op.uuid for op in ops), project_id=server.project_id, user_id=server.user_id,
-            resources=resources(server.flavor), flavor_name=server.flavor.name, extra_specs=server.flavor.extra_specs,
-            image_properties=server.image.properties if server.image else {}, image_id=server.image_id,
-            availability_zone=server.pinned_availability_zone, host=arguments.get("host"), node=arguments.get("node"),
-            force=bool(arguments.get("forced")), exclude=tuple(ops[0].data.get("tried", ())),
-            hints=server.scheduler_hints or {}, alternates=world.settings.max_attempts - 1)
+
+def _kept(selection: Selection) -> list[list[object]]:
+    """Hosts as the journal keeps them."""
+    return [[one.host, one.node, one.provider_id] for one in selection.hosts]
+
+
+def request_of(world: World, ops: Sequence[Op]) -> PlacementRequest:
+    """Where may these servers of one request run?"""
+    server, arguments = ops[0].server, ops[0].entry.arguments
+    return PlacementRequest(
+        server_uuids=tuple(op.uuid for op in ops), project_id=server.project_id, user_id=server.user_id,
+        resources=resources(server.flavor), flavor_name=server.flavor.name, extra_specs=server.flavor.extra_specs,
+        image_properties=server.image.properties if server.image else {}, image_id=server.image_id,
+        availability_zone=server.pinned_availability_zone, host=arguments.get("host"), node=arguments.get("node"),
+        force=bool(arguments.get("forced")), exclude=tuple(ops[0].data.get("tried", ())),
+        hints=server.scheduler_hints or {}, alternates=world.settings.max_attempts - 1,
+        group=_group(world, ops))
+
+
+def grouped(op: Op) -> bool:
+    """Whether the server was asked for in a server group (which may be gone since)."""
+    return "group" in (op.server.scheduler_hints or {})
+
+
+def _group(world: World, ops: Sequence[Op]) -> PlacementGroup | None:
+    if not grouped(ops[0]):
+        return None
+    with world.api.reading() as tx:
+        return server_groups.placement(tx, [op.uuid for op in ops])
 
 
 class TakeNextHost(Step):
@@ -81,15 +102,27 @@ class ClaimResources(Step):
     """Take the host's resources, in one transaction that locks the provider; undo: give them back."""
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        claims = [ledger.Claim(op.uuid, op.entry.epoch, op.data["provider_id"], resources(op.server.flavor))
-                  for op in ops]
+        claims = [ledger.Claim(op.uuid, op.entry.epoch, op.data["provider_id"], resources(op.server.flavor),
+                               grouped(op)) for op in ops]
         results, usages = world.api.transact(lambda tx: ledger.claim(tx, claims))
         world.feed.after_claims(usages, [op.uuid for op in ops])
-        return [results[op.uuid] or {} for op in ops]
+        for op in ops:
+            if isinstance(results[op.uuid], server_groups.PolicyBroken):
+                _propose_again(world, op)
+        return [results[op.uuid] or zones.for_server(world, op, usages) for op in ops]
 
     def undo(self, world: World, ops: Sequence[Op]) -> None:
         epochs, kept = {op.uuid: op.entry.epoch for op in ops}, owed(world, ops)
         world.feed.after_release(world.api.transact(lambda tx: ledger.release(tx, epochs, kept)))
+
+
+def _propose_again(world: World, op: Op) -> None:
+    """Others of its group were placed meanwhile: the alternates were chosen without knowing where."""
+    try:
+        [selection] = world.scheduler.select_hosts(request_of(world, [op]))
+    except errors.Unavailable:
+        return  # the alternates it has are all there is
+    op.change(data={**op.data, "hosts": _kept(selection)})
 
 
 class FenceLedger(Step):

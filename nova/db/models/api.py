@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
-from nova.db.types import Json, ident, key, moment, text
+from nova.db.types import Json, ident, key, long_text, moment, text
 
 #: ``sqlite_autoincrement`` where a key must never come again: SQLite would reuse that of the last row when it is gone.
 metadata = sa.MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -22,10 +22,10 @@ flavors = sa.Table(
     sa.Column("root_gb", sa.Integer, nullable=False),
     sa.Column("ephemeral_gb", sa.Integer, nullable=False, default=0),
     sa.Column("swap_mb", sa.Integer, nullable=False, default=0),
-    sa.Column("rxtx_factor", sa.Float, nullable=False, default=1.0),
+    sa.Column("rxtx_factor", sa.Float(53), nullable=False, default=1.0),
     sa.Column("is_public", sa.Boolean, nullable=False, default=True),
     sa.Column("disabled", sa.Boolean, nullable=False, default=False),
-    sa.Column("description", sa.Text),
+    sa.Column("description", long_text()),
     sa.Column("created_at", moment(), nullable=False),
     sa.Column("updated_at", moment()),
     sa.Column("deleted", key(), nullable=False, default=0),

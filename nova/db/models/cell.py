@@ -79,12 +79,22 @@ servers = sa.Table(
     sa.Column("access_ip_v6", text(39)),
     sa.Column("locked_by", text(8)),
     sa.Column("locked_reason", text()),
-    sa.Index("ix_servers_project", "project_id", "deleted", "created_at", "id"),
-    sa.Index("ix_servers_created", "deleted", "created_at", "id"),
+    # the default order; vm_state (a column of the list's own filter) is in them so that they alone find a page
+    sa.Index("ix_servers_project_newest", "project_id", "deleted", "created_at", "id", "vm_state"),
+    sa.Index("ix_servers_newest", "deleted", "created_at", "id", "vm_state"),
     sa.Index("ix_servers_host", "host", "deleted"),
     sa.Index("ix_servers_updated", "updated_at"),
     sa.Index("ix_servers_reservation", "reservation_id"),
     sa.Index("ix_servers_deleted_at", "deleted_at"),
+    # lists of all projects by what is filtered and sorted by most, and a project's by name; the rest is a walk over the
+    # project's servers (each index costs every create, so that not each of the 30 keys has one)
+    sa.Index("ix_servers_name", "deleted", "name", "id"),
+    sa.Index("ix_servers_user", "deleted", "user_id", "id"),
+    sa.Index("ix_servers_image", "deleted", "image_id", "id"),
+    sa.Index("ix_servers_flavor", "deleted", "flavorid", "id"),
+    sa.Index("ix_servers_task_state", "deleted", "task_state", "id"),
+    sa.Index("ix_servers_project_name", "project_id", "deleted", "name", "id"),
+    sa.Index("ix_servers_usage", "project_id", "uuid", "launched_at", "terminated_at"),
     sqlite_autoincrement=True)
 
 server_metadata = sa.Table(
@@ -96,7 +106,8 @@ server_metadata = sa.Table(
 server_tags = sa.Table(
     "server_tags", metadata,
     sa.Column("server_uuid", ident(), primary_key=True),
-    sa.Column("tag", text(80), primary_key=True))
+    sa.Column("tag", text(80), primary_key=True),
+    sa.Index("ix_server_tags_tag", "tag", "server_uuid"))
 
 #: A runner process and its lease, by the database's clock. ``acknowledged`` is the newest epoch change it has seen.
 runners = sa.Table(
@@ -269,6 +280,7 @@ usage_audits = sa.Table(
     sa.Column("servers", sa.Integer, nullable=False, default=0),
     sa.Column("errors", sa.Integer, nullable=False, default=0),
     sa.Column("message", text()),
+    sa.Column("runner_id", key(), nullable=False, default=0),  # whose lease holds it while it runs
     sa.UniqueConstraint("host", "period_beginning", "period_ending"),
     sa.Index("ix_usage_audits_period", "period_ending"),
     sqlite_autoincrement=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from nova.model.aggregates import CachedImage
 from nova.model.base import HostName
+from nova.model.diagnostics import Diagnostics
+from nova.model.images import Image
 from nova.model.orders import BuildOrder, ConsoleOutput, GuestOrder, Outcome
 from nova.rpc.interface import Interface, Timeout, call
 
@@ -36,9 +39,22 @@ class ComputeRPC(Interface):
     def get_console_output(self, host: HostName, server_uuid: str, length: int | None) -> ConsoleOutput:
         """The last lines of the console log. NotFound when there is no guest; Conflict when it has no log."""
 
+    @call(since="1.1")
+    def get_diagnostics(self, host: HostName, server_uuid: str) -> Diagnostics:
+        """What the hypervisor counts of a guest. NotFound when there is none; NotSupported by the driver."""
+
     @call(timeout=Timeout.SHORT)
     def get_host_uptime(self, host: HostName) -> str:
         """The text of the host's ``uptime`` line."""
+
+    @call(since="1.1")
+    def change_host_power(self, host: HostName, action: str) -> str:
+        """startup, shutdown, reboot, maintenance_on or maintenance_off; the driver's word for what became of the host.
+        NotSupported by most drivers."""
+
+    @call(timeout=Timeout.LONG, since="1.1")
+    def cache_images(self, host: HostName, images: tuple[Image, ...]) -> tuple[CachedImage, ...]:
+        """Fetch the images that are not here yet, so that a guest need not wait. Repeating it is harmless."""
 
     @call(timeout=Timeout.SHORT)
     def ping(self, host: HostName) -> str:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nova.model.actions import ActionQuery, InstanceAction
-from nova.model.base import HostName, Scope
+from nova.model.aggregates import Aggregate, AggregateUpdate, NewAggregate
+from nova.model.base import HostName, Scope, Time
+from nova.model.diagnostics import Diagnostics
 from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
 from nova.model.hosts import HostStates, Stamp
 from nova.model.images import Image, ImageQuery
 from nova.model.keypairs import Keypair, KeypairQuery, NewKeypair
+from nova.model.migrations import Migration, MigrationQuery, ServerMigrations
 from nova.model.networks import Network, NewNetwork
-from nova.model.quotas import QuotaSet, QuotaUpdate
+from nova.model.quotas import QuotaClass, QuotaSet, QuotaUpdate
+from nova.model.server_groups import NewServerGroup, ServerGroup, ServerGroupQuery
+from nova.model.server_parts import ExternalEvent, ServerPassword, ServerTopology, StateReset, TagChange, TagSet
 from nova.model.servers import (
     ConsoleQuery,
     CreatedServers,
@@ -28,7 +33,10 @@ from nova.model.servers import (
 )
 from nova.model.services import (
     Alive,
+    Debt,
     Heartbeat,
+    HostPowerChange,
+    HostUsage,
     Hypervisor,
     HypervisorQuery,
     HypervisorStatistics,
@@ -39,6 +47,7 @@ from nova.model.services import (
     ServiceUpdate,
     Zone,
 )
+from nova.model.usage import UsageAudits, UsagePage, UsageQuery
 from nova.rpc.interface import Interface, Timeout, call
 
 
@@ -95,6 +104,65 @@ class ConductorRPC(Interface):
     @call()
     def get_request(self, request_id: str) -> tuple[InstanceAction, ...]:
         """One request's story: its operations on every server, with all steps. For nova-manage."""
+
+    # what belongs to servers
+    @call(since="1.1")
+    def change_tags(self, change: TagChange) -> TagSet:
+        """Change a server's tags; all of them after it. Invalid: too many. WrongState. NotFound: a tag to remove."""
+
+    @call(since="1.1")
+    def get_server_password(self, query: ServerQuery) -> ServerPassword:
+        """The encrypted password its guest posted. NotFound outside the scope."""
+
+    @call(since="1.1")
+    def clear_server_password(self, uuid: str) -> None:
+        """Forget it, so that the guest can post another."""
+
+    @call(since="1.1")
+    def get_server_topology(self, query: ServerQuery) -> ServerTopology:
+        """The NUMA nodes of one server. NotFound outside the scope."""
+
+    @call(timeout=Timeout.NORMAL, since="1.1")
+    def get_diagnostics(self, uuid: str) -> Diagnostics:
+        """What its host counts of its guest. Conflict: no host. NotSupported: the driver can't. Unavailable."""
+
+    @call(since="1.1")
+    def reset_state(self, reset: StateReset) -> None:
+        """Set a server's state and end its task, whatever runs: that stops at its next step."""
+
+    @call(since="1.1")
+    def external_events(self, events: tuple[ExternalEvent, ...]) -> tuple[int, ...]:
+        """Pass events on to where somebody waits for them; a code for each: 200, 400, 404, 422."""
+
+    # migrations
+    @call(since="1.1")
+    def list_migrations(self, query: MigrationQuery) -> tuple[Migration, ...]:
+        """A page of moves, newest first. Invalid: unknown marker."""
+
+    @call(since="1.1")
+    def list_server_migrations(self, query: ServerQuery) -> ServerMigrations:
+        """A server's live migrations that are under way. NotFound: the server."""
+
+    @call(since="1.1")
+    def get_server_migration(self, query: ServerQuery, migration_id: int) -> ServerMigrations:
+        """One move of a server, whatever its type and status. NotFound: the server, or the move."""
+
+    # server groups
+    @call(since="1.1")
+    def list_server_groups(self, query: ServerGroupQuery) -> tuple[ServerGroup, ...]:
+        """A page of groups with their members."""
+
+    @call(since="1.1")
+    def get_server_group(self, uuid: str, scope: Scope) -> ServerGroup:
+        """One group, or NotFound."""
+
+    @call(since="1.1")
+    def create_server_group(self, group: NewServerGroup) -> ServerGroup:
+        """Make a group of the caller's. OverQuota."""
+
+    @call(since="1.1")
+    def delete_server_group(self, uuid: str, scope: Scope) -> None:
+        """The group goes, its servers stay. NotFound."""
 
     # flavors
     @call()
@@ -163,6 +231,33 @@ class ConductorRPC(Interface):
     def delete_quotas(self, project_id: str, user_id: str | None) -> None:
         """Back to the defaults."""
 
+    @call(since="1.1")
+    def get_quota_class(self, class_name: str) -> QuotaClass:
+        """A class's limits, the configured defaults where it has none. ``default`` is what all projects begin from."""
+
+    @call(since="1.1")
+    def update_quota_class(self, update: QuotaClass) -> QuotaClass:
+        """Write some limits of a class; all of them after it."""
+
+    # usage
+    @call(since="1.1")
+    def get_usage(self, query: UsageQuery) -> UsagePage:
+        """What projects used in a time. Invalid: an unknown marker."""
+
+    @call(since="1.1")
+    def get_usage_audits(self, before: Time | None) -> UsageAudits:
+        """The audits of the last period that was complete at ``before`` (now)."""
+
+    # debts
+    @call(since="1.1")
+    def list_debts(self, host: HostName | None) -> tuple[Debt, ...]:
+        """What hosts (or one) owe: what must be undone there, and could not be said to them."""
+
+    @call(since="1.1")
+    def forgive_debts(self, host: HostName) -> tuple[Debt, ...]:
+        """Strike all that a host owes, and give back what is claimed there for it; what was struck. Conflict while
+        nova-compute is registered for that host: it would pay."""
+
     # services, hypervisors, zones
     @call()
     def list_services(self, query: ServiceQuery) -> tuple[Service, ...]:
@@ -187,6 +282,51 @@ class ConductorRPC(Interface):
     @call()
     def list_zones(self, with_services: bool) -> tuple[Zone, ...]:
         """Availability zones, the internal one included (and marked)."""
+
+    @call(since="1.1")
+    def get_host_usage(self, host: str) -> HostUsage:
+        """What a compute host has and what is taken of it. NotFound."""
+
+    @call(since="1.1")
+    def change_host_power(self, change: HostPowerChange) -> str:
+        """What the host's driver says of it. NotFound; Invalid: it is down; NotSupported: the driver can't."""
+
+    # aggregates
+    @call(since="1.1")
+    def list_aggregates(self) -> tuple[Aggregate, ...]:
+        """All of them, in three statements."""
+
+    @call(since="1.1")
+    def get_aggregate(self, aggregate_id: int) -> Aggregate:
+        """One aggregate, or NotFound."""
+
+    @call(since="1.1")
+    def create_aggregate(self, new: NewAggregate) -> Aggregate:
+        """Conflict: the name is taken. Invalid: no name for a zone."""
+
+    @call(since="1.1")
+    def update_aggregate(self, update: AggregateUpdate) -> Aggregate:
+        """Conflict: the name is taken. Invalid: the zone can not change while servers are in it."""
+
+    @call(since="1.1")
+    def set_aggregate_metadata(self, aggregate_id: int, items: Mapping[str, str | None]) -> Aggregate:
+        """Write keys; None takes one away. Invalid as for an update."""
+
+    @call(since="1.1")
+    def delete_aggregate(self, aggregate_id: int) -> None:
+        """Invalid while hosts are in it."""
+
+    @call(since="1.1")
+    def add_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
+        """NotFound: aggregate or host. Conflict: it is in there, or would get a second zone, or leave a server's."""
+
+    @call(since="1.1")
+    def remove_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
+        """NotFound: aggregate, or host in it. Conflict: it would leave the zone that a server of it asked for."""
+
+    @call(since="1.1")
+    def cache_images(self, aggregate_id: int, image_ids: tuple[str, ...]) -> None:
+        """Have the hosts fetch images; answered before they did. NotFound: the aggregate. Invalid: an image."""
 
     # networks (nova-network's)
     @call()

@@ -14,7 +14,7 @@ from nova.rpc.interface import Interface, Timeout, call
 class ConductorHostRPC(Interface):
     """My registration, heartbeat, inventory and guests; what my guests need; may I proceed."""
 
-    topic, version = "conductor-host", "1.0"
+    topic, version = "conductor-host", "1.1"
 
     @call(timeout=Timeout.SHORT, sensitive=True, introduces=True)
     def register(self, host: HostName, registration: Registration) -> Registered:

@@ -1,31 +1,45 @@
-"""ServerGroupAffinityFilter and ServerGroupAntiAffinityFilter: enabled by default, so their names must be known.
+"""ServerGroupAffinityFilter and ServerGroupAntiAffinityFilter: the hard policies of server groups.
 
-There are no server groups yet. A request that asks for one is refused rather than placed against its user's wish.
+The claim checks both again, so they are asked whether or not ``enabled_filters`` names them: a host that the claim must
+refuse is no proposal.
 """
 
 from __future__ import annotations
 
 from nova.model.scheduling import PlacementRequest
+from nova.model.server_groups import AFFINITY, ANTI_AFFINITY
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostView
 
 
 class _ServerGroupFilter(Filter):
     public = True
+    policy = ""
 
     def wanted(self, request: PlacementRequest) -> bool:
-        return "group" in request.hints
-
-    def by_facts(self, request: PlacementRequest) -> bool:
-        return True
-
-    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
-        return "the scheduler hint 'group' needs server groups, which this release does not have"
+        return request.group is not None and request.group.policy == self.policy
 
 
 class ServerGroupAffinityFilter(_ServerGroupFilter):
-    """Same host as the group's other members."""
+    """A host that has a member of the group, or any while there is none."""
+
+    policy = AFFINITY
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        members = request.group.hosts if request.group else {}
+        return "the members of the server group are elsewhere" if members and host.host not in members else None
 
 
 class ServerGroupAntiAffinityFilter(_ServerGroupFilter):
-    """Another host than the group's other members."""
+    """A host with fewer members of the group than the group's rule allows (one, without a rule)."""
+
+    policy = ANTI_AFFINITY
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        if request.group is None or request.group.hosts.get(host.host, 0) < request.group.max_per_host:
+            return None
+        return "has as many members of the server group as may share a host"
+
+
+#: Asked in every decision that is about a group, enabled or not.
+ALWAYS: tuple[type[Filter], ...] = (ServerGroupAntiAffinityFilter, ServerGroupAffinityFilter)

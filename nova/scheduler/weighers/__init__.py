@@ -33,6 +33,7 @@ class Weigher:
 
 def all_weighers() -> list[type[Weigher]]:
     """Every weigher that comes with us: the default of ``[filter_scheduler]weight_classes``."""
-    from nova.scheduler.weighers import cpu, disk, ram
+    from nova.scheduler.weighers import cpu, disk, ram, server_groups
 
-    return [cpu.CPUWeigher, disk.DiskWeigher, ram.RAMWeigher]
+    return [cpu.CPUWeigher, disk.DiskWeigher, ram.RAMWeigher, server_groups.ServerGroupSoftAffinityWeigher,
+            server_groups.ServerGroupSoftAntiAffinityWeigher]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nova import concurrency, errors
+from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
 from nova.model.hosts import Node
 from nova.model.orders import BuildOrder, GuestState
 from nova.model.states import PowerState
@@ -31,6 +32,15 @@ CPU_INFO = {"arch": "x86_64", "model": "fake", "vendor": "fake", "features": [],
 
 class NoGuest(errors.NotFound):
     code, message = "guest.not_defined", "There is no guest {uuid} on this host."
+
+
+class NoHostAction(errors.NotSupported):
+    code, message = "host.no_such_action", "A fake host can not do {action}."
+
+
+#: action on the host -> what it is then, and the word for it
+HOST_WORDS = {"startup": ("on", "startup"), "shutdown": ("off", "shutdown"), "reboot": ("on", "reboot"),
+              "maintenance_on": ("maintenance", "on_maintenance"), "maintenance_off": ("on", "off_maintenance")}
 
 
 class NoDisks(errors.Conflict):
@@ -67,6 +77,7 @@ class FakeDriver:
         self._listener: PowerListener | None = None
         self._closed = threading.Event()
         self._started = time.monotonic()
+        self.host_power = "on"  # on, off, or maintenance
         self.calls: deque[tuple[str, str]] = deque(maxlen=10_000)  # (call, uuid), the newest last
 
     # --- the driver itself
@@ -108,11 +119,12 @@ class FakeDriver:
     def plug(self, order: BuildOrder) -> None:
         with self._changed(order) as guest:
             guest.taps = [interface.device or f"tap{interface.id[:11]}" for interface in order.interfaces]
+            guest.macs = [interface.mac for interface in order.interfaces]
 
     @knobbed
     def unplug(self, server_uuid: str, order: BuildOrder | None) -> None:
         with self._changed(server_uuid) as guest:
-            guest.taps = []
+            guest.taps = guest.macs = []
 
     @knobbed
     def write_config_drive(self, order: BuildOrder, files: Mapping[str, bytes]) -> None:
@@ -190,10 +202,33 @@ class FakeDriver:
         wanted = console if lines is None else console[-lines:] if lines > 0 else []
         return "".join(f"{line}\n" for line in wanted)
 
+    @knobbed
+    def diagnostics(self, server_uuid: str) -> Diagnostics:
+        """Of a guest that does nothing. It says libvirt, which it stands in for: the API knows only real drivers."""
+        guest = self._defined(server_uuid)
+        nothing = {"read_bytes": 0, "read_requests": 0, "write_bytes": 0, "write_requests": 0, "errors": 0}
+        idle = dict.fromkeys((f"{way}_{what}" for way in ("rx", "tx")
+                              for what in ("octets", "packets", "errors", "drop", "rate")), 0)
+        return Diagnostics(
+            power_state=PowerState(guest.power_state), driver="libvirt", hypervisor="fake", hypervisor_os="fake",
+            cpus=tuple(CpuUse(id=number, time_ns=0, utilisation=0) for number in range(guest.vcpus)),
+            nics=tuple(NicUse(device=tap, mac=mac, **idle) for tap, mac in zip(guest.taps, guest.macs, strict=True)),
+            disks=tuple(DiskUse(device=f"vd{chr(ord('a') + number)}", **nothing)
+                        for number, disk in enumerate(disk for disk in guest.disks if disk != "config")),
+            memory_max_mb=guest.memory_mb, memory_used_mb=0)
+
     def uptime(self) -> str:
         up = int(time.monotonic() - self._started)
         now = datetime.datetime.now()
         return f" {now:%H:%M:%S} up {up // 3600:2}:{up // 60 % 60:02},  0 users,  load average: 0.00, 0.00, 0.00"
+
+    # --- the host itself, which is none: it only remembers
+
+    def change_host_power(self, action: str) -> str:
+        if action not in HOST_WORDS:
+            raise NoHostAction(action=action)
+        self.host_power, told = HOST_WORDS[action]
+        return told
 
     # --- for tests and knobs
 
@@ -222,6 +257,7 @@ class FakeDriver:
     def _boot(self, guest: FakeGuest) -> None:
         guest.power_state = PowerState.RUNNING
         guest.say(f"[    0.000000] fake kernel: {guest.instance_name}, {guest.vcpus} vcpus, {guest.memory_mb} MB")
+        guest.say("[    0.000001] fake init: nothing to start")
         guest.say(f"{guest.name} login:")
 
     def _told(self, server_uuid: str, state: PowerState) -> PowerState:

@@ -28,6 +28,7 @@ class FakeGuest(msgspec.Struct, kw_only=True):
     power_state: int = PowerState.NOSTATE
     disks: list[str] = []
     taps: list[str] = []
+    macs: list[str] = []  # of the taps, in their order
     config_drive: dict[str, bytes] = {}
     console: list[str] = []
     vcpus: int = 0

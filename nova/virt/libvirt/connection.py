@@ -45,6 +45,8 @@ EVENTS = {
 }
 UNDEFINE = (libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
             | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA | libvirt.VIR_DOMAIN_UNDEFINE_NVRAM)
+STATS = (libvirt.VIR_DOMAIN_STATS_BALLOON | libvirt.VIR_DOMAIN_STATS_VCPU | libvirt.VIR_DOMAIN_STATS_INTERFACE
+         | libvirt.VIR_DOMAIN_STATS_BLOCK)
 #: Codes that are about the connection, not about what was asked.
 BROKEN = frozenset({libvirt.VIR_ERR_NO_CONNECT, libvirt.VIR_ERR_INVALID_CONN, libvirt.VIR_ERR_RPC})
 BROKEN_WITH = frozenset({libvirt.VIR_FROM_RPC, libvirt.VIR_FROM_REMOTE})
@@ -201,6 +203,9 @@ class Connection:
         except NoGuest:
             return False
 
+    def stats(self, server_uuid: str) -> Mapping[str, Any]:
+        return self._on_domain("tell what a guest uses", server_uuid, _stats)
+
     def define(self, xml: str) -> None:
         self._call("define the guest", lambda connection: connection.defineXML(xml))
 
@@ -257,6 +262,12 @@ def _noted(domain: Any, namespace: str) -> bool:
         if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN_METADATA:
             return False
         raise
+
+
+def _stats(domain: Any) -> dict[str, Any]:
+    """Empty for a domain that went while it was asked about."""
+    found = domain.connect().domainListGetStats([domain], STATS, 0)
+    return dict(found[0][1]) if found else {}
 
 
 def _start(domain: Any) -> None:

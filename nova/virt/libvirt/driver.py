@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from nova.model.diagnostics import Diagnostics
 from nova.model.hosts import Node
 from nova.model.orders import GuestState
 from nova.model.states import PowerState
@@ -13,6 +14,7 @@ from nova.privileged.qemu_img import Limits, QemuImg
 from nova.privileged.runner import Runner, SystemRunner
 from nova.virt.interface import PowerListener
 from nova.virt.libvirt import consoles
+from nova.virt.libvirt.diagnostics import diagnostics_of
 from nova.virt.libvirt.disks.config_drive import ConfigDrive
 from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.events import Events
@@ -22,6 +24,7 @@ from nova.virt.libvirt.host import Host
 from nova.virt.libvirt.hypervisor import Hypervisor, NoGuest
 from nova.virt.libvirt.lifecycle import LibvirtLifecycle, Tools
 from nova.virt.libvirt.settings import Settings, settings_of
+from nova.virt.libvirt.vifs import bridge
 from nova.virt.libvirt.xml.domain import NOTES
 
 LOG = logging.getLogger(__name__)
@@ -40,7 +43,8 @@ def from_conf(conf: Any, host: str) -> LibvirtDriver:
 
 
 class LibvirtDriver(LibvirtLifecycle):
-    """Driver, Lifecycle, Consoles, Uptime. ``hypervisor`` and ``runner_of`` (from a timeout) are real by default."""
+    """Driver, Lifecycle, Consoles, Diagnosis, Uptime. ``hypervisor`` and ``runner_of`` (from a timeout) are real by
+    default."""
 
     needs_images = True
 
@@ -87,7 +91,7 @@ class LibvirtDriver(LibvirtLifecycle):
         self._events.stop()
         self._tools.hypervisor.close()
 
-    # --- Consoles, Uptime
+    # --- Consoles, Diagnosis, Uptime
 
     def console_output(self, server_uuid: str, lines: int | None) -> str:
         text = consoles.tail(self._folder(server_uuid).file(CONSOLE_LOG), lines)
@@ -96,6 +100,15 @@ class LibvirtDriver(LibvirtLifecycle):
                 raise NoGuest(uuid=server_uuid)
             raise consoles.NoLog(uuid=server_uuid)
         return text
+
+    def diagnostics(self, server_uuid: str) -> Diagnostics:
+        state = self.power_state(server_uuid)
+        if state is None:
+            raise NoGuest(uuid=server_uuid)
+        order = self._folder(server_uuid).order()
+        macs = {bridge.tap_name(one): one.mac for one in order.interfaces} if order else {}
+        stats = self._tools.hypervisor.stats(server_uuid)
+        return diagnostics_of(stats, state, self._host.facts().virt_type, macs)
 
     def uptime(self) -> str:
         return self._runner.run(["uptime"]).stdout.strip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from nova import errors
 from nova.model.states import PowerState
@@ -69,6 +69,9 @@ class Hypervisor(Protocol):
 
     def noted(self, server_uuid: str, namespace: str) -> bool:
         """Whether a domain carries notes of that name space."""
+
+    def stats(self, server_uuid: str) -> Mapping[str, Any]:
+        """What is counted of a domain, by the names of virConnectGetAllDomainStats. NoGuest."""
 
     def define(self, xml: str) -> None:
         """LibvirtRefused says what libvirt doesn't like."""

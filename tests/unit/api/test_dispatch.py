@@ -110,8 +110,9 @@ def test_unknown_key_is_refused_and_under_v2_taken_out(client: ApiClient) -> Non
     assert client.conductor.created[-1].name == "vm"
 
 
-def test_trailing_slash_is_the_same_path(client: ApiClient) -> None:
-    assert client.get("/flavors/").status_int == 200
+def test_trailing_slash_is_the_same_path_or_an_empty_name_that_nothing_has(client: ApiClient) -> None:
+    assert client.get("/flavors/detail/").status_int == client.get("/limits/").status_int == 200
+    assert client.get("/flavors/").status_int == client.get("/os-simple-tenant-usage/").status_int == 404
 
 
 def test_request_ids_are_on_every_answer(client: ApiClient) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 
+import msgspec
 import pytest
 
 from nova.model.actions import ActionEvent, InstanceAction
@@ -55,3 +56,11 @@ def test_events_are_for_all_readers_from_2_51(client: ApiClient) -> None:
 def test_unknown_request_and_strangers_server_are_404(client: ApiClient) -> None:
     assert client.get(f"{PATH}/req-9").status_int == 404
     assert client.get(PATH, token="other:other").status_int == 404
+
+
+def test_show_when_a_step_has_no_event_name_then_it_is_left_out(client: ApiClient) -> None:
+    action = client.conductor.actions[0]
+    nameless = ActionEvent(event="", step="claim", started_at=WHEN)
+    client.conductor.actions[0] = msgspec.structs.replace(action, events=(nameless, *action.events))
+    shown = client.get(f"{PATH}/{action.request_id}", token=ADMIN, version="2.51").json["instanceAction"]
+    assert [event["event"] for event in shown["events"]] == ["compute_reboot_instance"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import pathlib
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from nova.context import RequestContext
 from nova.policies import Policy
 from nova.policies.enforcer import NotAllowed
+from nova.policies.files import BadPolicyFile
 from tests.fakes.api import configuration
 
 SHOW, STOP, HOST = "os_compute_api:servers:show", "os_compute_api:servers:stop", "os_compute_api:os-hypervisors:list"
@@ -69,7 +72,6 @@ def test_changed_file_is_seen_within_a_second(tmp_path: pathlib.Path, monkeypatc
     assert not policy.allows(caller("member"), STOP, {"project_id": "p"})
     path = tmp_path / "policy.yaml"
     path.write_text(f'"{STOP}": "role:member"\n# longer\n')
-    import os
     os.utime(path, (path.stat().st_atime, path.stat().st_mtime + 10))
     policy._fresh_until = 0.0
     assert policy.allows(caller("member"), STOP, {"project_id": "p"})
@@ -80,3 +82,76 @@ def test_old_defaults_hold_when_the_new_are_switched_off(tmp_path: pathlib.Path)
     owner = caller("whatever")
     assert policy.allows(owner, "os_compute_api:os-attach-interfaces:list", {"project_id": "p", "user_id": "u"})
     assert not policy.allows(owner, "os_compute_api:os-attach-interfaces:list", {"project_id": "q", "user_id": "u"})
+
+
+def test_old_base_rule_in_an_operators_file_is_honoured(tmp_path: pathlib.Path) -> None:
+    policy = with_file(tmp_path, '"context_is_admin": "role:cloud_admin"\n')
+    assert policy.is_admin(caller("cloud_admin")) and not policy.is_admin(caller("admin"))
+    assert policy.allows(caller("cloud_admin"), HOST, {"project_id": "p"})
+
+
+def test_file_in_a_policy_folder_stands_above_the_main_one_and_is_seen_when_it_comes(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "policy.d"
+    folder.mkdir()
+    policy = with_file(tmp_path, f'"{STOP}": "role:one"\n', policy_dirs=[str(folder)])
+    assert policy.allows(caller("one"), STOP, {"project_id": "p"})
+    (folder / "50-stop.yaml").write_text(f'"{STOP}": "role:two"\n')
+    policy._fresh_until = 0.0
+    assert policy.allows(caller("two"), STOP, {"project_id": "p"})
+    assert not policy.allows(caller("one"), STOP, {"project_id": "p"})
+    (folder / "50-stop.yaml").unlink()
+    policy._fresh_until = 0.0
+    assert policy.allows(caller("one"), STOP, {"project_id": "p"})
+
+
+def test_file_that_goes_away_leaves_the_defaults(tmp_path: pathlib.Path) -> None:
+    policy = with_file(tmp_path, f'"{STOP}": "role:stopper"\n')
+    (tmp_path / "policy.yaml").unlink()
+    policy._fresh_until = 0.0
+    assert policy.allows(caller("member"), STOP, {"project_id": "p"})
+
+
+BROKEN = [
+    ("a: [", "policy.yaml is no policy file"),
+    ("just words", "must hold lines"),
+    (f'"{STOP}": 5', "must be a text"),
+    (f'"{STOP}": "role:a role:b ("', "can not be understood"),
+    (f'"{STOP}": "rule:project_member_or_admn"', 'rule:project_member_or_admn.*"project_member_or_admin" may be meant'),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), BROKEN)
+def test_broken_file_at_the_start_is_refused_with_its_name_and_reason(tmp_path: pathlib.Path, text: str,
+                                                                      words: str) -> None:
+    with pytest.raises(BadPolicyFile, match=words) as refused:
+        with_file(tmp_path, text)
+    assert str(tmp_path / "policy.yaml") in refused.value.message
+
+
+@pytest.mark.parametrize(("text", "words"), BROKEN)
+def test_broken_file_later_is_logged_once_and_the_rules_stay(tmp_path: pathlib.Path, text: str, words: str,
+                                                             caplog: pytest.LogCaptureFixture) -> None:
+    policy = with_file(tmp_path, f'"{STOP}": "role:stopper"\n')
+    (tmp_path / "policy.yaml").write_text(text)
+    for _ in range(3):
+        policy._fresh_until = 0.0
+        assert policy.allows(caller("stopper"), STOP, {"project_id": "p"})
+        assert not policy.allows(caller("member"), STOP, {"project_id": "p"})
+    assert [record.levelno for record in caplog.records if "can not be used" in record.message] == [logging.ERROR]
+    (tmp_path / "policy.yaml").write_text(f'"{STOP}": "role:mended"\n')
+    policy._fresh_until = 0.0
+    assert policy.allows(caller("mended"), STOP, {"project_id": "p"})
+
+
+def test_unknown_rule_in_a_file_is_warned_of_with_what_may_be_meant(tmp_path: pathlib.Path,
+                                                                    caplog: pytest.LogCaptureFixture) -> None:
+    with_file(tmp_path, '"os_compute_api:servers:strt": "role:a"\n"helper": "role:b"\n"' + STOP + '": "rule:helper"\n')
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    (warning,) = [text for text in warnings if "does nothing" in text]
+    assert "os_compute_api:servers:strt" in warning and '"os_compute_api:servers:start" may be meant' in warning
+
+
+def test_scope_when_not_enforced_then_a_system_token_is_judged_by_its_roles(tmp_path: pathlib.Path) -> None:
+    policy = with_file(tmp_path, "", enforce_scope=False)
+    assert policy.allows(caller("admin", project_id=None, system_scope="all"), HOST, {})
+    assert not policy.allows(caller("reader", project_id=None, system_scope="all"), HOST, {})

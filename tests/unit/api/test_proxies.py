@@ -74,7 +74,8 @@ def test_filters_are_the_image_services(client: ApiClient, query: str, filters: 
     assert dict(client.conductor.image_queries[-1].filters) == filters
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=x", "offset=-1", "changes-since=yesterday"])
+@pytest.mark.parametrize("query", ["limit=0", "limit=x", "offset=-1", "changes-since=yesterday", "marker=nobody",
+                                   "offset=10001", "limit=99999999999999999999"])
 def test_images_when_a_parameter_is_wrong_is_400(client: ApiClient, query: str) -> None:
     assert client.get(f"/images?{query}").status_int == 400
 
@@ -88,7 +89,9 @@ def test_status_of_an_image_is_told_in_our_words(client: ApiClient, status: str,
 
 
 @pytest.mark.parametrize(("properties", "config"), [({"auto_disk_config": "True"}, "AUTO"), ({}, None),
-                                                    ({"auto_disk_config": "Disabled"}, "MANUAL")])
+                                                    ({"auto_disk_config": "Disabled"}, "MANUAL"),
+                                                    ({"hw_auto_disk_config": "t"}, "AUTO"),
+                                                    ({"auto_disk_config": " YES "}, "AUTO")])
 def test_disk_config_of_an_image(client: ApiClient, properties: dict[str, str], config: str | None) -> None:
     image = client.get(f"/images/{client.conductor.add_image(properties=properties).id}").json["image"]
     assert image.get("OS-DCF:diskConfig") == config

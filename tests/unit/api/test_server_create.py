@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from oslo_policy import opts as policy_options
 
 from nova.api.handlers.server_create import PASSWORD_LETTERS, new_password
 from nova.model.networks import RequestedNetwork
@@ -69,6 +71,11 @@ def test_reservation_id_when_asked_is_the_whole_answer(client: ApiClient) -> Non
 def test_counts_must_be_the_right_way_round(client: ApiClient) -> None:
     assert refused(client, min_count=3, max_count=2)[0] == 400
     assert ordered(client, min_count=2).max_count == 2
+
+
+def test_create_when_an_access_address_is_written_long_then_its_short_form_is_kept(client: ApiClient) -> None:
+    order = ordered(client, accessIPv4="1.2.3.4", accessIPv6="0000:0000:0000:0000:0000:babe:220.12.22.2")
+    assert (order.access_ip_v4, order.access_ip_v6) == ("1.2.3.4", "::babe:dc0c:1602")
 
 
 def test_name_was_the_description_below_2_19(client: ApiClient) -> None:
@@ -182,3 +189,64 @@ def test_bad_field_is_named_with_what_would_be_accepted(client: ApiClient) -> No
     assert status == 400
     assert message.startswith("Invalid input for field/attribute server.networks[0].fixed_ip. Value: x. ")
     assert "IPv4" in message and "IPv6" in message
+
+
+def ruled(tmp_path: Path, text: str) -> ApiClient:
+    """A client of a cloud whose policy file says ``text``."""
+    path = tmp_path / "policy.yaml"
+    path.write_text(text)
+    conf = configuration()
+    policy_options.set_defaults(conf)
+    conf.set_override("policy_file", str(path), group="oslo_policy")
+    return ApiClient(conf=conf, token=DEMO)
+
+
+def test_networks_but_none_need_the_right_to_attach(tmp_path: Path) -> None:
+    client = ruled(tmp_path, '"os_compute_api:servers:create:attach_network": "rule:context_is_admin"\n')
+    for networks in ("auto", [], [{"uuid": NET}]):
+        assert refused(client, "2.37", networks=networks)[0] == 403
+    assert ordered(client, "2.37", networks="none").networks == ()
+    assert ordered(client).networks is None, "below 2.37 they may be left out"
+
+
+@pytest.mark.parametrize(("rule", "fields"), [
+    ("attach_volume", {"block_device_mapping_v2": [BOOT]}), ("trusted_certs", {"trusted_image_certificates": ["a"]})])
+def test_rule_of_a_field_is_asked_only_with_it(tmp_path: Path, rule: str, fields: dict[str, Any]) -> None:
+    client = ruled(tmp_path, f'"os_compute_api:servers:create:{rule}": "rule:context_is_admin"\n')
+    status, message = refused(client, "2.63", networks="auto", **fields)
+    assert (status, rule in message) == (403, True)
+    assert ordered(client, "2.63", networks="auto")
+
+
+def test_hints_are_of_the_first_object_even_when_it_is_empty(client: ApiClient) -> None:
+    old, new = {"OS-SCH-HNT:scheduler_hints": {"same_host": NET}}, {"os:scheduler_hints": {}}
+    for objects, hints in ((old, {"same_host": NET}), ({**old, **new}, {}), (new, {})):
+        assert client.post("/servers", {**body(), **objects}).status_int == 202
+        assert client.conductor.created[-1].scheduler_hints == hints
+
+
+@pytest.mark.parametrize("hints", [
+    {"group": "x"}, {"group": [NET, "x"]}, {"different_host": 1}, {"same_host": ["x"]}, {"query": 7},
+    {"target_cell": ""}, {"different_cell": [1]}, {"build_near_host_ip": "10.0.0"}, {"cidr": "24"}])
+def test_hint_of_a_wrong_form_is_400_and_named(client: ApiClient, hints: dict[str, Any]) -> None:
+    for key in ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints"):
+        answer = client.post("/servers", {**body(), key: hints})
+        assert answer.status_int == 400
+        assert f"{key}.{next(iter(hints))}" in answer.json["badRequest"]["message"]
+    assert client.conductor.created == []
+
+
+def test_hint_nobody_knows_is_kept_for_filters_of_an_operators_own(client: ApiClient) -> None:
+    assert client.post("/servers", {**body(), "os:scheduler_hints": {"rack": {"n": [1, 2]}}}).status_int == 202
+    assert client.conductor.created[-1].scheduler_hints == {"rack": {"n": [1, 2]}}
+
+
+def test_disk_config_that_was_not_asked_for_is_the_images_to_say(client: ApiClient) -> None:
+    assert ordered(client).disk_config_asked is False
+    made = ordered(client, **{"OS-DCF:diskConfig": "AUTO"})
+    assert (made.disk_config, made.disk_config_asked) == ("AUTO", True)
+
+
+def test_fixed_address_is_told_in_its_short_form(client: ApiClient) -> None:
+    made = ordered(client, networks=[{"uuid": NET, "fixed_ip": "2001:DB8:0::1"}])
+    assert made.networks[0].fixed_ip == "2001:db8::1"

@@ -64,7 +64,10 @@ def test_filter_that_everybody_may_use_becomes_a_condition(client: ApiClient, qu
 
 
 @pytest.mark.parametrize(("query", "since"), [
-    ("hostname=h", "2.90"), ("availability_zone=z", "2.83"), ("vm_state=active", "2.83"), ("key_name=k", "2.83")])
+    ("hostname=h", "2.90"), *((name, "2.83") for name in (
+        "availability_zone=z", "config_drive=1", "key_name=k", "created_at=2020-01-01", "launched_at=2020-01-01",
+        "terminated_at=2020-01-01", "power_state=1", "task_state=deleting", "vm_state=active", "progress=0",
+        "user_id=u"))])
 def test_filter_of_a_later_version_is_dropped_before_it(client: ApiClient, query: str, since: str) -> None:
     before = f"2.{int(since.split('.')[1]) - 1}"
     assert asked(client, query, version=before).conditions == ()
@@ -164,3 +167,18 @@ def test_limit_is_cut_down_to_the_maximum(client: ApiClient) -> None:
 
 def test_unknown_marker_is_400(client: ApiClient) -> None:
     assert client.get("/servers?marker=nope").status_int == 400
+
+
+def test_restorable_servers_are_asked_for_by_admins(client: ApiClient) -> None:
+    assert asked(client, "soft_deleted=1").soft_deleted is False
+    assert asked(client, "soft_deleted=1", token=ADMIN).soft_deleted is True
+    query = asked(client, "deleted=1&soft_deleted=true", token=ADMIN)
+    assert (query.deleted, query.soft_deleted) == ("deleted", True)
+    assert refused(client, "soft_deleted=perhaps", token=ADMIN) == 400
+
+
+def test_deleted_beside_other_statuses_is_both_sides(client: ApiClient) -> None:
+    assert asked(client, "status=deleted", token=ADMIN).deleted == "deleted"
+    query = asked(client, "status=deleted&status=error", token=ADMIN)
+    assert (query.deleted, query.statuses) == ("any", ("DELETED", "ERROR"))
+    assert asked(client, "status=deleted&status=error&deleted=0", token=ADMIN).deleted == "live"

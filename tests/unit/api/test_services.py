@@ -39,6 +39,13 @@ def test_list_tells_state_and_status(client: ApiClient) -> None:
     assert "forced_down" not in client.get("/os-services", version="2.10").json["services"][0]
 
 
+def test_list_of_a_silent_cell_is_asked_for_in_part_from_2_69_only(client: ApiClient) -> None:
+    client.conductor.silent_cell = True
+    assert client.get("/os-services?host=host1", version="2.68").json["services"][0]["status"] == "enabled"
+    assert client.get("/os-services", version="2.69").json["services"] == [
+        {"binary": "nova-compute", "host": host, "status": "UNKNOWN"} for host in ("host1", "host2")]
+
+
 @pytest.mark.parametrize(("method", "path", "body"), [
     ("GET", "/os-services", None), ("PUT", "/os-services/enable", COMPUTE), ("DELETE", "/os-services/1", None),
     ("GET", "/os-availability-zone/detail", None)])

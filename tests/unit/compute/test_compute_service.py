@@ -190,7 +190,7 @@ def test_console_when_lines_are_asked_for_then_the_last_ones_come(world):
     world.build(order)
     whole = world.service.get_console_output(HOST, order.server_uuid, None).text
     assert order.instance_name in whole
-    assert world.service.get_console_output(HOST, order.server_uuid, 1).text == whole.splitlines(True)[-1]
+    assert world.service.get_console_output(HOST, order.server_uuid, 1).text == whole.splitlines()[-1]
 
 
 def test_console_when_the_log_is_huge_then_its_end_comes(world):
@@ -206,6 +206,21 @@ def test_console_when_there_is_no_such_guest_then_not_found(world):
         world.service.get_console_output(HOST, new_uuid(), None)
     with pytest.raises(errors.Invalid):
         world.service.get_console_output(HOST, "../../etc/passwd", None)
+
+
+def test_diagnostics_are_the_drivers(world):
+    order = build_order()
+    world.build(order)
+    told = world.service.get_diagnostics(HOST, order.server_uuid)
+    assert told.power_state == PowerState.RUNNING and len(told.cpus) == order.flavor.vcpus
+    world.driver.shut_down(order.server_uuid, 0)
+    assert world.service.get_diagnostics(HOST, order.server_uuid).power_state == PowerState.SHUTDOWN
+    with pytest.raises(errors.NotFound):
+        world.service.get_diagnostics(HOST, new_uuid())
+    with pytest.raises(errors.Invalid):
+        world.service.get_diagnostics(HOST, "../../etc/passwd")
+    with pytest.raises(errors.HostRefused):
+        world.service.get_diagnostics("compute2", order.server_uuid)
 
 
 def test_calls_when_meant_for_another_host_then_refused(world):
@@ -235,6 +250,8 @@ def test_console_and_uptime_when_the_driver_has_none_then_it_says_so(world):
         world.service.get_console_output(HOST, order.server_uuid, None)
     with pytest.raises(errors.NotSupported):
         world.service.get_host_uptime(HOST)
+    with pytest.raises(errors.NotSupported):
+        world.service.get_diagnostics(HOST, order.server_uuid)
 
 
 def test_logs_when_a_guest_is_built_then_no_secret_is_in_them(world, caplog):

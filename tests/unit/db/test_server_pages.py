@@ -163,3 +163,27 @@ def test_filters_when_servers_are_deleted_locked_or_changed_then_they_choose(cel
 
 def test_states_when_they_are_the_tables_then_all_are_known_to_the_list():
     assert set(states.STATUS) >= {VmState.ACTIVE, VmState.BUILDING, VmState.ERROR, VmState.STOPPED}
+
+
+def test_restorable_servers_are_in_the_lists_that_name_them(cell: Database) -> None:
+    live, soft, gone = add_servers(cell, server_row(), server_row(vm_state="soft-delete"),
+                                   server_row(vm_state="deleted", deleted=3))
+
+    def found(**fields: Any) -> set[str]:
+        return set(whole(cell, ServerListQuery(**fields)))
+
+    assert found() == {live}
+    assert found(soft_deleted=True) == {live, soft}
+    assert found(statuses=("SOFT_DELETED",)) == found(conditions=(Condition(column="vm_state", value="soft-delete"),)) \
+        == {soft}
+    assert found(deleted="deleted") == {gone}
+    assert found(deleted="deleted", soft_deleted=True) == {soft, gone}
+    assert found(deleted="any") == {live, soft, gone}
+
+
+def test_change_of_a_server_that_never_changed_is_its_making(cell: Database) -> None:
+    day = datetime.timedelta(days=1)
+    old, new, changed = add_servers(cell, server_row(), server_row(created_at=BORN + 2 * day),
+                                    server_row(updated_at=BORN + 2 * day))
+    assert set(whole(cell, ServerListQuery(changes_since=BORN + day))) == {new, changed}
+    assert whole(cell, ServerListQuery(changes_before=BORN + day)) == [old]

@@ -17,7 +17,6 @@ from nova.scheduler.filters.always import (
 )
 from nova.scheduler.filters.compute_capabilities import ComputeCapabilitiesFilter
 from nova.scheduler.filters.image_properties import ImagePropertiesFilter
-from nova.scheduler.filters.server_groups import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
 from tests.fakes.scheduling import filter_options, host_view, placement_request
 
 
@@ -159,12 +158,6 @@ def test_image_properties_filter_when_a_default_architecture_is_set_then_it_is_f
 def test_image_properties_filter_when_the_host_reports_nothing_then_it_refuses_what_asks_for_something():
     assert refusal(ImagePropertiesFilter(), {"supported": ()}, {"image_properties": {"hw_vm_mode": "hvm"}})
     assert refusal(ImagePropertiesFilter(), {"supported": ()}, {}) is None
-
-
-@pytest.mark.parametrize("filter_", [ServerGroupAffinityFilter(), ServerGroupAntiAffinityFilter()])
-def test_server_group_filters_refuse_only_requests_with_a_group(filter_):
-    assert refusal(filter_, {}, {"hints": {"different_host": "x"}}) is None
-    assert "server groups" in (refusal(filter_, {}, {"hints": {"group": "11111111"}}) or "")
 
 
 def test_all_filters_know_every_name_that_is_enabled_by_default_and_the_old_ones():

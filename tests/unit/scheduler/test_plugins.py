@@ -53,7 +53,8 @@ def test_load_filters_when_an_operators_own_is_available_then_it_can_be_enabled(
 
 
 @pytest.mark.parametrize(("path", "expected"), [
-    ("nova.scheduler.weights.all_weighers", ["CPUWeigher", "DiskWeigher", "RAMWeigher"]),
+    ("nova.scheduler.weights.all_weighers", ["CPUWeigher", "DiskWeigher", "RAMWeigher",
+                                             "ServerGroupSoftAffinityWeigher", "ServerGroupSoftAntiAffinityWeigher"]),
     ("nova.scheduler.weights.ram.RAMWeigher", ["RAMWeigher"]),
     (here("ShortNameWeigher"), ["ShortNameWeigher"]),
 ])

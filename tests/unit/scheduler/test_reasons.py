@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from nova.model.scheduling import PlacementGroup
 from nova.scheduler import reasons
 from nova.scheduler.pipeline import Pipeline
 from tests.fakes.scheduling import filter_options, host_view, placement_request
@@ -41,9 +42,9 @@ def test_explain_names_each_filter_and_how_many_it_refused(hosts, request_, publ
 
 
 def test_explain_when_a_group_is_asked_for_then_users_learn_why():
-    request = placement_request(hints={"group": "g"})
+    request = placement_request(group=PlacementGroup(uuid="g", policy="affinity", hosts={"elsewhere": 1}))
     reason = reasons.explain(HOSTS[7:], request, Pipeline(filter_options()).filters)
-    assert "server groups, which this release does not have" in reason.public
+    assert "the members of the server group are elsewhere" in reason.public
 
 
 def test_explain_when_there_are_many_reasons_then_users_get_at_most_255_characters():

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from http.client import responses
 from typing import Any
 
-from nova import concurrency
+from nova import concurrency, context
 
 LOG = logging.getLogger(__name__)
 
@@ -204,9 +204,11 @@ class Connection:
         self.sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _refuse(self, error: BadRequest) -> None:
-        LOG.debug("Request from %s refused: %s", self.peer[0], error.reason)
+        request_id = context.new_request_id()
+        LOG.debug("Request %s from %s refused: %s", request_id, self.peer[0], error.reason)
         text = f"{error.status} {responses[error.status]}\n\n{error.reason}\n".encode()
-        self.sock.sendall(f"HTTP/1.1 {error.status} {responses[error.status]}\r\nContent-Type: text/plain\r\n"
+        ids = "".join(f"{name}: {value}\r\n" for name, value in _named(request_id))
+        self.sock.sendall(f"HTTP/1.1 {error.status} {responses[error.status]}\r\nContent-Type: text/plain\r\n{ids}"
                           f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n".encode() + text)
 
 
@@ -324,10 +326,12 @@ class Exchange:
         except (ConnectionError, TimeoutError):
             raise
         except Exception:
-            LOG.exception("An application failed while answering %s", environ["PATH_INFO"])
+            request_id = context.new_request_id()
+            LOG.exception("An application failed while answering %s as %s", environ["PATH_INFO"], request_id)
             self.keep = False
             if not self.sent:
-                self.status, self.headers = "500 Internal Server Error", [("Content-Type", "text/plain")]
+                self.status = "500 Internal Server Error"
+                self.headers = [("Content-Type", "text/plain"), *_named(request_id)]
                 self._send(b"500 Internal Server Error\n", last=True)
 
     def _send(self, data: bytes, last: bool) -> None:
@@ -362,6 +366,11 @@ class Exchange:
         extra.append(("Connection", "keep-alive" if self.keep else "close"))
         lines = [f"HTTP/1.1 {self.status}", *(f"{name}: {_clean(value)}" for name, value in [*self.headers, *extra])]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+
+
+def _named(request_id: str) -> list[tuple[str, str]]:
+    """The headers of an answer that no application gave: the operator finds this one, too."""
+    return [("x-openstack-request-id", request_id), ("x-compute-request-id", request_id)]
 
 
 def _clean(value: str) -> str:

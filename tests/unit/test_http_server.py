@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nova import wsgi
+from nova import http_server
 
 
 def echo(environ: dict[str, Any], start_response: Any) -> Any:
@@ -32,19 +32,19 @@ def echo(environ: dict[str, Any], start_response: Any) -> Any:
 
 
 @pytest.fixture
-def server() -> Iterator[wsgi.Server]:
-    made = wsgi.Server(wsgi.bind("127.0.0.1", 0), echo)
+def server() -> Iterator[http_server.Server]:
+    made = http_server.Server(http_server.bind("127.0.0.1", 0), echo)
     made.start()
     yield made
     made.stop(2)
     made.sock.close()
 
 
-def port(server: wsgi.Server) -> int:
+def port(server: http_server.Server) -> int:
     return server.sock.getsockname()[1]
 
 
-def raw(server: wsgi.Server, request: bytes) -> bytes:
+def raw(server: http_server.Server, request: bytes) -> bytes:
     """Everything that comes back until the server closes, or 1 s."""
     with socket.create_connection(("127.0.0.1", port(server)), timeout=1) as sock:
         sock.sendall(request)
@@ -57,7 +57,7 @@ def raw(server: wsgi.Server, request: bytes) -> bytes:
         return found
 
 
-def test_several_requests_go_over_one_connection(server: wsgi.Server) -> None:
+def test_several_requests_go_over_one_connection(server: http_server.Server) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port(server), timeout=5)
     for number in range(3):
         connection.request("POST", f"/a%20b?n={number}", body=b"data", headers={"X-A": "x"})
@@ -66,7 +66,7 @@ def test_several_requests_go_over_one_connection(server: wsgi.Server) -> None:
         assert connection.sock is sock
 
 
-def test_unread_body_does_not_become_the_next_request(server: wsgi.Server) -> None:
+def test_unread_body_does_not_become_the_next_request(server: http_server.Server) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port(server), timeout=5)
     connection.request("POST", "/unread", body=b"GET /evil HTTP/1.1\r\n\r\n")
     assert connection.getresponse().read() == b"POST /unread? None "
@@ -74,7 +74,7 @@ def test_unread_body_does_not_become_the_next_request(server: wsgi.Server) -> No
     assert connection.getresponse().read() == b"GET /next? None "
 
 
-def test_body_that_the_application_replaced_does_not_end_the_connection(server: wsgi.Server) -> None:
+def test_body_that_the_application_replaced_does_not_end_the_connection(server: http_server.Server) -> None:
     def replacing(environ: dict[str, Any], start_response: Any) -> Any:
         environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read())  # as webob does to read it twice
         return echo(environ, start_response)
@@ -87,7 +87,7 @@ def test_body_that_the_application_replaced_does_not_end_the_connection(server: 
         assert connection.sock is sock
 
 
-def test_answer_of_unknown_length_goes_in_chunks(server: wsgi.Server) -> None:
+def test_answer_of_unknown_length_goes_in_chunks(server: http_server.Server) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port(server), timeout=5)
     connection.request("GET", "/parts")
     answer = connection.getresponse()
@@ -95,11 +95,11 @@ def test_answer_of_unknown_length_goes_in_chunks(server: wsgi.Server) -> None:
     assert answer.read() == b"onetwo"
 
 
-def test_head_has_no_body(server: wsgi.Server) -> None:
+def test_head_has_no_body(server: http_server.Server) -> None:
     assert raw(server, b"HEAD / HTTP/1.1\r\nConnection: close\r\n\r\n").endswith(b"\r\n\r\n")
 
 
-def test_http_1_0_closes(server: wsgi.Server) -> None:
+def test_http_1_0_closes(server: http_server.Server) -> None:
     assert raw(server, b"GET / HTTP/1.0\r\n\r\n").endswith(b"GET /? None ")
 
 
@@ -116,24 +116,26 @@ def test_http_1_0_closes(server: wsgi.Server) -> None:
     (b"GET / HTTP/1.1\r\nX-A: " + b"a" * 20000 + b"\r\n\r\n", b"431"),
     (b"GET / HTTP/1.1\r\n" + b"X-A: 1\r\n" * 200 + b"\r\n", b"431"),
 ])
-def test_doubtful_request_is_refused(server: wsgi.Server, request_: bytes, status: bytes) -> None:
-    assert raw(server, request_).startswith(b"HTTP/1.1 " + status)
+def test_doubtful_request_is_refused(server: http_server.Server, request_: bytes, status: bytes) -> None:
+    answer = raw(server, request_)
+    assert answer.startswith(b"HTTP/1.1 " + status)
+    assert answer.count(b"-request-id: req-") == 2, "also what no application answers has its ids"
 
 
-def test_header_with_underscore_is_dropped(server: wsgi.Server) -> None:
+def test_header_with_underscore_is_dropped(server: http_server.Server) -> None:
     assert raw(server, b"GET / HTTP/1.0\r\nX_A: spoofed\r\n\r\n").endswith(b"GET /? None ")
 
 
-def test_line_end_in_an_answers_header_makes_no_header(server: wsgi.Server) -> None:
+def test_line_end_in_an_answers_header_makes_no_header(server: http_server.Server) -> None:
     assert b"\r\nX-Evil" not in raw(server, b"GET / HTTP/1.0\r\n\r\n")
 
 
-def test_failing_application_is_500_without_internals(server: wsgi.Server) -> None:
+def test_failing_application_is_500_without_internals(server: http_server.Server) -> None:
     answer = raw(server, b"GET /fail HTTP/1.1\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 500") and b"secret" not in answer
 
 
-def test_expect_100_continue_is_answered_before_the_body(server: wsgi.Server) -> None:
+def test_expect_100_continue_is_answered_before_the_body(server: http_server.Server) -> None:
     with socket.create_connection(("127.0.0.1", port(server)), timeout=2) as sock:
         sock.sendall(b"POST / HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
         assert sock.recv(100).startswith(b"HTTP/1.1 100")
@@ -141,7 +143,7 @@ def test_expect_100_continue_is_answered_before_the_body(server: wsgi.Server) ->
         assert sock.recv(1000).endswith(b"POST /? None ab")
 
 
-def test_stop_lets_running_requests_end_and_drops_idle_connections(server: wsgi.Server) -> None:
+def test_stop_lets_running_requests_end_and_drops_idle_connections(server: http_server.Server) -> None:
     idle = http.client.HTTPConnection("127.0.0.1", port(server), timeout=5)
     idle.request("GET", "/")
     idle.getresponse().read()
@@ -161,8 +163,8 @@ def test_stop_lets_running_requests_end_and_drops_idle_connections(server: wsgi.
 
 
 def test_closed_socket_ends_the_server() -> None:
-    sock = wsgi.bind("127.0.0.1", 0)
-    server = wsgi.Server(sock, echo)
+    sock = http_server.bind("127.0.0.1", 0)
+    server = http_server.Server(sock, echo)
     thread = threading.Thread(target=server.run)
     thread.start()
     server.stop(1)
@@ -172,7 +174,7 @@ def test_closed_socket_ends_the_server() -> None:
 
 
 def test_taken_port_is_an_os_error() -> None:
-    first = wsgi.bind("127.0.0.1", 0)
+    first = http_server.bind("127.0.0.1", 0)
     with pytest.raises(OSError):
-        wsgi.bind("127.0.0.1", first.getsockname()[1])
+        http_server.bind("127.0.0.1", first.getsockname()[1])
     first.close()

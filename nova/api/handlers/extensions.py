@@ -1,0 +1,33 @@
+"""The fixed list of extensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova import errors
+from nova.api.extensions import BY_ALIAS, EXTENSIONS, NAMESPACE, UPDATED, Extension
+from nova.api.request import Request
+from nova.api.view import answers
+
+
+class NoSuchExtension(errors.NotFound):
+    code, message = "extension.not_found", "There is no extension with the alias {alias}."
+
+
+SHAPE = {**dict.fromkeys(("alias", "description", "name", "namespace", "updated"), "string"), "links": ["object"]}
+
+
+@answers({"extensions": [SHAPE]})
+def index(req: Request) -> dict[str, Any]:
+    return {"extensions": [_shown(extension) for extension in EXTENSIONS]}
+
+
+@answers({"extension": SHAPE})
+def show(req: Request, alias: str) -> dict[str, Any]:
+    if alias not in BY_ALIAS:
+        raise NoSuchExtension(alias=alias)
+    return {"extension": _shown(BY_ALIAS[alias])}
+
+
+def _shown(extension: Extension) -> dict[str, Any]:
+    return {**extension._asdict(), "links": [], "namespace": NAMESPACE, "updated": UPDATED}

@@ -1,0 +1,122 @@
+"""Migrations: all of them, and those of one server, which can be hurried or stopped while they run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova import errors
+from nova.api import versions
+from nova.api.formats import BOOLEANS
+from nova.api.handlers.server_lists import changes
+from nova.api.handlers.server_targets import check_lock, check_state, target
+from nova.api.request import Request
+from nova.api.view import LINKS, answers
+from nova.api.views import migrations as views
+from nova.model.base import Page
+from nova.model.migrations import PREPARING, QUEUED, RUNNING, Migration, MigrationQuery, ServerMigrations
+from nova.model.servers import ServerOrder, ServerQuery
+
+ALL_PROJECTS_RULE = "os_compute_api:os-migrations:index:all_projects"
+HOST_RULE = "os_compute_api:os-migrations:index:host"
+SERVER_HOST_RULE = "os_compute_api:servers:migrations:index:host"
+
+MOST = 2**63 - 1  # what a key may be
+
+
+class NoSuchMigration(errors.NotFound):
+    code = "migration.not_live"
+    message = "In-progress live migration {id} is not found for server {server}."
+
+
+class WrongStatus(errors.Invalid):
+    code = "migration.wrong_status"
+    message = ("Migration {id} state of instance {server} is {status}. Cannot {action} while the migration is in this "
+               "state: it must be {wanted}.")
+
+
+@answers({"migrations": [views.MIGRATION], "migrations_links?": LINKS})
+def index(req: Request) -> dict[str, Any]:
+    project = req.query.one("project_id")
+    if project is None or project != req.context.project_id:
+        req.authorize(rule=ALL_PROJECTS_RULE)
+    found = () if _hidden(req) else req.conductor.list_migrations(_query(req))
+    pages = versions.migrations_have_pages(req.version)
+    last = found[-1].uuid if found else None
+    return {"migrations": views.MIGRATION.all(found, req, _flags(req, HOST_RULE)),
+            **(req.next_links("migrations_links", found, last) if pages else {})}
+
+
+def _hidden(req: Request) -> bool:
+    """Whether only hidden moves are asked for: those between cells in another cell's database. We have none."""
+    return BOOLEANS.get(req.query.one("hidden", ""), False)
+
+
+def _query(req: Request) -> MigrationQuery:
+    since, before = changes(req)
+    one = req.query.one
+    page = (Page(limit=req.limit(), marker=one("marker")) if versions.migrations_have_pages(req.version) else Page())
+    return MigrationQuery(
+        host=one("host"), server_uuid=one("instance_uuid"), source_compute=one("source_compute"),
+        status=one("status"), type=one("migration_type"), user_id=one("user_id"), project_id=one("project_id"),
+        changes_since=since, changes_before=before, page=page)
+
+
+def _flags(req: Request, rule: str, project_id: str | None = None) -> frozenset[str]:
+    return frozenset({views.HOSTS} if req.allows(rule, project_id) else ())
+
+
+# those of a server
+
+
+@answers({"migrations": [views.OF_SERVER]})
+def server_index(req: Request, server_id: str) -> dict[str, Any]:
+    found: ServerMigrations = req.conductor.list_server_migrations(_server(req, server_id))
+    req.authorize(found.project_id, found.user_id)
+    flags = _flags(req, SERVER_HOST_RULE, found.project_id)
+    return {"migrations": views.OF_SERVER.all(found.migrations, req, flags)}
+
+
+@answers({"migration": views.OF_SERVER})
+def server_show(req: Request, server_id: str, migration_id: str) -> dict[str, Any]:
+    key = _key(server_id, migration_id)
+    found: ServerMigrations = req.conductor.get_server_migration(_server(req, server_id), key)
+    req.authorize(found.project_id, found.user_id)
+    move = found.migrations[0]
+    if not move.live:
+        raise NoSuchMigration(id=migration_id, server=server_id)
+    return {"migration": views.OF_SERVER(move, req, frozenset({views.HOSTS}))}
+
+
+def force_complete(req: Request, server_id: str, migration_id: str) -> None:
+    """Of one that runs."""
+    _tell(req, (server_id, migration_id), "live_migration_force_complete", (RUNNING,))
+
+
+def abort(req: Request, server_id: str, migration_id: str) -> None:
+    """Of one that runs or, in newer versions, waits to."""
+    early = (QUEUED, PREPARING) if versions.queued_migrations_can_be_aborted(req.version) else ()
+    _tell(req, (server_id, migration_id), "live_migration_cancel", (RUNNING, *early))
+
+
+def _tell(req: Request, which: tuple[str, str], action: str, statuses: tuple[str, ...]) -> None:
+    """Policy and lock, the server's state (409), the migration (404), its status (400); then the order."""
+    server_id, migration_id = which
+    server = target(req, server_id)
+    check_lock(req, server)
+    check_state(server, action)
+    found = req.conductor.get_server_migration(_server(req, server_id), _key(server_id, migration_id))
+    move: Migration = found.migrations[0]
+    if move.status not in statuses:
+        raise WrongStatus(id=migration_id, server=server_id, status=move.status, action=action,
+                          wanted=" or ".join(statuses))
+    req.conductor.order_server(ServerOrder(uuid=server_id, action=action, arguments={"migration_id": migration_id}))
+
+
+def _server(req: Request, server_id: str) -> ServerQuery:
+    return ServerQuery(uuid=server_id, scope=req.scope())
+
+
+def _key(server_id: str, migration_id: str) -> int:
+    if not (migration_id.isascii() and migration_id.isdigit()) or int(migration_id[:20]) > MOST:
+        raise NoSuchMigration(id=migration_id, server=server_id)
+    return int(migration_id)

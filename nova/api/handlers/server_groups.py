@@ -1,0 +1,73 @@
+"""Server groups: list, show, create, delete."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.api.formats import is_uuid
+from nova.api.request import Request
+from nova.api.view import answers
+from nova.api.views.server_groups import GROUP
+from nova.model.base import Scope
+from nova.model.server_groups import ANTI_AFFINITY, MAX_PER_HOST, NewServerGroup, ServerGroupQuery
+
+ALL_PROJECTS_RULE = "os_compute_api:os-server-groups:index:all_projects"
+MOST_PER_HOST = 2**31 - 1
+
+
+class NoSuchGroup(errors.NotFound):
+    code, message = "server_group.not_found", "Instance group {group} could not be found."
+
+
+class RulesNeedAntiAffinity(errors.Invalid):
+    code = "server_group.rules"
+    message = "Invalid input for field/attribute rules. Only anti-affinity policy supports rules, not {policy}."
+
+
+class TooLarge(errors.Invalid):
+    code = "server_group.rule_too_large"
+    message = "Invalid input for field/attribute max_server_per_host. Value: {value}. It must be at most {most}."
+
+
+@answers({"server_groups": [GROUP]})
+def index(req: Request) -> dict[str, Any]:
+    """Of the own project; of all, for those who may ask for them (others' wish is ignored). Limit 0 is no limit."""
+    everywhere = "all_projects" in req.query and req.allows(ALL_PROJECTS_RULE)
+    scope = Scope() if everywhere else Scope(project_id=req.context.project_id)
+    page = msgspec.structs.replace(req.page(), limit=req.limit() or None, marker=None)
+    groups = req.conductor.list_server_groups(ServerGroupQuery(scope=scope, page=page))
+    return {"server_groups": GROUP.all(groups, req)}
+
+
+@answers({"server_group": GROUP})
+def show(req: Request, server_group_id: str) -> dict[str, Any]:
+    _check(server_group_id)
+    return {"server_group": GROUP(req.conductor.get_server_group(server_group_id, req.scope()), req)}
+
+
+@answers({"server_group": GROUP})
+def create(req: Request) -> dict[str, Any]:
+    asked = req.body["server_group"]
+    policy = asked["policy"] if "policy" in asked else asked["policies"][0]
+    rules = asked.get("rules", {})
+    if rules and policy != ANTI_AFFINITY:
+        raise RulesNeedAntiAffinity(policy=policy)
+    if rules.get(MAX_PER_HOST, 1) > MOST_PER_HOST:
+        raise TooLarge(value=rules[MAX_PER_HOST], most=MOST_PER_HOST)
+    group = NewServerGroup(uuid=str(uuid.uuid4()), name=asked["name"], policy=policy, rules=rules)
+    return {"server_group": GROUP(req.conductor.create_server_group(group), req)}
+
+
+def delete(req: Request, server_group_id: str) -> None:
+    _check(server_group_id)
+    req.conductor.delete_server_group(server_group_id, req.scope())
+
+
+def _check(server_group_id: str) -> None:
+    """NoSuchGroup for what is no group's id, before anybody is asked."""
+    if not is_uuid(server_group_id):
+        raise NoSuchGroup(group=server_group_id)

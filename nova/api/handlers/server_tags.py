@@ -1,0 +1,76 @@
+"""A server's tags. They don't look at its lock."""
+
+from __future__ import annotations
+
+import urllib.parse
+from typing import Any
+
+from nova import errors
+from nova.api.handlers.server_targets import WrongState, target
+from nova.api.request import Answer, Request
+from nova.api.schemas.server_parts import TAG
+from nova.api.specs import Spec, problem_of
+from nova.api.view import answers
+from nova.model.server_parts import TagChange, TagSet
+from nova.model.servers import ServerDetail, ServerQuery
+from nova.model.states import METADATA_STATES
+
+_TAG = Spec(type="string", **TAG)
+
+
+class NoSuchTag(errors.NotFound):
+    code, message = "server.no_such_tag", "Server {server} has no tag '{tag}'"
+
+
+class BadTag(errors.Invalid):
+    code, message = "server.bad_tag", "Tag '{tag}' is invalid. {reason}"
+
+
+def _tags(req: Request, server_id: str) -> tuple[str, ...]:
+    server: ServerDetail = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope()))
+    req.authorize(server.project_id, server.user_id)
+    return server.tags
+
+
+@answers({"tags": ["string"]})
+def index(req: Request, server_id: str) -> dict[str, Any]:
+    return {"tags": _tags(req, server_id)}
+
+
+def show(req: Request, server_id: str, tag: str) -> None:
+    if tag not in _tags(req, server_id):
+        raise NoSuchTag(server=server_id, tag=tag)
+
+
+@answers(None, codes=(204,))
+def update(req: Request, server_id: str, tag: str) -> Answer:
+    """201 and where it is when the tag is new, 204 when it was there. The body is not looked at."""
+    reason = problem_of(_TAG, tag)
+    if reason is not None:
+        raise BadTag(tag=tag, reason=reason)
+    if not _change(req, TagChange(uuid=server_id, add=(tag,))).changed:
+        return Answer(status=204)
+    where = f"{req.links.self_of('servers', server_id)}/tags/{urllib.parse.quote(tag, safe='')}"
+    return Answer(status=201, headers=(("Location", where),))
+
+
+@answers({"tags": ["string"]})
+def replace(req: Request, server_id: str) -> dict[str, Any]:
+    tags = tuple(dict.fromkeys(req.body["tags"]))
+    return {"tags": _change(req, TagChange(uuid=server_id, add=tags, replace=True)).tags}
+
+
+def delete(req: Request, server_id: str, tag: str) -> None:
+    _change(req, TagChange(uuid=server_id, remove=(tag,)))
+
+
+def delete_all(req: Request, server_id: str) -> None:
+    _change(req, TagChange(uuid=server_id, replace=True))
+
+
+def _change(req: Request, change: TagChange) -> TagSet:
+    found = target(req, change.uuid)
+    if found.vm_state not in METADATA_STATES:
+        raise WrongState(action=change.verb, uuid=found.uuid, attribute="vm_state", value=found.vm_state.value)
+    made: TagSet = req.conductor.change_tags(change)
+    return made

@@ -1,0 +1,69 @@
+"""What projects used in a time. A page counts servers, so that a project's sums may go on on the next one."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from nova import errors
+from nova.api import versions
+from nova.api.formats import to_time
+from nova.api.request import Request
+from nova.api.view import LINKS, answers
+from nova.api.views import usage as views
+from nova.model.base import Time, utcnow
+from nova.model.usage import UsageQuery
+
+
+class BadTime(errors.Invalid):
+    code = "usage.bad_time"
+    message = ("Invalid {name} time [{value}]: it must be an ISO 8601 date and time, for example 2026-11-21T10:00:00, "
+               "2026-11-21T10:00:00.000000 or 2026-11-21 10:00:00.000000.")
+
+
+class StartAfterEnd(errors.Invalid):
+    code, message = "usage.start_after_end", "Invalid start time. The start time {start} cannot occur after the end " \
+                                             "time {end}."
+
+
+@answers({"tenant_usages": [views.PROJECT], "tenant_usages_links?": LINKS})
+def index(req: Request) -> dict[str, Any]:
+    """All projects. ``detailed=1`` tells their servers, too."""
+    query = _query(req, None, req.query.one("detailed", "0") == "1")
+    found = req.conductor.get_usage(query)
+    return {"tenant_usages": views.projects(found, query), **_next(req, "tenant_usages_links", found)}
+
+
+@answers({"tenant_usage": (views.PROJECT, "object"), "tenant_usage_links?": LINKS})
+def show(req: Request, tenant_id: str) -> dict[str, Any]:
+    req.authorize(project_id=tenant_id)
+    query = _query(req, tenant_id, True)
+    found = req.conductor.get_usage(query)
+    shown = views.projects(found, query)
+    return {"tenant_usage": shown[0] if shown else {}, **_next(req, "tenant_usage_links", found)}
+
+
+def _query(req: Request, project_id: str | None, servers: bool) -> UsageQuery:
+    now = utcnow()
+    start, end = _time(req, "start", now), _time(req, "end", now)
+    if start > end:
+        raise StartAfterEnd(start=start.isoformat(), end=end.isoformat())
+    return UsageQuery(start=start, end=end, project_id=project_id, servers=servers,
+                      paged=versions.usage_is_paged(req.version), page=req.page())
+
+
+def _time(req: Request, name: str, missing: Time) -> datetime.datetime:
+    text = req.query.one(name)
+    if text is None:
+        return missing
+    try:
+        return to_time(text)
+    except ValueError:
+        raise BadTime(name=name, value=text) from None
+
+
+def _next(req: Request, key: str, found: Any) -> dict[str, Any]:
+    """The link counts servers, not projects."""
+    if not versions.usage_is_paged(req.version):
+        return {}
+    return req.next_links(key, range(found.count), found.last)

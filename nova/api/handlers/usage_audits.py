@@ -1,0 +1,33 @@
+"""Whether the notifications of a period's usage went out, host by host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova import errors
+from nova.api.formats import to_time
+from nova.api.request import Request
+from nova.api.view import answers
+from nova.api.views import usage as views
+
+
+class BadTimestamp(errors.Invalid):
+    code = "usage_audit.bad_timestamp"
+    message = ("Invalid timestamp for date {value}: it must have the form 2026-11-21 10:00:00 or "
+               "2026-11-21 10:00:00.000000, in UTC.")
+
+
+@answers({"instance_usage_audit_logs": views.AUDITS})
+def index(req: Request) -> dict[str, Any]:
+    """Of the last period that is over."""
+    return {"instance_usage_audit_logs": views.audits(req.conductor.get_usage_audits(None))}
+
+
+@answers({"instance_usage_audit_log": views.AUDITS})
+def show(req: Request, before_timestamp: str) -> dict[str, Any]:
+    """Of the last period that was over at a time."""
+    try:
+        before = to_time(before_timestamp)
+    except ValueError:
+        raise BadTimestamp(value=before_timestamp) from None
+    return {"instance_usage_audit_log": views.audits(req.conductor.get_usage_audits(before))}

@@ -1,0 +1,202 @@
+"""The API as an OpenAPI 3.1 document of one version, made from the tables that serve it.
+
+``nova-manage api schema --version 2.96`` prints it. Nothing here names an operation: rows come from ``routes.ROUTES``,
+bodies and queries from their tables, answers from the views that handlers name (``nova.api.view.answers``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from http.client import responses
+from typing import Any
+
+from nova.api import routing, versions
+from nova.api.openapi_schemas import Schema, any_of, of_node, of_param, of_shape
+from nova.api.routing import Route
+
+JSON, TEXT = "application/json", "text/plain"
+WRITES = ("POST", "PUT", "DELETE")
+WITH_BODY = ("POST", "PUT")
+NO_BODY = 204
+
+#: Errors of any operation, in words. Which may come of one is :func:`errors_of`'s.
+ERRORS = {
+    400: "The request is malformed: its version, path, query or body. The message names the field and what it may be.",
+    401: "There is no valid token.",
+    403: "An access rule refuses it (the message names the rule), or a quota is used up.",
+    404: "What is named does not exist, or not for the caller; or the version has no such operation.",
+    406: "The version is not one of those supported.",
+    409: "The state of what is named does not allow it, or the request conflicts with another.",
+    413: "The body is too large.",
+    414: "The path and its query are too long.",
+    415: "The body is not announced as application/json.",
+    501: "The back end can not do this.",
+    503: "A service that is needed does not answer. Try again.",
+}
+PLAIN = (401, 404, 413, 414)  # may come from what stands before the API, as plain text
+
+Operation = dict[str, Any]
+
+
+def errors_of(route: Route) -> list[int]:
+    """The codes besides success that an operation can give."""
+    codes = [400, 401, 403, 404, 406, 414, 501, 503]
+    if route.method in WRITES or "server_id" in route.names:
+        codes.append(409)
+    if route.method in WITH_BODY:
+        codes += [413, 415]
+    return sorted(codes)
+
+
+def successes_of(route: Route, version: int) -> list[int]:
+    """The codes of success: its row's, and others that its handler names."""
+    return [route.success(version), *getattr(route.handler, "codes", ())]
+
+
+def document(version: int, legacy: bool = False, rows: Sequence[Route] | None = None) -> dict[str, Any]:
+    """The whole document. ``legacy``: the API under /v2, which is that of 2.1 without versions."""
+    if rows is None:
+        from nova.api.routes import ROUTES as rows
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Compute API", "version": "2.0" if legacy else versions.text(version),
+                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+        "servers": [{"url": "/v2" if legacy else "/v2.1"}],
+        "security": [{"token": []}],
+        "paths": _paths(rows, version, legacy),
+        "components": _components(version, legacy)}
+
+
+def chosen(text: str) -> tuple[int, bool] | None:
+    """``2.96``, ``latest``, or ``2.0`` (what is under /v2) as arguments of :func:`document`; None for anything else."""
+    if text in ("2.0", "v2"):
+        return versions.LEGACY, True
+    try:
+        return versions.chosen({versions.OLD_HEADER: text}), False
+    except (versions.Malformed, versions.OutOfRange):
+        return None
+
+
+def _components(version: int, legacy: bool) -> dict[str, Any]:
+    fault = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": {
+        "type": "object", "required": ["code", "message"],
+        "properties": {"code": {"type": "integer"}, "message": {"type": "string"}, "retryAfter": {"type": "string"}}}}
+    found: dict[str, Any] = {
+        "schemas": {"Fault": fault},
+        "securitySchemes": {"token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"}},
+        "responses": {str(code): _fault(code, words) for code, words in ERRORS.items()}}
+    if not legacy:
+        asked = f"{versions.SERVICE} {versions.text(version)}"
+        found["parameters"] = {"Version": {"name": versions.HEADER, "in": "header", "required": True,
+                                           "schema": {"type": "string", "enum": [asked]}}}
+    return found
+
+
+def _fault(code: int, words: str) -> dict[str, Any]:
+    content: dict[str, Any] = {JSON: {"schema": {"$ref": "#/components/schemas/Fault"}}}
+    if code in PLAIN:
+        content[TEXT] = {"schema": {"type": "string"}}
+    return {"description": words, "content": content}
+
+
+def _paths(rows: Iterable[Route], version: int, legacy: bool) -> dict[str, Any]:
+    paths: dict[str, Any] = {}
+    for (path, method), routes in operations(rows, version).items():
+        paths.setdefault(path, {})[method.lower()] = _operation(routes, version, legacy)
+    return paths
+
+
+def operations(rows: Iterable[Route], version: int) -> dict[tuple[str, str], list[Route]]:
+    """(path, method) -> the row of a version; the rows of all actions, where the body tells them apart."""
+    found: dict[tuple[str, str], list[Route]] = {}
+    for route in rows:
+        if routing.at_version([route], version):
+            found.setdefault((route.path, route.method), []).append(route)
+    return found
+
+
+def _operation(routes: list[Route], version: int, legacy: bool) -> Operation:
+    first = routes[0]
+    made: Operation = {
+        "operationId": f"{first.method} {first.path}", "tags": [first.path.split("/")[1]],
+        "summary": _summary(routes),
+        "parameters": [*([] if legacy else [{"$ref": "#/components/parameters/Version"}]),
+                       *({"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1,
+                                                                                   "pattern": "^[^/]+$"}}
+                         for name in first.names),
+                       *(parameter for route in routes for parameter in _query(route, version))],
+        "responses": _responses(routes, version)}
+    if first.method in WITH_BODY:
+        schema = any_of([_body(route, version, legacy) for route in routes])
+        if "anyOf" in schema and first.action:
+            schema = {"oneOf": schema["anyOf"]}
+        needed = any(route.action or (route.body and not route.body.may_be_missing) for route in routes)
+        made["requestBody"] = {"required": bool(needed), "content": {JSON: {"schema": schema}}}
+    if notes := [_note(route, version) for route in routes]:
+        made["description"] = "\n".join(notes)
+    return made
+
+
+def _summary(routes: list[Route]) -> str:
+    """The first sentence of what the handler says of itself, or its name."""
+    if routes[0].action:
+        return f"Actions: {', '.join(route.action or '' for route in routes)}"
+    words = (routes[0].handler.__doc__ or "").strip().split("\n\n")[0]
+    return " ".join(words.split()).split(". ")[0].rstrip(".") or routes[0].id
+
+
+def _note(route: Route, version: int) -> str:
+    parts = [f"`{route.action}`: " if route.action else "",
+             f"asks the access rule {route.policy}. " if route.policy else "every valid token may. "]
+    if route.query is not None and route.query.compiled(version)[2]:
+        parts.append("Unknown query parameters are refused.")
+    return "".join(parts).strip()
+
+
+def _query(route: Route, version: int) -> list[dict[str, Any]]:
+    """Parameters by name; those that match a pattern can't be told here."""
+    if route.query is None:
+        return []
+    names, _patterns, _refuse = route.query.compiled(version)
+    return [{"name": name, "in": "query", "required": False, "schema": of_param(entry)}
+            for name, entry in names.items()]
+
+
+def _body(route: Route, version: int, legacy: bool) -> Schema:
+    if route.body is None:
+        if route.action is None:
+            return {}
+        return {"type": "object", "properties": {route.action: {}}, "required": [route.action],
+                "additionalProperties": False}
+    schema = of_node(route.body.compiled(version, legacy), legacy)
+    if route.action is not None:  # the one key of its body, whatever the table says of it
+        schema["required"] = [route.action]
+        schema["additionalProperties"] = False
+        schema.setdefault("properties", {}).setdefault(route.action, {})
+    return schema
+
+
+def _responses(routes: list[Route], version: int) -> dict[str, Any]:
+    answers: dict[int, list[Schema | None]] = {}
+    for route in routes:
+        for code in successes_of(route, version):
+            answers.setdefault(code, []).append(answer_of(route, code, version))
+    found = {str(code): _answer(code, schemas) for code, schemas in sorted(answers.items())}
+    codes = sorted({code for route in routes for code in errors_of(route)})
+    return {**found, **{str(code): {"$ref": f"#/components/responses/{code}"} for code in codes}}
+
+
+def answer_of(route: Route, code: int, version: int) -> Schema | None:
+    """The schema of an answer; None where it has no body; any value where the handler does not tell."""
+    quiet = getattr(route.handler, "__annotations__", {}).get("return") in (None, "None", "NoReturn")
+    shape = getattr(route.handler, "answer", None if quiet else "any")
+    return None if shape is None or code == NO_BODY else of_shape(shape, version)
+
+
+def _answer(code: int, schemas: list[Schema | None]) -> dict[str, Any]:
+    made: dict[str, Any] = {"description": responses[code]}
+    told = [schema for schema in schemas if schema is not None]
+    distinct = [schema for index, schema in enumerate(told) if schema not in told[:index]]
+    if distinct:
+        made["content"] = {JSON: {"schema": any_of(distinct)}}
+    return made

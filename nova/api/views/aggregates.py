@@ -1,0 +1,38 @@
+"""Aggregates as the API shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nova.api.request import Request
+from nova.api.view import Free, Out, View, micros_of
+from nova.model.aggregates import Aggregate
+
+#: What the answer to a create has; an aggregate that is gone is shown nowhere.
+CREATED = View(
+    Out("id", "id"),
+    Out("uuid", "uuid", since="2.41"),
+    Out("name", "name"),
+    Out("availability_zone", "zone"),
+    Out("created_at", micros_of("created_at")),
+    Out("updated_at", micros_of("updated_at")),
+    Out("deleted", lambda aggregate, req: False, type="boolean"),
+    Out("deleted_at", lambda aggregate, req: None, type="null"),
+    of=Aggregate,
+)
+
+FULL = View(
+    *CREATED.fields,
+    Out("hosts", lambda aggregate, req: list(aggregate.hosts), type=["string"]),
+    Out("metadata", lambda aggregate, req: dict(aggregate.metadata), type=Free()),
+    of=Aggregate,
+)
+
+
+def listed(aggregates: Sequence[Aggregate], req: Request) -> dict[str, Any]:
+    return {"aggregates": FULL.all(aggregates, req)}
+
+
+def one(aggregate: Aggregate, req: Request) -> dict[str, Any]:
+    return {"aggregate": FULL(aggregate, req)}

@@ -1,0 +1,149 @@
+"""nova-policy: what the access rules in force say to somebody, and a sample of them all.
+
+    nova-policy policy check [--api-name PART] [--target KEY=VALUE ...]     the rules that --os-roles ... pass
+    nova-policy sample                                                      a commented policy.yaml
+
+Exit codes: 0 all rules that were named pass (or none was named); 1 some don't; 2 bad command line, configuration or
+policy file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nova import concurrency, context, errors
+from nova.cmd import common
+from nova.policies import Policy, list_rules
+from nova.policies.sample import sample
+
+BINARY = "nova-policy"
+SERVER = "instance_id"
+TARGETS = ("project_id", "user_id", SERVER, "quota_class", "availability_zone")
+BASE = {rule.name for rule in list_rules() if not getattr(rule, "operations", None)}
+
+#: flags -> the variables that stand for them, first one first
+CREDENTIALS = {("--os-roles",): (("OS_ROLES",), "roles, parted by commas"),
+               ("--os-user-id",): (("OS_USER_ID",), "id of the user"),
+               ("--os-tenant-id", "--os-project-id"): (("OS_TENANT_ID", "OS_PROJECT_ID"), "id of the project"),
+               ("--os-system-scope",): (("OS_SYSTEM_SCOPE",), "'all' for a token of the whole system")}
+
+
+class NoSuchRule(errors.Invalid):
+    code, message = "policy.no_such_rule", "No rule's name contains '{part}'. nova-policy sample lists them all."
+
+
+class BadTarget(errors.Invalid):
+    code, message = "policy.bad_target", "--target {word}: write KEY=VALUE, with KEY one of {known}."
+
+
+def allowed(policy: Policy, caller: context.RequestContext, part: str | None,
+            target: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """(names of rules that pass, of those that don't), among those whose name contains ``part``. NoSuchRule."""
+    names = sorted(rule.name for rule in list_rules()
+                   if (part in rule.name if part else rule.name not in BASE))
+    if not names:
+        raise NoSuchRule(part=part)
+    passed = [name for name in names if policy.allows(caller, name, target)]
+    return passed, [name for name in names if name not in passed]
+
+
+def targets(words: Sequence[str]) -> dict[str, str]:
+    """``["project_id=a", "user_id=b,..."]`` as a dict. BadTarget."""
+    found = {}
+    for word in (one for group in words for one in group.split(",") if one):
+        name, sign, value = word.partition("=")
+        if not sign or not value or name not in TARGETS:
+            raise BadTarget(word=word, known=", ".join(TARGETS))
+        found[name] = value
+    return found
+
+
+def caller_of(given: argparse.Namespace, policy: Policy) -> context.RequestContext:
+    roles = tuple(role.strip() for role in (given.os_roles or "").split(",") if role.strip())
+    fields: dict[str, Any] = {"request_id": context.new_request_id(), "user_id": given.os_user_id, "roles": roles,
+                              "project_id": given.os_tenant_id, "system_scope": given.os_system_scope}
+    plain = context.RequestContext(**fields)
+    return context.RequestContext(**fields, is_admin=policy.is_admin(plain))
+
+
+def check(options: Any, given: argparse.Namespace) -> int:
+    policy = Policy(options)
+    caller, target = caller_of(given, policy), targets([word for words in given.target or () for word in words])
+    if SERVER in target:
+        target = _of_server(options, target.pop(SERVER))
+    passed, refused = allowed(policy, caller, given.api_name,
+                              {"project_id": caller.project_id or "", "user_id": caller.user_id or "", **target})
+    sys.stdout.writelines(f"{name}\n" for name in passed)
+    return int(bool(given.api_name and refused))
+
+
+def _of_server(options: Any, uuid: str) -> dict[str, str]:
+    """Whose a server is: asks the conductor. NotFound, Unavailable."""
+    from nova.model.servers import ServerQuery
+    from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.transport import Bus
+
+    bus = Bus(options, options.host)
+    try:
+        with context.entered(context.internal()):
+            server = bus.client(ConductorRPC).get_target(ServerQuery(uuid=uuid))
+    finally:
+        bus.close()
+    return {"project_id": server.project_id, "user_id": server.user_id}
+
+
+def show_sample(options: Any, given: argparse.Namespace) -> int:
+    sys.stdout.write(sample())
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog=BINARY, description=(__doc__ or "").split("\n\n")[0])
+    _add_common(top)
+    categories = top.add_subparsers(metavar="COMMAND")
+    policy = categories.add_parser("policy", help="ask the rules").add_subparsers(metavar="ACTION")
+    one = policy.add_parser("check", help="print the rules that the credentials pass")
+    _add_common(one, default=argparse.SUPPRESS)
+    one.add_argument("--api-name", metavar="PART", help="only rules whose name contains this; exit code 1 when one of "
+                                                        "them refuses")
+    one.add_argument("--target", metavar="KEY=VALUE", nargs="+", action="append",
+                     help=f"whose thing is acted on: {', '.join(TARGETS)}. With {SERVER} (a server's uuid) its own "
+                          "project and user. Without: the caller's own")
+    one.set_defaults(run=check)
+    printed = categories.add_parser("sample", help="print a commented policy.yaml of all rules")
+    printed.set_defaults(run=show_sample)
+    return top
+
+
+def _add_common(parser: argparse.ArgumentParser, default: Any = None) -> None:
+    """Files and credentials, before or after the command's words."""
+    parser.add_argument("--config-file", action="append", default=default or [], metavar="FILE",
+                        help="default: /etc/nova/nova.conf")
+    for flags, (variables, words) in CREDENTIALS.items():
+        fallback = next((os.environ[name] for name in variables if os.environ.get(name)), None)
+        parser.add_argument(*flags, default=default or fallback, metavar="VALUE", help=f"{words}; {variables[0]}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    top = parser()
+    given = top.parse_args(argv)
+    if not hasattr(given, "run"):
+        top.print_help()
+        return 2
+    if given.run is show_sample:
+        return show_sample(None, given)
+    concurrency.patch("threads")
+    options = common.load(BINARY, [word for path in given.config_file for word in ("--config-file", path)])
+    try:
+        return int(given.run(options, given))
+    except errors.NovaError as error:
+        sys.stderr.write(f"{BINARY}: {error.message}\n")
+        return 2
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,11 @@
+"""Telling others what happened: the one place from which events go out.
+
+``operations`` follows what the runner does; ``calls`` is a table of the calls that change something at once. Both look
+at ``world.notifier.on`` first: while notifications are off, nothing is read, built or queued.
+"""
+
+from nova.conductor.announce.calls import CALLS, registered, told
+from nova.conductor.announce.operations import Operations
+from nova.conductor.announce.resources import CacheProgress, once, server, turning
+
+__all__ = ["CALLS", "CacheProgress", "Operations", "once", "registered", "server", "told", "turning"]

@@ -1,0 +1,235 @@
+"""Events of the calls of ConductorRPC that change something at once: a table, by the call's name.
+
+The queries know nothing of it: a call that is in the table is wrapped where the service is put together. Events that
+have phases tell a start before the call; one that fails tells ``compute.exception`` instead of its end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nova import context, errors
+from nova.conductor.announce.resources import once, server
+from nova.conductor.announce.telling import quietly, read
+from nova.conductor.world import World
+from nova.db import aggregates, flavors, keypairs, server_groups, services
+from nova.model.aggregates import ZONE
+from nova.model.base import Scope
+from nova.model.services import ServiceQuery
+from nova.notifications.facts import Failure, States
+from nova.notifications.kinds import KINDS
+
+Look = Callable[..., Any]  # (world, the call's arguments ...) -> a subject
+
+
+class Row(NamedTuple):
+    """``before`` and ``after`` give what the start and the end are about; ``after`` has the call's result as its second
+    argument. Without ``after`` the end is about what was there before. ``tell`` does all by itself, with the three."""
+
+    event: str | Callable[..., str] = ""
+    before: Look | None = None
+    after: Look | None = None
+    tell: Callable[..., None] | None = None
+
+
+def told(world: World, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """The call as it is, or as one that is told of."""
+    row = CALLS.get(name)
+    if row is None:
+        return method
+    bind = inspect.signature(method).bind
+
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not world.notifier.on:
+            return method(*args, **kwargs)
+        return _Call(world, row, bind(*args, **kwargs).args).run(lambda: method(*args, **kwargs))
+    return call
+
+
+class _Call:
+    """One call that is told of."""
+
+    def __init__(self, world: World, row: Row, args: tuple[Any, ...]) -> None:
+        self.world, self.row, self.args = world, row, args
+        self.event = row.event(*args) if callable(row.event) else row.event
+        self.subject: Any = None
+
+    def run(self, method: Callable[[], Any]) -> Any:
+        self._before()
+        try:
+            result = method()
+        except errors.NovaError as error:
+            self._failed(error)
+            raise
+        self._after(result)
+        return result
+
+    @property
+    def _phased(self) -> bool:
+        return bool(self.event) and "start" in KINDS[self.event].phases
+
+    @quietly
+    def _before(self) -> None:
+        if self.row.before is not None:
+            with contextlib.suppress(errors.NotFound):  # the call will say so itself
+                self.subject = self.row.before(self.world, *self.args)
+        if self._phased:
+            once(self.world, self.event, lambda: self.subject, "start")
+
+    @quietly
+    def _after(self, result: Any) -> None:
+        if self.row.tell is not None:
+            self.row.tell(self.world, self.subject, result, *self.args)
+            return
+        after = self.row.after(self.world, result, *self.args) if self.row.after is not None else self.subject
+        once(self.world, self.event, lambda: after, "end" if self._phased else "")
+
+    @quietly
+    def _failed(self, error: errors.NovaError) -> None:
+        """Operators' resources and keys; what servers' users may not do is no news to others."""
+        if not self.event:
+            return
+        failure = Failure.of(error)
+        once(self.world, "compute.exception", lambda: failure)
+
+
+# -- what was there, and what is now
+
+def _result(_world: World, result: Any, *_args: Any) -> Any:
+    return result
+
+
+def _keypair_event(keypair: Any) -> str:
+    return "keypair.create" if keypair.generated else "keypair.import"
+
+
+def _new_keypair(_world: World, keypair: Any) -> Any:
+    """One that is imported has no fingerprint yet, and one that is made no key."""
+    return types.SimpleNamespace(user_id=keypair.user_id, name=keypair.name, type=keypair.type, fingerprint=None,
+                                 public_key=None if keypair.generated else keypair.public_key)
+
+
+def _keypair(world: World, user_id: str, name: str) -> Any:
+    with world.api.reading() as tx:
+        return keypairs.get(tx, user_id, name)
+
+
+def _flavor(world: World, flavorid: str, *_args: Any) -> Any:
+    with world.api.reading() as tx:
+        return flavors.get(tx, flavorid, Scope())
+
+
+def _flavor_now(world: World, _result: Any, flavorid: str, *_args: Any) -> Any:
+    return _flavor(world, flavorid)
+
+
+def _aggregate(world: World, key: int, *_args: Any) -> Any:
+    with world.api.reading() as tx:
+        return aggregates.get(tx, key)
+
+
+def _new_aggregate(_world: World, new: Any) -> Any:
+    return types.SimpleNamespace(name=new.name, metadata={ZONE: new.availability_zone} if new.availability_zone else {})
+
+
+def _renamed(world: World, update: Any) -> Any:
+    """The start of a change tells what was asked for."""
+    now = _aggregate(world, update.id)
+    return msgspec.structs.replace(now, name=update.name) if update.name is not None else now
+
+
+def _group(world: World, uuid: str, scope: Scope) -> Any:
+    with world.api.reading() as tx:
+        return server_groups.get(tx, uuid, scope)
+
+
+def _service_row(world: World, query: ServiceQuery) -> Any:
+    with world.cell.reading() as tx:
+        rows = services.select(tx, query)
+    return rows[0][0] if rows else None
+
+
+def _service_now(world: World, result: Any, *_args: Any) -> Any:
+    return _service_row(world, ServiceQuery(uuid=result.uuid))
+
+
+def _states_before(world: World, change: Any) -> Any:
+    """The server's row, where changes of states are told."""
+    return _server_row(world, change) if world.notifier.options.state_changes else None
+
+
+def _server_row(world: World, change: Any) -> Any:
+    found = read(world, [change.uuid]).get(change.uuid)
+    return found.row if found else None
+
+
+# -- what is told otherwise
+
+def registered(world: World, host: str, binary: str) -> None:
+    """A daemon registered for the first time."""
+    once(world, "service.create", lambda: _service_row(world, ServiceQuery(host=host, binary=binary)))
+
+
+def _lock(world: World, _before: Any, _result: Any, change: Any) -> None:
+    server(world, "instance.lock" if change.by else "instance.unlock", change.uuid)
+
+
+def _tags(world: World, _before: Any, _result: Any, change: Any) -> None:
+    server(world, "instance.update", change.uuid)
+
+
+def _renamed_server(world: World, before: Any, _result: Any, update: Any) -> None:
+    """A new name is told where changes of states are."""
+    if before is not None and "name" in update.fields and before.name != update.name:
+        server(world, "instance.update", update.uuid, old_name=before.name)
+
+
+def _reset(world: World, before: Any, _result: Any, reset: Any) -> None:
+    if before is not None:
+        after = _server_row(world, reset)
+        server(world, "instance.update", reset.uuid,
+               States(before.vm_state, after.vm_state, before.task_state, after.task_state))
+
+
+def _joined(world: World, _before: Any, _result: Any, order: Any) -> None:
+    """Servers that were made in a group: told once, with all who are in it now."""
+    uuid = order.scheduler_hints.get("group")
+    if uuid:
+        once(world, "server_group.add_member",
+             lambda: _group(world, str(uuid), Scope(project_id=context.current().project_id)))
+
+
+#: call of ConductorRPC -> what is told of it
+CALLS: dict[str, Row] = {
+    "create_keypair": Row(_keypair_event, _new_keypair, _result),
+    "delete_keypair": Row("keypair.delete", _keypair),
+    "create_flavor": Row("flavor.create", after=_result),
+    "update_flavor": Row("flavor.update", after=_result),
+    "set_flavor_specs": Row("flavor.update", after=_flavor_now),
+    "delete_flavor_spec": Row("flavor.update", after=_flavor_now),
+    "change_flavor_access": Row("flavor.update", after=_flavor_now),
+    "delete_flavor": Row("flavor.delete", _flavor),
+    "create_aggregate": Row("aggregate.create", _new_aggregate, _result),
+    "update_aggregate": Row("aggregate.update_prop", _renamed, _result),
+    "set_aggregate_metadata": Row("aggregate.update_metadata", _aggregate, _result),
+    "delete_aggregate": Row("aggregate.delete", _aggregate),
+    "add_aggregate_host": Row("aggregate.add_host", _aggregate, _result),
+    "remove_aggregate_host": Row("aggregate.remove_host", _aggregate, _result),
+    "create_server_group": Row("server_group.create", after=_result),
+    "delete_server_group": Row("server_group.delete", _group),
+    "create_servers": Row(tell=_joined),
+    "update_service": Row("service.update", after=_service_now),
+    "delete_service": Row("service.delete", _service_row),
+    "lock_server": Row(tell=_lock),
+    "change_tags": Row(tell=_tags),
+    "update_server": Row(before=_states_before, tell=_renamed_server),
+    "reset_state": Row(before=_states_before, tell=_reset),
+}

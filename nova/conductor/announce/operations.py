@@ -1,0 +1,224 @@
+"""Events of operations: called by the runner after each commit. Tables say what is told of which action.
+
+An operation's start is told once, right after its first intent is committed, and the journal remembers it with that
+very write: a retry on another host, a resume and a takeover tell no second one. What a process was about to send when
+it was killed is lost: events are told at most once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from nova import errors
+from nova.conductor.announce.telling import facts, period, quietly, read, tell
+from nova.conductor.workflow import Op, Result, Step, Workflow
+from nova.conductor.world import World
+from nova.db.announced import Announced
+from nova.notifications.facts import Failure, ServerFacts, SpecFacts, States, TaskFacts, Who, shown
+from nova.notifications.kinds import ACTIONS, API, COMPUTE, KINDS, TASKS, TYPES, Told, event_type
+from nova.notifications.message import Event
+
+MARK = "announced"  # in the journal's data: the start was told
+NEVER_PLACED = ("scheduler.no_valid_host", "scheduler.hosts_exhausted")  # codes: no host's fault, the conductor's task
+SCHEDULER_S = "scheduler."
+Maker = Callable[[Op, Announced], Sequence[Event]]
+
+
+class Operations:
+    """What the runner tells. While notifications are off each of these is a look at one attribute."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    # -- called by the runner
+
+    @quietly
+    def begun(self, workflow: Workflow, ops: Sequence[Op]) -> None:
+        """Freshly begun ones, as their rows were just read."""
+        for op in ops:
+            op.states = (op.server.vm_state, None)
+        if workflow.action.task is not None:
+            self._moved(ops, workflow.action.task.value)
+
+    @quietly
+    def intending(self, ops: Sequence[Op]) -> None:
+        """An intent is about to be written: the first one says in the journal that the start was told."""
+        for op in ops:
+            if not op.data.get(MARK):
+                op.change(data={**op.data, MARK: True})
+                op.untold = True
+
+    @quietly
+    def intended(self, workflow: Workflow, step: Step, ops: Sequence[Op]) -> None:
+        """An intent is committed, and with it the results of the steps before."""
+        self._pay(ops)
+        first = [op for op in ops if op.untold]
+        if first:
+            self._start(workflow, first)
+        if step.task is not None:
+            self._moved(ops, step.task.value)
+
+    @quietly
+    def before_step(self, workflow: Workflow, step: Step, ops: Sequence[Op]) -> None:
+        """A step is about to act. One that acts again for the same operation (a resume, a retry) is not told again."""
+        for told in _parts(workflow, step):
+            fresh = [op for op in ops if sum(one.step == step.name for one in op.entry.history) == 1]
+            self._part(told, "start", fresh)
+
+    @quietly
+    def after_step(self, workflow: Workflow, step: Step, ops: Sequence[Op], results: Sequence[Result]) -> None:
+        """A step has acted: one result an op. It is told with the next write: until then the step may act again."""
+        for told in _parts(workflow, step):
+            done = [op for op, result in zip(ops, results, strict=True) if not isinstance(result, errors.NovaError)]
+            asked = told.name.startswith(SCHEDULER_S)
+            for op in done[:1] if asked else done:
+                op.due = (*op.due, self._asked(told, "end", done) if asked else told)
+
+    @quietly
+    def finished(self, workflow: Workflow, ops: Sequence[Op]) -> None:
+        """Ended well, and committed."""
+        self._pay(ops)
+        untold = [op for op in ops if op.untold]  # all of its steps were pure
+        if untold:
+            self._start(workflow, untold)
+        result = workflow.action.result
+        self._over(ops, result.value if result else None, lambda op, found: self._whole(workflow, "end", op, found))
+
+    @quietly
+    def failed(self, workflow: Workflow, op: Op, error: errors.NovaError) -> None:
+        """Given up, and committed. What never got to a host is the conductor's task that failed, not a host's."""
+        self._pay([op])
+        failure = Failure.of(error, where=op.entry.step, trace=str(op.data.get("traceback") or ""))
+        result = workflow.action.failed
+        self._over([op], result.value if result else None,
+                   lambda op, found: (*self._error(workflow, op, found, failure), *self._task(workflow, op, failure,
+                                                                                              error)))
+
+    # -- what is made of it
+
+    def _start(self, workflow: Workflow, ops: Sequence[Op]) -> None:
+        for op in ops:
+            op.untold = False
+        self._tell(ops, lambda op, found: self._whole(workflow, "start", op, found))
+
+    def _error(self, workflow: Workflow, op: Op, found: Announced, failure: Failure) -> Sequence[Event]:
+        if workflow.action.name in TASKS and not _started(op):
+            return ()
+        return self._whole(workflow, "error", op, found, failure)
+
+    def _whole(self, workflow: Workflow, phase: str, op: Op, found: Announced, failure: Failure | None = None
+               ) -> Sequence[Event]:
+        return [self._event(told, phase, op, found, failure) for told in ACTIONS.get(workflow.action.name, ())
+                if not told.step and _has(told, phase)]
+
+    def _part(self, told: Told, phase: str, ops: Sequence[Op]) -> None:
+        """Tell of a step. A server without a host has no part in what hosts do."""
+        if told.name.startswith(SCHEDULER_S):
+            tell(self.world, [self._asked(told, phase, ops)] if ops else [])
+            return
+        placed = [op for op in ops if _host(op)]
+        phase = phase if _has(told, phase) or phase == "start" else ""  # told once: when it has happened
+        if placed and _has(told, phase):
+            self._tell(placed, lambda op, found: [self._event(told, phase, op, found, None)])
+
+    def _asked(self, told: Told, phase: str, ops: Sequence[Op]) -> Event:
+        """One question to the scheduler, for all of these."""
+        return Event(told.name, phase, _spec(ops[0], len(ops)), self.world.notifier.options.host, who=_who(ops[0]))
+
+    def _pay(self, ops: Sequence[Op]) -> None:
+        """Tell the ends that are due."""
+        tell(self.world, [one for op in ops for one in op.due if isinstance(one, Event)])
+        for told in dict.fromkeys(one for op in ops for one in op.due if isinstance(one, Told)):
+            self._part(told, "end", [op for op in ops if told in op.due])
+        for op in ops:
+            op.due = ()
+
+    def _task(self, workflow: Workflow, op: Op, failure: Failure, error: errors.NovaError) -> Sequence[Event]:
+        name = TASKS.get(workflow.action.name)
+        if name is None or (_started(op) and error.code not in NEVER_PLACED):
+            return ()
+        state = workflow.action.failed.value if workflow.action.failed else op.server.vm_state
+        return [Event(name, "error", TaskFacts(_spec(op), state, failure, name.partition(".")[2]),
+                      self.world.notifier.options.host, who=_who(op))]
+
+    def _event(self, told: Told, phase: str, op: Op, found: Announced, failure: Failure | None) -> Event:
+        known = facts(self.world, found, _who(op), failure=failure, extra=_extra(op))
+        return self._by(op, Event(told.name, phase, known, ""))
+
+    def _by(self, op: Op, event: Event) -> Event:
+        """Published for the operation's host; without one, for the API."""
+        host = _host(op)
+        source = "" if host or KINDS[event.name].source != COMPUTE else API
+        return Event(event.name, event.phase, event.subject, host or self.world.notifier.options.host, source, _who(op))
+
+    # -- states
+
+    def _over(self, ops: Sequence[Op], vm_state: str | None, make: Maker) -> None:
+        """The last events of operations: with one read for their states' change and for ``make``'s."""
+        changed = self._changes(ops, vm_state, None)
+        self._tell(ops, lambda op, found: (*self._update(op, found, changed.get(op.uuid)), *make(op, found)))
+
+    def _moved(self, ops: Sequence[Op], task_state: str) -> None:
+        changed = self._changes(ops, None, task_state)
+        if changed:
+            self._tell([op for op in ops if op.uuid in changed],
+                       lambda op, found: self._update(op, found, changed[op.uuid]))
+
+    def _changes(self, ops: Sequence[Op], vm_state: str | None, task_state: str | None) -> dict[str, States]:
+        """The changes that are told, as ``notify_on_state_change`` says; ``vm_state`` None: it stays as it is."""
+        wanted, told = self.world.notifier.options.state_changes, {}
+        for op in ops:
+            old, old_task = op.states or (op.server.vm_state, op.server.task_state)
+            op.states = (vm_state or old, task_state)
+            change = States(old, vm_state or old, old_task, task_state)
+            if wanted and (change.state != old or (wanted == "vm_and_task_state" and task_state != old_task)):
+                told[op.uuid] = change
+        return told
+
+    def _update(self, op: Op, found: Announced, change: States | None) -> Sequence[Event]:
+        if change is None:
+            return ()
+        extra = {"states": change, "period": period(self.world)}
+        known: ServerFacts = facts(self.world, found, _who(op), extra=extra)
+        return [self._by(op, Event("instance.update", "", known, ""))]
+
+    def _tell(self, ops: Sequence[Op], make: Maker) -> None:
+        found = read(self.world, [op.uuid for op in ops])
+        tell(self.world, [event for op in ops if op.uuid in found for event in make(op, found[op.uuid])])
+
+
+def _parts(workflow: Workflow, step: Step) -> list[Told]:
+    return [told for told in ACTIONS.get(workflow.action.name, ()) if told.step == step.name]
+
+
+def _has(told: Told, phase: str) -> bool:
+    return event_type(told.name, phase) in TYPES
+
+
+def _started(op: Op) -> bool:
+    """Whether the operation's start was told."""
+    return bool(op.data.get(MARK)) and not op.untold
+
+
+def _spec(op: Op, count: int = 1) -> SpecFacts:
+    """What the scheduler was asked for the op, or for ``count`` of its request."""
+    return SpecFacts(shown(op.server), count, op.entry.arguments, tuple(op.data.get("tried") or ()))
+
+
+def _host(op: Op) -> str | None:
+    host = op.data.get("host") or op.server.host
+    return str(host) if host else None
+
+
+def _who(op: Op) -> Who:
+    """Who asked for the operation, whoever runs it now."""
+    return Who(op.entry.request_id, op.entry.user_id, op.entry.project_id)
+
+
+def _extra(op: Op) -> Mapping[str, Any]:
+    """What an action's arguments and results add to its payload, by the payload's names."""
+    names = ("rescue_image_ref", "snapshot_image_id", "volume_id", "old_volume_id", "new_volume_id", "share_id",
+             "new_flavor")
+    both = {**op.entry.arguments, **op.data}
+    return {name: both[name] for name in names if name in both}

@@ -1,0 +1,53 @@
+"""What telling has in common: it is off at no cost, it reads once, and it never fails what it tells of."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from nova.conductor.world import World
+from nova.db import announced
+from nova.db.servers import instance_name
+from nova.model import periods
+from nova.model.base import utcnow
+from nova.notifications.facts import SHOWN, Period, ServerFacts, Who
+from nova.notifications.message import Event
+
+
+def quietly(method: Callable[..., None]) -> Callable[..., None]:
+    """For functions and methods whose first argument is a world, or has one. Nothing happens while notifications are
+    off; what fails is counted as events that were lost."""
+    @functools.wraps(method)
+    def call(first: Any, *args: Any, **kwargs: Any) -> None:
+        notifier = getattr(first, "world", first).notifier
+        if not notifier.on:
+            return
+        try:
+            method(first, *args, **kwargs)
+        except Exception as error:  # no operation fails or waits because nobody could be told of it
+            notifier.lost(1, f"{method.__name__}: {type(error).__name__}: {error}")
+    return call
+
+
+def read(world: World, uuids: Sequence[str]) -> dict[str, announced.Announced]:
+    with world.cell.reading() as tx:
+        return announced.read(tx, uuids, SHOWN)
+
+
+def facts(world: World, found: announced.Announced, who: Who, **more: Any) -> ServerFacts:
+    """A server's facts as it was read; ``more``: the other fields of ServerFacts."""
+    name = instance_name(world.settings.instance_name_template, found.row.id, found.row.uuid)
+    return ServerFacts(row=found.row, who=who, metadata=found.metadata, tags=found.tags, instance_name=name,
+                       shows_disks=world.notifier.options.shows_disks, **more)
+
+
+def period(world: World) -> Period:
+    """The usage audit's period that runs now, so far."""
+    now = utcnow()
+    return Period(periods.last_complete(world.settings.instance_usage_audit_period, now)[1], now)
+
+
+def tell(world: World, events: Iterable[Event]) -> None:
+    for event in events:
+        world.notifier.tell(event)

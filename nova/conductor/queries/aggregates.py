@@ -1,0 +1,247 @@
+"""Aggregates: lists and changes, and images that their hosts are to keep ready."""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from nova import concurrency, errors
+from nova.conductor import announce, zones
+from nova.conductor.queries.hosts import NoSuchHost
+from nova.conductor.world import World
+from nova.db import aggregates, hosts, services
+from nova.db.engine import Connection
+from nova.model.aggregates import ZONE, Aggregate, AggregateUpdate, NewAggregate
+from nova.model.images import Image
+from nova.model.services import ServiceQuery
+
+LOG = logging.getLogger(__name__)
+
+
+class BadZone(errors.Invalid):
+    code, message = "aggregate.bad_zone", "Invalid availability_zone '{zone}': {reason}."
+
+
+class HasServers(errors.Invalid):
+    code = "aggregate.has_servers"
+    message = ("Cannot update aggregate {id}. Reason: its availability zone can not change while hosts of it "
+               "({hosts}) have servers.")
+
+
+class SecondZone(errors.Invalid):
+    code = "aggregate.second_zone"
+    message = ("Cannot update aggregate {id}. Reason: its host {host} is in availability zone {zone} already, by "
+               "another aggregate.")
+
+
+class HostInZone(errors.Conflict):
+    code = "aggregate.host_in_zone"
+    message = ("Cannot add host {host} to aggregate {id}. Reason: the host is in availability zone {zone} already, by "
+               "another aggregate, and would get {wanted} too.")
+
+
+class PinnedServers(errors.Conflict):
+    code = "aggregate.pinned_servers"
+    message = ("Cannot {act} host {host}, aggregate {id}. Reason: a server on it asked for availability zone {zone}, "
+               "which the host would leave; migrate it first.")
+
+
+class HostIsMember(errors.Conflict):
+    code, message = "aggregate.host_exists", "Aggregate {id} already has host {host}."
+
+
+class HostIsNoMember(errors.NotFound):
+    code, message = "aggregate.host_not_found", "Host {host} is not in aggregate {id}."
+
+
+class BadImage(errors.Invalid):
+    code, message = "aggregate.bad_image", "Image {image_id} can not be cached: {reason}."
+
+
+class Aggregates:
+    """The aggregate calls of ConductorRPC."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._precaching = concurrency.Pool(world.settings.precache_concurrency, "precache")  # of all requests
+
+    def list_aggregates(self) -> tuple[Aggregate, ...]:
+        with self.world.api.reading() as tx:
+            return aggregates.select(tx)
+
+    def get_aggregate(self, aggregate_id: int) -> Aggregate:
+        with self.world.api.reading() as tx:
+            return aggregates.get(tx, aggregate_id)
+
+    def create_aggregate(self, new: NewAggregate) -> Aggregate:
+        self._check_zone_name(new.availability_zone)
+
+        def write(tx: Connection) -> Aggregate:
+            aggregates.changing(tx)
+            return aggregates.get(tx, aggregates.insert(tx, new.name, new.availability_zone))
+        return self.world.api.transact(write)
+
+    def update_aggregate(self, update: AggregateUpdate) -> Aggregate:
+        items = {ZONE: update.availability_zone} if update.changes_zone else {}
+
+        def write(tx: Connection, aggregate: Aggregate) -> None:
+            if update.name is not None:
+                aggregates.rename(tx, aggregate.id, update.name)
+            self._write_metadata(tx, aggregate, items)
+        return self._change(update.id, write)
+
+    def set_aggregate_metadata(self, aggregate_id: int, items: Mapping[str, str | None]) -> Aggregate:
+        return self._change(aggregate_id, lambda tx, aggregate: self._write_metadata(tx, aggregate, items))
+
+    def delete_aggregate(self, aggregate_id: int) -> None:
+        def write(tx: Connection) -> None:
+            aggregates.changing(tx)
+            aggregates.delete(tx, aggregates.get(tx, aggregate_id))
+        self.world.api.transact(write)
+
+    def add_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
+        def write(tx: Connection, aggregate: Aggregate) -> None:
+            self._check_host(host)
+            if host in aggregate.hosts:
+                raise HostIsMember(id=aggregate.id, host=host)
+            zone = aggregates.zones(tx, [host]).get(host)
+            if aggregate.zone is not None and zone not in (None, aggregate.zone):
+                raise HostInZone(id=aggregate.id, host=host, zone=zone, wanted=aggregate.zone)
+            self._check_pins("add", aggregate, host, zone, zone or aggregate.zone)
+            aggregates.add_host(tx, aggregate.id, host)
+        return self._change(aggregate_id, write, [host])
+
+    def remove_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
+        def write(tx: Connection, aggregate: Aggregate) -> None:
+            if host not in aggregate.hosts:
+                raise HostIsNoMember(id=aggregate.id, host=host)
+            zone = aggregates.zones(tx, [host]).get(host)
+            aggregates.remove_host(tx, aggregate.id, host)
+            self._check_pins("remove", aggregate, host, zone, aggregates.zones(tx, [host]).get(host))
+        return self._change(aggregate_id, write, [host])
+
+    # -- one change
+
+    def _change(self, key: int, write: Callable[[Connection, Aggregate], None],
+                moved: Collection[str] | None = None) -> Aggregate:
+        """Change an aggregate under the stamp; then servers' rows and schedulers follow. ``moved``: the hosts that
+        came or went; without, it is the aggregate itself that changed."""
+        def changed(tx: Connection) -> tuple[Aggregate, Aggregate]:
+            aggregates.changing(tx)
+            before = aggregates.get(tx, key)
+            write(tx, before)
+            if moved is None:
+                aggregates.touch(tx, key)
+            return before, aggregates.get(tx, key)
+        before, after = self.world.api.transact(changed)
+        self.world.feed.aggregates_changed()
+        followers = moved if moved is not None else (after.hosts if before.zone != after.zone else ())
+        if followers and (before.zone or after.zone):
+            zones.follow(self.world, followers)
+        return after
+
+    def _write_metadata(self, tx: Connection, aggregate: Aggregate, items: Mapping[str, str | None]) -> None:
+        if ZONE in items and items[ZONE] != aggregate.zone:
+            self._check_new_zone(tx, aggregate, items[ZONE])
+        aggregates.write_metadata(tx, aggregate.id, items)
+
+    def _check_new_zone(self, tx: Connection, aggregate: Aggregate, zone: str | None) -> None:
+        """BadZone, SecondZone, or HasServers: the zone of this aggregate's hosts must not become this one."""
+        self._check_zone_name(zone)
+        if not aggregate.hosts:
+            return
+        if zone is not None and aggregate.zone is None:
+            for host, other in sorted(aggregates.zones(tx, aggregate.hosts).items()):
+                if other != zone:
+                    raise SecondZone(id=aggregate.id, host=host, zone=other)
+        with self.world.cell.reading() as cell:
+            busy = hosts.with_servers(cell, aggregate.hosts)
+        if busy:
+            raise HasServers(id=aggregate.id, hosts=", ".join(busy[:5]) + ", ..." * (len(busy) > 5))
+
+    def _check_zone_name(self, zone: str | None) -> None:
+        internal = self.world.settings.internal_service_availability_zone
+        if zone is None:
+            return
+        if not zone.strip() or ":" in zone:
+            raise BadZone(zone=zone, reason="a zone's name has characters, and no colon among them")
+        if zone == internal:
+            raise BadZone(zone=zone, reason="it is the zone of control daemons ([DEFAULT]internal_service_"
+                                            "availability_zone)")
+
+    def _check_host(self, host: str) -> None:
+        with self.world.cell.reading() as tx:
+            if services.COMPUTE not in services.binaries(tx, host):
+                raise NoSuchHost(host=host)
+
+    def _check_pins(self, act: str, aggregate: Aggregate, host: str, before: str | None, after: str | None) -> None:
+        """PinnedServers when the host would leave the zone that a server of it asked for."""
+        default = self.world.settings.default_availability_zone
+        left, entered = before or default, after or default
+        if left == entered:
+            return
+        with self.world.cell.reading() as tx:
+            if hosts.has_pinned(tx, host, left):
+                raise PinnedServers(act=act, host=host, id=aggregate.id, zone=left)
+
+    # -- images kept ready
+
+    def cache_images(self, aggregate_id: int, image_ids: tuple[str, ...]) -> None:
+        """The hosts are asked beside the caller, who has the answer before they have the images."""
+        aggregate = self.get_aggregate(aggregate_id)
+        images = tuple(self._image(image_id) for image_id in image_ids)
+        if aggregate.hosts:
+            concurrency.spawn(contextvars.copy_context().run, precache, self.world, self._precaching, aggregate,
+                              images, name="precache")
+
+    def _image(self, image_id: str) -> Image:
+        try:
+            image: Image = self.world.images.show(image_id, as_user=True)
+        except (errors.NotFound, errors.Forbidden):
+            raise BadImage(image_id=image_id, reason="it does not exist, or is not yours") from None
+        if image.status != "active":
+            raise BadImage(image_id=image_id, reason=f"its status is {image.status}, not active")
+        return image
+
+
+def precache(world: World, pool: concurrency.Pool, aggregate: Aggregate, images: Sequence[Image]) -> None:
+    """Have every host of the aggregate that is up fetch the images, as many hosts at a time as the pool has workers.
+    Each result is a line in the log: nobody waits for it, and a host that missed it (or whose conductor died) fetches
+    the image with its first guest.
+    """
+    try:
+        with world.cell.reading() as tx:
+            rows = services.select(tx, ServiceQuery(binary=services.COMPUTE))
+        down = world.settings.service_down_time
+        up = {row.host for row, clock in rows if services.value(row, clock, down, "").up}
+    except errors.NovaError as error:
+        LOG.error("images were not cached on aggregate %s: %s", aggregate.name, error.message)
+        return
+    ready = [host for host in aggregate.hosts if host in up]
+    for host in set(aggregate.hosts) - up:
+        LOG.warning("images are not cached on host %s: it is down", host)
+    told = announce.CacheProgress(world, aggregate, len(ready))
+    told.begun()
+    asked = [pool.submit(contextvars.copy_context().run, _on_host, world, host, images, told) for host in ready]
+    total = sum(bool(future.result()) for future in asked)
+    told.ended()
+    LOG.info("aggregate %s: %d images are ready on %d of %d hosts", aggregate.name, len(images), total,
+             len(aggregate.hosts))
+
+
+def _on_host(world: World, host: str, images: Sequence[Image], told: announce.CacheProgress) -> bool:
+    """Whether the host has all of them now."""
+    try:
+        results: Any = world.compute.cache_images(host, tuple(images))
+    except errors.NovaError as error:
+        LOG.error("images are not cached on host %s: %s", host, error.message)
+        told.host_done(host, (), [image.id for image in images])
+        return False
+    for one in results:
+        log = LOG.error if one.state == "error" else LOG.info
+        log("image %s on host %s: %s%s", one.image_id, host, one.state, f" ({one.error})" * bool(one.error))
+    ready = [one.image_id for one in results if one.state in ("cached", "existing")]
+    told.host_done(host, ready, [one.image_id for one in results if one.image_id not in ready])
+    return len(ready) == len(results)

@@ -1,0 +1,40 @@
+"""Moves of servers, read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nova.conductor.world import World
+from nova.db import migrations, servers
+from nova.db.engine import Connection
+from nova.model.migrations import Migration, MigrationQuery, ServerMigrations
+from nova.model.servers import ServerQuery
+
+
+class Migrations:
+    """The migration calls of ConductorRPC."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def list_migrations(self, query: MigrationQuery) -> tuple[Migration, ...]:
+        most = self.world.settings.max_limit
+        limit = most if query.page.limit is None else min(query.page.limit, most)
+        with self.world.cell.reading() as tx:
+            return migrations.select(tx, query, limit)
+
+    def list_server_migrations(self, query: ServerQuery) -> ServerMigrations:
+        with self.world.cell.reading() as tx:
+            return _of(tx, query, migrations.live_of(tx, query.uuid))
+
+    def get_server_migration(self, query: ServerQuery, migration_id: int) -> ServerMigrations:
+        with self.world.cell.reading() as tx:
+            server = _of(tx, query, ())
+            return ServerMigrations(project_id=server.project_id, user_id=server.user_id,
+                                    migrations=(migrations.get(tx, query.uuid, migration_id),))
+
+
+def _of(tx: Connection, query: ServerQuery, found: Sequence[Migration]) -> ServerMigrations:
+    """NoSuchServer outside the scope."""
+    target = servers.target(tx, query.uuid, query.scope)
+    return ServerMigrations(project_id=target.project_id, user_id=target.user_id, migrations=tuple(found))

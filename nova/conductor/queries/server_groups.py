@@ -1,0 +1,58 @@
+"""Server groups: made within the quota, read, and taken away."""
+
+from __future__ import annotations
+
+import msgspec
+
+from nova import context, errors
+from nova.conductor import quota
+from nova.conductor.world import World
+from nova.db import ledger, server_groups
+from nova.db.engine import Connection
+from nova.model.base import Scope
+from nova.model.quotas import UNLIMITED
+from nova.model.server_groups import NewServerGroup, ServerGroup, ServerGroupQuery
+
+
+class ServerGroups:
+    """The server group calls of ConductorRPC."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def list_server_groups(self, query: ServerGroupQuery) -> tuple[ServerGroup, ...]:
+        most = self.world.settings.max_limit
+        limit = most if query.page.limit is None else min(query.page.limit, most)
+        with self.world.api.reading() as tx:
+            return server_groups.select(tx, query.scope, msgspec.structs.replace(query.page, limit=limit))
+
+    def get_server_group(self, uuid: str, scope: Scope) -> ServerGroup:
+        with self.world.api.reading() as tx:
+            return server_groups.get(tx, uuid, scope)
+
+    def create_server_group(self, group: NewServerGroup) -> ServerGroup:
+        who = context.current()
+        if not who.project_id or not who.user_id:
+            raise errors.Forbidden("A server group needs a user and a project.")
+        project_id, user_id = who.project_id, who.user_id
+
+        def write(tx: Connection) -> ServerGroup:
+            ledger.lock_owner(tx, project_id)
+            try:
+                return server_groups.get(tx, group.uuid, Scope(project_id=project_id))  # the message came twice
+            except server_groups.NoSuchGroup:
+                self._check_quota(tx, project_id, user_id)
+            server_groups.insert(tx, group, project_id, user_id)
+            return server_groups.get(tx, group.uuid, Scope(project_id=project_id))
+        return self.world.api.transact(write)
+
+    def _check_quota(self, tx: Connection, project_id: str, user_id: str) -> None:
+        used = server_groups.usage(tx, project_id, user_id)
+        project, user = quota.effective(self.world, tx, project_id, user_id)
+        for limits, now in ((project, used["project"]), (user, used["user"])):
+            limit = limits.get("server_groups", UNLIMITED)
+            if not quota.fits(limit, now["server_groups"], 1):
+                raise quota.TooManyItems(what="too many server groups", limit=limit)
+
+    def delete_server_group(self, uuid: str, scope: Scope) -> None:
+        self.world.api.transact(lambda tx: server_groups.delete(tx, uuid, scope))

@@ -1,0 +1,106 @@
+"""What belongs to a server beyond itself: tags, password, topology, diagnostics, and the reset of its state."""
+
+from __future__ import annotations
+
+import msgspec
+
+from nova import context, errors
+from nova.conductor.world import World
+from nova.db import server_tags, servers, states
+from nova.db.engine import Connection
+from nova.model.base import utcnow
+from nova.model.diagnostics import Diagnostics
+from nova.model.server_parts import MOST_TAGS, ServerPassword, ServerTopology, StateReset, TagChange, TagSet
+from nova.model.servers import ServerQuery
+from nova.model.states import ACTIONS, METADATA_STATES, VmState
+
+
+class NoSuchTag(errors.NotFound):
+    code, message = "server.no_such_tag", "Server {server} has no tag '{tag}'"
+
+
+class TooManyTags(errors.Invalid):
+    code, message = "server.too_many_tags", "The number of tags exceeded the per-server limit {limit}"
+
+
+class NoHost(errors.Conflict):
+    code, message = "server.no_host", "Instance {server} is not ready: it is on no host."
+
+
+class NoGuest(errors.Conflict):
+    code, message = "server.no_guest", "Instance {server} is not ready: its host has no guest of it."
+
+
+class ServerParts:
+    """Some of the server calls of ConductorRPC."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    # -- tags
+
+    def change_tags(self, change: TagChange) -> TagSet:
+        return self.world.cell.transact(lambda tx: _change_tags(tx, change))
+
+    # -- the password
+
+    def get_server_password(self, query: ServerQuery) -> ServerPassword:
+        with self.world.cell.reading() as tx:
+            return servers.password(tx, query.uuid, query.scope)
+
+    def clear_server_password(self, uuid: str) -> None:
+        self.world.cell.transact(lambda tx: servers.update(tx, uuid, {"guest_password": None}))
+
+    # -- topology and diagnostics
+
+    def get_server_topology(self, query: ServerQuery) -> ServerTopology:
+        """No guest of this release is given NUMA nodes of its own, whatever its flavor says."""
+        with self.world.cell.reading() as tx:
+            target = servers.target(tx, query.uuid, query.scope)
+        return ServerTopology(project_id=target.project_id, user_id=target.user_id)
+
+    def get_diagnostics(self, uuid: str) -> Diagnostics:
+        with self.world.cell.reading() as tx:
+            row = servers.rows_of(tx, [uuid]).get(uuid)
+        if row is None:
+            raise states.NoSuchServer(server=uuid)
+        if not row.host:
+            raise NoHost(server=uuid)
+        try:
+            told: Diagnostics = self.world.compute.get_diagnostics(row.host, uuid)
+        except errors.NotFound:
+            raise NoGuest(server=uuid) from None
+        up = max(0, int((utcnow() - row.launched_at).total_seconds())) if row.launched_at else None
+        return msgspec.structs.replace(told, uptime_s=up, config_drive=row.config_drive)
+
+    # -- states
+
+    def reset_state(self, reset: StateReset) -> None:
+        """A fenced write: what runs loses the server at its next step, and where it may have left something is kept
+        for the delete."""
+        who = context.current()
+
+        def write(tx: Connection) -> None:
+            entry, overtaken = states.begin(tx, states.Begin(
+                action=ACTIONS["reset_state"], server_uuid=reset.uuid, arguments={}, request_id=who.request_id,
+                user_id=who.user_id, project_id=who.project_id, runner_id=self.world.runner.journal.runner_id,
+                step=""))
+            if overtaken:
+                entry = states.remember(tx, entry, overtaken)
+            states.finish(tx, [entry], {"vm_state": VmState(reset.state).value}, "success")
+        self.world.cell.transact(write)
+
+
+def _change_tags(tx: Connection, change: TagChange) -> TagSet:
+    row = servers.lock_row(tx, change.uuid)
+    if VmState(row.vm_state) not in METADATA_STATES:
+        raise states.NotInState(action=change.verb, server=change.uuid, attribute="vm_state", value=row.vm_state)
+    now = server_tags.of(tx, change.uuid)
+    missing = [tag for tag in change.remove if tag not in now]
+    if missing:
+        raise NoSuchTag(server=change.uuid, tag=missing[0])
+    after = (set() if change.replace else now - set(change.remove)) | set(change.add)
+    if len(after) > MOST_TAGS:
+        raise TooManyTags(limit=MOST_TAGS)
+    server_tags.change(tx, change.uuid, after - now, now - after)
+    return TagSet(tags=tuple(sorted(after)), changed=after != now)

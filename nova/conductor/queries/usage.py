@@ -1,0 +1,108 @@
+"""What projects used, whether the audits of it went out, and what hosts owe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.conductor.queries.flavors import capped
+from nova.conductor.world import World
+from nova.db import ledger, services, usage, usage_audits
+from nova.db.engine import Connection
+from nova.model import periods
+from nova.model.base import HostName, Time, utcnow
+from nova.model.services import Debt
+from nova.model.usage import SECONDS_AN_HOUR, ProjectUsage, ServerUsage, UsageAudits, UsagePage, UsageQuery
+
+TERMINATED = "terminated"
+
+
+class HostIsThere(errors.Conflict):
+    code = "debt.host_is_there"
+    message = ("nova-compute on {host} is registered and pays what it owes when it is back: only the debts of a host "
+               "that was removed (DELETE /os-services/ID) can be forgiven.")
+
+
+class Usage:
+    """The usage and debt calls of ConductorRPC."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def get_usage(self, query: UsageQuery) -> UsagePage:
+        with self.world.cell.reading() as tx:
+            if not (query.paged or query.servers):
+                return UsagePage(projects=usage.sums(tx, query))
+            limit = capped(query.page.limit, self.world.settings.max_limit)
+            rows = usage.page(tx, query, limit) if limit > 0 else []
+            projects = _by_project(query, rows)
+            if not query.paged and len(rows) == limit:  # who can not turn the page has the sums over all at least
+                listed = {one.project_id: one.servers for one in projects}
+                projects = tuple(msgspec.structs.replace(one, servers=listed.get(one.project_id, ()))
+                                 for one in usage.sums(tx, query))
+        return UsagePage(projects=projects, count=len(rows), last=rows[-1].uuid if rows else None)
+
+    def get_usage_audits(self, before: Time | None) -> UsageAudits:
+        period = periods.last_complete(self.world.settings.instance_usage_audit_period, before or utcnow())
+        with self.world.cell.reading() as tx:
+            hosts, audits = usage_audits.compute_hosts(tx), usage_audits.of_period(tx, period)
+        return UsageAudits(period_beginning=period[0], period_ending=period[1], hosts=hosts, audits=audits)
+
+    # -- debts
+
+    def list_debts(self, host: HostName | None) -> tuple[Debt, ...]:
+        with self.world.cell.reading() as tx:
+            return services.debts(tx, host)
+
+    def forgive_debts(self, host: HostName) -> tuple[Debt, ...]:
+        """Claims go back first: whoever dies in between finds the debts still there, and forgives them again."""
+        with self.world.cell.reading() as tx:
+            _refuse_registered(tx, host)
+            owed = services.debts(tx, host)
+        for uuid in sorted({debt.server_uuid for debt in owed}):
+            self._release(uuid, host)
+
+        def strike(tx: Connection) -> None:
+            _refuse_registered(tx, host)
+            for debt in owed:
+                services.strike(tx, host, debt.id)
+        self.world.cell.transact(strike)
+        return owed
+
+    def _release(self, uuid: str, host: str) -> None:
+        self.world.feed.after_release(self.world.api.transact(lambda tx: ledger.release_on(tx, uuid, host)))
+
+
+def _refuse_registered(tx: Connection, host: str) -> None:
+    if services.compute_id(tx, host) is not None:
+        raise HostIsThere(host=host)
+
+
+def _by_project(query: UsageQuery, rows: Sequence[Any]) -> tuple[ProjectUsage, ...]:
+    """The page's servers, summed. They come sorted by project."""
+    now = utcnow()
+    found: dict[str, list[ServerUsage]] = {}
+    for row in rows:
+        found.setdefault(row.project_id, []).append(_server(query, row, now))
+    return tuple(ProjectUsage(
+        project_id=project, hours=sum(one.hours for one in used),
+        local_gb_hours=sum(one.hours * one.local_gb for one in used),
+        memory_mb_hours=sum(one.hours * one.memory_mb for one in used),
+        vcpu_hours=sum(one.hours * one.vcpus for one in used),
+        servers=tuple(used) if query.servers else ()) for project, used in found.items())
+
+
+def _server(query: UsageQuery, row: Any, now: Time) -> ServerUsage:
+    """Hours are the part of the server's life that lies in the time asked for, be that in the future."""
+    begun = max(row.launched_at, query.start)
+    stopped = min(row.ended_at or query.end, query.end)
+    return ServerUsage(
+        uuid=row.uuid, name=row.name, project_id=row.project_id, flavor=row.flavor.name,
+        memory_mb=row.flavor.memory_mb, local_gb=row.flavor.root_gb + row.flavor.ephemeral_gb,
+        vcpus=row.flavor.vcpus, started_at=row.launched_at, ended_at=row.ended_at,
+        state=TERMINATED if row.ended_at else row.vm_state,
+        hours=(stopped - begun).total_seconds() / SECONDS_AN_HOUR,
+        uptime_s=max(0, int(((row.ended_at or now) - row.launched_at).total_seconds())))

@@ -1,0 +1,18 @@
+"""``[DEFAULT]`` options of usage audits."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+GROUP = "DEFAULT"
+
+OPTS = [
+    cfg.BoolOpt("instance_usage_audit", default=False,
+                help="Send a compute.instance.exists notification for every server that ran in a period, once the "
+                     "period is over. nova-conductor does it, a compute host at a time; nova-compute needs no setting. "
+                     "GET /os-instance_usage_audit_log tells how far it is."),
+    cfg.StrOpt("instance_usage_audit_period", default="month", regex=r"^(hour|month|day|year)(@([0-9]+))?$",
+               help="The period of usage audits: hour, day, month or year, with @ and a number for where it begins: "
+                    "hour@30 at half past, day@18 at 18:00, month@15 on the 15th, year@4 in April (UTC). Keep "
+                    "deleted_retention longer than it: servers that were removed for good are not told of."),
+]

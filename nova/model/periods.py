@@ -1,0 +1,82 @@
+"""Periods of usage audits: hours, days, months or years, begun at an offset (``instance_usage_audit_period``)."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from nova import errors
+from nova.model.base import Time
+
+PATTERN = r"^(hour|month|day|year)(@([0-9]+))?$"
+
+
+class BadPeriod(errors.Invalid):
+    code = "usage.bad_period"
+    message = ("instance_usage_audit_period = {text}: it must be hour, day, month or year, if need be with an offset: "
+               "hour@0 to hour@59 (minutes), day@0 to day@23 (hours), month@1 to month@31 (days; the last day of a "
+               "shorter month), year@1 to year@12 (months).")
+
+
+def _hour(year: int, month: int, minute: int, at: Time) -> Time:
+    return at.replace(minute=minute, second=0, microsecond=0)
+
+
+def _day(year: int, month: int, hour: int, at: Time) -> Time:
+    return datetime.datetime(at.year, at.month, at.day, hour)
+
+
+def _month(year: int, month: int, day: int, at: Time) -> Time:
+    return datetime.datetime(year, month, min(day, calendar.monthrange(year, month)[1]))
+
+
+def _year(year: int, month: int, first: int, at: Time) -> Time:
+    return datetime.datetime(year, first, 1)
+
+
+class Unit(NamedTuple):
+    """``begin``: the moment within ``at``'s own unit at which a period of this offset begins."""
+
+    least: int
+    most: int
+    begin: Callable[[int, int, int, Time], Time]
+    before: Callable[[Time], Time]
+
+
+UNITS: dict[str, Unit] = {
+    "hour": Unit(0, 59, _hour, lambda at: at - datetime.timedelta(hours=1)),
+    "day": Unit(0, 23, _day, lambda at: at - datetime.timedelta(days=1)),
+    "month": Unit(1, 31, _month, lambda at: at.replace(day=1) - datetime.timedelta(days=1)),
+    "year": Unit(1, 12, _year, lambda at: at.replace(year=at.year - 1, day=1)),
+}
+
+
+def parse(text: str) -> tuple[str, int]:
+    """``month@15`` -> ("month", 15); without an offset its least. BadPeriod."""
+    found = re.match(PATTERN, text)
+    if found is None:
+        raise BadPeriod(text=text)
+    unit = UNITS[found[1]]
+    offset = int(found[3][:9]) if found[3] else unit.least
+    if not unit.least <= offset <= unit.most:
+        raise BadPeriod(text=text)
+    return found[1], offset
+
+
+def last_complete(text: str, now: Time) -> tuple[Time, Time]:
+    """(beginning, end) of the newest period that has ended by ``now``. BadPeriod; also for times before the year 3."""
+    if now.year < 3:
+        raise errors.Invalid(f"There are no usage audits before {now}.")
+    name, offset = parse(text)
+    unit = UNITS[name]
+
+    def begin(at: Time) -> Time:
+        return unit.begin(at.year, at.month, offset, at)
+    at, end = now, begin(now)
+    if end > now:
+        at = unit.before(now)
+        end = begin(at)
+    return begin(unit.before(at)), end

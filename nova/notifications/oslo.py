@@ -1,0 +1,71 @@
+"""The way out: oslo.messaging's notifier, one for each form, as ``[oslo_messaging_notifications]`` says."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import Any
+
+import oslo_messaging
+from oslo_config import cfg
+
+from nova import errors
+from nova.notifications.facts import Who
+from nova.notifications.message import Message
+from nova.notifications.notifier import FORMS, Notifier, Options, Silent
+
+LOG = logging.getLogger(__name__)
+
+GROUP = "oslo_messaging_notifications"
+NONE = {"noop", ""}
+
+
+class NoSuchDriver(errors.Invalid):
+    code = "notifications.no_such_driver"
+    message = ("[oslo_messaging_notifications]driver = {name}: there is no such driver, and nothing would be sent. "
+               "There are: {known}.")
+
+
+def make(conf: cfg.ConfigOpts, host: str) -> Silent:
+    """The process's notifier; a silent one when no driver is named. Nothing is connected before the first event.
+    NoSuchDriver: the library would only warn of it, and lose every event."""
+    oslo_messaging.set_transport_defaults("nova")  # the exchange that consumers bind to
+    transport = oslo_messaging.get_notification_transport(conf)  # declares the options too
+    drivers = [name for name in conf[GROUP].driver if name not in NONE]
+    if not drivers:
+        return Silent()
+    _check(drivers)
+    group = conf.notifications
+    options = Options(host=group.default_publisher_id or host, forms=FORMS[group.notification_format],
+                      level=group.default_level, state_changes=group.notify_on_state_change or "",
+                      shows_disks=group.bdms_in_notifications)
+    topics = {"unversioned": conf[GROUP].topics, "versioned": group.versioned_notifications_topics}
+    LOG.info("notifications are sent (%s) by %s", group.notification_format, ", ".join(drivers))
+    return Notifier(OsloOutlet(transport, {form: topics[form] for form in options.forms}), options)
+
+
+def _check(drivers: list[str]) -> None:
+    known = {one.name for one in entry_points(group="oslo.messaging.notify.drivers")}
+    for name in drivers:
+        if name not in known:
+            raise NoSuchDriver(name=name, known=", ".join(sorted(known)))
+
+
+class _Plain(oslo_messaging.NoOpSerializer):
+    """Payloads are plain already; who asked becomes so."""
+
+    def serialize_context(self, context: Who) -> dict[str, Any]:
+        return context.as_dict()
+
+
+class OsloOutlet:
+    """Messages of each form go to that form's topics."""
+
+    def __init__(self, transport: Any, topics: Mapping[str, list[str]]) -> None:
+        self._notifiers = {form: oslo_messaging.Notifier(transport, serializer=_Plain(), topics=names)
+                           for form, names in topics.items()}
+
+    def send(self, form: str, message: Message) -> None:
+        notifier = self._notifiers[form].prepare(publisher_id=message.publisher)
+        getattr(notifier, message.priority.lower())(message.who, message.type, dict(message.payload))

@@ -1,0 +1,58 @@
+"""What a payload is: a name, a version, and rows that say where each field comes from."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+NAMESPACE = "nova"
+
+
+class Field(NamedTuple):
+    """``source`` is an attribute of the payload's subject (dots go deeper), or what makes the value of the subject."""
+
+    name: str
+    source: str | Callable[[Any], Any]
+
+
+class Payload:
+    """A payload class: called with its subject it gives the wire form. A subject that is None gives None."""
+
+    def __init__(self, name: str, version: str, *fields: Field) -> None:
+        self.name, self.version, self.fields = name, version, fields
+        self._getters = [(one.name, operator.attrgetter(one.source) if isinstance(one.source, str) else one.source)
+                         for one in fields]
+        twice = [one.name for one in fields if [other.name for other in fields].count(one.name) > 1]
+        if twice:
+            raise TypeError(f"{name} has {twice[0]} twice")
+
+    def __call__(self, subject: Any) -> dict[str, Any] | None:
+        return None if subject is None else wire(self.name, self.version,
+                                                 {name: plain(get(subject)) for name, get in self._getters})
+
+
+def wire(name: str, version: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """An object as consumers read it."""
+    return {"nova_object.name": name, "nova_object.namespace": NAMESPACE, "nova_object.version": version,
+            "nova_object.data": dict(data)}
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: times in UTC to the second."""
+    if isinstance(value, datetime.datetime):
+        return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(one) for one in value]
+    return value
+
+
+def fields(*names: str, of: str = "") -> tuple[Field, ...]:
+    """Rows of fields that are called as what they come from (``of`` the subject's attribute of that name)."""
+    return tuple(Field(name, f"{of}.{name}" if of else name) for name in names)

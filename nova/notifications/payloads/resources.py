@@ -1,0 +1,58 @@
+"""Payloads of what is no server: errors, flavors, keypairs, aggregates, server groups, services."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.notifications.payloads.fields import Field, Payload, fields
+
+#: Service rows count their changes in ``version``; nothing counts reports: heartbeats are written in batches.
+SERVICE_STATUS = Payload(
+    "ServiceStatusPayload", "1.1",
+    *fields("host", "binary", "topic", "disabled", "disabled_reason", "forced_down", "version", "uuid"),
+    Field("report_count", lambda _service: 0),
+    Field("availability_zone", lambda service: getattr(service, "zone", None)),
+    Field("last_seen_up", "last_seen_at"))
+
+EXCEPTION = Payload(
+    "ExceptionPayload", "1.1",
+    Field("module_name", "module"), Field("function_name", "function"), Field("exception", "exception"),
+    Field("exception_message", "message"), Field("traceback", "traceback"))
+
+_FLAVOR = (*fields("flavorid", "memory_mb", "vcpus", "root_gb", "ephemeral_gb", "name", "rxtx_factor", "disabled",
+                   "is_public", "extra_specs", "description"),
+           Field("swap", "swap_mb"), Field("vcpu_weight", lambda _flavor: 0))
+
+FLAVOR = Payload("FlavorPayload", "1.4", *_FLAVOR, Field("projects", "projects"))
+#: A server's own copy of its flavor does not know whose the flavor is.
+SERVERS_FLAVOR = Payload("FlavorPayload", "1.4", *_FLAVOR, Field("projects", lambda _flavor: None))
+
+KEYPAIR = Payload("KeypairPayload", "1.0", *fields("user_id", "name", "fingerprint", "public_key", "type"))
+
+
+def _or_none(name: str) -> Field:
+    """An aggregate that is being created has no id and no hosts yet."""
+    return Field(name, lambda aggregate: getattr(aggregate, name, None))
+
+
+AGGREGATE = Payload("AggregatePayload", "1.1", _or_none("id"), _or_none("uuid"), Field("name", "name"),
+                    _or_none("hosts"), Field("metadata", "metadata"))
+
+AGGREGATE_CACHE = Payload(
+    "AggregateCachePayload", "1.0",
+    *fields("id", "uuid", "name", "host", "images_cached", "images_failed", "index", "total"))
+
+
+def _policies(group: Any) -> list[str]:
+    return [group.policy] if group.policy else []
+
+
+def _rules(group: Any) -> dict[str, str]:
+    """As text: the payload's schema has no other values."""
+    return {name: str(value) for name, value in (group.rules or {}).items()}
+
+
+SERVER_GROUP = Payload(
+    "ServerGroupPayload", "1.1",
+    *fields("uuid", "name", "user_id", "project_id", "members", "policy"),
+    Field("rules", _rules), Field("policies", _policies), Field("hosts", lambda group: getattr(group, "hosts", None)))

@@ -1,0 +1,108 @@
+"""Payloads of what the scheduler is asked. Subject: ``nova.notifications.facts.SpecFacts``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nova.model.images import Image
+from nova.notifications.facts import SpecFacts
+from nova.notifications.payloads.fields import Field, Payload, fields, wire
+from nova.notifications.payloads.resources import EXCEPTION, SERVERS_FLAVOR
+
+#: Properties of images that are no text, by what they are. Images keep all as text.
+_INTEGERS = frozenset((
+    "hw_cpu_cores", "hw_cpu_sockets", "hw_cpu_threads", "hw_cpu_max_cores", "hw_cpu_max_sockets",
+    "hw_cpu_max_threads", "hw_device_id", "hw_numa_nodes", "hw_serial_port_count", "hw_video_ram",
+    "hw_maxphysaddr_bits", "hw_redirected_usb_ports", "img_compression_level", "img_version"))
+_BOOLEANS = frozenset((
+    "hw_boot_menu", "hw_firmware_stateless", "hw_ipxe_boot", "hw_locked_memory", "hw_mem_encryption", "hw_pmu",
+    "hw_qemu_guest_agent", "hw_time_hpet", "hw_vif_multiqueue_enabled", "hw_ephemeral_encryption",
+    "hw_virtio_packed_ring", "img_bittorrent", "img_bdm_v2", "img_cache_in_nova", "img_linked_clone",
+    "img_use_agent", "img_hide_hypervisor_id", "os_require_quiesce", "os_skip_agent_inject_files_at_boot",
+    "os_skip_agent_inject_ssh"))
+_TEXTS = frozenset((
+    "hw_architecture", "hw_emulation_architecture", "hw_auto_disk_config", "hw_cdrom_bus", "hw_cpu_policy",
+    "hw_cpu_thread_policy", "hw_cpu_realtime_mask", "hw_disk_bus", "hw_disk_type", "hw_floppy_bus",
+    "hw_firmware_type", "hw_input_bus", "hw_machine_type", "hw_mem_encryption_model", "hw_mem_page_size",
+    "hw_pci_numa_affinity_policy", "hw_pointer_model", "hw_rescue_bus", "hw_rescue_device", "hw_rng_model",
+    "hw_scsi_model", "hw_video_model", "hw_vif_model", "hw_viommu_model", "hw_vm_mode", "hw_watchdog_action",
+    "hw_tpm_model", "hw_tpm_version", "hw_ephemeral_encryption_format", "hw_maxphysaddr_mode", "hw_sound_model",
+    "hw_usb_model", "img_hv_type", "img_config_drive", "img_owner_id", "img_root_device_name", "img_signature",
+    "img_signature_hash_method", "img_signature_key_type", "img_signature_certificate_uuid",
+    "img_hv_requested_version", "os_admin_user", "os_command_line", "os_distro", "os_secure_boot", "os_type"))
+_TRUE = frozenset(("true", "yes", "on", "1", "t", "y"))
+PROPS_VERSION = "1.19"
+
+
+def properties(given: Mapping[str, str]) -> dict[str, Any]:
+    """The properties that have a meaning to compute; the others are the image service's business."""
+    data: dict[str, Any] = {}
+    for name, value in sorted(given.items()):
+        if name in _TEXTS:
+            data[name] = value
+        elif name in _BOOLEANS:
+            data[name] = str(value).lower() in _TRUE
+        elif name in _INTEGERS and str(value).lstrip("-").isdigit():
+            data[name] = int(value)
+    required = sorted(name.removeprefix("trait:") for name, value in given.items()
+                      if name.startswith("trait:") and value == "required")
+    if required:
+        data["traits_required"] = required
+    return wire("ImageMetaPropsPayload", PROPS_VERSION, data)
+
+
+IMAGE_META = Payload(
+    "ImageMetaPayload", "1.0",
+    *fields("id", "name", "status", "visibility", "protected", "checksum", "owner", "container_format", "disk_format",
+            "created_at", "updated_at"),
+    Field("size", "size_bytes"), Field("virtual_size", lambda image: image.virtual_size_bytes or None),
+    Field("min_ram", "min_ram_mb"), Field("min_disk", "min_disk_gb"),
+    # tags and locations stay with the image service: a server's copy of its image has none
+    Field("tags", lambda _image: []), Field("direct_url", lambda _image: None),
+    Field("properties", lambda image: properties(image.properties)))
+
+DESTINATION = Payload("DestinationPayload", "1.0", Field("host", lambda arguments: arguments["host"]),
+                      Field("node", lambda arguments: arguments.get("node")), Field("cell", lambda _arguments: None),
+                      Field("aggregates", lambda _arguments: None))
+RETRIES = Payload("SchedulerRetriesPayload", "1.0", Field("num_attempts", len), Field("hosts", list))
+PCI_REQUESTS = Payload("InstancePCIRequestsPayload", "1.0", Field("instance_uuid", "uuid"),
+                       Field("requests", lambda _row: []))
+
+
+def _destination(spec: SpecFacts) -> Any:
+    """A host that was asked for; one that was forced is told as such, not here."""
+    asked = spec.arguments.get("host") and not spec.arguments.get("forced")
+    return DESTINATION(spec.arguments) if asked else None
+
+
+def _forced(name: str) -> Field:
+    return Field(f"force_{name}s", lambda spec: spec.arguments.get(name) if spec.arguments.get("forced") else None)
+
+
+def _hints(spec: SpecFacts) -> dict[str, list[Any]]:
+    return {name: list(value) if isinstance(value, (list, tuple)) else [value]
+            for name, value in (spec.row.scheduler_hints or {}).items()}
+
+
+def _image(spec: SpecFacts) -> Any:
+    image: Image | None = spec.row.image
+    return IMAGE_META(image)
+
+
+REQUEST_SPEC = Payload(
+    "RequestSpecPayload", "1.1",
+    *fields("project_id", "user_id", of="row"),
+    Field("instance_uuid", "row.uuid"), Field("availability_zone", "row.pinned_availability_zone"),
+    Field("flavor", lambda spec: SERVERS_FLAVOR(spec.row.flavor)), Field("image", _image),
+    _forced("host"), _forced("node"), Field("ignore_hosts", lambda spec: spec.tried or None),
+    Field("instance_group", lambda _spec: None), Field("numa_topology", lambda _spec: None),
+    Field("pci_requests", lambda spec: PCI_REQUESTS(spec.row)), Field("num_instances", "count"),
+    Field("requested_destination", _destination),
+    Field("retry", lambda spec: RETRIES(spec.tried) if spec.tried else None),
+    Field("scheduler_hints", _hints), Field("security_groups", lambda spec: spec.row.security_groups or ()))
+
+COMPUTE_TASK = Payload(
+    "ComputeTaskPayload", "1.0",
+    Field("instance_uuid", "uuid"), Field("request_spec", lambda task: REQUEST_SPEC(task.spec)),
+    Field("state", "state"), Field("reason", lambda task: EXCEPTION(task.failure)))

@@ -1,0 +1,18 @@
+"""Versioned messages: every event of the table, with a payload that names its class and version."""
+
+from __future__ import annotations
+
+from nova.notifications.kinds import TYPES, event_type
+from nova.notifications.message import Event, Message
+
+
+def message(event: Event, level: str) -> Message:
+    """The event in the versioned form. ``level``: the priority of what is no error."""
+    kind = TYPES[event_type(event.name, event.phase)]
+    return Message(type=event_type(event.name, event.phase), priority=priority(event, level),
+                   publisher=f"{event.source or kind.source}:{event.host}", payload=kind.payload(event.subject) or {},
+                   who=event.who)
+
+
+def priority(event: Event, level: str) -> str:
+    return "ERROR" if event.phase == "error" or event.name == "compute.exception" else level

@@ -1,0 +1,115 @@
+"""The operator's policy files: found, read and judged before they are believed.
+
+A file is YAML (or JSON): rule name -> check. The main one is ``[oslo_policy]policy_file``; those in ``policy_dirs``
+add to it, by name, later ones first in rank.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from oslo_config import cfg
+from oslo_policy import _checks as checks
+from oslo_policy import _parser as parser
+from oslo_policy import policy
+
+from nova import errors
+
+LOG = logging.getLogger(__name__)
+
+Signature = tuple[tuple[str, int, int], ...]
+
+
+class BadPolicyFile(errors.NovaError):
+    code, message = "policy.bad_file", "{path} is no policy file: {reason}"
+
+
+def found(conf: cfg.ConfigOpts) -> list[Path]:
+    """The files that hold now, main one first, then each folder's by name. A missing one is no error."""
+    main = conf.find_file(conf.oslo_policy.policy_file)
+    files = [Path(main)] if main and os.path.isfile(main) else []
+    for folder in conf.oslo_policy.policy_dirs:
+        path = conf.find_file(folder)
+        if path and os.path.isdir(path):
+            files += sorted(one for one in Path(path).iterdir() if one.is_file() and not one.name.startswith("."))
+    return files
+
+
+def signature(files: Iterable[Path]) -> Signature:
+    """What differs when a file was changed, added or taken away."""
+    marks = []
+    for path in files:
+        try:
+            stat = path.stat()
+        except OSError:
+            continue
+        marks.append((str(path), stat.st_mtime_ns, stat.st_size))
+    return tuple(marks)
+
+
+def judge(files: Iterable[Path], known: Mapping[str, str]) -> None:
+    """BadPolicyFile for what can't be meant; a warning for names that nothing asks.
+
+    ``known``: the names of our rules, and their former names, each with its check.
+    """
+    given: dict[str, tuple[str, Path]] = {}
+    for path in files:
+        for name, check in _read(path).items():
+            given[name] = (check, path)
+    named: set[str] = set()
+    for name, (check, path) in given.items():
+        references = _references(path, name, check)
+        missing = references - set(known) - set(given)
+        if missing:
+            raise BadPolicyFile(path=path, reason=f'"{name}" refers to rule:{min(missing)}, which is no rule'
+                                                  f"{_near(min(missing), known)}")
+        named |= references
+    for name, (_check, path) in given.items():
+        if name not in known and name not in named:
+            LOG.warning('%s: "%s" is no rule of this release, and no other rule names it: the line does nothing%s',
+                        path, name, _near(name, known))
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), 1, 0.8)
+    return f'; "{close[0]}" may be meant' if close else ""
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        rules = policy.parse_file_contents(path.read_text())
+    except OSError as error:
+        raise BadPolicyFile(path=path, reason=f"it can not be read: {error.strerror}") from None
+    except ValueError as error:  # also text that is no UTF-8
+        raise BadPolicyFile(path=path, reason=" ".join(str(error).split())) from None
+    if not isinstance(rules, dict):
+        raise BadPolicyFile(path=path, reason='it must hold lines of the form "rule": "check"')
+    for name, check in rules.items():
+        if not isinstance(name, str) or not isinstance(check, (str, list)):
+            raise BadPolicyFile(path=path, reason=f'the check of "{name}" must be a text, such as "role:admin"')
+    return rules
+
+
+def _references(path: Path, name: str, text: str | list[object]) -> set[str]:
+    """The rules that a check names by ``rule:``. BadPolicyFile when it can't be understood."""
+    quiet = logging.getLogger(parser.__name__)
+    level = quiet.level
+    quiet.setLevel(logging.CRITICAL)  # it logs a traceback and reads the rule as "nobody"
+    try:
+        check = parser.parse_rule(text)
+    finally:
+        quiet.setLevel(level)
+    if isinstance(check, checks.FalseCheck) and text != "!":
+        raise BadPolicyFile(path=path, reason=f'the check of "{name}" can not be understood: {text}')
+    return set(_rules_of(check))
+
+
+def _rules_of(check: object) -> Iterable[str]:
+    if isinstance(check, checks.RuleCheck):
+        yield check.match
+    for inner in [*getattr(check, "rules", ()), *filter(None, [getattr(check, "rule", None)])]:
+        yield from _rules_of(inner)

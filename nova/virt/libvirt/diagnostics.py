@@ -1,0 +1,47 @@
+"""What libvirt counts of a domain, as diagnostics. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
+from nova.model.states import PowerState
+
+#: field -> the end of its name in libvirt's statistics.
+_NIC = {"rx_octets": "rx.bytes", "rx_packets": "rx.pkts", "rx_errors": "rx.errs", "rx_drop": "rx.drop",
+        "tx_octets": "tx.bytes", "tx_packets": "tx.pkts", "tx_errors": "tx.errs", "tx_drop": "tx.drop"}
+_DISK = {"read_bytes": "rd.bytes", "read_requests": "rd.reqs", "write_bytes": "wr.bytes", "write_requests": "wr.reqs"}
+
+
+def diagnostics_of(stats: Mapping[str, Any], state: PowerState, virt_type: str,
+                   macs: Mapping[str, str]) -> Diagnostics:
+    """``stats`` as virConnectGetAllDomainStats names them; ``macs``: the address behind each tap. A guest that is off
+    has devices, and counts nothing."""
+    return Diagnostics(
+        power_state=state, driver="libvirt", hypervisor=virt_type, hypervisor_os=os.uname().sysname.lower(),
+        cpus=tuple(CpuUse(id=number, time_ns=stats.get(f"vcpu.{number}.time"))
+                   for number in range(stats.get("vcpu.current", 0))),
+        nics=(tuple(NicUse(device=name, mac=macs.get(name), **counts)
+                    for name, counts in _devices(stats, "net", _NIC))
+              if "net.count" in stats else tuple(NicUse(device=name, mac=mac) for name, mac in macs.items())),
+        disks=tuple(DiskUse(device=name, **counts) for name, counts in _devices(stats, "block", _DISK)),
+        memory_max_mb=_mb(stats.get("balloon.maximum")), memory_used_mb=_mb(_used(stats)))
+
+
+def _devices(stats: Mapping[str, Any], kind: str, names: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
+    return [(stats[f"{kind}.{number}.name"],
+             {field: stats.get(f"{kind}.{number}.{end}") for field, end in names.items()})
+            for number in range(stats.get(f"{kind}.count", 0)) if f"{kind}.{number}.name" in stats]
+
+
+def _used(stats: Mapping[str, Any]) -> int | None:
+    """In KiB: by the guest's own word where it gives it, else what its process has on the host."""
+    if "balloon.available" in stats and "balloon.unused" in stats:
+        return int(stats["balloon.available"]) - int(stats["balloon.unused"])
+    return stats.get("balloon.rss")
+
+
+def _mb(kib: int | None) -> int | None:
+    return None if kib is None else kib // 1024

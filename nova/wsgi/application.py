@@ -1,0 +1,132 @@
+"""A WSGI application that each process makes for itself at its first request, from nova.conf.
+
+Servers import the application once and fork their workers after that; connections must not be shared by them. So the
+import reads and checks the configuration, and a process connects when it is first asked something. Nothing is patched:
+a request has a native thread, the server's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import contextlib
+import functools
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from nova import errors, http_server, logs
+from nova.cmd import common
+from nova.cmd.api import APIS, MODULES, Api
+from nova.service import CanNotStart
+
+LOG = logging.getLogger(__name__)
+
+FOLDER, FILES = "OS_NOVA_CONFIG_DIR", "OS_NOVA_CONFIG_FILES"
+DEFAULT_FILES = "nova.conf"
+AWAY = b'{"serviceUnavailable": {"code": 503, "message": "The API can not start here; its log says why."}}'
+
+Application = Callable[..., Iterable[bytes]]
+
+
+class PerProcess:
+    """The application ``name`` of ``enabled_apis``, made by ``make()`` at a process's first request."""
+
+    def __init__(self, name: str, make: Callable[[], Api]) -> None:
+        self.name, self._make = name, make
+        self._lock = threading.Lock()
+        self._pid, self._application = 0, None  # type: int, Application | None
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if self._pid != os.getpid():
+            try:
+                self._begin()
+            except Exception as error:  # the next request tries again
+                LOG.error("the application %s can not start: %s", self.name, getattr(error, "message", error),
+                          exc_info=not isinstance(error, errors.NovaError))
+                start_response("503 Service Unavailable", [("Content-Type", "application/json"),
+                                                           ("Content-Length", str(len(AWAY)))])
+                return [AWAY]
+        assert self._application is not None
+        return self._application(environ, start_response)
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._pid == os.getpid():
+                return
+            api = self._make()
+            api.introduce()
+            atexit.register(_end, api, os.getpid())
+            self._application = api.applications[self.name]
+            self._pid = os.getpid()
+            LOG.info("%s is ready in this process", self.name)
+
+
+def _end(api: Api, pid: int) -> None:
+    """Give the broker its connections back; not those of a parent that forked us."""
+    if pid == os.getpid():
+        with contextlib.suppress(Exception):
+            api.bus.close()
+
+
+def made(name: str, binary: str) -> PerProcess:
+    """The application, its configuration read and checked. SystemExit(2), with a sentence, when that is wrong."""
+    _need_threads()
+    options = _options(binary)
+    common.preload(("nova.rpc.transport", MODULES[name]))
+    return PerProcess(name, lambda: Api(options, {name: None}))
+
+
+@functools.cache
+def _options(binary: str) -> Any:
+    options = common.load(binary, common.beside(arguments(os.environ), binary))
+    logs.set_up(options, binary)
+    return options
+
+
+def arguments(environ: Any) -> list[str]:
+    """The configuration's files as words of a command line. Without the variables: none, which means the defaults.
+
+    OS_NOVA_CONFIG_FILES is a list parted by semicolons, in OS_NOVA_CONFIG_DIR (/etc/nova). An ``.ini`` file in it
+    is a paste pipeline of older releases; ours is no file.
+    """
+    if FILES not in environ:
+        return []
+    folder = environ.get(FOLDER) or "/etc/nova"
+    names = [name.strip() for name in (environ.get(FILES) or DEFAULT_FILES).split(";")]
+    kept = [name for name in names if name and not name.endswith(".ini")] or [DEFAULT_FILES]
+    return [word for name in kept for word in ("--config-file", os.path.join(folder, name))]
+
+
+def _need_threads() -> None:
+    """Under uWSGI: threads of ours must run, or no answer of the broker would ever be read."""
+    try:
+        import uwsgi  # type: ignore[import-not-found]  # a module that only that server's processes have
+    except ImportError:
+        return
+    said = {name.decode() if isinstance(name, bytes) else name for name in uwsgi.opt}
+    if said.isdisjoint({"enable-threads", "threads", "gevent"}):
+        common.fail("uWSGI runs us without threads: say enable-threads = true in its configuration")
+
+
+def run(name: str, binary: str, argv: list[str] | None = None) -> int:
+    """The script run as a program: serve until interrupted, one process, for trials."""
+    _api, address, port = APIS[name]
+    options = _options(binary)
+    parser = argparse.ArgumentParser(description=f"Serve {name} from this process, for trials. In production give "
+                                                 "this file to uWSGI, or the module to gunicorn.")
+    parser.add_argument("--host", default=options[address], help=f"address (default: {address})")
+    parser.add_argument("--port", "-p", type=int, default=options[port], help=f"port (default: {port})")
+    asked = parser.parse_args(argv)
+    try:
+        sock = http_server.bind(asked.host, asked.port)
+    except OSError as error:
+        LOG.error("%s", CanNotStart(reason=f"{asked.host}:{asked.port}: {error.strerror}").message)
+        return 1
+    server = http_server.Server(sock, made(name, binary), options.wsgi.default_pool_size or 1)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run()
+    server.stop()
+    return 0

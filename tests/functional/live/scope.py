@@ -1,0 +1,211 @@
+"""What the live contract test leaves out, by name, with the later issue that each waits for."""
+
+from __future__ import annotations
+
+#: issue -> operations that it brings; exactly those of ``nova.api.absent.NOT_YET``, a test sees to it.
+WAITING: dict[str, tuple[str, ...]] = {
+    "lifecycle": (
+        "POST /os-volumes_boot/{server_id}/action#confirmResize",
+        "POST /os-volumes_boot/{server_id}/action#revertResize",
+        "POST /os-volumes_boot/{server_id}/action#resize",
+        "POST /os-volumes_boot/{server_id}/action#rebuild",
+        "POST /os-volumes_boot/{server_id}/action#createImage",
+        "POST /servers/{server_id}/action#confirmResize",
+        "POST /servers/{server_id}/action#revertResize",
+        "POST /servers/{server_id}/action#resize",
+        "POST /servers/{server_id}/action#rebuild",
+        "POST /servers/{server_id}/action#createImage",
+        "POST /servers/{server_id}/action#injectNetworkInfo",
+        "POST /servers/{server_id}/action#changePassword",
+        "POST /servers/{server_id}/action#createBackup",
+        "POST /servers/{server_id}/action#restore",
+        "POST /servers/{server_id}/action#forceDelete",
+        "POST /servers/{server_id}/action#evacuate",
+        "POST /servers/{server_id}/action#migrate",
+        "POST /servers/{server_id}/action#os-migrateLive",
+        "POST /servers/{server_id}/action#pause",
+        "POST /servers/{server_id}/action#unpause",
+        "POST /servers/{server_id}/action#rescue",
+        "POST /servers/{server_id}/action#unrescue",
+        "POST /servers/{server_id}/action#shelve",
+        "POST /servers/{server_id}/action#shelveOffload",
+        "POST /servers/{server_id}/action#unshelve",
+        "POST /servers/{server_id}/action#suspend",
+        "POST /servers/{server_id}/action#resume",
+        "POST /os-volumes_boot/{server_id}/action#trigger_crash_dump",
+        "POST /servers/{server_id}/action#trigger_crash_dump",
+    ),
+    "networks": (
+        "GET /os-floating-ip-pools",
+        "GET /os-floating-ips",
+        "POST /os-floating-ips",
+        "GET /os-floating-ips/{floating_ip_id}",
+        "DELETE /os-floating-ips/{floating_ip_id}",
+        "POST /os-security-group-rules",
+        "DELETE /os-security-group-rules/{rule_id}",
+        "GET /os-security-groups",
+        "POST /os-security-groups",
+        "GET /os-security-groups/{security_group_id}",
+        "PUT /os-security-groups/{security_group_id}",
+        "DELETE /os-security-groups/{security_group_id}",
+        "GET /os-tenant-networks",
+        "GET /os-tenant-networks/{network_id}",
+        "POST /servers/{server_id}/action#addFloatingIp",
+        "POST /servers/{server_id}/action#removeFloatingIp",
+        "POST /servers/{server_id}/action#addFixedIp",
+        "POST /servers/{server_id}/action#removeFixedIp",
+        "POST /servers/{server_id}/action#addSecurityGroup",
+        "POST /servers/{server_id}/action#removeSecurityGroup",
+        "GET /servers/{server_id}/os-interface",
+        "POST /servers/{server_id}/os-interface",
+        "GET /servers/{server_id}/os-interface/{port_id}",
+        "DELETE /servers/{server_id}/os-interface/{port_id}",
+        "GET /servers/{server_id}/os-security-groups",
+    ),
+    "volumes": (
+        "GET /os-snapshots",
+        "POST /os-snapshots",
+        "GET /os-snapshots/detail",
+        "GET /os-snapshots/{snapshot_id}",
+        "DELETE /os-snapshots/{snapshot_id}",
+        "GET /os-volumes",
+        "POST /os-volumes",
+        "GET /os-volumes/detail",
+        "GET /os-volumes/{volume_id}",
+        "DELETE /os-volumes/{volume_id}",
+        "POST /os-assisted-volume-snapshots",
+        "DELETE /os-assisted-volume-snapshots/{snapshot_id}",
+        "GET /servers/{server_id}/os-volume_attachments",
+        "POST /servers/{server_id}/os-volume_attachments",
+        "GET /servers/{server_id}/os-volume_attachments/{volume_id}",
+        "PUT /servers/{server_id}/os-volume_attachments/{volume_id}",
+        "DELETE /servers/{server_id}/os-volume_attachments/{volume_id}",
+    ),
+    "shares": (
+        "GET /servers/{server_id}/shares",
+        "POST /servers/{server_id}/shares",
+        "GET /servers/{server_id}/shares/{share_id}",
+        "DELETE /servers/{server_id}/shares/{share_id}",
+    ),
+    "consoles": (
+        "POST /servers/{server_id}/action#os-getVNCConsole",
+        "POST /servers/{server_id}/action#os-getSPICEConsole",
+        "POST /servers/{server_id}/action#os-getRDPConsole",
+        "POST /servers/{server_id}/action#os-getSerialConsole",
+        "GET /os-console-auth-tokens/{console_token}",
+        "POST /servers/{server_id}/remote-consoles",
+    ),
+    "EC2": (),
+}
+
+#: Served, with all their checks; what they order comes with the issue, so that they can't succeed before.
+PARTLY: dict[str, tuple[str, ...]] = {
+    "lifecycle": (
+        "DELETE /servers/{server_id}/migrations/{migration_id}",
+        "POST /servers/{server_id}/migrations/{migration_id}/action#force_complete",
+    ),
+}
+#: issue -> samples (a folder, or folder and beginning of the file's name) that it brings.
+WAITING_SAMPLES: dict[str, tuple[str, ...]] = {
+    "lifecycle": (
+        "os-admin-actions/admin-actions-inject-network-info",
+        "os-admin-password/",
+        "os-create-backup/",
+        "os-deferred-delete/",
+        "os-evacuate/",
+        "os-migrate-server/",
+        "os-pause-server/",
+        "os-preserve-ephemeral-rebuild/",
+        "os-rescue/",
+        "os-shelve/",
+        "os-suspend-server/",
+        "server-migrations/force_complete",
+        "server-migrations/live-migrate-server",
+        "servers/server-action-create-image",
+        "servers/server-action-rebuild",
+        "servers/server-action-revert-resize",
+        "servers/server-action-trigger-crash-dump",
+    ),
+    "networks": (
+        "os-attach-interfaces/",
+        "os-floating-ip-pools/",
+        "os-floating-ips/",
+        "os-multinic/",
+        "os-security-groups/",
+        "os-tenant-networks/networks-list-res",
+        "servers/server-action-addfloatingip",
+        "servers/server-action-removefloatingip",
+    ),
+    "volumes": (
+        "os-snapshots/",
+        "os-volume_attachments/",
+        "os-volumes/",
+    ),
+    "shares": ("os-server-shares/",),
+    # what is shown of servers and services whose cell's database is down: this release has one cell
+    "cells": ("servers/server-get-down-cell-resp",),
+    "consoles": ("os-console-auth-tokens/", "os-remote-consoles/"),
+}
+
+#: Samples of operations that answer 410 at every version.
+GONE_SAMPLES = (
+    "consoles/",
+    "os-admin-actions/admin-actions-reset-network",
+    "os-agents/",
+    "os-cells/",
+    "os-certificates/",
+    "os-cloudpipe/",
+    "os-fixed-ips/",
+    "os-floating-ip-dns/",
+    "os-floating-ips-bulk/",
+    "os-fping/",
+    "os-networks-associate/",
+    "os-networks/network-add-req",
+    "os-networks/network-create-req",
+    "os-security-group-default-rules/",
+    "os-tenant-networks/networks-post-re",
+    "os-virtual-interfaces/",
+)
+#: Single samples that wait (a block device that comes with volumes), or that no version takes: sample -> why.
+WAITING_SINGLY: dict[str, str] = {
+    "servers/v2.32/server-create-req.json": "volumes",
+    "servers/v2.42/server-create-req.json": "volumes",
+    "servers/v2.67/server-create-req.json": "volumes",
+    "servers/v2.90/server-create-req.json": "never: it carries personality, which its version refuses",
+    "servers/v2.69/servers-details-resp.json": "cells",
+    "os-services/v2.69/services-list-get-resp.json": "cells",
+    "servers/v2.94/server-create-req.json": "never: it carries personality, which its version refuses",
+}
+#: (end of the path, issue): parts of an answer that are empty until a later issue fills them.
+EMPTY_UNTIL: tuple[tuple[str, str], ...] = (
+    ("os-extended-volumes:volumes_attached", "volumes"),
+    ("(body).nodes", "guests with NUMA nodes of their own"),
+    ("(body).pagesize_kb", "guests with NUMA nodes of their own"),
+)
+#: Operations that never succeed in this cloud (their service is not there, or was never taken over): their code.
+REFUSED: dict[str, int] = {
+    "GET /os-baremetal-nodes": 501,
+    "GET /os-baremetal-nodes/{node_id}": 501,
+    "POST /os-baremetal-nodes": 400,
+    "DELETE /os-baremetal-nodes/{node_id}": 400,
+    "POST /os-baremetal-nodes/{node_id}/action#add_interface": 400,
+    "POST /os-baremetal-nodes/{node_id}/action#remove_interface": 400,
+}
+#: Where a row of the contract says more than holds: operation -> patterns of what the judge says then.
+SLIPS: dict[str, tuple[str, ...]] = {
+    # hosts are named, the contract's rows took the sample's names of hosts for their form
+    "GET /os-instance_usage_audit_log": (r"hosts_not_run\[\d+\]: .* is no uuid",),
+    "GET /os-instance_usage_audit_log/{before_timestamp}": (r"hosts_not_run\[\d+\]: .* is no uuid",),
+}
+
+
+def waits(sample: str) -> str:
+    """The issue a sample waits for, ``gone`` where its operation was removed for good, or nothing."""
+    folder, _, rest = sample.partition("/")
+    name = f"{folder}/{rest.rsplit('/', 1)[-1]}"
+    if name.startswith(GONE_SAMPLES):
+        return "gone"
+    for issue, beginnings in WAITING_SAMPLES.items():
+        if name.startswith(beginnings):
+            return issue
+    return WAITING_SINGLY.get(sample, "")

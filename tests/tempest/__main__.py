@@ -1,0 +1,180 @@
+"""Runs tempest's tests of a list against a sandbox on the fake driver: ``python -m tests.tempest [LIST]``.
+
+Without a list: compute.txt beside this file, of which every test must pass; a skipped one has not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.machine.live import Live
+from tests.machine.stack import NEWEST, TOP, Sandbox
+from tests.tempest import conf
+from tests.tempest.outcome import Outcome, Result, judge, patterns, wanted
+
+LIST = Path(__file__).with_name("compute.txt")
+COMPUTES = 2
+NETWORK, REGION = "private", "RegionOne"  # as bin/stack names them
+#: The state directory of a sandbox that is up already: it is used and left as it is. For those who write tests.
+GIVEN = "NOVA_TEMPEST_STACK"
+SHAPE = ("--sandbox", "--driver", "fake", "--computes", str(COMPUTES), "--no-demo")
+LOGS = Path(tempfile.gettempdir()) / "nova-tempest-logs"  # of the last sandbox's daemons
+UP_S, RUN_S = 900, 3600
+SMALL = {"name": "tempest.small", "ram": 128, "vcpus": 1, "disk": 1}
+LARGE = {"name": "tempest.large", "ram": 256, "vcpus": 2, "disk": 2}
+IMAGES = ("tempest-1", "tempest-2")
+
+
+@contextmanager
+def sandbox() -> Iterator[Sandbox]:
+    if given := os.environ.get(GIVEN):
+        yield Sandbox(Path(given))
+        return
+    top = Path(tempfile.mkdtemp(prefix="nt", dir="/var/tmp"))  # short: sockets lie in it
+    top.chmod(0o755)  # daemons of several users have to get in
+    made = Sandbox(top / "s")
+    try:
+        made.tool("up", *SHAPE, seconds=UP_S)
+        yield made
+    finally:
+        if (made.state / "logs").is_dir():
+            shutil.rmtree(LOGS, ignore_errors=True)
+            shutil.copytree(made.state / "logs", LOGS)
+        made.tool("clean", code=None)
+        shutil.rmtree(top, ignore_errors=True)
+
+
+def furnish(cloud: Sandbox, folder: Path) -> conf.Facts:
+    """Two images and two flavors, made where they are missing."""
+    admin = Live(cloud.layout.url("compute", "/v2.1"), cloud.token("admin"), cloud.dial, NEWEST)
+    return conf.Facts(
+        keystone=cloud.layout.url("keystone", "/v3"), region=REGION, password=cloud.secrets.password("admin"),
+        images=_images(cloud, folder), flavors=(cloud.flavor(admin, **SMALL), cloud.flavor(admin, **LARGE)),
+        network=NETWORK, computes=len(cloud.layout.computes), folder=str(folder), driver=cloud.layout.choices.driver)
+
+
+def pretend_network(cloud: Sandbox) -> None:
+    """An entry for Neutron in Keystone's catalogue, where nothing is found; see ``conf.PRETENDED``."""
+    if not any(one["Type"] == "network" for one in cloud.openstack("service", "list", user="admin")):
+        cloud.openstack("service", "create", "--name", "none", "network", user="admin")
+        cloud.openstack("endpoint", "create", "--region", REGION, "network", "public",
+                        cloud.layout.url("compute", "/v2.1/no-network"), user="admin")
+
+
+def _images(cloud: Sandbox, folder: Path) -> tuple[str, str]:
+    """Of a few bytes: guests of the fake driver boot from anything."""
+    there = {one["Name"]: one["ID"] for one in cloud.openstack("image", "list", user="admin")}
+    content = folder / "image"
+    content.write_bytes(b"a disk" * 100)
+    first, second = (there.get(name) or cloud.openstack(
+        "image", "create", "--public", "--disk-format", "raw", "--container-format", "bare", "--file", str(content),
+        name, user="admin")["id"] for name in IMAGES)
+    return first, second
+
+
+class Run:
+    """One run of tempest in a folder of its own, inside the sandbox's network."""
+
+    def __init__(self, cloud: Sandbox, folder: Path) -> None:
+        self.cloud, self.folder = cloud, folder
+        self.programs = cloud.layout.venvs / "tempest" / "bin"
+
+    def tests(self, names: list[str], workers: int) -> Outcome:
+        """Raises AssertionError when tempest cannot be started at all."""
+        facts = furnish(self.cloud, self.folder)
+        pretend_network(self.cloud)
+        results: list[Result] = []
+        for by_name in (False, True):
+            chosen = [name for name in names if name.startswith(conf.BY_NAME) == by_name]
+            if chosen:
+                results += self._run(conf.settings(facts, by_name), chosen, workers)
+        return judge(results, names)
+
+    def _run(self, settings: conf.Settings, names: list[str], workers: int) -> list[Result]:
+        (self.folder / "tempest.conf").write_text(conf.text(settings))
+        (self.folder / "tests").write_text(patterns(names))
+        done = self._tempest("run", "--config-file", "tempest.conf", "--include-list", "tests",
+                             "--concurrency", str(workers))
+        results = self._results()
+        assert results, f"tempest run: {done.returncode}\n{(done.stdout + done.stderr)[-4000:]}"
+        return results
+
+    def _tempest(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Tempest finds its tests with the `python` of the path and keeps its results in the current folder."""
+        command = ["env", "-u", "PYTHONPATH", f"PATH={self.programs}:/usr/bin:/bin", f"HOME={self.folder}",
+                   str(self.programs / "tempest"), *words]
+        tool = [str(TOP / "bin" / "stack"), "--state", str(self.cloud.state), "exec", "--", *command]
+        return subprocess.run(tool, cwd=self.folder, text=True, stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=RUN_S, check=False)
+
+    def _results(self) -> list[Result]:
+        """Of the last run; empty when there was none."""
+        env = {"PATH": f"{self.programs}:/usr/bin:/bin", "HOME": str(self.folder)}
+        stream = subprocess.run([self.programs / "stestr", "last", "--subunit"], cwd=self.folder, env=env,
+                                capture_output=True, check=False).stdout
+        read = [str(self.programs / "python"), str(Path(__file__).with_name("results.py"))]
+        return json.loads(subprocess.run(read, env=env, input=stream, capture_output=True, check=True).stdout)
+
+
+def tell(outcome: Outcome, seconds: float) -> None:
+    for word, rows in (("FAILED", outcome.failed), ("SKIPPED", outcome.skipped)):
+        for name, reason in sorted(rows.items()):
+            print(f"{word} {name}\n       {reason}")
+    passed, failed, skipped = outcome.counts
+    if failed and LOGS.is_dir():
+        print(f"the daemons' logs are in {LOGS}")
+    print(f"tempest: {passed} passed, {failed} failed, {skipped} skipped in {seconds:.0f} s", flush=True)
+
+
+def tell_counts(file: Path | None, counts: tuple[int, int, int]) -> None:
+    if file:
+        file.write_text(" ".join(map(str, counts)))
+
+
+def unable() -> str | None:
+    """As for the machine tests: the sandbox is namespaces and Debian's packages."""
+    if os.geteuid() != 0:
+        return "needs root"
+    return None if shutil.which("apt-get") else "bin/stack installs Debian's packages, and there is no apt-get"
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="bin/test tempest", description=__doc__.splitlines()[0])
+    parser.add_argument("list", nargs="?", type=Path, default=LIST, metavar="LIST", help="names of tests, one a line")
+    parser.add_argument("--workers", type=int, default=2, help="tests side by side (2)")
+    parser.add_argument("--passed", type=Path, metavar="FILE", help="write the names of those that passed, for a list")
+    parser.add_argument("--counts", type=Path, help=argparse.SUPPRESS)  # a file for "PASSED FAILED SKIPPED"
+    args = parser.parse_args(argv)
+    if reason := unable():
+        print(f"tempest: skipped: {reason}")
+        tell_counts(args.counts, (0, 0, 1))
+        return 0
+    names = wanted(args.list)
+    folder = Path(tempfile.mkdtemp(prefix="nova-tempest-"))
+    folder.chmod(0o700)  # tempest.conf has the administrator's password
+    try:
+        with sandbox() as cloud:
+            started = time.monotonic()
+            outcome = Run(cloud, folder).tests(names, args.workers)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    tell(outcome, time.monotonic() - started)
+    tell_counts(args.counts, outcome.counts)
+    if args.passed:
+        args.passed.write_text("".join(f"{name}\n" for name in sorted(outcome.passed)))
+    must_pass = outcome.skipped if args.list.resolve() == LIST.resolve() else {}
+    return 1 if outcome.failed or must_pass or not outcome.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

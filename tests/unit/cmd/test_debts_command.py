@@ -1,0 +1,84 @@
+"""``nova-manage debts``, and doctor's line about them."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+
+import pytest
+
+from nova import errors
+from nova.cmd import doctor, manage
+from nova.model.services import Debt
+from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.local import connect
+from tests.fakes.conductor import FakeConductor
+from tests.unit.cmd.test_doctor import options
+
+SINCE = datetime.datetime(2026, 1, 2, 3, 4, 5)
+
+
+@pytest.fixture
+def conductor(monkeypatch: pytest.MonkeyPatch) -> FakeConductor:
+    """Stands where the bus would be."""
+    fake = FakeConductor()
+    fake.debts = [Debt(id=1, host="gone", server_uuid="u-1", epoch=2, step="destroy_guests", created_at=SINCE),
+                  Debt(id=2, host="away", server_uuid="u-2", epoch=2, step="destroy_guests", created_at=SINCE)]
+    monkeypatch.setattr(manage, "_conductor", lambda _options: connect(ConductorRPC, fake))
+    return fake
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    given = manage.parser().parse_args(["debts", *words])
+    return given.command.run(argparse.Namespace(), given), capsys.readouterr().out
+
+
+def test_list_shows_debts_of_all_hosts_or_of_one(conductor: FakeConductor, capsys) -> None:
+    code, text = run(capsys, "list")
+    assert code == 0 and all(word in text for word in ("gone", "away", "u-1", "destroy_guests", "2026-01-02 03:04:05"))
+    assert "away" not in run(capsys, "list", "--host", "gone")[1]
+    assert run(capsys, "list", "--host", "here") == (0, "here owes nothing.\n")
+
+
+def test_forgive_without_confirmation_strikes_nothing(conductor: FakeConductor, capsys) -> None:
+    code, text = run(capsys, "forgive", "gone")
+    assert code == 1 and "u-1" in text and "--yes" in text and len(conductor.debts) == 2
+
+
+def test_forgive_with_confirmation_strikes_what_that_host_owes(conductor: FakeConductor, capsys) -> None:
+    assert run(capsys, "forgive", "gone", "--yes")[0] == 0
+    assert [debt.host for debt in conductor.debts] == ["away"]
+    assert run(capsys, "forgive", "gone", "--yes")[0] == 3 == run(capsys, "forgive", "gone")[0]
+
+
+class Bus:
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    def __call__(self, *args: object) -> Bus:
+        return self
+
+    def client(self, contract: type) -> Bus:
+        return self
+
+    def list_debts(self, host: str | None) -> object:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(("answer", "state", "told"), [
+    ((), doctor.OK, "no host owes anything"), (errors.Unavailable("away"), doctor.WARN, "no conductor answers"),
+    (tuple(Debt(id=number, host=f"h{number % 7}", server_uuid="u", epoch=1, step="s") for number in range(14)),
+     doctor.WARN, "14 undos wait for hosts that could not be reached: h0 (2), h1 (2), h2 (2), h3 (2), h4 (2) and 2 more"
+     )])
+def test_doctor_says_who_owes(monkeypatch: pytest.MonkeyPatch, answer: object, state: str, told: str) -> None:
+    from nova.rpc import transport
+
+    monkeypatch.setattr(transport, "Bus", Bus(answer))  # the broker's client
+    finding = doctor.debts(options())
+    assert finding.state == state and told in finding.what
+
+
+def test_doctor_on_a_compute_host_asks_nobody() -> None:
+    assert doctor.debts(options(compute_driver="libvirt.LibvirtDriver")).state == doctor.OK

@@ -1,0 +1,78 @@
+"""What hosts owe, shown to operators, and forgiven when the host is gone for good."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from nova import errors
+from nova.conductor.queries import usage
+from nova.db.models.cell import services
+from nova.model.services import Debt
+from tests.fakes.small_cloud import SmallCloud, silent
+
+
+def lost(cloud: SmallCloud) -> tuple[str, Debt]:
+    """A server that went on to host b, and what a owes for it."""
+    cloud.computes["a"].answers |= {"build": silent, "destroy": silent}
+    uuid, = cloud.active()
+    debt, = cloud.control.list_debts(None)
+    return uuid, debt
+
+
+def take_out(cloud: SmallCloud, host: str) -> None:
+    of_host = sa.and_(services.c.host == host, services.c.binary == "nova-compute")
+    cloud.write("cell", sa.update(services).where(of_host).values(deleted=services.c.id))
+
+
+def test_debts_are_listed_by_host(cloud: SmallCloud) -> None:
+    assert cloud.control.list_debts(None) == ()
+    uuid, debt = lost(cloud)
+    assert (debt.host, debt.server_uuid, debt.step) == ("a", uuid, "destroy_guests") and debt.created_at is not None
+    assert cloud.control.list_debts("a") == (debt,) and cloud.control.list_debts("b") == ()
+
+
+def test_forgiving_when_the_host_is_registered_then_conflict_and_the_debt_stands(cloud: SmallCloud) -> None:
+    uuid, debt = lost(cloud)
+    with pytest.raises(errors.Conflict, match="registered"):
+        cloud.control.forgive_debts("a")
+    assert cloud.control.list_debts(None) == (debt,) and ("a", uuid) in cloud.claims()
+
+
+def test_forgiving_when_the_host_was_removed_then_its_claims_are_free_and_the_servers_stay(cloud: SmallCloud) -> None:
+    uuid, debt = lost(cloud)
+    take_out(cloud, "a")
+    assert cloud.control.forgive_debts("a") == (debt,)
+    assert cloud.control.list_debts(None) == () and cloud.claims() == {("b", uuid)}
+    assert cloud.server(uuid).vm_state == "active" and cloud.open_ledger() == {uuid}
+    assert cloud.control.forgive_debts("a") == () == cloud.control.forgive_debts("nobody")
+
+
+def test_forgiving_when_it_dies_half_way_then_the_next_one_ends_it(cloud: SmallCloud, monkeypatch) -> None:
+    uuid, debt = lost(cloud)
+    take_out(cloud, "a")
+
+    def killed(*args: object) -> None:
+        raise SystemExit
+    with monkeypatch.context() as patch:
+        patch.setattr(usage.services, "strike", killed)
+        with pytest.raises(SystemExit):
+            usage.Usage(cloud.world).forgive_debts("a")  # type: ignore[arg-type]
+    assert cloud.claims() == {("b", uuid)} and cloud.control.list_debts("a") == (debt,)
+    assert cloud.control.forgive_debts("a") == (debt,)
+    assert not cloud.debts()
+
+
+def test_forgiving_when_the_host_comes_back_meanwhile_then_conflict_and_it_pays_itself(cloud: SmallCloud) -> None:
+    _uuid, debt = lost(cloud)
+    take_out(cloud, "a")
+    release = cloud.world.feed.after_release
+
+    def come_back(providers: object) -> None:
+        of_host = sa.and_(services.c.host == "a", services.c.binary == "nova-compute")
+        cloud.write("cell", sa.update(services).where(of_host).values(deleted=0))
+        release(providers)  # type: ignore[arg-type]
+    cloud.world.feed.after_release = come_back  # type: ignore[method-assign]
+    with pytest.raises(errors.Conflict):
+        usage.Usage(cloud.world).forgive_debts("a")  # type: ignore[arg-type]
+    assert cloud.control.list_debts("a") == (debt,)

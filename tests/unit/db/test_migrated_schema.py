@@ -1,0 +1,36 @@
+"""Migrations end where the models are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from nova.db import migrate
+from nova.db.engine import Database
+from nova.db.models import api, cell
+
+SCHEMAS = {"api": api, "cell": cell}
+
+
+def described(database: Database) -> dict[str, Any]:
+    """Table -> its columns (and whether each may be null), indexes and unique constraints."""
+    found = sa.inspect(database.engine)
+    return {table: ({column["name"]: column["nullable"] for column in found.get_columns(table)},
+                    {index["name"]: index["column_names"] for index in found.get_indexes(table)},
+                    sorted(tuple(unique["column_names"]) for unique in found.get_unique_constraints(table)))
+            for table in found.get_table_names() if not table.startswith("alembic")}
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_schema_when_migrated_has_the_models_tables_columns_and_indexes(schema: str, tmp_path: Path) -> None:
+    migrated, made = (Database(f"sqlite:///{tmp_path}/{name}") for name in ("migrated", "made"))
+    migrate.sync(schema, migrated)
+    SCHEMAS[schema].metadata.create_all(made.engine)
+    wanted, found = described(made), described(migrated)
+    tables = SCHEMAS[schema].metadata.tables
+    assert {table: found.get(table) for table in tables} == {table: wanted[table] for table in tables}
+    migrated.dispose()
+    made.dispose()
