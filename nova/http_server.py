@@ -170,7 +170,6 @@ class Connection:
         except BadRequest as error:
             self._refuse(error)
             return False
-        body = environ["wsgi.input"]  # the application may put another there
         exchange = Exchange(self.sock, environ["SERVER_PROTOCOL"] == "HTTP/1.1",
                             environ["REQUEST_METHOD"] == "HEAD", keep)
         body = environ["wsgi.input"]  # the application may put another in its place
@@ -221,7 +220,10 @@ def _request_line(line: bytes) -> tuple[str, str, str]:
         raise BadRequest(400, "The request line is malformed.")
     target = parts[1].decode("latin-1")
     if not target.startswith("/"):
-        split = urllib.parse.urlsplit(target)
+        try:
+            split = urllib.parse.urlsplit(target)
+        except ValueError:  # brackets around what is no address
+            split = urllib.parse.urlsplit("")
         if split.scheme not in ("http", "https"):
             raise BadRequest(400, "The request's target is malformed.")
         target = (split.path or "/") + (f"?{split.query}" if split.query else "")

@@ -33,6 +33,11 @@ def _facts(record: logging.LogRecord) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value}
 
 
+#: Characters that end a line or move the cursor for some reader, spelt out: clients choose parts of what is logged.
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) != "\t"} \
+    | {0x2028: "\\u2028", 0x2029: "\\u2029"}
+
+
 class OneLine(logging.Formatter):
     """Text for people; a traceback is folded into the line, so that no line stands alone."""
 
@@ -44,7 +49,7 @@ class OneLine(logging.Formatter):
         if record.exc_info:
             text += " | " + self.formatException(record.exc_info)
         return f"{time} {record.process} {record.levelname} {record.name} [{facts or '-'}] " + \
-            text.replace("\n", " | ")
+            text.replace("\n", " | ").translate(_CONTROLS)
 
 
 class OneObject(logging.Formatter):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
+
+from tests import sampling
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -12,6 +15,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nova-seed", type=int, default=0, metavar="N",
                      help="chooses what a sampled matrix runs (0: the day's number)")
     parser.addoption("--failed-to", metavar="FILE", help="write the names of failed tests, one a line")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    sampling.LONG = config.getoption("--long")
 
 
 FAILED: list[str] = []
@@ -26,6 +33,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     path = session.config.getoption("--failed-to")
     if path and not hasattr(session.config, "workerinput"):  # the workers of xdist report to it
         Path(path).write_text("".join(f"{name}\n" for name in FAILED))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What was collected stays: the collector of garbage need not walk over a million objects again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

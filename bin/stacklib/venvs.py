@@ -106,7 +106,8 @@ class Builder:
     def _uv(self, *arguments: str) -> None:
         program = self._uv_program()
         environment = {"UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never", **_index_settings(), **os.environ}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        for elsewhere in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"):
+            environment.pop(elsewhere, None)
         self._logged([program, "--no-config", *arguments], environment)
 
     def _uv_program(self) -> str:

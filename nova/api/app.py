@@ -52,7 +52,8 @@ def from_conf(conductor: Any, conf: cfg.ConfigOpts) -> Application:
     options = Options(max_limit=conf.api.max_limit, compute_link_prefix=conf.api.compute_link_prefix,
                       glance_link_prefix=conf.api.glance_link_prefix,
                       enable_instance_password=conf.api.enable_instance_password,
-                      password_length=conf.password_length)
+                      password_length=conf.password_length,
+                      skips_silent_cells=conf.api.list_records_by_skipping_down_cells)
     health = healthcheck.Healthcheck(None, conf)
     return build(Site(conductor, policy, options), authentication(conf, policy), _library_middleware(conf),
                  {"healthcheck": health})

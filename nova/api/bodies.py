@@ -7,6 +7,7 @@ that no operation asks for. Lone surrogates, NaN and numbers beyond a double are
 
 from __future__ import annotations
 
+import collections
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -93,9 +94,9 @@ def _has_long_integer(raw: bytes) -> bool:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> None:
-    if len({name for name, _ in pairs}) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+    seen = collections.Counter(name for name, _ in pairs)
+    if len(seen) < len(pairs):
+        twice = next(name for name, times in seen.items() if times > 1)
         raise Unusable(reason=f"The key '{_cut(twice)}' is there more than once in one object.")
 
 

@@ -30,6 +30,7 @@ class Options:
     glance_link_prefix: str | None = None
     enable_instance_password: bool = True
     password_length: int = 12
+    skips_silent_cells: bool = True
 
 
 @dataclass(frozen=True)

@@ -87,9 +87,12 @@ def get(tx: Connection, key: int) -> Aggregate:
     return found[0]
 
 
-def zones(tx: Connection, hosts: Collection[str] | None = None) -> dict[str, str]:
-    """host -> availability zone, of hosts that an aggregate puts into one (all, or some of them): one statement."""
-    chosen = sa.true() if hosts is None else aggregate_hosts.c.host.in_(list(hosts))
+def zones(tx: Connection, hosts: Collection[str] | None = None, but: int = 0) -> dict[str, str]:
+    """host -> availability zone, of hosts that an aggregate (another than ``but``) puts into one: of all, or some of
+    them, in one statement."""
+    chosen = aggregate_hosts.c.aggregate_id != but
+    if hosts is not None:
+        chosen = sa.and_(chosen, aggregate_hosts.c.host.in_(list(hosts)))
     query = (sa.select(aggregate_hosts.c.host, aggregate_metadata.c.value)
              .join_from(aggregate_hosts, aggregate_metadata, sa.and_(
                  aggregate_metadata.c.aggregate_id == aggregate_hosts.c.aggregate_id, aggregate_metadata.c.key == ZONE))

@@ -20,6 +20,7 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 TRIES = 8
+CONNECT_S = 10  # in which a server must take a connection, or it is away
 IDLE_S = 1.0  # a connection that was used within it is taken to be alive
 #: What drivers say when the other transaction won: MySQL 1213 deadlock, 1205 lock wait, 1020 changed row; PostgreSQL
 #: 40001 and 40P01; SQLite's lock.
@@ -162,9 +163,17 @@ def _make(url: str, options: dict[str, Any]) -> Engine:
         engine = sa.create_engine(url, connect_args={"timeout": 30}, **always)
         _teach_sqlite(engine)
         return engine
-    engine = sa.create_engine(url, pool_timeout=60, pool_use_lifo=True, **always, **options)
+    engine = sa.create_engine(url, pool_timeout=60, pool_use_lifo=True, connect_args=_patience(url), **always,
+                              **options)
     _teach_server(engine)
     return engine
+
+
+def _patience(url: str) -> dict[str, Any]:
+    """What the drivers we ship call the time to connect, unless the operator's URL says it: psycopg alone would wait
+    for as long as TCP does."""
+    ours = url.split("://", 1)[0] in _DRIVERS.values() and "connect_timeout" not in sa.make_url(url).query
+    return {"connect_timeout": CONNECT_S} if ours else {}
 
 
 #: Said once a connection: transactions of ours see what is committed, statement by statement.

@@ -12,6 +12,7 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
 from nova import errors
+from nova.db import ledger
 from nova.db.models.api import flavor_extra_specs, flavor_projects, flavors
 from nova.db.server_lists import NoSuchMarker
 from nova.db.statements import insert_all
@@ -147,7 +148,8 @@ def _after(tx: Connection, key: Any, marker: str, descending: bool) -> Any:
 
 
 def insert(tx: Connection, flavor: NewFlavor) -> None:
-    """Conflict when name or id is taken."""
+    """Conflict when name or id is taken. They are made one by one, so that the answer names the right one of both."""
+    ledger.lock_owner(tx, "flavors")
     values = {name: getattr(flavor, name) for name in NewFlavor.__struct_fields__ if name in flavors.c}
     values["flavorid"] = flavor.flavorid or str(uuids.uuid4())
     taken = {row.name for row in tx.execute(sa.select(flavors.c.name).where(flavors.c.name == flavor.name,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import exc
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Row
 
 from nova import errors
 from nova.db import server_groups
@@ -19,6 +19,7 @@ from nova.db.aggregates import zone_of
 from nova.db.models.api import allocations, inventories, ledger, providers, quota_locks
 from nova.db.statements import insert_all, insert_ignoring
 from nova.db.types import later, utc_now
+from nova.model.base import Scope
 from nova.model.scheduling import Resources
 
 VCPU, MEMORY_MB, DISK_GB = "VCPU", "MEMORY_MB", "DISK_GB"
@@ -93,6 +94,26 @@ def open_rows(tx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         insert_all(tx, ledger, [{**row, "created_at": utc_now()} for row in rows])
     except exc.IntegrityError:
         raise AlreadyOpen() from None
+
+
+def _open_within(query: sa.Select[Any], scope: Scope) -> sa.Select[Any]:
+    """Only open rows that the scope may see."""
+    query = query.where(ledger.c.closed == sa.false())
+    for column, wanted in ((ledger.c.project_id, scope.project_id), (ledger.c.user_id, scope.user_id)):
+        if wanted is not None:
+            query = query.where(column == wanted)
+    return query
+
+
+def newest(tx: Connection, scope: Scope, limit: int) -> Sequence[Row[Any]]:
+    """Open rows, as much of them as lists show of servers, the newest first."""
+    columns = (ledger.c.server_uuid, ledger.c.project_id, ledger.c.user_id, ledger.c.created_at)
+    return tx.execute(_open_within(sa.select(*columns), scope).order_by(ledger.c.id.desc()).limit(limit)).all()
+
+
+def get(tx: Connection, server_uuid: str, scope: Scope) -> Row[Any] | None:
+    """A server's open row; None when there is none in the scope."""
+    return tx.execute(_open_within(sa.select(ledger).where(ledger.c.server_uuid == server_uuid), scope)).one_or_none()
 
 
 def opened(tx: Connection, uuids: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from nova import errors
 from nova.db.engine import codes
 from nova.db.models.cell import fixed_addresses, server_metadata, server_tags, servers
 from nova.db.servers import details, within
-from nova.db.statements import regexp
+from nova.db.statements import TOO_SLOW, hurried, regexp
 from nova.model import states
 from nova.model.servers import Condition, ServerListQuery
 
@@ -39,6 +39,7 @@ class BadExpression(errors.Invalid):
 
 #: How MariaDB, PostgreSQL and SQLite say that a pattern is none of theirs.
 BAD_REGEX = (1139, "2201B", "user-defined function raised exception")
+MATCHING_S = 10  # seconds that a page found by regular expressions may take
 NO_NUMBER = -(2**15)  # in reach of the smallest integers, too
 
 
@@ -56,9 +57,23 @@ def select(tx: Connection, query: ServerListQuery, limit: int) -> list[Row[Any]]
     page = wanted.order_by(*ordering).limit(limit).subquery("page")
     whole = details() if query.detail else sa.select(servers.c.uuid, servers.c.name)
     chosen = whole.join(page, page.c.id == servers.c.id).order_by(*ordering)
+    return _matching(tx, chosen) if _expressions(query) else list(tx.execute(chosen))
+
+
+def _expressions(query: ServerListQuery) -> bool:
+    """Whether a filter is a regular expression."""
+    return (query.ip_regex is not None or query.ip6_regex is not None
+            or any(condition.op == "regex" for condition in query.conditions))
+
+
+def _matching(tx: Connection, chosen: Any) -> list[Row[Any]]:
+    """BadExpression, also for one that would keep the database busy: some need a second for a single name."""
     try:
-        return list(tx.execute(chosen))
+        with hurried(tx, MATCHING_S):
+            return list(tx.execute(chosen))
     except exc.DBAPIError as error:
+        if not codes(error).isdisjoint(TOO_SLOW):
+            raise BadExpression(reason=f"it takes more than {MATCHING_S} seconds") from None
         if codes(error).isdisjoint(BAD_REGEX):
             raise
         raise BadExpression(reason=str(error.orig)[:200]) from None
@@ -196,9 +211,12 @@ def _tag_clauses(query: ServerListQuery) -> list[Any]:
 def _order(query: ServerListQuery) -> list[tuple[Any, bool]]:
     """(column, descending); always ends in the unique id, so that pages never overlap."""
     wanted = query.sort or (("created_at", "desc"),)
-    order = [(COLUMNS[name], direction != "asc") for name, direction in wanted if name in COLUMNS]
-    descending = order[-1][1] if order else True
-    return [*order, (servers.c.id, descending)]
+    first: dict[str, bool] = {}  # a column that comes again orders nothing, and would cost a page its square
+    for name, direction in wanted:
+        if name in COLUMNS:
+            first.setdefault(name, direction != "asc")
+    order = [(COLUMNS[name], descending) for name, descending in first.items()]
+    return [*order, (servers.c.id, order[-1][1] if order else True)]
 
 
 def _ordered(tx: Connection, column: Any, descending: bool) -> Any:

@@ -6,8 +6,9 @@ than running it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -113,6 +114,41 @@ def _complete(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
 def _defaults(table: sa.Table) -> dict[str, Any]:
     return {column.name: column.default.arg for column in table.columns
             if column.default is not None and column.default.is_scalar}
+
+
+#: Dialect -> what gives the statements of a session so many seconds, and what takes that back.
+_PATIENCE = {"mariadb": ("SET max_statement_time = {seconds}", "SET max_statement_time = DEFAULT"),
+             "mysql": ("SET max_execution_time = {seconds}000", "SET max_execution_time = DEFAULT"),
+             "postgresql": ("SET statement_timeout = '{seconds}s'", "SET statement_timeout = DEFAULT")}
+
+
+@contextlib.contextmanager
+def hurried(tx: Connection, seconds: int) -> Iterator[None]:
+    """The server breaks off each statement in it after so many seconds (:data:`TOO_SLOW`): for what a client wrote,
+    and may have made as slow as it likes. (Files have no such limit, and no clients.)"""
+    dialect: Any = tx.dialect
+    limits = _PATIENCE.get("mariadb" if getattr(dialect, "is_mariadb", False) else dialect.name)
+    if limits is None:
+        yield
+        return
+    tx.exec_driver_sql(limits[0].format(seconds=seconds))
+    try:
+        yield
+    finally:
+        if not tx.invalidated:
+            _lift(tx, limits[1])
+
+
+def _lift(tx: Connection, statement: str) -> None:
+    """Lifted, or else closed: whoever has the connection next must not be hurried."""
+    try:
+        tx.exec_driver_sql(statement)
+    except Exception:
+        tx.invalidate()
+
+
+#: How MariaDB, MySQL and PostgreSQL say that they broke off a statement.
+TOO_SLOW = (1969, 3024, "57014")
 
 
 def regexp(column: Any, pattern: str) -> Any:

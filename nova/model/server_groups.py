@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from nova.model.base import Page, Scope, Time, Value
 
@@ -13,6 +14,12 @@ HARD_POLICIES = (AFFINITY, ANTI_AFFINITY)
 SOFT_POLICIES = (SOFT_AFFINITY, SOFT_ANTI_AFFINITY)
 #: The rule of anti-affinity: so many members may share a host.
 MAX_PER_HOST = "max_server_per_host"
+
+
+def hinted(hints: Mapping[str, Any]) -> Any:
+    """The group that a create's scheduler hints name: its uuid, alone or the first of a list. None for none."""
+    asked = hints.get("group")
+    return (asked[0] if asked else None) if isinstance(asked, list | tuple) else asked or None
 
 
 class ServerGroup(Value):

@@ -28,6 +28,8 @@ class ServerDetail(Value):
     """A server, whole: all that any view of it shows at any version, and nothing behind it.
 
     ``host_status`` is UP, DOWN, UNKNOWN, MAINTENANCE or empty. ``up`` of the host is decided by the conductor.
+    ``unknown``: its cell does not answer, and known is only whose it is, since when, and (of a single server, not in
+    lists) what :class:`ServerFacts` has, and its group.
     """
 
     uuid: str
@@ -78,13 +80,23 @@ class ServerDetail(Value):
     scheduler_hints: Mapping[str, object] = {}
     server_groups: tuple[str, ...] = ()
     instance_name: str = ""
+    unknown: bool = False
+
+
+class ServerFacts(Value):
+    """What is known of a server outside of its cell, beside whose it is: how it was asked for."""
+
+    flavor: Flavor
+    image_id: str = ""
+    availability_zone: str | None = None
 
 
 class ServerSummary(Value):
-    """What a list without detail shows."""
+    """What a list without detail shows. ``unknown``: its cell does not answer, and its name is not known."""
 
     uuid: str
     name: str
+    unknown: bool = False
 
 
 class ServerTarget(Value):
@@ -106,11 +118,14 @@ class ServerTarget(Value):
 
 
 class ServerQuery(Value):
-    """Names one server. A scope it is not in is NotFound, as if it did not exist."""
+    """Names one server. A scope it is not in is NotFound, as if it did not exist. ``with_unknown``: while its cell
+    does not answer, it is shown as an unknown one.
+    """
 
     uuid: str
     scope: Scope = Scope()
     with_deleted: bool = False
+    with_unknown: bool = False
 
 
 class Condition(Value):
@@ -126,7 +141,11 @@ class Condition(Value):
 
 
 class ServerListQuery(Value):
-    """A page of servers, filtered and sorted. Nothing in it knows an API version."""
+    """A page of servers, filtered and sorted. Nothing in it knows an API version.
+
+    ``silent_cells``: what comes of servers whose cell does not answer. fail: the call does; skip: they are left out;
+    show: they come as unknown ones, for a query that asks for no more than a scope and a limit.
+    """
 
     scope: Scope = Scope()
     detail: bool = True
@@ -146,6 +165,7 @@ class ServerListQuery(Value):
     soft_deleted: bool = False  # SOFT_DELETED ones too, which are not shown else, but by a filter on their state
     sort: tuple[tuple[str, str], ...] = ()  # (column, asc|desc); empty: newest first
     page: Page = Page()
+    silent_cells: str = "fail"  # fail, skip, show
 
 
 class ServerPage(Value):

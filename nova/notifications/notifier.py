@@ -25,6 +25,8 @@ LOG = logging.getLogger(__name__)
 
 MOST_WAITING = 10_000  # events: a broker that is away for long must not fill the memory
 WARN_EVERY_S = 60.0
+MOST_REASONS = 10  # lines a minute: an error's text may be another one each time
+MORE_REASONS = "other reasons"
 FULL = "the queue is full: the broker does not take them, or not fast enough"
 FORMS = {"unversioned": ("unversioned",), "versioned": ("versioned",), "both": ("unversioned", "versioned")}
 
@@ -113,7 +115,7 @@ class Notifier(Silent):
     def lost(self, count: int, why: str) -> None:
         """Count events that nobody will get, and say so once a minute."""
         with self._lock:
-            self._lost[why] += count
+            self._lost[why if why in self._lost or len(self._lost) < MOST_REASONS else MORE_REASONS] += count
             if self.clock() - self._warned_at < WARN_EVERY_S:
                 return
             self._warned_at, lost, self._lost = self.clock(), self._lost, collections.Counter()

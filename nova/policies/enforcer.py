@@ -17,14 +17,14 @@ from nova.policies.registry import list_rules
 
 LOG = logging.getLogger(__name__)
 
-KEEP_S = 1.0  # a changed policy file is seen within this time
+KEEP_S = 1.0  # a changed policy file is seen within this time, and another answer of a check that asks a server
 KEEP_MOST = 4096
 
 ENFORCE_SCOPE = cfg.BoolOpt(
     "enforce_scope", default=True,
     help="Refuse tokens for the whole system or for a domain: every rule is asked in a project.")
 
-Decision = tuple[str, str | None, str | None, str | None, str | None, tuple[str, ...]]
+Decision = tuple[str, tuple[object, ...], str | None, str | None]
 
 
 class NotAllowed(errors.Forbidden):
@@ -73,13 +73,13 @@ class Policy:
                 and self._conf.oslo_policy.enforce_scope:
             return False
         self._refresh()
-        key = (rule, context.user_id, context.project_id, target.get("project_id"), target.get("user_id"),
-               context.roles)
-        if key not in self._kept:
+        key = (rule, _who(context), target.get("project_id"), target.get("user_id"))
+        found = self._kept.get(key)  # looked at once: another thread may clear them all at any time
+        if found is None:
             if len(self._kept) >= KEEP_MOST:
                 self._kept.clear()
-            self._kept[key] = self._ask(context, rule, target)
-        return self._kept[key]
+            found = self._kept[key] = self._ask(context, rule, target)
+        return found
 
     def is_admin(self, context: RequestContext) -> bool:
         """Whether the context's roles make an administrator (rule ``context_is_admin``)."""
@@ -91,6 +91,7 @@ class Policy:
         if now < self._fresh_until:
             return
         self._fresh_until = now + KEEP_S
+        self._kept.clear()
         paths = files.found(self._conf)
         marks = files.signature(paths)
         if marks == self._signature:
@@ -102,7 +103,6 @@ class Policy:
             LOG.error("the policy files were changed and can not be used, the rules stay as they were: %s",
                       getattr(error, "message", error))
             return
-        self._kept.clear()
         LOG.info("the policy files were changed and read again")
 
     def _ask(self, context: RequestContext, rule: str, target: Mapping[str, str | None]) -> bool:
@@ -115,6 +115,12 @@ def get_enforcer() -> policy.Enforcer:
     conf = cfg.ConfigOpts()
     conf([], project="nova")
     return Policy(conf).enforcer
+
+
+def _who(context: RequestContext) -> tuple[object, ...]:
+    """All that :func:`credentials` tells checks: two who differ in any of it share no decision."""
+    return (context.user_id, context.project_id, context.roles, context.is_admin, context.system_scope,
+            context.domain_id, context.user_domain_id, context.project_domain_id)
 
 
 def credentials(context: RequestContext) -> dict[str, object]:

@@ -61,17 +61,38 @@ def judge(files: Iterable[Path], known: Mapping[str, str]) -> None:
         for name, check in _read(path).items():
             given[name] = (check, path)
     named: set[str] = set()
-    for name, (check, path) in given.items():
-        references = _references(path, name, check)
+    named_by = {name: _references(path, name, check) for name, (check, path) in given.items()}
+    for name, (_check, path) in given.items():
+        references = named_by[name]
         missing = references - set(known) - set(given)
         if missing:
             raise BadPolicyFile(path=path, reason=f'"{name}" refers to rule:{min(missing)}, which is no rule'
                                                   f"{_near(min(missing), known)}")
         named |= references
+    _check_circles(given, named_by, known)
     for name, (_check, path) in given.items():
         if name not in known and name not in named:
             LOG.warning('%s: "%s" is no rule of this release, and no other rule names it: the line does nothing%s',
                         path, name, _near(name, known))
+
+
+def _check_circles(given: Mapping[str, tuple[str, Path]], named_by: Mapping[str, set[str]],
+                   known: Mapping[str, str]) -> None:
+    """BadPolicyFile for a rule that ends in itself: the library would have no rules at all then."""
+    nexts = dict(named_by)
+
+    def next_of(name: str, path: Path) -> set[str]:
+        if name not in nexts:
+            nexts[name] = _references(path, name, known[name])
+        return nexts[name]
+    for name, (_check, path) in given.items():
+        seen, waiting = set(), [name]
+        while waiting:
+            for following in next_of(waiting.pop(), path) - seen:
+                if following == name:
+                    raise BadPolicyFile(path=path, reason=f'"{name}" refers to itself, if by way of other rules')
+                seen.add(following)
+                waiting.append(following)
 
 
 def _near(name: str, known: Iterable[str]) -> str:

@@ -132,7 +132,7 @@ def problems(spec: dict[str, Any], value: Any, where: str = "") -> list[str]:
     if isinstance(value, dict):
         wrong += [f"{where}: {name} is missing" for name in spec.get("requires", ()) if name not in value]
     if "fields" in spec and isinstance(value, dict):
-        rows = [{"field": "(body)", **spec}, *({"field": name, **row} for name, row in spec["fields"].items())]
+        rows = [{**spec, "field": "(body)"}, *({"field": name, **row} for name, row in spec["fields"].items())]
         wrong += judge([{k: v for k, v in row.items() if k != "fields"} if row["field"] == "(body)" else row
                         for row in rows], value, 104, where)
     if "items" in spec and isinstance(value, list):
@@ -216,6 +216,7 @@ def _judge(node: dict[str, Any], value: Any, where: str) -> list[str]:
 
 
 def _judge_keys(row: dict[str, Any], inner: dict[str, Any], value: dict[str, Any], where: str) -> list[str]:
+    inner = {**inner, **{f"/{pattern}/": {"row": one} for pattern, one in row.get("keys_matching", {}).items()}}
     wrong = [f"{where}: {name} is missing" for name, child in inner.items()
              if child.get("row", {}).get("required") and name not in value and not name.startswith("/") and name != "*"]
     for key, item in value.items():
@@ -223,6 +224,6 @@ def _judge_keys(row: dict[str, Any], inner: dict[str, Any], value: dict[str, Any
                                         and re.search(name[1:-1], key)), None) or inner.get("*")
         if child is not None:
             wrong += _judge(child, item, f"{where}.{key}")
-        elif row.get("unknown_keys") == "refuse":
+        elif row.get("unknown_keys") == "refuse" and "fields" not in row:  # which problems() has judged
             wrong.append(f"{where}: unexpected {key}")
     return wrong

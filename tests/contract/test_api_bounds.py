@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
 from nova.api.schema import BadInput
+from tests import sampling
 from tests.contract import making, rows
 
 if not rows.SHARED.is_dir():
     pytest.skip("the contract's files are not beside the checkout", allow_module_level=True)
 
-EXAMPLES = 60
+EXAMPLES = sampling.examples(20, 60)
 SHOWN = 15
 REPRODUCIBLE = settings(derandomize=True, max_examples=EXAMPLES, deadline=None, database=None,
                         suppress_health_check=list(HealthCheck))

@@ -85,6 +85,33 @@ def test_answer_at_every_version_passes_the_contract(id: str, client: ApiClient)
         assert rows.judge(rows.shapes(id)["response"], answer.json, version) == [], f"2.{version}"
 
 
+@pytest.mark.parametrize("token", [ADMIN, DEMO])
+@pytest.mark.parametrize(("id", "path"), [
+    ("GET /servers", "/servers?all_tenants={all}"), ("GET /servers/detail", "/servers/detail?all_tenants={all}"),
+    ("GET /servers/{server_id}", f"/servers/{UUID}")])
+@pytest.mark.parametrize("bare", [False, True])
+def test_answer_about_a_server_whose_cell_is_silent_passes_the_contract(id: str, path: str, token: str, bare: bool
+                                                                        ) -> None:
+    conductor = FakeConductor()
+    full(conductor, unknown=True, power_state=PowerState.NOSTATE, **(
+        {"image_id": "", "server_groups": (), "availability_zone": "UNKNOWN"} if bare else {}))
+    client = ApiClient(conductor, token=token)
+    for version in range(69, 105):
+        answer = client.get(path.format(all=int(token == ADMIN)), version=f"2.{version}")
+        assert answer.status_int == 200 and "UNKNOWN" in answer.text, answer.text
+        assert rows.judge(rows.shapes(id)["response"], answer.json, version) == [], f"2.{version}"
+
+
+@pytest.mark.parametrize(("sample", "path"), [("v2.69/servers-details-resp", "/servers/detail?all_tenants=1"),
+                                              ("v2.71/server-get-down-cell-resp", f"/servers/{UUID}")])
+def test_answer_about_a_server_whose_cell_is_silent_has_exactly_the_samples_fields(sample: str, path: str) -> None:
+    conductor = FakeConductor()
+    full(conductor, unknown=True, power_state=PowerState.NOSTATE)
+    published = json.loads((rows.SHARED / "samples/servers" / f"{sample}.json").read_text())
+    ours = ApiClient(conductor, token=ADMIN, version=sample[1:5]).get(path).json
+    assert _fields(ours) == _fields(published)
+
+
 def test_answer_to_update_at_every_version_passes_the_contract(client: ApiClient) -> None:
     for version in rows.VERSIONS:
         answer = client.put(f"/servers/{UUID}", {"server": {"name": "again"}}, version=f"2.{version}")

@@ -104,11 +104,18 @@ class Servers:
         return CreatedServers(reservation_id="r-fake", uuids=tuple(server.uuid for server in made))
 
     def get_server(self, query: ServerQuery) -> ServerDetail:
-        return self._find(query.uuid, query.scope, query.with_deleted)
+        server = self._find(query.uuid, query.scope, query.with_deleted)
+        if server.unknown and not query.with_unknown:
+            raise errors.Unavailable("The database does not answer")
+        return server
 
     def list_servers(self, query: ServerListQuery) -> ServerPage:
         self.queries.append(query)
         held = [server for server in self.servers.values() if query.scope.project_id in (None, server.project_id)]
+        if any(server.unknown for server in held) and query.silent_cells != "show":
+            if query.silent_cells == "skip":
+                return ServerPage()
+            raise errors.Unavailable("The database does not answer")
         held.reverse()
         uuids = [server.uuid for server in held]
         if query.page.marker is not None:
@@ -118,10 +125,13 @@ class Servers:
         held = held[:query.page.limit]
         if query.detail:
             return ServerPage(servers=tuple(held))
-        return ServerPage(summaries=tuple(ServerSummary(uuid=server.uuid, name=server.name) for server in held))
+        return ServerPage(summaries=tuple(ServerSummary(uuid=server.uuid, name=server.name, unknown=server.unknown)
+                                          for server in held))
 
     def get_target(self, query: ServerQuery) -> ServerTarget:
         server = self._find(query.uuid, query.scope, query.with_deleted)
+        if server.unknown:
+            raise errors.Unavailable("The database does not answer")
         return ServerTarget(uuid=server.uuid, project_id=server.project_id, user_id=server.user_id, host=server.host,
                             node=server.node, vm_state=server.vm_state, task_state=server.task_state,
                             power_state=server.power_state, locked=server.locked, locked_by=server.locked_by,

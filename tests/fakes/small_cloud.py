@@ -22,7 +22,6 @@ from nova.conductor.teller import Teller
 from nova.conductor.workflows import ALL
 from nova.conductor.world import Settings, World
 from nova.db import flavors, hosts, migrate
-from nova.db.engine import Database
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.model import addressing
@@ -44,6 +43,7 @@ from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.contracts.network import NetworkRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.rpc.local import LocalBus
+from tests.fakes.databases import QuickDatabase
 
 DEMO = context.RequestContext(request_id="req-demo", user_id="joe", project_id="demo", token="joe's own token")
 PATIENCE_S = 15.0
@@ -176,7 +176,7 @@ class SmallCloud:
     def __init__(self, folder: Path, templates: Path, computes: Sequence[str] = ("a", "b")) -> None:
         for name in ("api", "cell"):
             shutil.copyfile(templates / name, folder / name)
-        self.api, self.cell = Database(f"sqlite:///{folder}/api"), Database(f"sqlite:///{folder}/cell")
+        self.api, self.cell = QuickDatabase(folder / "api"), QuickDatabase(folder / "cell")
         self.bus, self.scheduler, self.network = LocalBus(), FakeScheduler(), FakeNetworkHost()
         self.computes: dict[str, FakeCompute] = {}
         self.clock_s = 0.0
@@ -328,7 +328,7 @@ def until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE_S) 
 def make_templates(folder: Path) -> Path:
     """Both schemas, empty, to be copied."""
     for name in ("api", "cell"):
-        database = Database(f"sqlite:///{folder}/{name}")
+        database = QuickDatabase(folder / name)
         migrate.sync(name, database)
         with database.reading() as tx:
             tx.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")

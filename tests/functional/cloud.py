@@ -22,6 +22,7 @@ from tests.fakes.glance import FakeGlance
 from tests.functional.backends import Backends, free_port, wait_until
 from tests.functional.client import IMAGE, NEWEST, Client
 from tests.functional.daemons import TOP, Daemon, environment
+from tests.functional.links import Link
 
 READY_S = 40.0
 ADMIN = "admin"
@@ -39,6 +40,7 @@ class Plan:
     concurrency: str = ""  # NOVA_CONCURRENCY of every daemon
     network: bool = True  # a nova-network and a network
     glance: bool = False
+    cuttable_cell: bool = False  # the cell's database is reached through ``cloud.cell_link``
     options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     env: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
@@ -80,6 +82,10 @@ class Cloud:
         self.broker_url = backends.broker.url()
         self.database_urls = {"api_database": server.create(f"{name}_api"), "database": server.create(f"{name}_cell")}
         self._exit = contextlib.ExitStack()
+        if plan.cuttable_cell:
+            self.cell_link = Link(server.port)
+            self._exit.callback(self.cell_link.close)
+            self.database_urls["database"] = self.cell_link.through(self.database_urls["database"])
         self._stores: Any = None
 
     # -- its life

@@ -43,6 +43,21 @@ def test_pattern_when_it_is_no_expression_then_invalid(cell: Database) -> None:
         server_lists.select(tx, conditions(Condition(column="name", op="regex", value="[a")), 10)
 
 
+def test_pattern_when_it_would_take_for_ever_then_it_is_broken_off(cell: Database, monkeypatch) -> None:
+    if cell.dialect == "sqlite":
+        pytest.skip("nothing breaks off a statement of a file")
+    monkeypatch.setattr(server_lists, "MATCHING_S", 1)
+    add_servers(cell, *(server_row(name="a" * 200 + "!") for _ in range(30)))
+    wanted = conditions(Condition(column="name", op="regex", value="(a+)+$"))
+    with cell.reading() as tx:
+        if cell.dialect == "postgresql":  # it looks at each letter once
+            assert server_lists.select(tx, wanted, 10) == []
+            return
+        with pytest.raises(server_lists.BadExpression, match="more than 1 seconds"):
+            server_lists.select(tx, wanted, 10)
+        assert tx.exec_driver_sql("SELECT SLEEP(1.2)").scalar_one() == 0  # the connection's next statement has time
+
+
 @pytest.mark.parametrize("column", ["id", "power_state", "launch_index"])
 @pytest.mark.parametrize("value", ["99999999999999999999", "40000", "\N{SUPERSCRIPT TWO}", "x"])
 def test_number_when_the_column_can_not_hold_it_then_nothing_matches(cell: Database, column: str, value: str) -> None:

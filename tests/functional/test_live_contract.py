@@ -31,7 +31,7 @@ RAN: set[str] = set()  # scenarios, in this session
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud) -> Cloud:
-    return make_cloud(Plan(computes=3, options={
+    return make_cloud(Plan(computes=3, cuttable_cell=True, options={
         "api": {"glance_link_prefix": "http://glance.openstack.example.com"}})).start()
 
 

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from nova.conductor.queries import usage as queries
 from nova.db import flavors, keypairs, migrate, quotas, states, usage, usage_audits
 from nova.db.engine import Database
+from nova.db.models import api as api_tables
 from nova.db.models import cell as tables
 from nova.model.base import Page, Scope
 from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
@@ -19,6 +20,7 @@ from nova.model.keypairs import NewKeypair
 from nova.model.usage import DONE, HostAudit, UsageQuery
 from tests.fakes.rows import add_servers, server_row
 from tests.functional.backends import KINDS, Absent
+from tests.functional.test_databases import together
 
 HOUR = datetime.timedelta(hours=1)
 START = datetime.datetime(2026, 3, 1, 0, 0, 0, 250000)
@@ -96,6 +98,18 @@ def test_keypairs_are_counted_and_names_differ_by_case(stores: tuple[Database, D
     with api.reading() as tx:
         assert (keypairs.count(tx, "joe", "Key"), keypairs.count(tx, "joe", "key")) == ((1, True), (1, False))
         assert keypairs.count(tx, "eve", "Key") == (0, False)
+
+
+def test_flavors_of_one_name_when_they_are_made_at_once_then_the_name_is_what_is_taken(
+        stores: tuple[Database, Database]) -> None:
+    api, _cell = stores
+
+    def make(number: int) -> None:
+        one = NewFlavor(name="alike", flavorid=f"alike{number}", memory_mb=1, vcpus=1, root_gb=1)
+        api.transact(lambda tx: flavors.insert(tx, one))
+    made = together([lambda number=number: make(number) for number in range(8)])
+    assert [type(one) for one in made if one] == [flavors.NameTaken] * 7, made
+    api.transact(lambda tx: tx.execute(sa.delete(api_tables.flavors)))
 
 
 def test_flavors_hold_the_longest_description_and_sort_by_any_factor(stores: tuple[Database, Database]) -> None:

@@ -178,3 +178,7 @@ def test_taken_port_is_an_os_error() -> None:
     with pytest.raises(OSError):
         http_server.bind("127.0.0.1", first.getsockname()[1])
     first.close()
+
+
+def test_target_when_its_brackets_hold_no_address_then_it_is_refused(server: http_server.Server) -> None:
+    assert raw(server, b"GET http://[ HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 400 ")

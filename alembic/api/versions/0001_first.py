@@ -4,8 +4,8 @@ Revision: 0001; follows: None
 """
 
 import sqlalchemy as sa
-from alembic import op
 
+from nova.db.resumable import op
 from nova.db.types import ident, key, moment, text
 
 revision = "0001"

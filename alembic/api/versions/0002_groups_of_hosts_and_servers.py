@@ -1,11 +1,11 @@
-"""Aggregates, server groups and quota classes.
+"""Aggregates, server groups and quota classes; what is known of servers while their cell is away.
 
 Revision: 0002; follows: 0001
 """
 
 import sqlalchemy as sa
-from alembic import op
 
+from nova.db.resumable import op
 from nova.db.types import Json, ident, key, long_text, moment, text
 
 revision = "0002"
@@ -61,6 +61,7 @@ def upgrade() -> None:
         sa.Column("class_name", text(), primary_key=True),
         sa.Column("resource", text(64), primary_key=True),
         sa.Column("hard_limit", sa.Integer, nullable=False))
+    op.add_column("ledger", sa.Column("facts", Json(object)))
     if op.get_context().dialect.name in ("mysql", "mariadb"):
         # its TEXT counts bytes, not characters; its FLOAT is found again by no value that was read from it
         op.alter_column("flavors", "description", type_=long_text(), existing_nullable=True)

@@ -4,8 +4,8 @@ Revision: 0002; follows: 0001
 """
 
 import sqlalchemy as sa
-from alembic import op
 
+from nova.db.resumable import op
 from nova.db.types import Json, ident, key, moment, text
 
 revision = "0002"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import re
 import uuid
 from typing import Any
@@ -85,8 +86,8 @@ def set_metadata(req: Request, aggregate_id: str) -> dict[str, Any]:
 @answers(None)
 def cache_images(req: Request, aggregate_id: str) -> Answer:
     ids = [str(uuid.UUID(item["id"])) for item in req.body["cache"]]
-    for id in ids:
-        if ids.count(id) > 1:
+    for id, times in collections.Counter(ids).items():
+        if times > 1:
             raise Doubled(id=id)
     req.conductor.cache_images(_number(aggregate_id), tuple(ids))
     return Answer()

@@ -117,6 +117,7 @@ def _server(req: Request, server_id: str) -> ServerQuery:
 
 
 def _key(server_id: str, migration_id: str) -> int:
-    if not (migration_id.isascii() and migration_id.isdigit()) or int(migration_id[:20]) > MOST:
+    key = int(migration_id) if migration_id.isascii() and migration_id.isdigit() else MOST + 1
+    if key > MOST:
         raise NoSuchMigration(id=migration_id, server=server_id)
-    return int(migration_id)
+    return key

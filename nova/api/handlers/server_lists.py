@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 
+import msgspec
+
 from nova import errors
 from nova.api import versions
 from nova.api.formats import BOOLEANS, is_time, to_time
@@ -102,7 +104,7 @@ def query_of(req: Request, detail: bool) -> ServerListQuery:
     all_tenants = _all_tenants(req, detail)
     since, before = changes(req)
     statuses = _statuses(req, usable)
-    return ServerListQuery(
+    query = ServerListQuery(
         scope=Scope() if all_tenants else Scope(project_id=req.context.project_id), detail=detail,
         deleted=_deleted(usable, statuses, since is not None or before is not None),
         soft_deleted=bool(usable.boolean("soft_deleted")),
@@ -112,6 +114,17 @@ def query_of(req: Request, detail: bool) -> ServerListQuery:
         not_tags_all=usable.words("not-tags"), not_tags_any=usable.words("not-tags-any"),
         changes_since=since, changes_before=before, locked=usable.boolean("locked"),
         sort=_sort(req), page=req.page())
+    return msgspec.structs.replace(query, silent_cells=_silent_cells(req, query))
+
+
+def _silent_cells(req: Request, query: ServerListQuery) -> str:
+    """What comes of servers whose cell does not answer. They can be shown where nothing is asked of them that only
+    the cell knows: filters, order, pages. A filter for what is listed anyway (``deleted=false``) asks nothing."""
+    plain = ServerListQuery(scope=query.scope, detail=query.detail, page=query.page)
+    if (versions.silent_cells_are_shown(req.version) and query == plain
+            and "limit" not in req.query and "marker" not in req.query):
+        return "show"
+    return "skip" if req.options.skips_silent_cells else "fail"
 
 
 class _Usable:
@@ -162,7 +175,7 @@ def changes(req: Request) -> tuple[datetime.datetime | None, datetime.datetime |
 
 
 def _statuses(req: Request, usable: _Usable) -> tuple[str, ...]:
-    names = tuple(name.upper() for name in usable.all("status"))
+    names = tuple(dict.fromkeys(name.upper() for name in usable.all("status")))
     if DELETED in names and not usable.everything:
         raise DeletedForbidden
     if names and versions.unknown_status_is_refused(req.version) and not any(states.states_of(name)[0]

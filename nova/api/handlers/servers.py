@@ -44,23 +44,25 @@ def flags(req: Request, project_id: str | None = None) -> frozenset[str]:
     return frozenset(seen)
 
 
-@answers({"servers": [views.BRIEF], "servers_links?": LINKS})
+@answers({"servers": [(views.BRIEF, views.UNKNOWN_BRIEF)], "servers_links?": LINKS})
 def index(req: Request) -> dict[str, Any]:
     found = req.conductor.list_servers(server_lists.query_of(req, detail=False))
     return views.page(views.BRIEF, found.summaries, req)
 
 
-@answers({"servers": [views.FULL], "servers_links?": LINKS})
+@answers({"servers": [(views.FULL, views.UNKNOWN_LISTED)], "servers_links?": LINKS})
 def detail(req: Request) -> dict[str, Any]:
     found = req.conductor.list_servers(server_lists.query_of(req, detail=True))
     return views.page(views.FULL, found.servers, req, flags(req))
 
 
-@answers({"server": views.FULL})
+@answers({"server": (views.FULL, views.UNKNOWN)})
 def show(req: Request, server_id: str) -> dict[str, Any]:
-    server = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope()))
+    server = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope(),
+                                                  with_unknown=versions.silent_cells_are_shown(req.version)))
     req.authorize(server.project_id, server.user_id)
-    return {"server": views.FULL(server, req, flags(req, server.project_id) | {views.ALONE})}
+    view = views.UNKNOWN if server.unknown else views.FULL
+    return {"server": view(server, req, flags(req, server.project_id) | {views.ALONE})}
 
 
 @answers(({"server": views.CREATED}, {"reservation_id": "string"}))

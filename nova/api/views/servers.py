@@ -198,6 +198,30 @@ FULL = View(
     of=ServerDetail,
 )
 
+_STATUS_UNKNOWN = Out("status", lambda server, req: "UNKNOWN", type="string")
+
+# What is shown of a server whose cell does not answer, from 2.69.
+UNKNOWN_BRIEF = View(Out("id", "uuid"), _STATUS_UNKNOWN, Out("links", _links), of=ServerDetail)
+UNKNOWN_LISTED = View(
+    *UNKNOWN_BRIEF.fields,
+    Out("tenant_id", "project_id"),
+    Out("created", seconds_of("created_at")),
+    of=ServerDetail,
+)
+UNKNOWN = View(
+    *UNKNOWN_LISTED.fields,
+    Out("user_id", "user_id"),
+    Out("image", _image(False), type=IMAGE),
+    Out("flavor", _flavor(True), flag=EXTRA_SPECS, type=FLAVOR),
+    Out("flavor", _flavor(False), flag=f"no {EXTRA_SPECS}", type=FLAVOR),
+    Out("OS-EXT-AZ:availability_zone", "availability_zone"),
+    Out("OS-EXT-STS:power_state", "power_state"),
+    Out("server_groups", "server_groups", since="2.71"),
+    of=ServerDetail,
+)
+#: A list's view -> its view of such a server.
+_IN_PART = {BRIEF: UNKNOWN_BRIEF, FULL: UNKNOWN_LISTED}
+
 #: What PUT answers below 2.75.
 UPDATED = View(*_COMMON, Out("addresses", _addresses(False), type=ADDRESSES), of=ServerDetail)
 
@@ -208,7 +232,10 @@ CREATED = {"id": "string", "links": LINKS, "OS-DCF:diskConfig": "string", "secur
 
 
 def page(view: View, servers: Sequence[Any], req: Request, flags: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """A list with its next link."""
+    """A list with its next link; without one where servers are unknown: pages leave them out, so none would follow."""
+    if any(server.unknown for server in servers):
+        part = _IN_PART[view]
+        return {"servers": [part(one, req) if one.unknown else view(one, req, flags) for one in servers]}
     last = servers[-1].uuid if servers else None
     return {"servers": view.all(servers, req, flags), **req.next_links("servers_links", servers, last)}
 

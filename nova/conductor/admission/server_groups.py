@@ -12,6 +12,7 @@ from nova.db import server_groups
 from nova.db.engine import Connection
 from nova.model.base import Scope
 from nova.model.quotas import UNLIMITED
+from nova.model.server_groups import hinted
 from nova.model.servers import NewServer
 
 
@@ -28,9 +29,8 @@ class Joining(NamedTuple):
 
 def joining(tx: Connection, order: NewServer, who: context.RequestContext, limits: Mapping[str, int]) -> Joining | None:
     """None when the request asks for no group. BadGroup; OverQuota when fewer than ``min_count`` fit in."""
-    asked = order.scheduler_hints.get("group")
-    name = asked[0] if isinstance(asked, list | tuple) and asked else asked
-    if not name:
+    name = hinted(order.scheduler_hints)
+    if name is None:
         return None
     scope = Scope() if who.is_admin else Scope(project_id=who.project_id)
     try:

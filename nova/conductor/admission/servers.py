@@ -22,7 +22,7 @@ from nova.model.flavors import Flavor
 from nova.model.images import Image
 from nova.model.networks import Network, RequestedNetwork
 from nova.model.orders import Disk
-from nova.model.servers import CreatedServers, NewServer
+from nova.model.servers import CreatedServers, NewServer, ServerFacts
 from nova.model.states import TaskState, VmState
 
 MAX_HOSTNAME = 63
@@ -152,6 +152,9 @@ class Admission:
 
     def _open_ledger(self, order: NewServer, parts: Parts, who: context.RequestContext) -> tuple[int, list[str]]:
         """As many servers as the quota lets, between min_count and max_count. OverQuota below min_count."""
+        facts = ServerFacts(flavor=_kept(parts.flavor), image_id=order.image_id,
+                            availability_zone=_zone(self.world, order))
+
         def write(tx: Connection) -> list[str]:
             ledger.lock_owner(tx, str(who.project_id))
             group = server_groups.joining(tx, order, who, parts.limits)
@@ -160,7 +163,7 @@ class Admission:
                 count = min(count, group.room)
             uuid_list = [_uuid(order, index) for index in range(count)]
             ledger.open_rows(tx, [{"server_uuid": uuid, "project_id": who.project_id, "user_id": who.user_id,
-                                   "vcpus": parts.flavor.vcpus, "memory_mb": parts.flavor.memory_mb}
+                                   "vcpus": parts.flavor.vcpus, "memory_mb": parts.flavor.memory_mb, "facts": facts}
                                   for uuid in uuid_list])
             server_groups.join(tx, group, uuid_list, who)
             return uuid_list
@@ -265,14 +268,24 @@ def _reservation(order: NewServer) -> str:
     return f"r-{''.join(chosen.choices('abcdefghijklmnopqrstuvwxyz0123456789', k=8))}"
 
 
+def _kept(flavor: Flavor) -> Flavor:
+    """A flavor as its servers keep it, whatever becomes of it."""
+    return msgspec.structs.replace(flavor, projects=())
+
+
+def _zone(world: World, order: NewServer) -> str | None:
+    """The zone that is asked for."""
+    return order.availability_zone or world.settings.default_schedule_zone
+
+
 def _rows(world: World, order: NewServer, parts: Parts, uuid_list: Sequence[str], who: context.RequestContext
           ) -> list[dict[str, Any]]:
     image = parts.image
     common = {
         "project_id": who.project_id, "user_id": who.user_id, "description": order.description,
         "vm_state": VmState.BUILDING.value, "task_state": TaskState.SCHEDULING.value,
-        "pinned_availability_zone": order.availability_zone or world.settings.default_schedule_zone,
-        "flavor": msgspec.structs.replace(parts.flavor, projects=()), "flavorid": parts.flavor.flavorid,
+        "pinned_availability_zone": _zone(world, order),
+        "flavor": _kept(parts.flavor), "flavorid": parts.flavor.flavorid,
         "image": image, "image_id": order.image_id, "kernel_id": (image.kernel_id if image else None) or "",
         "ramdisk_id": (image.ramdisk_id if image else None) or "", "requested_networks": parts.networks,
         "disks": _disks(order, parts.flavor), "security_groups": order.security_groups or ("default",),

@@ -10,18 +10,20 @@ import contextlib
 import functools
 import inspect
 import types
+import uuid as uuids
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
-from nova import context, errors
+from nova import errors
 from nova.conductor.announce.resources import once, server
 from nova.conductor.announce.telling import quietly, read
 from nova.conductor.world import World
 from nova.db import aggregates, flavors, keypairs, server_groups, services
 from nova.model.aggregates import ZONE
 from nova.model.base import Scope
+from nova.model.server_groups import hinted
 from nova.model.services import ServiceQuery
 from nova.notifications.facts import Failure, States
 from nova.notifications.kinds import KINDS
@@ -201,10 +203,9 @@ def _reset(world: World, before: Any, _result: Any, reset: Any) -> None:
 
 def _joined(world: World, _before: Any, _result: Any, order: Any) -> None:
     """Servers that were made in a group: told once, with all who are in it now."""
-    uuid = order.scheduler_hints.get("group")
-    if uuid:
-        once(world, "server_group.add_member",
-             lambda: _group(world, str(uuid), Scope(project_id=context.current().project_id)))
+    uuid = hinted(order.scheduler_hints)
+    if uuid is not None:  # the create has seen to it that the caller may use the group, be it another project's
+        once(world, "server_group.add_member", lambda: _group(world, str(uuids.UUID(str(uuid))), Scope()))
 
 
 #: call of ConductorRPC -> what is told of it

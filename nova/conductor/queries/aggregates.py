@@ -152,8 +152,8 @@ class Aggregates:
         self._check_zone_name(zone)
         if not aggregate.hosts:
             return
-        if zone is not None and aggregate.zone is None:
-            for host, other in sorted(aggregates.zones(tx, aggregate.hosts).items()):
+        if zone is not None:
+            for host, other in sorted(aggregates.zones(tx, aggregate.hosts, but=aggregate.id).items()):
                 if other != zone:
                     raise SecondZone(id=aggregate.id, host=host, zone=other)
         with self.world.cell.reading() as cell:

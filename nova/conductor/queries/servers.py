@@ -9,9 +9,10 @@ import msgspec
 
 from nova import context, errors
 from nova.conductor import quota
+from nova.conductor.queries import away
 from nova.conductor.world import World
 from nova.db import actions, server_groups, server_lists, servers, states
-from nova.db.engine import Connection
+from nova.db.engine import Connection, DatabaseAway
 from nova.db.services import as_time
 from nova.model.actions import ActionQuery, InstanceAction
 from nova.model.servers import (
@@ -52,10 +53,19 @@ class Servers:
     # -- reads
 
     def get_server(self, query: ServerQuery) -> ServerDetail:
+        try:
+            found = self._read(query)
+        except DatabaseAway:
+            unknown = away.server(self.world, query) if query.with_unknown else None
+            if unknown is None:
+                raise
+            return unknown
+        return self._with_group(found) if "group" in found.scheduler_hints else found
+
+    def _read(self, query: ServerQuery) -> ServerDetail:
         with self.world.cell.reading() as tx:
             row = servers.detail_row(tx, query.uuid, query.scope, query.with_deleted)
-            found = self._details(tx, [row])[0]
-        return self._with_group(found) if "group" in found.scheduler_hints else found
+            return self._details(tx, [row])[0]
 
     def _with_group(self, server: ServerDetail) -> ServerDetail:
         with self.world.api.reading() as tx:
@@ -67,6 +77,14 @@ class Servers:
         limit = most if query.page.limit is None else min(query.page.limit, most)
         if limit <= 0:
             return ServerPage()
+        try:
+            return self._page(query, limit)
+        except DatabaseAway:
+            if query.silent_cells not in away.PAGES:
+                raise
+            return away.PAGES[query.silent_cells](self.world, query, limit)
+
+    def _page(self, query: ServerListQuery, limit: int) -> ServerPage:
         with self.world.cell.reading() as tx:
             rows = server_lists.select(tx, query, limit)
             if not query.detail:

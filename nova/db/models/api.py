@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 
 from nova.db.types import Json, ident, key, long_text, moment, text
+from nova.model.servers import ServerFacts
 
 #: ``sqlite_autoincrement`` where a key must never come again: SQLite would reuse that of the last row when it is gone.
 metadata = sa.MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -83,6 +84,7 @@ ledger = sa.Table(
     sa.Column("closed", sa.Boolean, nullable=False, default=False),
     sa.Column("created_at", moment(), nullable=False),
     sa.Column("closed_at", moment()),
+    sa.Column("facts", Json(ServerFacts)),  # NULL: its row is older than the column
     sa.Index("ix_ledger_usage", "project_id", "closed", "user_id"),
     sa.Index("ix_ledger_closed_at", "closed", "closed_at"),
     sqlite_autoincrement=True)

@@ -63,11 +63,13 @@ class ConductorRPC(Interface):
 
     @call()
     def get_server(self, query: ServerQuery) -> ServerDetail:
-        """One server, whole. NotFound outside the scope."""
+        """One server, whole. NotFound outside the scope. Unavailable: its cell's database, unless an unknown server
+        will do."""
 
     @call()
     def list_servers(self, query: ServerListQuery) -> ServerPage:
-        """A page of servers in at most three statements. Invalid: unknown marker."""
+        """A page of servers in at most three statements. Invalid: unknown marker. Unavailable: the cell's database,
+        unless ``silent_cells`` says otherwise."""
 
     @call()
     def get_target(self, query: ServerQuery) -> ServerTarget:

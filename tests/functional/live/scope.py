@@ -142,8 +142,6 @@ WAITING_SAMPLES: dict[str, tuple[str, ...]] = {
         "os-volumes/",
     ),
     "shares": ("os-server-shares/",),
-    # what is shown of servers and services whose cell's database is down: this release has one cell
-    "cells": ("servers/server-get-down-cell-resp",),
     "consoles": ("os-console-auth-tokens/", "os-remote-consoles/"),
 }
 
@@ -172,8 +170,6 @@ WAITING_SINGLY: dict[str, str] = {
     "servers/v2.42/server-create-req.json": "volumes",
     "servers/v2.67/server-create-req.json": "volumes",
     "servers/v2.90/server-create-req.json": "never: it carries personality, which its version refuses",
-    "servers/v2.69/servers-details-resp.json": "cells",
-    "os-services/v2.69/services-list-get-resp.json": "cells",
     "servers/v2.94/server-create-req.json": "never: it carries personality, which its version refuses",
 }
 #: (end of the path, issue): parts of an answer that are empty until a later issue fills them.

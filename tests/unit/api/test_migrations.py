@@ -74,7 +74,7 @@ def test_show_is_of_live_migrations_that_are_under_way(client):
     path = f"/servers/{UUID}/migrations"
     assert [move["id"] for move in client.get(path).json["migrations"]] == [1]
     assert client.get(f"{path}/1").json["migration"]["dest_host"] == "10.0.0.2"
-    for id in ("2", "3", "4", "x", "-1", "9" * 30, "1" + "0" * 18 + "0"):
+    for id in ("2", "3", "4", "x", "-1", "9" * 30, "1" + "0" * 18 + "0", "0" * 20 + "9" * 30):
         assert client.get(f"{path}/{id}").status_int == 404, id
     assert client.get(f"{path}/1", token=DEMO).status_int == 403
 

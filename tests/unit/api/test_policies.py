@@ -54,6 +54,21 @@ def with_file(tmp_path: pathlib.Path, text: str, **options: Any) -> Policy:
     return Policy(conf) if policy else policy
 
 
+def test_decision_for_one_scope_is_not_another_ones(tmp_path: pathlib.Path) -> None:
+    policy = with_file(tmp_path, f'"{HOST}": "system_scope:all"\n', enforce_scope=False)
+    assert policy.allows(caller("admin", project_id=None, system_scope="all"), HOST, {})
+    assert not policy.allows(caller("admin", project_id=None, domain_id="d"), HOST, {})
+
+
+def test_decision_is_asked_for_anew_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule may ask a server (``http:``), whose answer is not ours to keep."""
+    policy, answers = Policy(configuration()), [True, False]
+    monkeypatch.setitem(policy.enforcer.rules, HOST, lambda *_: answers.pop(0))
+    assert [policy.allows(caller("admin"), HOST, {}) for _ in range(2)] == [True, True]
+    policy._fresh_until = 0.0  # a second later
+    assert not policy.allows(caller("admin"), HOST, {})
+
+
 def test_operators_file_overrides_a_rule(tmp_path: pathlib.Path) -> None:
     policy = with_file(tmp_path, f'"{STOP}": "role:stopper"\n')
     assert policy.allows(caller("stopper"), STOP, {"project_id": "q"})
@@ -117,6 +132,8 @@ BROKEN = [
     (f'"{STOP}": 5', "must be a text"),
     (f'"{STOP}": "role:a role:b ("', "can not be understood"),
     (f'"{STOP}": "rule:project_member_or_admn"', 'rule:project_member_or_admn.*"project_member_or_admin" may be meant'),
+    (f'"{STOP}": "rule:{SHOW} or role:a"\n"{SHOW}": "rule:{STOP}"', "refers to itself"),
+    ('"context_is_admin": "not rule:project_member_or_admin"', "refers to itself"),  # whose default names it
 ]
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import time
 from typing import Any
 
 import pytest
 
+from nova import errors
+from nova.api import bodies
 from nova.api.formats import is_mac, is_time, is_uuid
 from nova.api.schema import BadInput, Body, Query, Spec, param, row
 from nova.api.specs import shown
@@ -75,6 +79,14 @@ def test_unknown_parameter_of_another_version_says_when_it_is_known() -> None:
         query.check([("locked", "1")], 5)
     with pytest.raises(BadInput, match="Known: limit"):
         query.check([("colour", "1")], 5)
+
+
+def test_many_keys_of_which_one_comes_twice_are_compared_in_time() -> None:
+    keys = [f"k{number}" for number in range(10_000)]
+    began = time.monotonic()
+    with pytest.raises(errors.Invalid, match="'k9999' is there more than once"):
+        bodies.decode(json.dumps(dict.fromkeys(keys, 1)).encode()[:-1] + b', "k9999": 2}')
+    assert time.monotonic() - began < 0.5
 
 
 def test_many_items_that_must_differ_are_compared_in_time() -> None:

@@ -14,12 +14,13 @@ from nova.cmd import manage
 from nova.db.engine import Database
 from nova.db.models import api, cell
 from nova.model.base import utcnow
+from tests.fakes.databases import QuickDatabase
 from tests.fakes.rows import add_servers, server_row
 
 
 @pytest.fixture
 def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Database]]:
-    made = {name: Database(f"sqlite:///{tmp_path}/{name}") for name in ("api", "cell")}
+    made = {name: QuickDatabase(tmp_path / name) for name in ("api", "cell")}
     api.metadata.create_all(made["api"].engine)
     cell.metadata.create_all(made["cell"].engine)
     monkeypatch.setattr(manage, "_database", lambda _options, schema: made[schema])

@@ -131,6 +131,9 @@ def test_host_gets_one_zone_only(cloud: SmallCloud) -> None:
     with pytest.raises(errors.Invalid, match="host a is in availability zone london already"):
         cloud.control.set_aggregate_metadata(none.id, {"availability_zone": "paris"})
     assert zone_of(cloud, "a") == "london" and zone_of(cloud, "b") == "nova"
+    with pytest.raises(errors.Invalid, match="host a is in availability zone london already"):  # by the first
+        cloud.control.update_aggregate(AggregateUpdate(id=same.id, changes_zone=True, availability_zone="paris"))
+    assert cloud.control.set_aggregate_metadata(same.id, {"availability_zone": None}).zone is None
 
 
 def test_zone_can_not_change_while_servers_are_in_it(cloud: SmallCloud) -> None:

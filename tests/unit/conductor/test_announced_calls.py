@@ -127,10 +127,11 @@ def test_delete_of_what_is_not_there_is_told_as_an_exception_alone(heard: Heard)
     assert [kind for kind, _ in heard.of(absent)] == ["compute.exception"]
 
 
-def test_server_group_is_told_when_made_joined_and_deleted(heard: Heard) -> None:
+@pytest.mark.parametrize("hint", [GROUP_ID, [GROUP_ID], GROUP_ID.replace("-", "")])
+def test_server_group_is_told_when_made_joined_and_deleted(heard: Heard, hint: Any) -> None:
     group = NewServerGroup(uuid=GROUP_ID, name="g", policy="anti-affinity", rules={"max_server_per_host": 2})
     told = heard.of(lambda control: control.create_server_group(group),
-                    lambda _control: heard.cloud.active(2, scheduler_hints={"group": GROUP_ID}),
+                    lambda _control: heard.cloud.active(2, scheduler_hints={"group": hint}),
                     lambda control: control.delete_server_group(GROUP_ID, Scope()))
     groups = [(kind, data) for kind, data in told if kind.startswith("server_group")]
     assert [kind for kind, _ in groups] == ["server_group.create", "server_group.add_member", "server_group.delete"]

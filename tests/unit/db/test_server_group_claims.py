@@ -16,6 +16,7 @@ from nova.db.engine import Database
 from nova.db.models import api as tables
 from nova.model.base import Scope
 from nova.model.server_groups import AFFINITY, ANTI_AFFINITY, NewServerGroup
+from tests.fakes.databases import QuickDatabase
 from tests.fakes.rows import SMALL, add_ledger, add_provider, new_uuid
 
 HOSTS = ("h0", "h1", "h2")
@@ -105,7 +106,7 @@ def test_close_when_it_is_repeated_or_late_then_the_group_is_left_once(api):
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Database:
     """One database for all examples: each makes providers and servers of its own."""
     folder: Path = tmp_path_factory.mktemp("groups")
-    database = Database(f"sqlite:///{folder}/api")
+    database = QuickDatabase(folder / "api")
     tables.metadata.create_all(database.engine)
     yield database
     database.dispose()

@@ -137,3 +137,15 @@ def test_silent_when_anything_is_told_then_nothing_happens() -> None:
     silent.exists(None, fakes.AT, fakes.AT)
     silent.stop(1.0)
     assert not silent.on
+
+
+def test_lost_when_each_has_a_reason_of_its_own_then_a_few_lines_count_all(caplog) -> None:
+    now = [0.0]
+    notifier = Notifier(fakes.Kept(), BOTH, clock=lambda: now[0])
+    with caplog.at_level(logging.WARNING):
+        for number in range(1000):
+            notifier.lost(1, f"server {number} has no image")
+        now[0] = 61.0
+        notifier.lost(1, "the last one")
+    counts = [int(record.message.split()[0]) for record in caplog.records]
+    assert sum(counts) == 1001 and len(counts) <= 12

@@ -1,0 +1,76 @@
+"""A TCP link that a test can cut: what goes through it ends at once, and what comes is refused, until it is mended."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from urllib.parse import urlsplit
+
+HOST = "127.0.0.1"
+CHUNK = 65536
+
+
+class Link:
+    """Listens on a port of its own, and carries each connection to ``port`` of this machine."""
+
+    def __init__(self, port: int) -> None:
+        self.target = port
+        self._lock = threading.Lock()
+        self._ends: set[socket.socket] = set()
+        self._listener = self._listen(0)
+        self.port = int(self._listener.getsockname()[1])
+        self._serve()
+
+    def through(self, url: str) -> str:
+        """A database's URL, by way of this link."""
+        place = urlsplit(url).netloc
+        return url.replace(place, f"{place.rpartition('@')[0]}@{HOST}:{self.port}", 1)
+
+    def cut(self) -> None:
+        with self._lock:
+            ends, self._ends = [self._listener, *self._ends], set()
+        for end in ends:
+            _close(end)
+
+    def mend(self) -> None:
+        self._listener = self._listen(self.port)
+        self._serve()
+
+    close = cut
+
+    @staticmethod
+    def _listen(port: int) -> socket.socket:
+        return socket.create_server((HOST, port), backlog=64)
+
+    def _serve(self) -> None:
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # closed: cut
+            while True:
+                near, _ = listener.accept()
+                far = socket.create_connection((HOST, self.target), 10)
+                far.settimeout(None)
+                with self._lock:
+                    if self._listener is not listener or listener.fileno() < 0:
+                        _close(near), _close(far)
+                        return
+                    self._ends |= {near, far}
+                for source, sink in ((near, far), (far, near)):
+                    threading.Thread(target=self._carry, args=(source, sink), daemon=True).start()
+
+    def _carry(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(CHUNK):
+                sink.sendall(data)
+        with self._lock:
+            self._ends -= {source, sink}
+        _close(source), _close(sink)
+
+
+def _close(end: socket.socket) -> None:
+    """Also for a thread that waits in it."""
+    with contextlib.suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)
+    end.close()

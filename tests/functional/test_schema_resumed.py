@@ -1,0 +1,57 @@
+"""A sync of the schema that dies at any step is gone on with by the next one, on each kind of database for real."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from nova.db import migrate
+from nova.db.engine import Database
+from nova.db.models import api, cell
+from tests.functional.backends import KINDS, Absent
+from tests.unit.db.test_migrated_schema import described
+
+SCHEMAS = {"api": api, "cell": cell}
+DDL = ("CREATE", "ALTER", "DROP")
+
+
+class Killed(BaseException):
+    pass
+
+
+def sync_until(database: Database, schema: str, steps: int) -> bool:
+    """Sync, killed after so many statements that change the schema; whether it came to its end before."""
+    done = 0
+
+    def count(_connection: Any, _cursor: Any, statement: str, *_more: Any) -> None:
+        nonlocal done
+        done += statement.lstrip().upper().startswith(DDL)
+        if done > steps:
+            raise Killed
+    sa.event.listen(database.engine, "before_cursor_execute", count)
+    try:
+        migrate.sync(schema, database)
+    except Killed:
+        return False
+    finally:
+        sa.event.remove(database.engine, "before_cursor_execute", count)
+    return True
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_sync_when_it_died_at_each_step_then_the_next_goes_on(backends: Any, kind: str, schema: str) -> None:
+    try:
+        server = backends.database(kind)
+    except Absent as absent:
+        pytest.skip(f"needs the Debian package {absent}")
+    database, whole = (Database(server.create(f"resumed_{schema}_{name}")) for name in ("killed", "whole"))
+    SCHEMAS[schema].metadata.create_all(whole.engine)
+    patience = range(1, 200, 1 if kind == "mariadb" else 9)  # the others take back all of a revision that died
+    assert any(sync_until(database, schema, steps) for steps in patience)
+    wanted, found = described(whole), described(database)
+    assert {table: found.get(table) for table in wanted} == wanted
+    whole.dispose()
+    database.dispose()
