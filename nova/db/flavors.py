@@ -157,12 +157,9 @@ def insert(tx: Connection, flavor: NewFlavor) -> None:
     if taken:
         raise NameTaken(name=flavor.name)
     try:
-        made = tx.execute(sa.insert(flavors).values(**values, created_at=utc_now()))
+        tx.execute(sa.insert(flavors).values(**values, created_at=utc_now()))
     except exc.IntegrityError:
         raise IdTaken(flavorid=values["flavorid"]) from None
-    if not flavor.is_public and flavor.project_id:
-        insert_all(tx, flavor_projects, [{"flavor_id": made.inserted_primary_key[0],
-                                          "project_id": flavor.project_id}])
 
 
 def locked_id(tx: Connection, flavorid: str) -> int:

@@ -64,7 +64,7 @@ def newest(schema: str, database: Database) -> str:
 
 
 def sync(schema: str, database: Database, revision: str = "head") -> tuple[str | None, str | None]:
-    """Bring the database to ``revision``; the revisions before and after. Safe to repeat, and from two places."""
+    """Bring the database to ``revision``; the revisions before and after. Safe to repeat, whenever it died."""
     before = current(schema, database)
     command.upgrade(_config(schema, database), revision)
     return before, current(schema, database)

@@ -54,4 +54,4 @@ class NewFlavor(Value):
     rxtx_factor: float = 1.0
     is_public: bool = True
     description: str | None = None
-    project_id: str | None = None  # gets access when the flavor is private
+    project_id: str | None = None  # of contract 1.0: read by nobody now, and fields are only added

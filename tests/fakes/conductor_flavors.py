@@ -57,10 +57,8 @@ class Flavors:
         flavorid = flavor.flavorid or str(uuid.uuid4())
         if flavorid in self.flavors or flavor.name in {held.name for held in self.flavors.values()}:
             raise errors.Conflict(f"Flavor with name {flavor.name} or ID {flavorid} already exists.")
-        fields = {name: getattr(flavor, name) for name in NewFlavor.__struct_fields__
-                  if name not in ("flavorid", "project_id")}
-        projects = () if flavor.is_public or not flavor.project_id else (flavor.project_id,)
-        return self.add_flavor(flavorid, **fields, projects=projects)
+        return self.add_flavor(flavorid, **{name: getattr(flavor, name) for name in NewFlavor.__struct_fields__
+                                            if name not in ("flavorid", "project_id")})
 
     def update_flavor(self, flavorid: str, description: str | None) -> Flavor:
         self.flavors[flavorid] = replace(self.get_flavor(flavorid, Scope()), description=description)
