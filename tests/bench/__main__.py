@@ -133,7 +133,15 @@ def loads(cloud: Cloud, quick: bool) -> None:
                        ("GET /servers/{id}", f"/servers/{uuids[0]}"), ("GET /flavors/detail", "/flavors/detail")):
         load.measure(cloud, name, getting(cloud, path), say, seconds)
     load.measure(cloud, "POST /servers, no network", load.posting(cloud), say, seconds)
-    delete_all(client, [one["id"] for one in client.servers("?limit=1000")])
+    delete_all(client, all_servers(client))
+
+
+def all_servers(client: Client) -> list[str]:
+    """Every server's uuid, page after page."""
+    uuids: list[str] = []
+    while page := client.servers("?limit=1000" + (f"&marker={uuids[-1]}" if uuids else "")):
+        uuids += [one["id"] for one in page]
+    return uuids
 
 
 def boots(cloud: Cloud, meters: Meters, hosts: int, quick: bool) -> None:
