@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import sysconfig
+from collections.abc import Iterator
 
 import sqlalchemy as sa
 from alembic.config import Config
@@ -22,6 +24,11 @@ class SchemaBehind(errors.Unavailable):
     code = "db.schema_behind"
     message = ("the {schema} database is at schema {have}, this release needs {want}: run "
                "'nova-manage {command} sync'")
+
+
+class SyncUnderWay(errors.Unavailable):
+    code = "db.sync_under_way"
+    message = "another sync of the {schema} database has been under way for ten minutes: see whether it still is"
 
 
 def folder(schema: str) -> pathlib.Path:
@@ -64,10 +71,34 @@ def newest(schema: str, database: Database) -> str:
 
 
 def sync(schema: str, database: Database, revision: str = "head") -> tuple[str | None, str | None]:
-    """Bring the database to ``revision``; the revisions before and after. Safe to repeat, whenever it died."""
-    before = current(schema, database)
-    command.upgrade(_config(schema, database), revision)
-    return before, current(schema, database)
+    """Bring the database to ``revision``; the revisions before and after. Safe to repeat, whenever it died, and from
+    several hosts at once: they come one after the other."""
+    with _alone(schema, database):
+        before = current(schema, database)
+        command.upgrade(_config(schema, database), revision)
+        return before, current(schema, database)
+
+
+#: How a database keeps all but one sync of a schema waiting; the lock ends with its connection, whatever happens to
+#: us. SQLite's writers are alone by themselves. A lock of MariaDB's is the server's, so that it names the database.
+_LOCKS = {"postgresql": "SELECT 1 FROM pg_advisory_lock(hashtext(:name))",
+          "mysql": "SELECT GET_LOCK(CONCAT(:name, SHA1(DATABASE())), 600)"}
+_LOCKS["mariadb"] = _LOCKS["mysql"]
+
+
+@contextlib.contextmanager
+def _alone(schema: str, database: Database) -> Iterator[None]:
+    take = _LOCKS.get(database.dialect)
+    if take is None:
+        yield
+        return
+    with database.reading() as connection:
+        try:
+            if connection.execute(sa.text(take), {"name": f"nova.{schema}."}).scalar_one() != 1:
+                raise SyncUnderWay(schema=schema)
+            yield
+        finally:
+            connection.invalidate()  # closed: it would come back into the pool with the lock
 
 
 def check(schema: str, database: Database) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -54,4 +56,23 @@ def test_sync_when_it_died_at_each_step_then_the_next_goes_on(backends: Any, kin
     wanted, found = described(whole), described(database)
     assert {table: found.get(table) for table in wanted} == wanted
     whole.dispose()
+    database.dispose()
+
+
+SYNC = ("import sys; from nova.db import migrate; from nova.db.engine import Database; "
+        "migrate.sync(sys.argv[1], Database(sys.argv[2]))")
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_sync_when_several_hosts_begin_at_once_then_all_come_to_the_end(backends: Any, kind: str) -> None:
+    try:
+        url = backends.database(kind).create("raced_api")
+    except Absent as absent:
+        pytest.skip(f"needs the Debian package {absent}")
+    racers = [subprocess.Popen([sys.executable, "-c", SYNC, "api", url], stderr=subprocess.PIPE, text=True)
+              for _ in range(3)]
+    said = [racer.communicate(timeout=60)[1] for racer in racers]
+    assert [racer.returncode for racer in racers] == [0, 0, 0], said
+    database = Database(url)
+    assert migrate.current("api", database) == migrate.newest("api", database)
     database.dispose()
