@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from oslo_config import cfg
-from oslo_middleware import cors, healthcheck, http_proxy_to_wsgi, sizelimit
+from oslo_middleware import cors, healthcheck, http_proxy_to_wsgi
 
 from nova.api import versions
 from nova.api.absent import ABSENT
 from nova.api.discovery import Root
 from nova.api.dispatch import Dispatcher
-from nova.api.middleware import auth
+from nova.api.middleware import auth, body_limit
 from nova.api.middleware.access_log import AccessLog
 from nova.api.middleware.errors import Errors
 from nova.api.middleware.request_id import RequestId
@@ -77,7 +77,7 @@ def _library_middleware(conf: cfg.ConfigOpts) -> tuple[Middleware, ...]:
                    "HTTP_X_FORWARDED_FOR"),
                   lambda application: http_proxy_to_wsgi.HTTPProxyToWSGI(application, conf)),
         only_with(("CONTENT_LENGTH", "HTTP_TRANSFER_ENCODING"),
-                  lambda application: sizelimit.RequestBodySizeLimiter(application, conf)),
+                  lambda application: body_limit.BodyLimit(application, conf)),
     )
 
 

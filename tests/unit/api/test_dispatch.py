@@ -178,6 +178,12 @@ def test_unexpected_error_shows_the_request_id_and_no_internals(caplog: pytest.L
 def test_body_above_the_limit_is_413(client: ApiClient) -> None:
     answer = client.request("POST", "/servers", raw=b"x" * 200_000)
     assert answer.status_int == 413
+    assert "at most 114688 bytes" in answer.text
+
+
+def test_body_with_a_length_of_many_digits_is_413(client: ApiClient) -> None:
+    answer = client.request("POST", "/servers", raw=b"{}", headers={"Content-Length": "9" * 5000})
+    assert answer.status_int == 413
 
 
 def test_cross_origin_request_of_a_known_origin_is_answered() -> None:
