@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.functional.backends import Absent, Backends
+from tests.functional.clients import User, Worker, at_terminals
 from tests.functional.cloud import Cloud, Plan
 
 Make = Callable[[Plan], Cloud]
@@ -45,6 +46,23 @@ def make_cloud(backends: Backends, request: pytest.FixtureRequest) -> Iterator[M
         cloud.stop()
         if request.session.testsfailed == failed_before:
             cloud.remove_files()
+
+
+@pytest.fixture(scope="module")
+def worker(cloud: Cloud) -> Iterator[Worker]:
+    """The unmodified clients, before the module's cloud."""
+    with at_terminals(cloud) as found:
+        yield found
+
+
+@pytest.fixture
+def admin(worker: Worker) -> User:
+    return User(worker, "admin")
+
+
+@pytest.fixture
+def demo(worker: Worker) -> User:
+    return User(worker, "demo")
 
 
 @pytest.fixture(scope="session")

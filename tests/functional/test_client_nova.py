@@ -11,7 +11,7 @@ import pytest
 
 from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE
-from tests.functional.clients import VENV, Failed, User, Worker, at_terminals, public_key
+from tests.functional.clients import VENV, Failed, User, Worker, public_key
 from tests.functional.cloud import Cloud, Plan
 
 BOOT = f"boot --flavor m1.tiny --image {IMAGE} --nic auto --poll"
@@ -33,22 +33,6 @@ OTHER = {"host-meta", "ssh", "help", "bash-completion", "agent-create", "agent-d
 @pytest.fixture(scope="module")
 def cloud(make_cloud: Callable[[Plan], Cloud]) -> Cloud:
     return make_cloud(Plan(computes=2)).start()
-
-
-@pytest.fixture(scope="module")
-def worker(cloud: Cloud) -> Iterator[Worker]:
-    with at_terminals(cloud) as found:
-        yield found
-
-
-@pytest.fixture
-def admin(worker: Worker) -> User:
-    return User(worker, "admin")
-
-
-@pytest.fixture
-def demo(worker: Worker) -> User:
-    return User(worker, "demo")
 
 
 @pytest.fixture(scope="module")

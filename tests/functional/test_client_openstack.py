@@ -13,7 +13,7 @@ import pytest
 
 from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE
-from tests.functional.clients import ACCOUNTS, VENV, Failed, User, Worker, at_terminals, public_key
+from tests.functional.clients import ACCOUNTS, VENV, Failed, User, Worker, public_key
 from tests.functional.cloud import Cloud, Plan
 
 #: commands of the compute API that need volumes, networks' own operations, or lifecycle actions that are not there yet
@@ -28,22 +28,6 @@ CREATE = "server create --flavor m1.tiny --image tiny --nic auto --wait"
 @pytest.fixture(scope="module")
 def cloud(make_cloud: Callable[[Plan], Cloud]) -> Cloud:
     return make_cloud(Plan(computes=2)).start()
-
-
-@pytest.fixture(scope="module")
-def worker(cloud: Cloud) -> Iterator[Worker]:
-    with at_terminals(cloud) as found:
-        yield found
-
-
-@pytest.fixture
-def admin(worker: Worker) -> User:
-    return User(worker, "admin")
-
-
-@pytest.fixture
-def demo(worker: Worker) -> User:
-    return User(worker, "demo")
 
 
 @pytest.fixture(scope="module")

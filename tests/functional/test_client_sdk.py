@@ -9,7 +9,7 @@ import pytest
 
 from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE
-from tests.functional.clients import Failed, User, Worker, at_terminals, public_key
+from tests.functional.clients import Failed, User, Worker, public_key
 from tests.functional.cloud import Cloud, Plan
 
 SERVER = {"flavor_id": "1", "image_id": IMAGE, "networks": "auto"}
@@ -19,22 +19,6 @@ NOWHERE = "6d41cba0-7a6b-4bd4-8f7a-5f8d4a5a0000"
 @pytest.fixture(scope="module")
 def cloud(make_cloud: Callable[[Plan], Cloud]) -> Cloud:
     return make_cloud(Plan(computes=2)).start()
-
-
-@pytest.fixture(scope="module")
-def worker(cloud: Cloud) -> Iterator[Worker]:
-    with at_terminals(cloud) as found:
-        yield found
-
-
-@pytest.fixture
-def admin(worker: Worker) -> User:
-    return User(worker, "admin")
-
-
-@pytest.fixture
-def demo(worker: Worker) -> User:
-    return User(worker, "demo")
 
 
 @pytest.fixture(scope="module")
