@@ -6,8 +6,10 @@ Durability is switched off; nothing here outlives the session. Whoever starts on
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -25,10 +27,19 @@ class Absent(Exception):
     """A package is missing; its name is the message."""
 
 
+#: Below the ports that the kernel gives to clients: between our look and a server's bind, none of the other worker's
+#: many connections can take what was found.
+SERVER_PORTS = range(20000, 32000)
+_ports = itertools.cycle(random.Random(os.getpid()).sample(SERVER_PORTS, len(SERVER_PORTS)))
+
+
 def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    """A port nobody listens on, and that this process has not given before (but for a cycle of thousands)."""
+    for port in _ports:
+        with socket.socket() as sock, contextlib.suppress(OSError):
+            sock.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("unreachable: the ports are a cycle")
 
 
 def wait_until(what: str, condition: Callable[[], Any], seconds: float, pause: float = 0.05) -> Any:
@@ -302,8 +313,17 @@ class Backends:
 
     def database(self, kind: str) -> Any:
         if kind not in self._databases:
-            self._databases[kind] = KINDS[kind](self.root)
+            self._databases[kind] = self._started(kind)
         return self._databases[kind]
+
+    def _started(self, kind: str) -> Any:
+        """A database server in a folder of its own; one that does not come up is tried once more, in another."""
+        first = self.root / "first"
+        try:
+            return KINDS[kind](first)
+        except (AssertionError, subprocess.SubprocessError) as error:
+            print(f"{kind} did not start, and is tried once more: {error}\n{getattr(error, 'stderr', '')}")
+            return KINDS[kind](self.root / "second")
 
     def close(self) -> None:
         for backend in (*self._databases.values(), *([self._broker] if self._broker else [])):

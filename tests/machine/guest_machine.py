@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.functional.backends import free_port
+
 READY = re.compile(r"^nova-guest ready: (.*)$", re.MULTILINE)
 
 # Run by QEMU for each connection of the guest to 169.254.169.254:80; argument: the directory that holds what is served.
@@ -27,12 +29,6 @@ status = b"200 OK" if file.is_file() else b"404 Not Found"
 sys.stdout.buffer.write(b"HTTP/1.0 %s\\r\\nContent-Length: %d\\r\\n\\r\\n" % (status, len(body)) + body)
 sys.stdout.flush()
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def write_metadata(directory: Path, uuid: str, key: str, user_data: str | None) -> Path:
