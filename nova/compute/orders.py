@@ -18,6 +18,14 @@ from nova.model.orders import Fence, Outcome
 LOG = logging.getLogger(__name__)
 
 BUILD, DESTROY, START, STOP, REBOOT = "build", "destroy", "start", "stop", "reboot"
+PAUSE, UNPAUSE, SUSPEND, RESUME = "pause", "unpause", "suspend", "resume"
+RESCUE, UNRESCUE, REBUILD, SET_PASSWORD, CRASH = "rescue", "unrescue", "rebuild", "set the password of", "crash"
+SNAPSHOT, UPLOAD, DROP_SNAPSHOT = "snapshot", "upload a snapshot of", "drop a snapshot of"
+LEAVE, FETCH, FINISH, RETURN, FORGET = "leave", "fetch", "finish the move of", "take back", "forget"
+DESCRIBE, PREPARE, MIGRATE, LAND = "describe", "prepare for", "migrate", "land"
+
+#: Kinds that make a guest on this host: a record of its removal that is older than they are says nothing any more.
+MAKING = frozenset({BUILD, REBUILD, FETCH, FINISH, RETURN, PREPARE, LAND})
 REMEMBERED_S = 600.0  # a caller whose answer was lost asks again within minutes; later, doing it again is harmless
 
 
@@ -112,7 +120,7 @@ class Orders:
             if remembered := self._remembered(key):
                 return Ticket(remembered, False)
             self._refuse_stale(key, fence)
-            self._fences.note(server_uuid, fence.epoch, built=kind == BUILD, destroyed=kind == DESTROY)
+            self._fences.note(server_uuid, fence.epoch, built=kind in MAKING, destroyed=kind == DESTROY)
             return Ticket(self._begin(key), True)
 
     def run(self, work: Work, do: Callable[[Work], Outcome]) -> Outcome:

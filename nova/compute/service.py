@@ -23,7 +23,35 @@ from nova.compute.guests import Guests
 from nova.compute.host import Host, checked_uuid
 from nova.compute.inventory import InventoryReports
 from nova.compute.markers import Markers
-from nova.compute.orders import BUILD, DESTROY, REBOOT, START, STOP, Orders
+from nova.compute.orders import (
+    BUILD,
+    CRASH,
+    DESCRIBE,
+    DESTROY,
+    DROP_SNAPSHOT,
+    FETCH,
+    FINISH,
+    FORGET,
+    LAND,
+    LEAVE,
+    MIGRATE,
+    PAUSE,
+    PREPARE,
+    REBOOT,
+    REBUILD,
+    RESCUE,
+    RESUME,
+    RETURN,
+    SET_PASSWORD,
+    SNAPSHOT,
+    START,
+    STOP,
+    SUSPEND,
+    UNPAUSE,
+    UNRESCUE,
+    UPLOAD,
+    Orders,
+)
 from nova.compute.periodic import Job, Periodic
 from nova.compute.reconcile import Desk, Reconciler
 from nova.model.aggregates import CachedImage
@@ -31,7 +59,18 @@ from nova.model.base import HostName
 from nova.model.diagnostics import Diagnostics
 from nova.model.guest_tree import TreeOptions
 from nova.model.images import Image
-from nova.model.orders import BuildOrder, ConsoleOutput, GuestOrder, Outcome
+from nova.model.orders import (
+    BuildOrder,
+    ConsoleOutput,
+    GuestOrder,
+    LiveOrder,
+    MoveOrder,
+    Outcome,
+    PasswordOrder,
+    RebuildOrder,
+    RescueOrder,
+    SnapshotOrder,
+)
 from nova.model.services import Alive, ContractVersion, Registered, Registration
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.virt.interface import Consoles, Diagnosis, HostPower, Uptime
@@ -177,6 +216,81 @@ class ComputeService:
 
     def reboot_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
         return self._batch(REBOOT, host, orders)
+
+    # --- in a server's life
+
+    def pause_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(PAUSE, host, orders)
+
+    def unpause_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(UNPAUSE, host, orders)
+
+    def suspend_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(SUSPEND, host, orders)
+
+    def resume_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(RESUME, host, orders)
+
+    def rescue_guests(self, host: HostName, orders: tuple[RescueOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(RESCUE, host, orders)
+
+    def unrescue_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(UNRESCUE, host, orders)
+
+    def rebuild_guests(self, host: HostName, orders: tuple[RebuildOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(REBUILD, host, orders)
+
+    def set_passwords(self, host: HostName, orders: tuple[PasswordOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(SET_PASSWORD, host, orders)
+
+    def crash_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(CRASH, host, orders)
+
+    def snapshot_guests(self, host: HostName, orders: tuple[SnapshotOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(SNAPSHOT, host, orders)
+
+    def upload_snapshots(self, host: HostName, orders: tuple[SnapshotOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(UPLOAD, host, orders)
+
+    def drop_snapshots(self, host: HostName, orders: tuple[SnapshotOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(DROP_SNAPSHOT, host, orders)
+
+    # --- from host to host
+
+    def leave_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(LEAVE, host, orders)
+
+    def fetch_guests(self, host: HostName, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(FETCH, host, orders)
+
+    def finish_guests(self, host: HostName, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(FINISH, host, orders)
+
+    def return_guests(self, host: HostName, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(RETURN, host, orders)
+
+    def forget_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(FORGET, host, orders)
+
+    def describe_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(DESCRIBE, host, orders)
+
+    def prepare_arrivals(self, host: HostName, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(PREPARE, host, orders)
+
+    def migrate_guests(self, host: HostName, orders: tuple[LiveOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(MIGRATE, host, orders)
+
+    def land_guests(self, host: HostName, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
+        return self._batch(LAND, host, orders)
+
+    def abort_migration(self, host: HostName, server_uuid: str, epoch: int) -> None:
+        raise errors.NotSupported("this driver moves no running guests")
+
+    def force_migration(self, host: HostName, server_uuid: str, epoch: int) -> None:
+        raise errors.NotSupported("this driver moves no running guests")
+
+    # --- what it tells
 
     def get_console_output(self, host: HostName, server_uuid: str, length: int | None) -> ConsoleOutput:
         self._check_host(host)

@@ -20,6 +20,7 @@ from nova.db.engine import Connection
 from nova.model.base import HostName
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.hosts import Inventory
+from nova.model.migrations import ProgressReport
 from nova.model.networks import Lease, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
 from nova.model.services import Alive, Heartbeat, Registered, Registration
@@ -107,6 +108,9 @@ class HostService:
         build = CREATE_SERVER.steps[-1].name
         for entry in states.at_step(tx, host, ids, list(done), build):
             states.show_active(tx, entry, int(done[entry.server_uuid].power_state))
+
+    def report_progress(self, host: HostName, reports: tuple[ProgressReport, ...]) -> None:
+        raise errors.Bug("to be written")
 
     def may_proceed(self, host: HostName, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
         with self.world.cell.reading() as tx:

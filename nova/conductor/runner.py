@@ -131,11 +131,9 @@ class Runner:
                          extra={"server": op.uuid, "host_": op.data.get("host")})
 
     def _success(self, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, Any]:
+        """What the state table says, and what the workflow's own ending knows better."""
         result = workflow.action.result
-        changes = dict(workflow.ending(ops))
-        if result is not None:
-            changes["vm_state"] = result.value
-        return changes
+        return {**({"vm_state": result.value} if result is not None else {}), **workflow.ending(ops)}
 
     def _intend(self, workflow: Workflow, step: Step, position: int, ops: list[Op]) -> list[Op]:
         """Write the step's intent; the ops that are still ours and whose part ``within`` it succeeded."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from nova.conductor import announce
+from nova.conductor.admission.actions import Actions
+from nova.conductor.admission.moves import Moves
 from nova.conductor.admission.servers import Admission
 from nova.conductor.external_events import ExternalEvents
 from nova.conductor.hosts import Daemons
@@ -48,8 +50,8 @@ def announced(world: World, contract: type[Interface], whole: Assembled) -> Asse
 def conductor_service(world: World, daemons: Daemons) -> Assembled:
     """The service behind the topic ``conductor``."""
     servers = Servers(world)
-    whole = assemble(ConductorRPC, Admission(world), servers, Flavors(world), Keypairs(world), Quotas(world),
-                     Hosts(world), Aggregates(world), Networks(world), Images(world), Usage(world),
-                     ServerGroups(world), ServerParts(world), Migrations(world),
+    whole = assemble(ConductorRPC, Admission(world), Actions(world), Moves(world), servers, Flavors(world),
+                     Keypairs(world), Quotas(world), Hosts(world), Aggregates(world), Networks(world), Images(world),
+                     Usage(world), ServerGroups(world), ServerParts(world), Migrations(world),
                      ExternalEvents(world, servers.order_server), daemons)
     return announced(world, ConductorRPC, whole)

@@ -246,37 +246,84 @@ def release(tx: Connection, epochs: Mapping[str, int], kept: Mapping[str, Sequen
     free = [uuid for uuid in mine if not kept.get(uuid)]
     changed = _give_back(tx, free)
     for uuid in sorted(mine - set(free)):
-        changed += _give_back_where(tx, uuid, providers.c.host.not_in(kept[uuid]))
+        changed += _give_back_where(tx, _held_for([uuid]), providers.c.host.not_in(kept[uuid]))
     return changed
+
+
+def begin_move(tx: Connection, server_uuid: str, epoch: int, move: str) -> None:
+    """What the server holds is the move's from now on, so that it can claim its new place beside it. Overtaken.
+
+    Repeating it is harmless: what the server holds of the new place stays its own.
+    """
+    _mine(tx, server_uuid, epoch)
+    begun = tx.execute(sa.select(allocations.c.consumer).where(allocations.c.consumer == move).limit(1)).first()
+    if begun is None:
+        tx.execute(sa.update(allocations).where(allocations.c.consumer == server_uuid)
+                   .values(consumer=move, moving=server_uuid))
+
+
+def end_move(tx: Connection, server_uuid: str, epoch: int, move: str, kept: Sequence[str]) -> list[int]:
+    """The server stays where it came to: give back what the move holds, but on the hosts that are ``kept`` (they owe
+    something); the providers that changed. Overtaken."""
+    _mine(tx, server_uuid, epoch)
+    return _give_back_where(tx, allocations.c.consumer == move, providers.c.host.not_in(kept))
+
+
+def undo_move(tx: Connection, server_uuid: str, epoch: int, move: str, kept: Sequence[str]) -> list[int]:
+    """The server stays where it came from: give back the new place, but on hosts that are ``kept``; what the move
+    holds is the server's again. The providers that changed. Safe when the move never began. Overtaken."""
+    _mine(tx, server_uuid, epoch)
+    held = tx.execute(sa.select(allocations.c.provider_id).where(allocations.c.consumer == move).limit(1)).first()
+    if held is None:
+        return []
+    changed = _give_back_where(tx, allocations.c.consumer == server_uuid, providers.c.host.not_in(kept))
+    tx.execute(sa.update(allocations).where(allocations.c.consumer == move)
+               .values(consumer=server_uuid, moving=None))
+    return changed
+
+
+def _mine(tx: Connection, server_uuid: str, epoch: int) -> None:
+    """Raise the epoch of the server's row, which locks it. Overtaken when a newer one is there, or it is closed."""
+    if server_uuid not in raise_epochs(tx, {server_uuid: epoch}):
+        raise errors.Overtaken(f"the ledger row of {server_uuid} has a newer epoch, or is closed")
+
+
+def count_as(tx: Connection, server_uuid: str, epoch: int, counted: Mapping[str, Any]) -> None:
+    """What quota counts of a server from now on (vcpus, memory_mb, facts). Overtaken."""
+    _mine(tx, server_uuid, epoch)
+    tx.execute(sa.update(ledger).where(ledger.c.server_uuid == server_uuid).values(**counted))
 
 
 def release_on(tx: Connection, server_uuid: str, host: str) -> list[int]:
     """Give back what a server holds on a host that has paid its debt; its row may be closed already."""
-    return _give_back_where(tx, server_uuid, providers.c.host == host)
+    return _give_back_where(tx, _held_for([server_uuid]), providers.c.host == host)
 
 
-def _give_back_where(tx: Connection, server_uuid: str, where: Any) -> list[int]:
-    """Give back what a server holds on some of the hosts; the providers that changed."""
+def _held_for(uuids: Sequence[str]) -> Any:
+    """Everything that is held for these servers: by themselves, and by their moves."""
+    return sa.or_(allocations.c.consumer.in_(uuids), allocations.c.moving.in_(uuids))
+
+
+def _give_back_where(tx: Connection, whose: Any, where: Any) -> list[int]:
+    """Give back what is held on some of the hosts; the providers that changed."""
     changed = sorted(set(tx.execute(
         sa.select(allocations.c.provider_id).join_from(allocations, providers,
                                                        providers.c.id == allocations.c.provider_id)
-        .where(allocations.c.consumer == server_uuid, where)).scalars()))
+        .where(whose, where)).scalars()))
     for key in changed:
         tx.execute(_COUNT_UP, {"provider": key})
-        tx.execute(sa.delete(allocations).where(allocations.c.provider_id == key,
-                                                allocations.c.consumer == server_uuid))
+        tx.execute(sa.delete(allocations).where(allocations.c.provider_id == key, whose))
     return changed
 
 
 def _give_back(tx: Connection, uuids: Sequence[str]) -> list[int]:
     if not uuids:
         return []
-    changed = sorted(set(tx.execute(sa.select(allocations.c.provider_id)
-                                    .where(allocations.c.consumer.in_(uuids))).scalars()))
+    changed = sorted(set(tx.execute(sa.select(allocations.c.provider_id).where(_held_for(uuids))).scalars()))
     if changed:
         for key in changed:
             tx.execute(_COUNT_UP, {"provider": key})
-        tx.execute(sa.delete(allocations).where(allocations.c.consumer.in_(uuids)))
+        tx.execute(sa.delete(allocations).where(_held_for(uuids)))
     return changed
 
 

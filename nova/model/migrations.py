@@ -12,6 +12,12 @@ QUEUED, PREPARING, RUNNING, POST_MIGRATING = "queued", "preparing", "running", "
 #: Statuses of a live migration that is under way.
 LIVE_STATUSES = (QUEUED, PREPARING, RUNNING, POST_MIGRATING)
 
+PRE_MIGRATING, MIGRATING, FINISHED = "pre-migrating", "migrating", "finished"
+CONFIRMING, CONFIRMED, REVERTING, REVERTED = "confirming", "confirmed", "reverting", "reverted"
+ACCEPTED, DONE, COMPLETED, CANCELLED, FAILED, ERROR = "accepted", "done", "completed", "cancelled", "failed", "error"
+#: Statuses of a move that is over.
+OVER = (CONFIRMED, REVERTED, DONE, COMPLETED, CANCELLED, FAILED, ERROR)
+
 
 class MigrationProgress(Value):
     """How far a live migration has come. Amounts in bytes."""
@@ -22,6 +28,15 @@ class MigrationProgress(Value):
     disk_total_bytes: int = 0
     disk_processed_bytes: int = 0
     disk_remaining_bytes: int = 0
+
+
+class ProgressReport(Value):
+    """How far a live migration has come, as its source host says. ``percent`` is of memory and disks together."""
+
+    server_uuid: str
+    epoch: int
+    percent: int = 0
+    progress: MigrationProgress = MigrationProgress()
 
 
 class NewMigration(Value):

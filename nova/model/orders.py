@@ -78,10 +78,140 @@ class GuestOrder(Value):
     timeout_s: int = 60
     build: BuildOrder | None = None
     interfaces: tuple[Interface, ...] = ()
+    keep_disks: bool = False  # of a destroy: they lie on storage that the server's new host shares
+
+
+class RebuildOrder(Value):
+    """Make a guest anew on its host (or, after an evacuation, on another) from ``build``. ``keep_ephemeral``: only the
+    root disk is new. ``keep_disks``: all disks are there already, on shared storage. ``start`` False: it stays off.
+    """
+
+    server_uuid: str
+    fence: Fence
+    build: BuildOrder
+    keep_ephemeral: bool = False
+    keep_disks: bool = False
+    start: bool = True
+
+
+class RescueOrder(Value):
+    """Boot a guest from a rescue ``image``, with its own disks beside it. ``admin_password`` is the rescue system's."""
+
+    server_uuid: str
+    instance_name: str
+    fence: Fence
+    image: Image
+    build: BuildOrder
+    admin_password: str | None = None
+    timeout_s: int = 60  # how long the clean stop before it may take
+
+
+class PasswordOrder(Value):
+    server_uuid: str
+    instance_name: str
+    fence: Fence
+    password: str
+    user: str = "root"
+
+
+class SnapshotOrder(Value):
+    """Keep a guest's root disk as a file of the host, and upload it as ``image_id``.
+
+    ``quiesce``: it must be (else it is when the guest's agent is there).
+    """
+
+    server_uuid: str
+    instance_name: str
+    fence: Fence
+    image_id: str
+    quiesce: bool = False
+    build: BuildOrder | None = None
+
+
+class Snapshot(Value):
+    """A disk that was kept. ``format`` as image services name it; sizes in bytes."""
+
+    format: str
+    size_bytes: int
+    virtual_size_bytes: int
+
+
+class DiskOnSource(Value):
+    """A disk of a guest that moves. ``export``: the name it can be read by at the source's address, a secret of this
+    move. ``image_id``: the image whose cached file it shows where it was not written to; empty: it is whole.
+    """
+
+    kind: str
+    index: int = 0
+    name: str = ""  # of its file
+    format: str = ""
+    size_bytes: int = 0
+    image_id: str = ""
+    export: str = ""
+    base_export: str = ""  # the cached file's own, for a destination that has not got it
+
+
+class GuestOnSource(Value):
+    """What the host that a guest is on tells the one that it goes to.
+
+    ``address`` and ``port``: where its disks can be read; port 0: they can't (or need not). ``probe``: a name in its
+    storage, so that a destination which sees it knows that they share it. ``cpu``: the guest's CPU in the hypervisor's
+    own words. ``facts``: what only the driver understands.
+    """
+
+    host: HostName = ""
+    address: str = ""
+    port: int = 0
+    probe: str = ""
+    cpu: str = ""
+    disks: tuple[DiskOnSource, ...] = ()
+    power_state: PowerState = PowerState.NOSTATE
+    facts: Mapping[str, str] = {}
+
+
+class GuestArrival(Value):
+    """What a destination that is ready for a live migration tells the source. ``uri``: the hypervisor's address there;
+    ``address``: where memory and disks are sent. ``shared``: the disks lie on storage that both see.
+    """
+
+    uri: str = ""
+    address: str = ""
+    shared: bool = False
+    facts: Mapping[str, str] = {}
+
+
+class MoveOrder(Value):
+    """An order to a host that a guest comes to (or comes back to). ``build``: the guest as it will be there.
+
+    ``source`` None: it was on this very host. ``start`` False: it stays off. ``block``: whether disks are copied in a
+    live migration; None: as the hosts' storage says. ``over_commit``: a live migration may promise more disk than
+    there is.
+    """
+
+    server_uuid: str
+    fence: Fence
+    build: BuildOrder
+    source: GuestOnSource | None = None
+    start: bool = True
+    block: bool | None = None
+    over_commit: bool = False
+
+
+class LiveOrder(Value):
+    """An order to the host that a running guest leaves."""
+
+    server_uuid: str
+    instance_name: str
+    fence: Fence
+    arrival: GuestArrival
+    build: BuildOrder | None = None
 
 
 class Outcome(Value):
-    """What became of one guest of an order. ``error_*`` are empty on success, else as errors cross the wire."""
+    """What became of one guest of an order. ``error_*`` are empty on success, else as errors cross the wire.
+
+    ``source``, ``arrival`` and ``snapshot`` are the answers to the orders that ask for them.
+    """
 
     server_uuid: str
     ok: bool = True
@@ -90,6 +220,9 @@ class Outcome(Value):
     error_code: str = ""
     error_message: str = ""
     details: str = ""
+    source: GuestOnSource | None = None
+    arrival: GuestArrival | None = None
+    snapshot: Snapshot | None = None
 
 
 class GuestState(Value):

@@ -91,6 +91,23 @@ class ServerFacts(Value):
     availability_zone: str | None = None
 
 
+class ServerMemo(Value):
+    """What a server's next actions must know of the past ones.
+
+    ``vm_state``: what it was before its resize or migration, which confirming and reverting give back; ``move``: that
+    migration's uuid. ``shelved_*``: of a shelved server. ``soft_deleted_at``: from when on it waits to be reclaimed.
+    ``rescue_image_id``: what it was rescued with.
+    """
+
+    vm_state: str | None = None
+    move: str | None = None
+    shelved_image_id: str | None = None
+    shelved_host: str | None = None
+    shelved_at: Time | None = None
+    soft_deleted_at: Time | None = None
+    rescue_image_id: str | None = None
+
+
 class ServerSummary(Value):
     """What a list without detail shows. ``unknown``: its cell does not answer, and its name is not known."""
 

@@ -176,6 +176,8 @@ def _t(*states: TaskState | None) -> frozenset[TaskState | None]:
 _HARD_REBOOT_FROM = _t(None, T.PAUSING, T.REBOOT_PENDING, T.REBOOT_STARTED, T.REBOOTING, T.REBOOTING_HARD, T.RESUMING,
                        T.SUSPENDING, T.UNPAUSING)
 
+_SNAPSHOT_FROM = _v(V.ACTIVE, V.PAUSED, V.STOPPED, V.SUSPENDED)
+
 _ROWS = (
     Action("create", _v(V.BUILDING), ANY, T.SCHEDULING, V.ACTIVE, V.ERROR, "compute__do_build_and_run_instance",
            must_have_launched=False, refused_when_locked=False, needs_host=False),
@@ -186,6 +188,41 @@ _ROWS = (
     Action("soft_reboot", _v(V.ACTIVE), IDLE, T.REBOOTING, V.ACTIVE, None, "compute_reboot_instance"),
     Action("hard_reboot", _v(V.ACTIVE, V.ERROR, V.PAUSED, V.STOPPED, V.SUSPENDED), _HARD_REBOOT_FROM,
            T.REBOOTING_HARD, V.ACTIVE, V.ERROR, "compute_reboot_instance"),
+    Action("pause", _v(V.ACTIVE), IDLE, T.PAUSING, V.PAUSED, None, "compute_pause_instance"),
+    Action("unpause", _v(V.PAUSED), IDLE, T.UNPAUSING, V.ACTIVE, None, "compute_unpause_instance"),
+    Action("suspend", _v(V.ACTIVE), IDLE, T.SUSPENDING, V.SUSPENDED, None, "compute_suspend_instance"),
+    Action("resume", _v(V.SUSPENDED), IDLE, T.RESUMING, V.ACTIVE, None, "compute_resume_instance"),
+    Action("rescue", _v(V.ACTIVE, V.ERROR, V.STOPPED), IDLE, T.RESCUING, V.RESCUED, V.ERROR,
+           "compute_rescue_instance"),
+    Action("unrescue", _v(V.RESCUED), IDLE, T.UNRESCUING, V.ACTIVE, V.ERROR, "compute_unrescue_instance"),
+    Action("changePassword", _v(V.ACTIVE), IDLE, T.UPDATING_PASSWORD, None, None, "compute_set_admin_password"),
+    Action("trigger_crash_dump", _v(V.ACTIVE, V.ERROR, V.PAUSED, V.RESCUED, V.RESIZED), IDLE, None, None, None,
+           "compute_trigger_crash_dump"),
+    Action("createImage", _SNAPSHOT_FROM, IDLE, T.IMAGE_SNAPSHOT_PENDING, None, None, "compute_snapshot_instance",
+           refused_when_locked=False),
+    Action("createBackup", _SNAPSHOT_FROM, IDLE, T.IMAGE_BACKUP, None, None, "compute_backup_instance",
+           refused_when_locked=False),
+    # a server that was off stays off: the workflow's ending says so
+    Action("rebuild", _v(V.ACTIVE, V.ERROR, V.STOPPED), IDLE, T.REBUILDING, V.ACTIVE, V.ERROR,
+           "compute_rebuild_instance"),
+    Action("evacuate", _v(V.ACTIVE, V.ERROR, V.STOPPED), ANY, T.REBUILDING, V.ACTIVE, None,
+           "compute_rebuild_instance", refused_when_locked=False),
+    Action("soft_delete", ANY, ANY, T.SOFT_DELETING, V.SOFT_DELETED, V.ERROR, "compute_soft_delete_instance",
+           needs_host=False),
+    Action("restore", _v(V.SOFT_DELETED), IDLE, T.RESTORING, V.ACTIVE, None, "compute_restore_instance",
+           needs_host=False),
+    # with shelved_offload_time 0 it is offloaded at once: the workflow's ending says so
+    Action("shelve", _SNAPSHOT_FROM, IDLE, T.SHELVING, V.SHELVED, None, "compute_shelve_instance"),
+    Action("shelveOffload", _v(V.SHELVED), IDLE, T.SHELVING_OFFLOADING, V.SHELVED_OFFLOADED, None,
+           "compute_shelve_offload_instance"),
+    Action("unshelve", _v(V.SHELVED, V.SHELVED_OFFLOADED), IDLE, T.UNSHELVING, V.ACTIVE, None,
+           "compute_unshelve_instance", needs_host=False),
+    Action("resize", _v(V.ACTIVE, V.STOPPED), IDLE, T.RESIZE_PREP, V.RESIZED, None, "compute_prep_resize"),
+    Action("migrate", _v(V.ACTIVE, V.STOPPED), IDLE, T.RESIZE_PREP, V.RESIZED, None, "compute_prep_resize"),
+    # what confirming and reverting give back is what the server was before: the workflows' endings say it
+    Action("confirmResize", _v(V.RESIZED), IDLE, None, None, None, "compute_confirm_resize"),
+    Action("revertResize", _v(V.RESIZED), IDLE, T.RESIZE_REVERTING, None, V.ERROR, "compute_revert_resize"),
+    Action("live-migration", _v(V.ACTIVE, V.PAUSED), IDLE, T.MIGRATING, None, None, "compute_live_migration"),
     # what it turns to is the request's to say
     Action("reset_state", ANY, ANY, None, None, None, must_have_launched=False, refused_when_locked=False,
            needs_host=False),
@@ -200,7 +237,8 @@ ACTIONS: dict[str, Action] = {row.name: row for row in _ROWS}
 METADATA_STATES = _v(V.ACTIVE, V.PAUSED, V.STOPPED, V.SUSPENDED)
 
 #: The name os-instance-actions shows, where it differs.
-API_NAMES = {"soft_reboot": "reboot", "hard_reboot": "reboot", "reset_state": "resetState"}
+API_NAMES = {"soft_reboot": "reboot", "hard_reboot": "reboot", "soft_delete": "delete",
+             "reset_state": "resetState"}
 
 
 class Refusal(NamedTuple):

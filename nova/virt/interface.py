@@ -11,7 +11,18 @@ from typing import Protocol, runtime_checkable
 
 from nova.model.diagnostics import Diagnostics
 from nova.model.hosts import Node
-from nova.model.orders import BuildOrder, GuestState
+from nova.model.migrations import MigrationProgress
+from nova.model.orders import (
+    BuildOrder,
+    GuestArrival,
+    GuestOnSource,
+    GuestState,
+    LiveOrder,
+    MoveOrder,
+    RescueOrder,
+    Snapshot,
+    SnapshotOrder,
+)
 from nova.model.states import PowerState
 
 PowerListener = Callable[[GuestState], None]
@@ -52,7 +63,8 @@ class Lifecycle(Protocol):
     def create_disks(self, order: BuildOrder, images: LocalImages | None) -> None:
         """Root, ephemeral and swap disks. HostRefused when there is no space."""
 
-    def remove_disks(self, server_uuid: str) -> None: ...
+    def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
+        """All of the guest's folder. ``keep``: kinds of disks that stay (root, ephemeral, swap), with the folder."""
 
     def plug(self, order: BuildOrder) -> None:
         """Bridges and taps, so that the guest's first packet gets through."""
@@ -115,3 +127,117 @@ class HostPower(Protocol):
 class ImageUsers(Protocol):
     def images_in_use(self) -> frozenset[str]:
         """Ids of the images whose cached files the guests of this host need."""
+
+
+@runtime_checkable
+class Pausing(Protocol):
+    """The guest stays in memory."""
+
+    def pause(self, server_uuid: str) -> PowerState:
+        """Nothing when it is paused. NotFound when it is not defined, Conflict when it is off."""
+
+    def unpause(self, server_uuid: str) -> PowerState:
+        """Nothing when it runs."""
+
+
+@runtime_checkable
+class Suspending(Protocol):
+    """The guest's memory goes to a disk of the host."""
+
+    def suspend(self, server_uuid: str) -> PowerState:
+        """Nothing when it was suspended."""
+
+    def resume(self, order: BuildOrder) -> PowerState:
+        """Go on from there (taps and bridges may have to be made again); nothing when it runs. A guest whose saved
+        memory is gone is started."""
+
+
+@runtime_checkable
+class Rescuing(Protocol):
+    """Another system boots; the guest's own disks are beside it."""
+
+    def rescue(self, order: RescueOrder, images: LocalImages | None, files: Mapping[str, bytes] | None) -> PowerState:
+        """The guest is off. ``files``: a config drive's contents for the rescue system, where it has one."""
+
+    def unrescue(self, order: BuildOrder) -> PowerState:
+        """Its own disks boot again; what was made for the rescue goes. Safe when it was not rescued."""
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """What only a program inside the guest can do."""
+
+    def set_password(self, server_uuid: str, user: str, password: str) -> None:
+        """Conflict when the guest runs no agent."""
+
+
+@runtime_checkable
+class CrashDumps(Protocol):
+    def crash(self, server_uuid: str) -> None:
+        """Send a non-maskable interrupt. Conflict when the guest does not run."""
+
+
+@runtime_checkable
+class Snapshots(Protocol):
+    """A guest's root disk kept as a file, whole (it shows no other file)."""
+
+    def take_snapshot(self, order: SnapshotOrder) -> Snapshot:
+        """Of a guest in any power state; a running one goes on. Conflict when it must be quiesced and can't. What was
+        taken for this ``image_id`` before is found again."""
+
+    def snapshot_path(self, server_uuid: str, image_id: str) -> str | None:
+        """The file; None when there is none (any more)."""
+
+    def drop_snapshot(self, server_uuid: str, image_id: str) -> None:
+        """Safe when there is none."""
+
+
+@runtime_checkable
+class ColdMoves(Protocol):
+    """A guest that is off leaves this host, or comes. What is put aside is none of ``Driver.guests``."""
+
+    def leave(self, server_uuid: str) -> GuestOnSource:
+        """Put the guest aside (it is off): undefined, its disks kept under another name, so that the same server may
+        be made here again. Its disks can be read at what is returned, until it is forgotten or taken back. Repeated:
+        the same. NotFound when neither the guest nor what was put aside is here."""
+
+    def fetch(self, order: MoveOrder, images: LocalImages | None) -> None:
+        """Bring the disks here: from ``order.source``, or (None) from what was put aside here, which stays as it is;
+        let them grow to the order's sizes, and make those that are new. HostRefused."""
+
+    def take_back(self, server_uuid: str) -> bool:
+        """What was put aside is the guest's again (disks that ``fetch`` made here go); whether there was anything."""
+
+    def forget(self, server_uuid: str) -> None:
+        """Remove what was put aside. Safe when there is nothing; the guest that is here now stays."""
+
+    def put_aside(self) -> frozenset[str]:
+        """Uuids of all that was put aside."""
+
+
+ProgressListener = Callable[[int, MigrationProgress], None]  # percent, amounts
+
+
+@runtime_checkable
+class LiveMoves(Protocol):
+    """A running (or paused) guest goes from this host to another, or comes."""
+
+    def describe(self, server_uuid: str) -> GuestOnSource:
+        """For the destination. NotFound; Conflict when it is off."""
+
+    def prepare_arrival(self, order: MoveOrder, images: LocalImages | None) -> GuestArrival:
+        """Compare processors, look at the storage, make room and plug. HostRefused names what does not fit."""
+
+    def migrate(self, order: LiveOrder, listener: ProgressListener, stopped: Callable[[], bool]) -> None:
+        """Send it, and return when it runs there. Any error means that it runs here (``stopped`` is asked from time to
+        time; true: give up). A repeated call joins the migration that is under way; one of a guest that is gone from
+        here returns."""
+
+    def abort(self, server_uuid: str) -> None:
+        """``migrate`` ends with an error soon. Conflict when none is under way."""
+
+    def force(self, server_uuid: str) -> None:
+        """Bring it to an end: post-copy where it may, else by a pause. Conflict when none is under way."""
+
+    def land(self, order: MoveOrder) -> PowerState:
+        """Make what has arrived this host's own. NotFound when it is not here, Conflict while it still arrives."""

@@ -22,6 +22,12 @@ OPERATIONS = {
     "live_migration_force_complete":
         "POST /servers/{server_id}/migrations/{migration_id}/action#force_complete",
     "live_migration_cancel": "DELETE /servers/{server_id}/migrations/{migration_id}",
+    "soft_delete": "DELETE /servers/{server_id} (with reclaim interval)",
+    "live-migration": "POST /servers/{server_id}/action#os-migrateLive",
+    **{name: f"POST /servers/{{server_id}}/action#{name}" for name in (
+        "pause", "unpause", "suspend", "resume", "rescue", "unrescue", "changePassword", "trigger_crash_dump",
+        "createImage", "createBackup", "rebuild", "evacuate", "restore", "shelve", "shelveOffload", "unshelve", "resize",
+        "migrate", "confirmResize", "revertResize")},
 }
 #: The contract says nothing of when a server may be created: it is not there before.
 WITHOUT_OPERATION = {"create"}

@@ -18,6 +18,7 @@ from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
 from nova.model.base import Time, utcnow
 from nova.model.flavors import Flavor
+from nova.model.migrations import ProgressReport
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, Disk, ExpectedGuest, Fence, GuestOrder, Outcome, Permission, PowerReport
 from nova.model.services import Alive, Debt, Heartbeat, Registered, Registration
@@ -60,6 +61,7 @@ class FakeConductorHost:
         self.inventories: list[Any] = []
         self.outcomes: list[tuple[tuple[int, ...], tuple[Outcome, ...]]] = []
         self.paid: list[int] = []
+        self.progress: tuple[ProgressReport, ...] = ()
         self.registrations: list[Registration] = []
         self.have: tuple[str, ...] = ()
         self.on_ask: Any = None
@@ -91,6 +93,9 @@ class FakeConductorHost:
     def report_outcomes(self, host: str, operation_ids: tuple[int, ...], outcomes: tuple[Outcome, ...]) -> None:
         self._called("report_outcomes")
         self.outcomes.append((operation_ids, outcomes))
+
+    def report_progress(self, host: str, reports: tuple[ProgressReport, ...]) -> None:
+        self.progress += reports
 
     def may_proceed(self, host: str, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
         self._called("may_proceed")

@@ -31,7 +31,18 @@ from nova.model.flavors import NewFlavor
 from nova.model.hosts import HostStates, Inventory, Node
 from nova.model.images import Image
 from nova.model.networks import NetworkOnHost, NewNetwork
-from nova.model.orders import BuildOrder, ConsoleOutput, GuestOrder, Outcome
+from nova.model.orders import (
+    BuildOrder,
+    ConsoleOutput,
+    GuestOrder,
+    LiveOrder,
+    MoveOrder,
+    Outcome,
+    PasswordOrder,
+    RebuildOrder,
+    RescueOrder,
+    SnapshotOrder,
+)
 from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
 from nova.model.scheduling import HostChoice, PlacementRequest, Selection
 from nova.model.servers import NewServer, ServerOrder
@@ -62,6 +73,7 @@ class FakeCompute:
         self.host = host
         self.guests: dict[str, BuildOrder] = {}
         self.orders: list[tuple[str, Any]] = []
+        self.told: list[tuple[str, str]] = []
         self.contexts: list[context.RequestContext] = []
         self.power_actions: list[str] = []
         self.cached: list[str] = []
@@ -83,6 +95,75 @@ class FakeCompute:
 
     def reboot_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
         return self._do("reboot", orders)
+
+    def pause_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("pause", orders)
+
+    def unpause_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("unpause", orders)
+
+    def suspend_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("suspend", orders)
+
+    def resume_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("resume", orders)
+
+    def rescue_guests(self, host: str, orders: tuple[RescueOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("rescue", orders)
+
+    def unrescue_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("unrescue", orders)
+
+    def rebuild_guests(self, host: str, orders: tuple[RebuildOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("rebuild", orders)
+
+    def set_passwords(self, host: str, orders: tuple[PasswordOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("password", orders)
+
+    def crash_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("crash", orders)
+
+    def snapshot_guests(self, host: str, orders: tuple[SnapshotOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("snapshot", orders)
+
+    def upload_snapshots(self, host: str, orders: tuple[SnapshotOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("upload", orders)
+
+    def drop_snapshots(self, host: str, orders: tuple[SnapshotOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("drop", orders)
+
+    def leave_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("leave", orders)
+
+    def fetch_guests(self, host: str, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("fetch", orders)
+
+    def finish_guests(self, host: str, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("finish", orders)
+
+    def return_guests(self, host: str, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("return", orders)
+
+    def forget_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("forget", orders)
+
+    def describe_guests(self, host: str, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("describe", orders)
+
+    def prepare_arrivals(self, host: str, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("prepare", orders)
+
+    def migrate_guests(self, host: str, orders: tuple[LiveOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("migrate", orders)
+
+    def land_guests(self, host: str, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("land", orders)
+
+    def abort_migration(self, host: str, server_uuid: str, epoch: int) -> None:
+        self.told.append(("abort", server_uuid))
+
+    def force_migration(self, host: str, server_uuid: str, epoch: int) -> None:
+        self.told.append(("force", server_uuid))
 
     def get_console_output(self, host: str, server_uuid: str, length: int | None) -> ConsoleOutput:
         return ConsoleOutput(text="")

@@ -113,13 +113,16 @@ inventories = sa.Table(
     sa.Column("step_size", sa.Integer, nullable=False, default=1),
     sa.Column("allocation_ratio", sa.Float, nullable=False, default=1.0))
 
+#: ``consumer`` is a server; or, for the end that a move leaves (or came from), the move, and ``moving`` is its server.
 allocations = sa.Table(
     "allocations", metadata,
     sa.Column("provider_id", key(), primary_key=True, autoincrement=False),
     sa.Column("consumer", ident(), primary_key=True),
     sa.Column("resource_class", text(64), primary_key=True),
     sa.Column("used", sa.Integer, nullable=False),
-    sa.Index("ix_allocations_consumer", "consumer"))
+    sa.Column("moving", text(36)),
+    sa.Index("ix_allocations_consumer", "consumer"),
+    sa.Index("ix_allocations_moving", "moving"))
 
 #: What all schedulers and conductors share of a kind, counted up with each change: ``aggregates``.
 stamps = sa.Table(

@@ -15,7 +15,7 @@ from nova.model.images import Image
 from nova.model.migrations import MigrationProgress
 from nova.model.networks import Interface, RequestedNetwork
 from nova.model.orders import Disk
-from nova.model.servers import Fault
+from nova.model.servers import Fault, ServerMemo
 from nova.model.services import ContractVersion
 
 #: ``sqlite_autoincrement`` where a key must never come again: SQLite would reuse that of the last row when it is gone.
@@ -79,6 +79,7 @@ servers = sa.Table(
     sa.Column("access_ip_v6", text(39)),
     sa.Column("locked_by", text(8)),
     sa.Column("locked_reason", text()),
+    sa.Column("memo", Json(ServerMemo)),
     # the default order; vm_state (a column of the list's own filter) is in them so that they alone find a page
     sa.Index("ix_servers_project_newest", "project_id", "deleted", "created_at", "id", "vm_state"),
     sa.Index("ix_servers_newest", "deleted", "created_at", "id", "vm_state"),
@@ -94,6 +95,7 @@ servers = sa.Table(
     sa.Index("ix_servers_flavor", "deleted", "flavorid", "id"),
     sa.Index("ix_servers_task_state", "deleted", "task_state", "id"),
     sa.Index("ix_servers_project_name", "project_id", "deleted", "name", "id"),
+    sa.Index("ix_servers_vm_state", "deleted", "vm_state", "updated_at"),  # what periodic tasks look for
     sa.Index("ix_servers_usage", "project_id", "uuid", "launched_at", "terminated_at"),
     sqlite_autoincrement=True)
 

@@ -6,14 +6,25 @@ from nova.model.aggregates import CachedImage
 from nova.model.base import HostName
 from nova.model.diagnostics import Diagnostics
 from nova.model.images import Image
-from nova.model.orders import BuildOrder, ConsoleOutput, GuestOrder, Outcome
+from nova.model.orders import (
+    BuildOrder,
+    ConsoleOutput,
+    GuestOrder,
+    LiveOrder,
+    MoveOrder,
+    Outcome,
+    PasswordOrder,
+    RebuildOrder,
+    RescueOrder,
+    SnapshotOrder,
+)
 from nova.rpc.interface import Interface, Timeout, call
 
 
 class ComputeRPC(Interface):
     """Each order carries its fence: a host refuses what is older than what it has seen, or too late to start."""
 
-    topic, version, addressed_by = "compute", "1.1", "host"
+    topic, version, addressed_by = "compute", "1.2", "host"
 
     @call(timeout=Timeout.LONG, sensitive=True)
     def build_guests(self, host: HostName, orders: tuple[BuildOrder, ...]) -> tuple[Outcome, ...]:
@@ -34,6 +45,109 @@ class ComputeRPC(Interface):
     @call(timeout=Timeout.LONG)
     def reboot_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
         """Soft: ask the guest, and fall back to hard. Hard: define anew from the order and start."""
+
+    # in a server's life, on its host
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def pause_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        """Stop the processors; the guest stays in memory. Nothing when it is paused."""
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def unpause_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        """Let the processors go on. Nothing when it runs."""
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def suspend_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        """Save memory and devices to a disk of the host, and stop. Nothing when it was."""
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def resume_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        """Go on from where it was suspended. Nothing when it runs."""
+
+    @call(timeout=Timeout.LONG, sensitive=True, since="1.2")
+    def rescue_guests(self, host: HostName, orders: tuple[RescueOrder, ...]) -> tuple[Outcome, ...]:
+        """Stop the guest and boot it from the rescue image, its own disks beside it."""
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def unrescue_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        """Boot from its own disks again; the rescue disk goes. Safe when it was never rescued."""
+
+    @call(timeout=Timeout.LONG, sensitive=True, since="1.2")
+    def rebuild_guests(self, host: HostName, orders: tuple[RebuildOrder, ...]) -> tuple[Outcome, ...]:
+        """Make the guest anew: what it had on its disks is gone, but for what the order keeps."""
+
+    @call(sensitive=True, since="1.2", timeout=Timeout.LONG)
+    def set_passwords(self, host: HostName, orders: tuple[PasswordOrder, ...]) -> tuple[Outcome, ...]:
+        """Through the guest's agent. Conflict when there is none; NotSupported by the driver."""
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def crash_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        """Send a non-maskable interrupt: a guest that is set up for it dumps its memory and reboots."""
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def snapshot_guests(self, host: HostName, orders: tuple[SnapshotOrder, ...]) -> tuple[Outcome, ...]:
+        """Keep the root disk as it is at this moment; ``outcome.snapshot`` says how large it is. A repeated order finds
+        what it kept."""
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def upload_snapshots(self, host: HostName, orders: tuple[SnapshotOrder, ...]) -> tuple[Outcome, ...]:
+        """Send what was kept to the image service, then drop it. Nothing when the image has its data already."""
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def drop_snapshots(self, host: HostName, orders: tuple[SnapshotOrder, ...]) -> tuple[Outcome, ...]:
+        """Forget what was kept. Safe when there is nothing."""
+
+    # from one host to another, while it is off
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def leave_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        """Stop the guest and put it aside, with its disks, so that the same server can be made here again; offer its
+        disks to its new host (``outcome.source``). Repeated: the same offer."""
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def fetch_guests(self, host: HostName, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
+        """Copy the disks that the source offers (or take them from what was put aside here), and let them grow to the
+        order's sizes. HostRefused: no space, or a disk would have to shrink."""
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def finish_guests(self, host: HostName, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
+        """Plug, define and (if the order says so) start a guest whose disks are here."""
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def return_guests(self, host: HostName, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
+        """Take back what was put aside, and start it if the order says so. Safe when nothing was put aside."""
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def forget_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        """Remove what was put aside, and nothing else: the server may be on this host again."""
+
+    # from one host to another, while it runs
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def describe_guests(self, host: HostName, orders: tuple[GuestOrder, ...]) -> tuple[Outcome, ...]:
+        """What the destination must know of a running guest (``outcome.source``)."""
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def prepare_arrivals(self, host: HostName, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
+        """Compare processors, make room, plug; ``outcome.arrival`` says where to send it. HostRefused names what does
+        not fit: the processor's missing flags, the space."""
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def migrate_guests(self, host: HostName, orders: tuple[LiveOrder, ...]) -> tuple[Outcome, ...]:
+        """Send the running guest. Ok: it runs there. Any error: it runs here. A repeated order joins the one under way;
+        of one that is not here any more it is ok again."""
+
+    @call(timeout=Timeout.LONG, since="1.2")
+    def land_guests(self, host: HostName, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
+        """Make a guest that has arrived this host's own: its definition and records. NotFound when it isn't here."""
+
+    @call(since="1.2")
+    def abort_migration(self, host: HostName, server_uuid: str, epoch: int) -> None:
+        """Stop sending; the order that does it ends with an error. Conflict when none is under way."""
+
+    @call(since="1.2")
+    def force_migration(self, host: HostName, server_uuid: str, epoch: int) -> None:
+        """Bring it to an end: post-copy where it may, else a pause. Conflict when none is under way."""
 
     @call()
     def get_console_output(self, host: HostName, server_uuid: str, length: int | None) -> ConsoleOutput:

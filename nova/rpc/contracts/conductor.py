@@ -16,6 +16,19 @@ from nova.model.migrations import Migration, MigrationQuery, ServerMigrations
 from nova.model.networks import Network, NewNetwork
 from nova.model.quotas import QuotaClass, QuotaSet, QuotaUpdate
 from nova.model.server_groups import NewServerGroup, ServerGroup, ServerGroupQuery
+from nova.model.server_orders import (
+    ChangePassword,
+    CreateBackup,
+    CreateImage,
+    EvacuateServer,
+    LiveMigrateServer,
+    MigrateServer,
+    MigrationOrder,
+    RebuildServer,
+    RescueServer,
+    ResizeServer,
+    UnshelveServer,
+)
 from nova.model.server_parts import ExternalEvent, ServerPassword, ServerTopology, StateReset, TagChange, TagSet
 from nova.model.servers import (
     ConsoleQuery,
@@ -54,7 +67,7 @@ from nova.rpc.interface import Interface, Timeout, call
 class ConductorRPC(Interface):
     """Everything the API can ask. Who asks is in the request's context; what they may see is in the query's scope."""
 
-    topic, version, carries_token = "conductor", "1.1", True  # it shows images as the user sees them
+    topic, version, carries_token = "conductor", "1.2", True  # it shows images as the user sees them
 
     # servers
     @call(sensitive=True)
@@ -82,6 +95,57 @@ class ConductorRPC(Interface):
     @call()
     def order_server(self, order: ServerOrder) -> None:
         """Begin an action of ``states.ACTIONS`` (not create). WrongState when the table refuses it."""
+
+    # actions with arguments: refused at once, or begun
+    @call(sensitive=True, since="1.2")
+    def rebuild_server(self, order: RebuildServer) -> ServerDetail:
+        """Invalid: the image, key or hostname; Forbidden and OverQuota as of a create; WrongState."""
+
+    @call(since="1.2")
+    def resize_server(self, order: ResizeServer) -> None:
+        """Invalid: no such flavor, the same one, a disk that would shrink. OverQuota; WrongState; Unavailable: its host
+        is down."""
+
+    @call(since="1.2")
+    def migrate_server(self, order: MigrateServer) -> None:
+        """Invalid: no such host, or the server is there already. WrongState."""
+
+    @call(since="1.2")
+    def live_migrate_server(self, order: LiveMigrateServer) -> None:
+        """Invalid: no such host, it is down, or the server is there already. WrongState."""
+
+    @call(sensitive=True, since="1.2")
+    def evacuate_server(self, order: EvacuateServer) -> None:
+        """Invalid: the server's host is up; no such target, or it is down. WrongState."""
+
+    @call(since="1.2")
+    def create_image(self, order: CreateImage) -> str:
+        """The id of an image that will be there. OverQuota: its metadata; WrongState; Unavailable: the image
+        service."""
+
+    @call(since="1.2")
+    def create_backup(self, order: CreateBackup) -> str:
+        """As create_image; empty when ``rotation`` is 0 and nothing is kept."""
+
+    @call(sensitive=True, since="1.2")
+    def rescue_server(self, order: RescueServer) -> None:
+        """Invalid: no such image. WrongState."""
+
+    @call(sensitive=True, since="1.2")
+    def change_password(self, order: ChangePassword) -> None:
+        """WrongState."""
+
+    @call(since="1.2")
+    def unshelve_server(self, order: UnshelveServer) -> None:
+        """Invalid: zone or host. WrongState; Conflict: a zone or host for one that is not offloaded."""
+
+    @call(since="1.2")
+    def abort_live_migration(self, order: MigrationOrder) -> None:
+        """Stop one that is queued, preparing or running. NotFound, WrongState."""
+
+    @call(since="1.2")
+    def force_live_migration(self, order: MigrationOrder) -> None:
+        """Bring one that runs to its end. NotFound, WrongState."""
 
     @call()
     def lock_server(self, change: LockChange) -> None:

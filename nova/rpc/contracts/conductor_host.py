@@ -5,6 +5,7 @@ from __future__ import annotations
 from nova.model.base import HostName
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.hosts import Inventory
+from nova.model.migrations import ProgressReport
 from nova.model.networks import Lease, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
 from nova.model.services import Alive, Heartbeat, Registered, Registration
@@ -14,7 +15,7 @@ from nova.rpc.interface import Interface, Timeout, call
 class ConductorHostRPC(Interface):
     """My registration, heartbeat, inventory and guests; what my guests need; may I proceed."""
 
-    topic, version = "conductor-host", "1.1"
+    topic, version = "conductor-host", "1.2"
 
     @call(timeout=Timeout.SHORT, sensitive=True, introduces=True)
     def register(self, host: HostName, registration: Registration) -> Registered:
@@ -40,6 +41,10 @@ class ConductorHostRPC(Interface):
     @call(timeout=Timeout.SHORT)
     def may_proceed(self, host: HostName, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
         """Before a point of no return: which of these epochs are still the newest. One indexed read."""
+
+    @call(since="1.2", timeout=Timeout.SHORT)
+    def report_progress(self, host: HostName, reports: tuple[ProgressReport, ...]) -> None:
+        """How far the live migrations of this host's guests are; what is not this host's is ignored."""
 
     @call()
     def expected_guests(self, host: HostName, have: tuple[str, ...]) -> tuple[ExpectedGuest, ...]:

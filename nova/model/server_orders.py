@@ -1,0 +1,112 @@
+"""What the actions with arguments ask for: a value each. Version differences are translated away before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nova.model.base import Value
+
+
+class RebuildServer(Value):
+    """Make a server anew from an image. ``fields`` names what else is written (None is a value then): name, metadata,
+    description, hostname, key_name, user_data, access_ip_v4, access_ip_v6, disk_config, trusted_certs, files.
+    """
+
+    uuid: str
+    image_id: str
+    fields: tuple[str, ...] = ()
+    name: str | None = None
+    metadata: Mapping[str, str] = {}
+    description: str | None = None
+    hostname: str | None = None
+    key_name: str | None = None
+    user_data: str | None = None  # base64
+    access_ip_v4: str | None = None
+    access_ip_v6: str | None = None
+    disk_config: str | None = None
+    trusted_certs: tuple[str, ...] | None = None
+    files: Mapping[str, str] = {}  # path -> base64 contents (personality)
+    preserve_ephemeral: bool = False
+    admin_password: str | None = None
+
+
+class ResizeServer(Value):
+    """``may_zero_disk``: policy servers:create:zero_disk_flavor passed."""
+
+    uuid: str
+    flavor_id: str
+    disk_config: str | None = None
+    may_zero_disk: bool = True
+
+
+class MigrateServer(Value):
+    """A cold migration, to ``host`` where one is named."""
+
+    uuid: str
+    host: str | None = None
+
+
+class LiveMigrateServer(Value):
+    """``block_migration`` None: as the storage of both hosts says. ``force``: the scheduler is not asked."""
+
+    uuid: str
+    host: str | None = None
+    block_migration: bool | None = None
+    disk_over_commit: bool = False
+    force: bool = False
+
+
+class EvacuateServer(Value):
+    """``on_shared_storage`` None: the destination looks. ``stay_off``: it is not started there (2.95 on)."""
+
+    uuid: str
+    host: str | None = None
+    on_shared_storage: bool | None = None
+    admin_password: str | None = None
+    force: bool = False
+    stay_off: bool = False
+
+
+class CreateImage(Value):
+    uuid: str
+    name: str
+    metadata: Mapping[str, str] = {}
+
+
+class CreateBackup(Value):
+    """``backup_type`` and ``rotation``: of one type of a server's backups so many are kept."""
+
+    uuid: str
+    name: str
+    backup_type: str
+    rotation: int
+    metadata: Mapping[str, str] = {}
+
+
+class RescueServer(Value):
+    """``image_id`` None: the server's own image."""
+
+    uuid: str
+    image_id: str | None = None
+    admin_password: str | None = None
+
+
+class ChangePassword(Value):
+    uuid: str
+    password: str
+
+
+class UnshelveServer(Value):
+    """``fields`` names which of ``availability_zone`` (None unpins the server) and ``host`` were asked for."""
+
+    uuid: str
+    fields: tuple[str, ...] = ()
+    availability_zone: str | None = None
+    host: str | None = None
+
+
+class MigrationOrder(Value):
+    """A live migration that is under way."""
+
+    uuid: str
+    migration_id: int
