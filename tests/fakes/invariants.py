@@ -1,0 +1,141 @@
+"""What must be true of a cloud in which nothing runs any more: told as a list of what is wrong, empty when all is well.
+
+Every host is up and has paid its debts; no operation is open.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import sqlalchemy as sa
+
+from nova.db.models import api as api_tables
+from nova.db.models import cell as cell_tables
+from nova.model import migrations
+from nova.model.states import STATUS, PowerState, VmState
+from tests.fakes.living_cloud import LivingCloud
+
+#: vm_state -> the power state that its guest has; states that are not here say nothing of it.
+POWER = {VmState.ACTIVE: {PowerState.RUNNING}, VmState.PAUSED: {PowerState.PAUSED},
+         VmState.STOPPED: {PowerState.SHUTDOWN, PowerState.CRASHED},
+         VmState.SUSPENDED: {PowerState.SHUTDOWN, PowerState.SUSPENDED}, VmState.RESCUED: {PowerState.RUNNING}}
+NOWHERE = {VmState.SHELVED_OFFLOADED}
+
+
+def wrong(cloud: LivingCloud) -> list[str]:
+    live = [row for row in cloud.rows("cell", sa.select(cell_tables.servers)) if not row.deleted]
+    moves = _moves(cloud)
+    return [*_states(cloud, live), *_places(cloud, live, moves), *_claims(cloud, live, moves), *_ledger(cloud, live),
+            *_addresses(cloud, live), *_open_moves(live, moves), *_leftovers(cloud)]
+
+
+def _moves(cloud: LivingCloud) -> dict[str, Any]:
+    """Server -> its open move: one that was finished and waits to be confirmed (any other open one is wrong)."""
+    table = cell_tables.migrations
+    rows = cloud.rows("cell", sa.select(table).where(table.c.status.not_in(migrations.OVER)).order_by(table.c.id))
+    return {row.server_uuid: row for row in rows}
+
+
+def _states(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
+    for row in live:
+        name = f"server {row.name} {row.uuid}"
+        if VmState(row.vm_state) not in STATUS or row.vm_state in ("building", "deleted"):
+            yield f"{name} is in vm_state {row.vm_state}"
+        if row.task_state is not None:
+            yield f"{name} is idle and has task_state {row.task_state}"
+        if row.vm_state == "error" and row.fault is None:
+            yield f"{name} is in ERROR and says no reason"
+
+
+def _places(cloud: LivingCloud, live: list[Any], moves: dict[str, Any]) -> Iterator[str]:
+    guests, aside = cloud.guests(), cloud.aside()
+    for row in live:
+        name, state = f"server {row.name} {row.uuid} ({row.vm_state})", VmState(row.vm_state)
+        hosts = {host for host, uuid in guests if uuid == row.uuid}
+        if state in NOWHERE or (state == VmState.ERROR and row.host is None):
+            if row.host or hosts:
+                yield f"{name} should be nowhere and is on {row.host}, with guests on {sorted(hosts)}"
+            continue
+        if hosts - {row.host}:
+            yield f"{name} is on {row.host}, and has something on {sorted(hosts)}"
+        guest = guests.get((row.host, row.uuid))
+        if state == VmState.ERROR:
+            continue
+        if guest is None or not guest.defined:
+            yield f"{name} is on {row.host}, whose hypervisor has no such guest"
+            continue
+        if PowerState(guest.power_state) not in POWER.get(state, set(PowerState)):
+            yield f"{name}: its guest is {PowerState(guest.power_state).name}"
+        if PowerState(row.power_state) != PowerState(guest.power_state):
+            yield f"{name}: power_state {row.power_state}, its guest's is {guest.power_state}"
+        if (guest.vcpus, guest.memory_mb) != (row.flavor.vcpus, row.flavor.memory_mb):
+            yield f"{name}: flavor {row.flavor.name}, its guest has {guest.vcpus} vcpus and {guest.memory_mb} MB"
+    uuids = {row.uuid for row in live}
+    yield from (f"{host} has a guest of {uuid}, which is gone" for host, uuid in guests if uuid not in uuids)
+    expected = {(move.source_compute, uuid) for uuid, move in moves.items()}
+    yield from (f"{host} has put {uuid} aside, and no move waits for it" for host, uuid in aside - expected)
+    yield from (f"{uuid} should be put aside on {host}" for host, uuid in expected - aside)
+
+
+def _claims(cloud: LivingCloud, live: list[Any], moves: dict[str, Any]) -> Iterator[str]:
+    """Usage is the sum over servers, and over moves that wait."""
+    expected: Counter[tuple[str, str, str]] = Counter()
+    for row in live:
+        if row.host is not None:
+            expected.update(_amounts(row.host, row.uuid, row.flavor))
+        if row.uuid in moves:
+            move = moves[row.uuid]
+            expected.update(_amounts(move.source_compute, move.uuid, move.old_flavor))
+    found = cloud.amounts()
+    for key in sorted({*expected, *found}):
+        if expected.get(key) != found.get(key):
+            yield f"claimed of {key}: {found.get(key)}, should be {expected.get(key)}"
+
+
+def _amounts(host: str, consumer: str, flavor: Any) -> dict[tuple[str, str, str], int]:
+    disk = flavor.root_gb + flavor.ephemeral_gb + (flavor.swap_mb + 1023) // 1024
+    amounts = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk}
+    return {(host, consumer, name): amount for name, amount in amounts.items() if amount}
+
+
+def _ledger(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
+    table = api_tables.ledger
+    found = {row.server_uuid: row for row in cloud.rows("api", sa.select(table).where(table.c.closed == sa.false()))}
+    for uuid in sorted({*found} ^ {row.uuid for row in live}):
+        yield f"quota counts {uuid}: {uuid in found}"
+    for row in live:
+        if row.uuid in found and row.vm_state != "resized":
+            counted = (found[row.uuid].vcpus, found[row.uuid].memory_mb)
+            if counted != (row.flavor.vcpus, row.flavor.memory_mb):
+                yield f"quota counts {counted} for {row.uuid}, whose flavor is {row.flavor.name}"
+
+
+def _addresses(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
+    table = cell_tables.fixed_addresses
+    held = Counter(row.server_uuid for row in cloud.rows("cell", sa.select(table).where(
+        table.c.server_uuid.is_not(None))))
+    should = Counter({row.uuid: len(row.interfaces or ()) for row in live if row.interfaces})
+    for row in live:
+        if row.launched_at is not None and not row.interfaces:
+            yield f"server {row.uuid} has lost its interfaces"
+    for uuid in sorted({*held, *should}):
+        if held[uuid] != should[uuid]:
+            yield f"{uuid} holds {held[uuid]} addresses, should hold {should[uuid]}"
+
+
+def _open_moves(live: list[Any], moves: dict[str, Any]) -> Iterator[str]:
+    resized = {row.uuid for row in live if row.vm_state == "resized"}
+    for uuid, move in moves.items():
+        if uuid not in resized or move.status != migrations.FINISHED:
+            yield f"move {move.id} ({move.type}) of {uuid} is {move.status} for ever"
+    yield from (f"{uuid} waits to be confirmed, and no move is there" for uuid in resized - set(moves))
+
+
+def _leftovers(cloud: LivingCloud) -> Iterator[str]:
+    yield from (f"{debt.host} owes {debt.step} of {debt.server_uuid}" for debt in cloud.debts())
+    for host, compute in cloud.computes.items():
+        yield from (f"{host} has {path.name} half built" for path in (compute.path / "building").iterdir())
+        yield from (f"{host} keeps a snapshot: {path.name}" for path in (compute.path / "fake").glob("**/*snapshot*")
+                    if path.is_file())

@@ -1,0 +1,267 @@
+"""The whole cloud in one process: conductors, a scheduler and compute hosts as they are, over SQLite, the in-process
+bus and the fake driver. Its processes can be killed at any point, and started again.
+
+What a killed process would still do is cut off where it would do harm: a conductor's thread dies at the next step or
+write of its journal, a host's at the next call of its driver, and nobody hears their answers.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import sqlalchemy as sa
+
+from nova import errors, faults
+from nova.compute import gate
+from nova.compute.host import Host
+from nova.compute.service import ComputeService, Parts
+from nova.conductor.journal import Journal
+from nova.conductor.runner import Runner
+from nova.conductor.workflows import ALL
+from nova.conf import compute as compute_options
+from nova.conf import fake as fake_options
+from nova.db.models import api as api_tables
+from nova.db.models import cell as cell_tables
+from nova.rpc.contracts.compute import ComputeRPC
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
+from nova.rpc.contracts.scheduler import SchedulerRPC
+from nova.scheduler.service import SchedulerService
+from nova.scheduler.service import Settings as SchedulerSettings
+from nova.virt.fake import FakeDriver
+from nova.virt.fake.knobs import Knobs, Rule
+from tests.fakes.compute import options
+from tests.fakes.scheduling import filter_options
+from tests.fakes.small_cloud import SmallCloud, until
+
+SETTLED_S = 20.0
+#: What a dead driver may still be asked: nothing of it is a call to a hypervisor.
+HARMLESS = frozenset({"dead", "knobs", "calls", "names_of", "inspect", "close", "needs_images", "host_power"})
+
+
+class Killed(BaseException):
+    """As a SIGKILL: nothing handles it."""
+
+
+class MortalJournal(Journal):
+    """Writes nothing once its process is dead."""
+
+    dead = False
+
+    def advance(self, *args: Any) -> None:
+        self._alive()
+        super().advance(*args)
+
+    def finish(self, *args: Any) -> None:
+        self._alive()
+        super().finish(*args)
+
+    def leave_behind(self, *args: Any) -> Any:
+        self._alive()
+        return super().leave_behind(*args)
+
+    def _alive(self) -> None:
+        if self.dead:
+            raise Killed
+
+
+class MortalKnobs(Knobs):
+    """A rule that says ``die`` ends its process as this cloud has it: by ``kill``."""
+
+    def __init__(self, state_path: Path | None, kill: Callable[[], None]) -> None:
+        super().__init__(state_path)
+        self._kill = kill
+
+    def _act(self, rule: Rule, call: str, names: tuple[str, ...], block: Any) -> None:
+        if rule.do == "die":
+            self._kill()
+            raise Killed
+        super()._act(rule, call, names, block)
+
+
+class MortalDriver(FakeDriver):
+    """A fake driver whose process may be dead: then each call of it ends the thread."""
+
+    def __init__(self, options_: Any, host: str, state_path: Path, kill: Callable[[], None]) -> None:
+        super().__init__(options_, host, state_path)
+        self.dead, self.knobs = False, MortalKnobs(state_path, kill)
+
+    def __getattribute__(self, name: str) -> Any:
+        asks = not name.startswith("_") and name not in HARMLESS
+        if asks and object.__getattribute__(self, "dead"):
+            raise Killed
+        return object.__getattribute__(self, name)
+
+
+class ComputeProcess:
+    """One nova-compute: its service and driver, and the door that its calls come through."""
+
+    def __init__(self, cloud: LivingCloud, name: str, path: Path) -> None:
+        self.cloud, self.name, self.path = cloud, name, path
+        self.dead, self.silent = True, False
+        self.driver: MortalDriver = self._driver()
+        self.service: ComputeService | None = None
+        self.on_call: Callable[[str, str], None] = lambda method, when: None
+
+    def _driver(self) -> MortalDriver:
+        return MortalDriver(options(fake_options, **self.cloud.fake), self.name, self.path, self.kill)
+
+    def start(self) -> ComputeProcess:
+        """Start it (again): what is in files is found, what was in memory is gone."""
+        self.driver, self.dead = self._driver(), False
+        client = self.cloud.bus.client(ConductorHostRPC, self.name)
+        settings = options(compute_options, resume_guests_state_on_host_boot=True)
+        self.service = ComputeService(Parts(self.driver, client, self.cloud.uploads, settings),
+                                      Host(self.name, self.path))
+        self.cloud.bus.serve(ComputeRPC, self._door(self.service, self.driver), self.name)
+        self.service.start()
+        return self
+
+    def kill(self) -> None:
+        """Its threads end at their next call of the driver, and its answers are lost."""
+        self.dead = self.driver.dead = True
+        if self.service is not None and self.service._lock is not None:
+            self.service._lock.release()
+        if self.service is not None:
+            self.service._periodic.stop()
+
+    def end(self) -> None:
+        if self.service is not None and not self.dead:
+            self.driver.knobs.clear()
+            self.service.stop(5.0)
+            self.dead = True
+
+    def _door(self, service: ComputeService, driver: MortalDriver) -> SimpleNamespace:
+        door = SimpleNamespace()
+        for name in ComputeRPC.methods:
+            setattr(door, name, self._guarded(name, getattr(service, name), driver))
+        return door
+
+    def _guarded(self, name: str, method: Callable[..., Any], driver: MortalDriver) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if driver.dead or self.silent:
+                raise errors.Unavailable(f"nova-compute on {self.name} did not answer")
+            self.on_call(name, "before")
+            answer = method(*args, **kwargs) if not driver.dead else None
+            self.on_call(name, "after")
+            if driver.dead or self.silent:
+                raise errors.Unavailable(f"nova-compute on {self.name} did not answer")
+            return answer
+        return call
+
+
+class LivingCloud(SmallCloud):
+    """``fake``: options of the fake driver. Hosts are of the size it says."""
+
+    computes: dict[str, ComputeProcess]  # type: ignore[assignment]
+
+    def __init__(self, folder: Path, templates: Path, computes: tuple[str, ...] = ("host1", "host2", "host3"),
+                 seed: int = 1, **fake: Any) -> None:
+        self.folder, self.uploads = folder, None
+        self.fake = {"vcpus": 64, "memory_mb": 65536, "local_gb": 1000, **fake}
+        super().__init__(folder, templates, ())
+        self.living = SchedulerService(self.control, SchedulerSettings(
+            SimpleNamespace(host_state_sweep_interval=3600), filter_options(), 90), rng=random.Random(seed))
+        self.bus.serve(SchedulerRPC, self.living)
+        for host in computes:
+            self.add_compute(host)
+        assert self.living.sweep()
+
+    def add_compute(self, host: str, nodes: Any = ()) -> Any:
+        (path := self.folder / host).mkdir()
+        made = self.computes[host] = ComputeProcess(self, host, path)
+        return made.start()
+
+    # -- who dies, and when
+
+    def conductor_process(self) -> Runner:
+        """A new conductor takes the work from here on; it takes over what older ones left."""
+        journal = MortalJournal(self.cell, "runner")
+        journal.open()
+        self.world.runner = Runner(self.world, journal, ALL)
+        return self.world.runner
+
+    def replace_conductor(self) -> None:
+        """The conductor is dead, its lease is over, and another one goes on."""
+        self.world.runner.journal.dead = True
+        self.write("cell", sa.update(cell_tables.runners).values(lease_until=sa.text("'2000-01-01 00:00:00'")))
+        self.conductor_process().sweep()
+
+    @contextmanager
+    def at_step(self, act: Callable[[str, str, str], None]) -> Iterator[None]:
+        """``act(action, step, when)`` is called at each point of the runner; it may kill, or raise Killed."""
+        before = faults.reached
+        faults.reached = act
+        try:
+            yield
+        finally:
+            faults.reached = before
+
+    # -- what is true
+
+    def settle(self, *uuids: str, seconds: float = SETTLED_S) -> None:
+        """Wait until no operation of these servers (of any) is open, or in a runner's hands; a parked one is swept."""
+        end = time.monotonic() + seconds
+        while open_ := self.open_operations(uuids):
+            assert time.monotonic() < end, f"still open: {[(row.server_uuid, row.action, row.step) for row in open_]}"
+            if not self.world.runner.running:
+                self.write("cell", sa.update(cell_tables.operations).where(
+                    cell_tables.operations.c.finished_at.is_(None)).values(updated_at=sa.text("'2000-01-01 00:00:00'")))
+                self.world.runner.sweep()
+            time.sleep(0.005)
+        until(lambda: not self.world.runner.running, "the runner is idle")
+
+    def open_operations(self, uuids: tuple[str, ...] = ()) -> list[Any]:
+        table = cell_tables.operations
+        query = sa.select(table).where(table.c.finished_at.is_(None))
+        return self.rows("cell", query.where(table.c.server_uuid.in_(uuids)) if uuids else query)
+
+    def pay_debts(self) -> None:
+        """Hosts that are up get and pay what they owe, as their timers would have it."""
+        for host in {debt.host for debt in self.debts()}:
+            compute = self.computes[host]
+            if not compute.dead and not compute.silent:
+                compute.service.register()
+                compute.service._debts.pay()
+
+    def guests(self) -> dict[tuple[str, str], Any]:
+        """(host, server) -> all that host has of it: guests, what was put aside, disks, taps."""
+        return {(host, state.server_uuid): compute.driver.inspect(state.server_uuid)
+                for host, compute in self.computes.items() for state in FakeDriver.guests(compute.driver)}
+
+    def aside(self) -> set[tuple[str, str]]:
+        return {(host, uuid) for host, compute in self.computes.items()
+                for uuid in FakeDriver.put_aside(compute.driver)}
+
+    def amounts(self) -> dict[tuple[str, str, str], int]:
+        """(host, consumer, resource class) -> how much is claimed."""
+        claimed, given = api_tables.allocations, api_tables.providers
+        return {(row.host, row.consumer, row.resource_class): row.used for row in self.rows(
+            "api", sa.select(given.c.host, claimed.c.consumer, claimed.c.resource_class, claimed.c.used)
+            .join_from(claimed, given, given.c.id == claimed.c.provider_id))}
+
+    def close(self) -> None:
+        for compute in self.computes.values():
+            compute.end()
+        super().close()
+
+
+def impatient(monkeypatch: Any) -> None:
+    """Waits that are there for real networks are over at once."""
+    from nova.conductor import runner
+
+    monkeypatch.setattr(gate, "ASK_FOR_S", 0.0)
+    monkeypatch.setattr(runner, "AGAIN_S", 0.01)
+
+
+def quiet_threads() -> None:
+    """Threads that are killed say nothing."""
+    threading.excepthook = lambda args: None if args.exc_type is Killed else threading.__excepthook__(args)
