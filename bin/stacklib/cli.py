@@ -108,6 +108,9 @@ def _add_up(sub) -> None:
         default="keystone",
         help="noauth2 believes every token USER:PROJECT: never where others can reach it",
     )
+    made.add_argument(
+        "--shared-storage", action="store_true", help="hosts of a sandbox keep guests' disks in one shared directory"
+    )
     made.add_argument("--no-demo", dest="demo", action="store_false", help="no image, flavors and demo server")
     made.add_argument("--neighbours-only", action="store_true", help=argparse.SUPPRESS)
 
@@ -142,6 +145,10 @@ def choices(args: argparse.Namespace) -> Choices:
         )
     if args.computes > 1 and args.driver != "fake":
         raise StackError("--computes is for --driver fake", "for several hosts with libvirt say --sandbox --hosts N")
+    if args.shared_storage and (not sandbox or args.driver != "libvirt"):
+        raise StackError(
+            "--shared-storage is for the hosts of a sandbox with libvirt", "say `--sandbox --hosts N --shared-storage`"
+        )
     return Choices(
         sandbox=sandbox,
         name=args.name or "default",
@@ -151,6 +158,7 @@ def choices(args: argparse.Namespace) -> Choices:
         database=args.database,
         auth=args.auth,
         demo=args.demo,
+        shared_storage=args.shared_storage,
     )
 
 
@@ -159,7 +167,7 @@ def wanted(args: argparse.Namespace, given: list[str]) -> Layout:
     asked = choices(args)
     state = (args.state or default_state(asked.sandbox, asked.name)).resolve()
     there = load(state)
-    shape = {"--hosts", "--driver", "--computes", "--database", "--auth", "--no-demo"}
+    shape = {"--hosts", "--driver", "--computes", "--database", "--auth", "--no-demo", "--shared-storage"}
     if there and not shape & {word.partition("=")[0] for word in given}:
         return there
     return Layout(state, asked)

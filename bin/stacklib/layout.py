@@ -35,6 +35,7 @@ PORTS = {
 SERVER_PORTS = {"mariadb": "mariadb", "postgresql": "postgresql"}
 
 CONTROLLER, SWITCH = "controller", "switch"
+SHARED = "shared"  # in place of a host's name: the directory that all of them see
 BRIDGE = "br100"
 GUEST_CIDR, GUEST_GATEWAY = "10.11.12.0/24", "10.11.12.1"
 UNIX_PATH_MAX = 107  # bytes in sockaddr_un.sun_path, less the terminating zero
@@ -53,6 +54,7 @@ class Choices:
     database: str = "mariadb"
     auth: str = "keystone"
     demo: bool = True
+    shared_storage: bool = False
 
     def differences(self, other: Choices) -> list[str]:
         """Options in which two stacks cannot be the same one. The demo may come and go."""
@@ -120,6 +122,10 @@ class Layout:
     def nova_state(self, host: str) -> Path:
         """`[DEFAULT]state_path` of the nova daemons of that host."""
         return self.data / "nova" / host
+
+    def instances(self, host: str) -> Path:
+        """`[DEFAULT]instances_path` of that host: below its state, or (shared storage) the same one for all."""
+        return (self.nova_state(SHARED) if self.choices.shared_storage else self.nova_state(host)) / "instances"
 
     # --- Python environments -----------------------------------------------------------------------------------------
     @cached_property

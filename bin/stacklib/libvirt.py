@@ -20,6 +20,8 @@ PRIVATE = {
     "/var/cache/libvirt": "cache-libvirt",
     "/var/log/libvirt": "log-libvirt",
 }
+CONF_FILES = ("libvirtd.conf", "qemu.conf")
+TCP_PORT = 16509
 # Inside a room nobody but root goes in and out, and its files lie in directories that only root may enter.
 QEMU_CONF = """\
 user = "root"
@@ -28,6 +30,8 @@ dynamic_ownership = 0
 security_driver = "none"
 namespaces = []
 stdio_handler = "logd"
+migration_address = "{address}"
+migration_host = "{address}"
 """
 
 
@@ -40,12 +44,14 @@ def host_binds(stack: Stack, room: str) -> tuple[tuple[str, str], ...]:
     etc = top / "etc-libvirt"
     if Path("/etc/libvirt/nwfilter").is_dir():
         shutil.copytree("/etc/libvirt/nwfilter", etc / "nwfilter", dirs_exist_ok=True)
-    (etc / "qemu.conf").write_text(QEMU_CONF)
-    (etc / "libvirtd.conf").write_text(libvirtd_conf(stack.secrets.uuid(f"host-uuid-{room}")))
+    address = stack.layout.addresses[room]
+    (etc / "qemu.conf").write_text(QEMU_CONF.format(address=address))
+    (etc / "libvirtd.conf").write_text(libvirtd_conf(stack.secrets.uuid(f"host-uuid-{room}"), address))
     return tuple((str(top / name), target) for target, name in PRIVATE.items())
 
 
-def libvirtd_conf(host_uuid: str) -> str:
+def libvirtd_conf(host_uuid: str, address: str) -> str:
+    """Only the sandbox's own rooms reach the address, so that whoever comes there need not say who it is."""
     return f"""\
 # rooms of one machine would all report its uuid, and libvirt refuses to migrate a guest to where it came from
 host_uuid = "{host_uuid}"
@@ -54,6 +60,11 @@ unix_sock_rw_perms = "0700"
 auth_unix_ro = "none"
 auth_unix_rw = "none"
 log_outputs = "3:stderr"
+listen_tls = 0
+listen_tcp = 1
+listen_addr = "{address}"
+tcp_port = "{TCP_PORT}"
+auth_tcp = "none"
 """
 
 
@@ -67,10 +78,11 @@ def daemons(stack: Stack, room: str | None) -> list[Daemon]:
     virtlogd = Daemon(
         name=f"{prefix}virtlogd", argv=("/usr/sbin/virtlogd",), room=room, tier=STORES, probe=Probe("unix", LOG_SOCKET)
     )
-    argv: tuple[str, ...] = ("/usr/sbin/libvirtd",)
+    argv: tuple[str, ...] = ("/usr/sbin/libvirtd", *(("--listen",) if room else ()))  # for the other rooms
     if room is None and Path("/dev/kvm").exists() and not kvm.works():
         # libvirt would offer a /dev/kvm that does not work: hide it, from this daemon alone
         hide = " && ".join(shlex.join(command) for command in HIDE_KVM)
         argv = ("unshare", "--mount", "sh", "-c", f"{hide} && exec /usr/sbin/libvirtd")
     libvirtd = Daemon(name=f"{prefix}libvirtd", argv=argv, room=room, tier=STORES, probe=Probe("unix", SOCKET))
-    return [virtlogd.stamped(), libvirtd.stamped()]
+    files = [stack.layout.path("rooms", room, PRIVATE["/etc/libvirt"], name) for name in CONF_FILES] if room else []
+    return [virtlogd.stamped(), libvirtd.stamped(*files)]

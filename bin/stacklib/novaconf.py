@@ -65,11 +65,24 @@ def compute(layout: Layout, secrets: Secrets, host: Compute) -> Settings:
                 "state_path": str(layout.nova_state(host.name)),
                 "transport_url": rabbitmq.transport_url(layout, secrets, host),
                 "compute_driver": DRIVERS[layout.choices.driver],
+                "instances_path": str(layout.instances(host.name)) if layout.choices.shared_storage else "",
                 **_network(layout),
             },
+            "libvirt": _migrations(layout, host),
             **_services(layout, secrets),
         }
     )
+
+
+def _migrations(layout: Layout, host: Compute) -> dict[str, str]:
+    """Between a sandbox's rooms guests go over the management network, post-copy where it is called for."""
+    if not layout.sandbox or layout.choices.driver != "libvirt":
+        return {}
+    return {
+        "live_migration_inbound_addr": host.address,
+        "live_migration_permit_post_copy": "true",
+        "live_migration_permit_auto_converge": "true",
+    }
 
 
 def _network(layout: Layout) -> dict[str, str]:

@@ -24,6 +24,9 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "libvirt-daemon-driver-qemu",
         "libvirt-daemon-system",
         "libvirt-clients",
+        "ovmf",
+        "swtpm",
+        "swtpm-tools",
         "dnsmasq-base",
         "dnsmasq-utils",
         "iptables",
@@ -48,7 +51,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "qemu-utils",
         "genisoimage",
     ),
-    "tests": ("curl", "udhcpc", "xorriso"),
+    "tests": ("curl", "libxml2-utils", "lvm2", "udhcpc", "xorriso"),
 }
 # What a stack is made of; the tests' own tools are `bin/test`'s to ask for.
 PARTS = tuple(name for name in PACKAGES if name != "tests")

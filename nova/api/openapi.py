@@ -13,6 +13,7 @@ from typing import Any
 from nova.api import routing, versions
 from nova.api.openapi_schemas import Schema, any_of, of_node, of_param, of_shape
 from nova.api.routing import Route
+from nova.api.view import During
 
 JSON, TEXT = "application/json", "text/plain"
 WRITES = ("POST", "PUT", "DELETE")
@@ -190,6 +191,8 @@ def answer_of(route: Route, code: int, version: int) -> Schema | None:
     """The schema of an answer; None where it has no body; any value where the handler does not tell."""
     quiet = getattr(route.handler, "__annotations__", {}).get("return") in (None, "None", "NoReturn")
     shape = getattr(route.handler, "answer", None if quiet else "any")
+    if isinstance(shape, During):
+        shape = shape.shape if versions.within(version, shape.since, shape.until) else None
     return None if shape is None or code == NO_BODY else of_shape(shape, version)
 
 

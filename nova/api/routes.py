@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 from nova.api.handlers import (
     aggregates,
@@ -20,8 +22,13 @@ from nova.api.handlers import (
     quotas,
     server_actions,
     server_groups,
+    server_images,
     server_metadata,
+    server_moves,
     server_parts,
+    server_rebuild,
+    server_rescue,
+    server_shelve,
     server_tags,
     servers,
     services,
@@ -29,7 +36,7 @@ from nova.api.handlers import (
     usage_audits,
 )
 from nova.api.routing import Route
-from nova.api.schema import NO_QUERY
+from nova.api.schema import NO_QUERY, Body
 from nova.api.schemas import aggregates as aggregate_schemas
 from nova.api.schemas import baremetal as baremetal_schemas
 from nova.api.schemas import flavors as flavor_schemas
@@ -39,8 +46,11 @@ from nova.api.schemas import images as image_schemas
 from nova.api.schemas import keypairs as keypair_schemas
 from nova.api.schemas import migrations as migration_schemas
 from nova.api.schemas import quotas as quota_schemas
+from nova.api.schemas import server_actions as action_schemas
 from nova.api.schemas import server_groups as server_group_schemas
+from nova.api.schemas import server_moves as move_schemas
 from nova.api.schemas import server_parts as part_schemas
+from nova.api.schemas import server_rebuild as rebuild_schemas
 from nova.api.schemas import servers as server_schemas
 from nova.api.schemas import services as service_schemas
 from nova.api.schemas import usage as usage_schemas
@@ -49,6 +59,11 @@ _SERVERS = "os_compute_api:servers:"
 _METADATA = "os_compute_api:server-metadata:"
 _TAGS = "os_compute_api:os-server-tags:"
 _MOVES = "os_compute_api:servers:migrations:"
+_PAUSE = "os_compute_api:os-pause-server:"
+_SUSPEND = "os_compute_api:os-suspend-server:"
+_DELETED = "os_compute_api:os-deferred-delete:"
+_SHELVE = "os_compute_api:os-shelve:"
+_MIGRATE = "os_compute_api:os-migrate-server:"
 _GROUPS = "os_compute_api:os-server-groups:"
 _FLAVORS = "os_compute_api:os-flavor-manage:"
 _ACCESS = "os_compute_api:os-flavor-access"
@@ -63,6 +78,15 @@ _AGGREGATES = "os_compute_api:os-aggregates:"
 _HOSTS = "os_compute_api:os-hosts:"
 _HYPERVISORS = "os_compute_api:os-hypervisors:"
 
+
+
+def _action(name: str, handler: Callable[..., Any], policy: str, body: Body, *, code: int = 202,
+            since: str = "2.1") -> Route:
+    """A row of an action on a server."""
+    return Route("POST", "/servers/{server_id}/action", handler, policy, body, code=code, since=since, action=name,
+                 looks_first=True)
+
+
 #: Also served under /os-volumes_boot, up to 2.102.
 SERVER_ROWS: tuple[Route, ...] = (
     Route("GET", "/servers", servers.index, f"{_SERVERS}index", query=server_schemas.LIST_QUERY, looks_first=True),
@@ -72,12 +96,18 @@ SERVER_ROWS: tuple[Route, ...] = (
     Route("GET", "/servers/{server_id}", servers.show, f"{_SERVERS}show", query=NO_QUERY, looks_first=True),
     Route("PUT", "/servers/{server_id}", servers.update, f"{_SERVERS}update", server_schemas.UPDATE, looks_first=True),
     Route("DELETE", "/servers/{server_id}", servers.delete, f"{_SERVERS}delete", code=204, looks_first=True),
-    Route("POST", "/servers/{server_id}/action", server_actions.start, f"{_SERVERS}start", server_schemas.START,
-          code=202, action="os-start", looks_first=True),
-    Route("POST", "/servers/{server_id}/action", server_actions.stop, f"{_SERVERS}stop", server_schemas.STOP,
-          code=202, action="os-stop", looks_first=True),
-    Route("POST", "/servers/{server_id}/action", server_actions.reboot, f"{_SERVERS}reboot", server_schemas.REBOOT,
-          code=202, action="reboot", looks_first=True),
+    _action("os-start", server_actions.start, f"{_SERVERS}start", server_schemas.START),
+    _action("os-stop", server_actions.stop, f"{_SERVERS}stop", server_schemas.STOP),
+    _action("reboot", server_actions.reboot, f"{_SERVERS}reboot", server_schemas.REBOOT),
+    _action("trigger_crash_dump", server_actions.trigger_crash_dump, f"{_SERVERS}trigger_crash_dump",
+            action_schemas.TRIGGER_CRASH_DUMP, since="2.17"),
+    _action("rebuild", server_rebuild.rebuild, f"{_SERVERS}rebuild", rebuild_schemas.REBUILD),
+    _action("createImage", server_images.create_image, f"{_SERVERS}create_image", action_schemas.CREATE_IMAGE),
+    _action("resize", server_moves.resize, f"{_SERVERS}resize", move_schemas.RESIZE),
+    _action("confirmResize", server_moves.confirm_resize, f"{_SERVERS}confirm_resize",
+            action_schemas.plain("confirmResize"), code=204),
+    _action("revertResize", server_moves.revert_resize, f"{_SERVERS}revert_resize",
+            action_schemas.plain("revertResize")),
 )
 
 ROUTES: tuple[Route, ...] = (
@@ -85,12 +115,33 @@ ROUTES: tuple[Route, ...] = (
     *SERVER_ROWS,
     *(dataclasses.replace(row, path=row.path.replace("/servers", "/os-volumes_boot"), until="2.102")
       for row in SERVER_ROWS),
-    Route("POST", "/servers/{server_id}/action", server_actions.console_output, "os_compute_api:os-console-output",
-          server_schemas.CONSOLE_OUTPUT, action="os-getConsoleOutput", looks_first=True),
-    Route("POST", "/servers/{server_id}/action", server_actions.lock, "os_compute_api:os-lock-server:lock",
-          server_schemas.LOCK, code=202, action="lock", looks_first=True),
-    Route("POST", "/servers/{server_id}/action", server_actions.unlock, "os_compute_api:os-lock-server:unlock",
-          server_schemas.UNLOCK, code=202, action="unlock", looks_first=True),
+    _action("os-getConsoleOutput", server_actions.console_output, "os_compute_api:os-console-output",
+            server_schemas.CONSOLE_OUTPUT, code=200),
+    _action("lock", server_actions.lock, "os_compute_api:os-lock-server:lock", server_schemas.LOCK),
+    _action("unlock", server_actions.unlock, "os_compute_api:os-lock-server:unlock", server_schemas.UNLOCK),
+    _action("pause", server_actions.pause, f"{_PAUSE}pause", action_schemas.plain("pause")),
+    _action("unpause", server_actions.unpause, f"{_PAUSE}unpause", action_schemas.plain("unpause")),
+    _action("suspend", server_actions.suspend, f"{_SUSPEND}suspend", action_schemas.plain("suspend")),
+    _action("resume", server_actions.resume, f"{_SUSPEND}resume", action_schemas.plain("resume")),
+    _action("rescue", server_rescue.rescue, "os_compute_api:os-rescue", action_schemas.RESCUE, code=200),
+    _action("unrescue", server_rescue.unrescue, "os_compute_api:os-unrescue", action_schemas.plain("unrescue")),
+    _action("changePassword", server_actions.change_password, "os_compute_api:os-admin-password",
+            action_schemas.CHANGE_PASSWORD),
+    _action("createBackup", server_images.create_backup, "os_compute_api:os-create-backup",
+            action_schemas.CREATE_BACKUP),
+    _action("restore", server_actions.restore, f"{_DELETED}restore", action_schemas.plain("restore")),
+    _action("forceDelete", server_actions.force_delete, f"{_DELETED}force", action_schemas.plain("forceDelete")),
+    _action("shelve", server_shelve.shelve, f"{_SHELVE}shelve", action_schemas.plain("shelve")),
+    _action("shelveOffload", server_shelve.shelve_offload, f"{_SHELVE}shelve_offload",
+            action_schemas.plain("shelveOffload")),
+    _action("unshelve", server_shelve.unshelve, f"{_SHELVE}unshelve", action_schemas.UNSHELVE),
+    _action("migrate", server_moves.migrate, f"{_MIGRATE}migrate", move_schemas.MIGRATE),
+    _action("os-migrateLive", server_moves.live_migrate, f"{_MIGRATE}migrate_live", move_schemas.LIVE_MIGRATE),
+    _action("evacuate", server_moves.evacuate, "os_compute_api:os-evacuate", move_schemas.EVACUATE, code=200),
+    _action("injectNetworkInfo", server_actions.inject_network_info,
+            "os_compute_api:os-admin-actions:inject_network_info", action_schemas.plain("injectNetworkInfo")),
+    _action("os-resetState", server_parts.reset_state, "os_compute_api:os-admin-actions:reset_state",
+            part_schemas.RESET_STATE),
     # what belongs to a server
     Route("GET", "/servers/{server_id}/ips", server_metadata.ips, "os_compute_api:ips:index", query=NO_QUERY,
           looks_first=True),
@@ -131,9 +182,6 @@ ROUTES: tuple[Route, ...] = (
           query=NO_QUERY, looks_first=True),
     Route("GET", "/servers/{server_id}/topology", server_parts.topology, "compute:server:topology:index",
           query=NO_QUERY, since="2.78", looks_first=True),
-    Route("POST", "/servers/{server_id}/action", server_parts.reset_state,
-          "os_compute_api:os-admin-actions:reset_state", part_schemas.RESET_STATE, code=202, action="os-resetState",
-          looks_first=True),
     Route("POST", "/os-server-external-events", server_parts.external_events,
           "os_compute_api:os-server-external-events:create", part_schemas.EXTERNAL_EVENTS),
     # migrations

@@ -189,3 +189,47 @@ def queued_migrations_can_be_aborted(version: int) -> bool:
 def diagnostics_have_a_standard_form(version: int) -> bool:
     """From 2.48 diagnostics look the same for every driver; before, they are the driver's own."""
     return version >= 48
+
+
+def image_metadata_is_limited(version: int) -> bool:
+    """Up to 2.38 a snapshot's metadata counts against the quota of metadata items."""
+    return version < 39
+
+
+def snapshot_is_named_in_the_body(version: int) -> bool:
+    """From 2.45 createImage and createBackup answer with the image's id; before, with a Location header."""
+    return version >= 45
+
+
+def migrate_can_name_a_host(version: int) -> bool:
+    """From 2.56 the value of ``migrate`` is looked at; before, it may be anything."""
+    return version >= 56
+
+
+def unshelve_can_name_a_place(version: int) -> bool:
+    """From 2.77 the value of ``unshelve`` is looked at; before, it may be anything."""
+    return version >= 77
+
+
+def live_migration_is_forced(version: int, host: str | None, force: bool) -> bool:
+    """Up to 2.29 a named host is not shown to the scheduler; from 2.30 to 2.67 ``force`` says so; then never."""
+    return host is not None if version < 30 else force
+
+
+def live_migration_waits_for_checks(version: int) -> bool:
+    """Up to 2.33 what the hosts' checks refuse is a 400; from then on it is told by the server's actions."""
+    return version < 34
+
+
+def evacuation_is_forced(version: int, host: str | None, force: bool) -> bool:
+    """Up to 2.28 a named host is not shown to the scheduler; from 2.29 to 2.67 ``force`` says so; then never."""
+    return host is not None if version < 29 else force
+
+
+def evacuation_answers_with_the_password(version: int) -> bool:
+    return version < 14
+
+
+def evacuated_servers_stay_off(version: int) -> bool:
+    """From 2.95 an evacuated server is not started; before, it is where it was running."""
+    return version >= 95

@@ -97,6 +97,15 @@ class Free:
     values: Any = "string"
 
 
+@dataclass(frozen=True)
+class During:
+    """The shape of an answer that has a body in some versions only."""
+
+    shape: Any
+    since: str | None = None
+    until: str | None = None
+
+
 LINK = {"rel": "string", "href": "string", "type?": "string"}
 LINKS = [LINK]
 
@@ -108,7 +117,8 @@ def answers(shape: Any, codes: tuple[int, ...] = ()) -> Callable[[Handler], Hand
 
     A shape is a View; ``[shape]``; ``{"key": shape}``, where a key with ``?`` at its end may be missing;
     ``Free(shape)``; the name of a JSON type or ``any``; a Python type; several shapes in a tuple; None for no body,
-    which is also what a handler's annotation says.
+    which is also what a handler's annotation says; as a whole, ``During(shape, since, until)``: no body before and
+    after.
     """
     def mark(handler: Handler) -> Handler:
         handler.answer, handler.codes = shape, codes  # type: ignore[attr-defined]

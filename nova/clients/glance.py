@@ -7,18 +7,19 @@ import datetime
 import hashlib
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import requests
 
 from nova import concurrency, errors
-from nova.clients.session import Caller, Credentials, Service, ServiceDown
-from nova.model.images import Image, ImageQuery
+from nova.clients.session import Caller, Credentials, Service, ServiceConflict, ServiceDown
+from nova.model.images import Image, ImageQuery, NewImage
 
 LOG = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 16  # what is lost of a stream that breaks off is less than one
+UPLOAD_CHUNK_BYTES = 1 << 20
 PAGE_MAX = 1000
 
 #: Members of an image's JSON that are Glance's own; what else is text is a custom property.
@@ -74,6 +75,48 @@ class Glance:
             path, params = body.get("next"), {}  # the link has the parameters in it
         return tuple(found[:query.limit] if query.limit is not None else found)
 
+    def create(self, image: NewImage, as_user: bool = False) -> Image:
+        """Make a record that waits for its data; one that is there already (a request made twice) is given back.
+
+        ServiceConflict when the id is another's; Forbidden when the image service's own quota or policy says no.
+        """
+        try:
+            answer = self._caller.call("POST", "/v2/images", as_user=as_user, what="such images", json=_new(image))
+        except (ServiceConflict, ServiceDown):  # an answer that was lost may have been a yes
+            with contextlib.suppress(ImageMissing):
+                return self.show(image.id, as_user)
+            raise
+        return _image(answer.json())
+
+    def update(self, image_id: str, fields: Mapping[str, Any], as_user: bool = False) -> Image:
+        """Set members of Glance's own (``disk_format``, ``min_disk`` ...) and custom properties; what is then there."""
+        own = {key: value for key, value in fields.items() if key in BASE_KEYS}
+        custom = {key: _text(value) for key, value in fields.items() if key not in BASE_KEYS}
+        old = self.show(image_id, as_user).properties if custom else {}
+        patch = [{"op": "replace" if key in own or key in old else "add", "path": f"/{_pointer(key)}", "value": value}
+                 for key, value in {**own, **custom}.items()]
+        return _image(self._patch(image_id, patch, as_user)) if patch else self.show(image_id, as_user)
+
+    def upload(self, image_id: str, source: BinaryIO | str, as_user: bool = False) -> int:
+        """Send the data (a path, or a file that can seek: all of it) of an image that has none; its length in bytes.
+
+        The image's formats must be set before. Nothing to do when it has just this much data already: an upload that
+        is repeated has been done. ImageMissing (deleted meanwhile); ServiceConflict (it has other data); Forbidden
+        (the image service's quota); Unavailable; OSError from the disk as it is.
+        """
+        with contextlib.ExitStack() as stack:
+            file = stack.enter_context(open(source, "rb")) if isinstance(source, str) else source
+            data = _Data(file)
+            with _naming(image_id):
+                try:
+                    self._caller.call("PUT", f"/v2/images/{image_id}/file", as_user=as_user, log=False, data=data,
+                                      what=f"image {image_id}", headers={"Content-Type": "application/octet-stream"})
+                except ServiceConflict:
+                    there = self.show(image_id, as_user)
+                    if there.status != "active" or there.size_bytes != len(data):
+                        raise
+            return len(data)
+
     def delete(self, image_id: str, as_user: bool = False) -> None:
         """ImageMissing; Forbidden when it is protected or another's."""
         with _naming(image_id):
@@ -87,13 +130,13 @@ class Glance:
         patch = [{"op": "replace" if key in old else "add", "path": f"/{_pointer(key)}", "value": value}
                  for key, value in items.items() if old.get(key) != value]
         patch += [{"op": "remove", "path": f"/{_pointer(key)}"} for key in sorted(gone)]
-        if not patch:
-            return old
+        return _image(self._patch(image_id, patch, as_user)).properties if patch else old
+
+    def _patch(self, image_id: str, patch: Sequence[Mapping[str, Any]], as_user: bool) -> dict[str, Any]:
         with _naming(image_id):
-            answer = self._caller.call(
+            return self._caller.call(
                 "PATCH", f"/v2/images/{image_id}", as_user=as_user, what=f"image {image_id}", json=patch,
-                headers={"Content-Type": "application/openstack-images-v2.1-json-patch"})
-        return _image(answer.json()).properties
+                headers={"Content-Type": "application/openstack-images-v2.1-json-patch"}).json()
 
     def download(self, image: Image, path: str, limit_bytes: int | None = None) -> int:
         """Write the image's data to the new file ``path`` (0600), checked against its hash; its length in bytes.
@@ -149,6 +192,22 @@ class Glance:
             return self._caller.call("GET", path, as_user=as_user, what=f"image {image_id}").json()
 
 
+class _Data:
+    """A file as the body of a request: each attempt sends it from its beginning."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._length = file.seek(0, os.SEEK_END)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[bytes]:
+        self._file.seek(0)
+        while chunk := self._file.read(UPLOAD_CHUNK_BYTES):
+            yield chunk
+
+
 @contextlib.contextmanager
 def _naming(image_id: str) -> Iterator[None]:
     """A thing that is missing there is this image. (Glance says 404 to odd ids and to images of others.)"""
@@ -190,6 +249,14 @@ def _time(text: str | None) -> datetime.datetime | None:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else str(value)
+
+
+def _new(image: NewImage) -> dict[str, Any]:
+    """A new image as Glance takes it: what is not said is left to it."""
+    members = {"id": image.id, "name": image.name, "visibility": image.visibility, "owner": image.owner,
+               "disk_format": image.disk_format, "container_format": image.container_format,
+               "min_disk": image.min_disk_gb, "min_ram": image.min_ram_mb, "protected": image.protected or None}
+    return {**image.properties, **{key: value for key, value in members.items() if value is not None}}
 
 
 def _image(body: Mapping[str, Any]) -> Image:

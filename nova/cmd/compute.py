@@ -32,9 +32,15 @@ DRIVERS = {"libvirt.LibvirtDriver": _libvirt, "nova.virt.libvirt.LibvirtDriver":
            "fake.FakeDriver": _fake, "nova.virt.fake.FakeDriver": _fake, "fake": _fake}
 
 
-def image_cache(options: Any) -> Any:
-    """Where this host keeps images, filled from the image service with our own credentials."""
+def image_service(options: Any) -> Any:
+    """The image service, with our own credentials: images come from it, and snapshots go there."""
     from nova.clients import glance, session
+
+    return glance.of_groups(options.glance, session.load(options, "glance"))
+
+
+def image_cache(options: Any, source: Any = None) -> Any:
+    """Where this host keeps images, filled from ``source`` (None: the image service)."""
     from nova.compute.images import CacheSettings, ImageCache
     from nova.privileged.qemu_img import QemuImg
 
@@ -43,8 +49,7 @@ def image_cache(options: Any) -> Any:
                              force_raw=options.force_raw_images, remove_unused=group.remove_unused_base_images,
                              minimum_age_s=group.remove_unused_original_minimum_age_seconds,
                              sweep_interval_s=group.manager_interval)
-    source = glance.of_groups(options.glance, session.load(options, "glance"))
-    return ImageCache(source, settings, QemuImg(timeout_s=group.convert_timeout))
+    return ImageCache(source or image_service(options), settings, QemuImg(timeout_s=group.convert_timeout))
 
 
 class Compute:
@@ -69,9 +74,11 @@ class Compute:
         self.bus = Bus(options, options.host, secret=secret)
         self.conductor = self.bus.client(ConductorHostRPC)
         driver = make(options, options.host, state)
-        images = image_cache(options) if driver.needs_images else None
+        store = image_service(options)
+        images = image_cache(options, store) if driver.needs_images else None
         self.service = ComputeService(Parts(driver, self.conductor, images, options, common.release(),
-                                            tree_options(options.api), secret),
+                                            tree_options(options.api), secret, store,
+                                            listens=options.workarounds.handle_virt_lifecycle_events),
                                       Host(HostName(options.host), state, options.my_ip))
         self.server: Any = None
         self.beating: Every | None = None

@@ -30,12 +30,15 @@ def settings(options: Any) -> Any:
         multi_host=options.multi_host)
     names = ("default_availability_zone", "internal_service_availability_zone", "default_schedule_zone",
              "instance_name_template", "service_down_time", "report_interval", "shutdown_timeout",
-             "force_config_drive", "instance_usage_audit", "instance_usage_audit_period")
+             "force_config_drive", "allow_resize_to_same_host", "instance_usage_audit", "instance_usage_audit_period",
+             "reclaim_instance_interval", "resize_confirm_window", "rescue_timeout", "instance_build_timeout",
+             "shelved_offload_time", "shelved_poll_interval")
     try:
         periods.parse(options.instance_usage_audit_period)
     except periods.BadPeriod as error:
         raise CanNotStart(reason=error.message) from None
     return Settings(**{name: options[name] for name in names}, max_limit=options.api.max_limit,
+                    non_inheritable_image_properties=tuple(options.non_inheritable_image_properties),
                     max_attempts=options.scheduler.max_attempts, dhcp_domain=options.api.dhcp_domain,
                     deleted_retention_s=options.deleted_retention * 86400,
                     precache_concurrency=options.image_cache.precache_concurrency,
@@ -134,7 +137,7 @@ class Conductor:
         self.bus.peers.learn(registered.lowest)
 
     def _start_periodic(self) -> None:
-        from nova.conductor import periodic
+        from nova.conductor import overdue, periodic
         from nova.model.services import Heartbeat
 
         beat = Heartbeat(host=self.options.host, binary=BINARY)
@@ -144,7 +147,8 @@ class Conductor:
                 (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
                 (self.options.report_interval, self.daemons.refresh, "known daemons")]
         if self.index == 0:
-            jobs += [(period, lambda job=job: job(self.world), name) for period, job, name in periodic.JOBS]
+            jobs += [(period, lambda job=job: job(self.world), name)
+                     for period, job, name in (*periodic.JOBS, *overdue.jobs(self.world.settings))]
         self.periodic = [Every(period, job, name, at_once=name in ("takeover", "own heartbeat")).start()
                          for period, job, name in jobs]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import datetime
 import os
 import shutil
 import socket
@@ -18,6 +19,7 @@ OK, WARN, BAD = "ok", "warning", "FAILED"
 FREE_GB = 5
 SKEW_S = 5.0
 NAMED_HOSTS = 5
+STILL_MIN, LATELY_H = 30, 24
 TOOLS = ("dnsmasq", "iptables-save", "iptables-restore", "dhcp_release")
 
 
@@ -203,6 +205,77 @@ def debts(options: Any) -> Finding:
                    "start nova-compute there; for a host that is gone for good: nova-manage debts list")
 
 
+def hosts(options: Any) -> Finding:
+    """Compute hosts that are down, or out of use: a drain that nobody took back is easily forgotten."""
+    from nova.model.services import ServiceQuery
+
+    found = _asked(options, lambda conductor: conductor.list_services(ServiceQuery(binary="nova-compute")))
+    if isinstance(found, Finding):
+        return found
+    down = [one.host for one in found if not one.up]
+    unused = [f"{one.host} ({one.disabled_reason or 'no reason given'})" for one in found if one.disabled]
+    said = [f"{len(named)} {what}: {_some(named)}" for named, what in ((down, "down"), (unused, "disabled")) if named]
+    if not said:
+        return Finding(OK, f"all {len(found)} compute hosts are up and enabled")
+    cures = (["start nova-compute there, or evacuate its servers"] if down else []) + \
+        (["nova-manage host undrain HOST when its maintenance is over"] if unused else [])
+    return Finding(WARN, f"of {len(found)} compute hosts " + "; ".join(said), "; ".join(cures))
+
+
+def tasks(options: Any) -> Finding:
+    """Operations that have come no further for long: their servers' rows are written with each step."""
+    from nova.model.base import utcnow
+    from nova.model.servers import Condition, ServerListQuery
+    from nova.model.states import TaskState
+
+    busy = Condition(column="task_state", op="in", values=tuple(task.value for task in TaskState))
+    found = _asked(options, lambda conductor: conductor.list_servers(ServerListQuery(
+        conditions=(busy,), soft_deleted=True, sort=(("updated_at", "asc"),),
+        changes_before=utcnow() - datetime.timedelta(minutes=STILL_MIN))).servers)
+    if isinstance(found, Finding):
+        return found
+    if not found:
+        return Finding(OK, f"no operation stands still for more than {STILL_MIN} minutes")
+    named = _some([f"{one.uuid} ({one.task_state}{' on ' + one.host if one.host else ''})" for one in found])
+    return Finding(WARN, f"{len(found)} operations came no further for {STILL_MIN} minutes: {named}",
+                   "large disks may take that long; else look at the host's log, and openstack server event list ID")
+
+
+def failures(options: Any) -> Finding:
+    from nova.model.base import utcnow
+    from nova.model.servers import Condition, ServerListQuery
+
+    found = _asked(options, lambda conductor: conductor.list_servers(ServerListQuery(
+        conditions=(Condition(column="vm_state", value="error"),), sort=(("updated_at", "desc"),),
+        changes_since=utcnow() - datetime.timedelta(hours=LATELY_H))).servers)
+    if isinstance(found, Finding):
+        return found
+    if not found:
+        return Finding(OK, f"no server turned to ERROR in the last {LATELY_H} hours")
+    why = next((one.fault.message for one in found if one.fault), "")
+    return Finding(WARN, f"{len(found)} servers turned to ERROR in the last {LATELY_H} hours: "
+                         f"{_some([one.uuid for one in found])}" + (f"; the newest: {why}" if why else ""),
+                   "openstack server show ID, and nova-manage request show REQ_ID, say why")
+
+
+def _asked(options: Any, ask: Callable[[Any], Any]) -> Any:
+    """What the conductor says; a finding where it can't be asked."""
+    from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.transport import Bus
+
+    if is_compute(options):
+        return Finding(OK, "a compute host does not ask; run this beside nova-api or nova-conductor")
+    try:
+        return ask(Bus(options, options.host).client(ConductorRPC))
+    except errors.NovaError:
+        return Finding(WARN, "this can not be looked at: no conductor answers", "see the broker's line")
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - NAMED_HOSTS} more" if len(names) > NAMED_HOSTS else ""
+    return ", ".join(names[:NAMED_HOSTS]) + more
+
+
 def disk(options: Any) -> Finding:
     path = options.instances_path if os.path.isdir(options.instances_path) else options.state_path
     if not os.path.isdir(path):
@@ -237,6 +310,7 @@ def _run(argv: list[str]) -> Any:
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("configuration", config), ("broker", broker), ("database", databases), ("keystone", keystone),
     ("glance", glance), ("libvirt", libvirt), ("bridge tools", bridge_tools), ("clock", clock), ("debts", debts),
+    ("hosts", hosts), ("tasks", tasks), ("failures", failures),
     ("disk", disk), ("kvm", kvm))
 
 

@@ -37,6 +37,12 @@ def say(text: str = "") -> None:
     sys.stdout.write(text + "\n")
 
 
+def say_now(text: str = "") -> None:
+    """For what takes long: whoever reads the output from a pipe sees each line as it comes."""
+    say(text)
+    sys.stdout.flush()
+
+
 def table(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Columns as wide as their widest cell."""
     cells = [list(map(str, headings)), *[["" if cell is None else str(cell) for cell in row] for row in rows]]
@@ -134,6 +140,31 @@ def host_list(options: Any, given: argparse.Namespace) -> int:
     rows = sorted({(one.host, one.zone) for one in found if given.zone in (None, one.zone)})
     table(("host", "zone"), rows)
     return 0
+
+
+def host_show(options: Any, given: argparse.Namespace) -> int:
+    from nova.cmd import host_commands
+
+    return host_commands.show(_conductor(options), given.host, say, table)
+
+
+def host_drain(options: Any, given: argparse.Namespace) -> int:
+    """Moves all that can move, so many at a time, and says why the rest stays."""
+    from nova.cmd import host_commands
+
+    try:
+        wish = host_commands.wish_of(given)
+    except host_commands.BadSkipFile as error:
+        say(str(error))
+        return 2
+    work = host_commands.dry_run if given.dry_run else host_commands.drain
+    return work(_conductor(options), wish, say_now, table)
+
+
+def host_undrain(options: Any, given: argparse.Namespace) -> int:
+    from nova.cmd import host_commands
+
+    return host_commands.undrain(_conductor(options), given.host, say)
 
 
 def request_show(options: Any, given: argparse.Namespace) -> int:
@@ -262,6 +293,17 @@ _NETWORK = (
     argument("--allowed_start", help="first address for servers"),
     argument("--allowed_end", help="last address for servers"), argument("--uuid", help="its uuid"),
     argument("--project_id", help="for this project alone"))
+_HOST = argument("host", help="as nova-manage host list shows it")
+_DRAIN = (
+    _HOST, argument("--parallel", type=int, default=4, metavar="N", help="servers on their way at a time (4)"),
+    argument("--cold", action="store_true",
+             help="migrate running servers cold: each is off while its disks are copied"),
+    argument("--to", metavar="HOST", help="move all of them to this host; else the scheduler chooses one for each"),
+    argument("--skip", nargs="+", default=[], metavar="UUID", help="servers that stay"),
+    argument("--skip-file", metavar="FILE", help="the same from a file, a uuid a line; # begins a comment"),
+    argument("--timeout", type=float, metavar="SECONDS",
+             help="begin no more after that time, and wait for none; what is under way goes on"),
+    argument("--dry-run", action="store_true", help="only show what would be done with each server"))
 _FLAVOR = (
     argument("--name", required=True), argument("--flavor", help="its id; made up when left out"),
     argument("--memory", type=int, required=True, help="MB"), argument("--cpu", type=int, required=True),
@@ -294,7 +336,11 @@ COMMANDS: dict[str, dict[str, Command]] = {
         "archive_deleted_rows": Command(archive, "nothing to do here: says so", _ARCHIVE)},
     "service": {"list": Command(service_list, "every daemon and whether it is up", (
         argument("--host"), argument("--service", metavar="BINARY")))},
-    "host": {"list": Command(host_list, "hosts and their zones", (argument("--zone"),))},
+    "host": {"list": Command(host_list, "hosts and their zones", (argument("--zone"),)),
+             "show": Command(host_show, "a compute host: its service, servers, and what it owes", (_HOST,)),
+             "drain": Command(host_drain, "take a compute host out of use: disable it, and move its servers away. "
+                                          "Exit status 0: none is left but those to be skipped", _DRAIN),
+             "undrain": Command(host_undrain, "enable a host that a drain disabled", (_HOST,))},
     "request": {"show": Command(request_show, "what happened to a request, step by step", (
         argument("request", metavar="REQ_ID", help="e.g. req-0c5f... (x-openstack-request-id of the answer)"),))},
     "debts": {"list": Command(debts_list, "what must be undone on hosts that could not be reached", (

@@ -5,25 +5,37 @@ from __future__ import annotations
 import contextvars
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nova import concurrency, errors
 from nova.compute.gate import Gate
-from nova.compute.guests import Guests
 from nova.compute.host import Host
-from nova.compute.orders import BUILD, DESTROY, REBOOT, START, STOP, Orders, Ticket, Work
+from nova.compute.orders import (
+    BUILD,
+    DESTROY,
+    FETCH,
+    MIGRATE,
+    REBUILD,
+    SNAPSHOT,
+    UPLOAD,
+    Orders,
+    Ticket,
+    Work,
+)
 from nova.compute.outcomes import failure
-from nova.model.orders import BuildOrder, GuestOrder, Outcome
+from nova.model.orders import Outcome
 from nova.model.states import PowerState
 
 LOG = logging.getLogger(__name__)
 
-Order = BuildOrder | GuestOrder
-Do = Callable[[Any, Work, Gate], PowerState]
+Order = Any  # a value with server_uuid and fence
+#: One order done: the guest's power state then, or a whole outcome where there is more to tell. Raises.
+Do = Callable[[Any, Work, Gate], PowerState | Outcome]
 
 UNLIMITED = 200  # builds at one time where the operator set no limit
 SIDE_BY_SIDE = 64  # orders of other kinds at one time: they mostly wait for guests
+COPYING = 8  # that read or write whole disks at one time: more would only share the disk's speed
 FIRST_REPORT_S, LONGEST_PAUSE_S = 1.0, 30.0
 
 
@@ -76,17 +88,20 @@ class _Job(NamedTuple):
 
 
 class Batches:
-    """Runs batches of one kind of order each, over the host's orders, guests and pools."""
+    """Runs batches of one kind of order each, over the host's orders and pools. ``do``: kind -> who does it;
+    ``hurry`` is called with a destroy before it waits for its turn."""
 
-    def __init__(self, guests: Guests, orders: Orders, conductor: Any, host: Host, max_builds: int) -> None:
+    def __init__(self, do: Mapping[str, Do], hurry: Callable[[Any, Work, Gate], None], orders: Orders,
+                 conductor: Any, host: Host, max_builds: int) -> None:
         self._orders, self._conductor, self._host = orders, conductor, host
-        self._guests, self._stopping = guests, False
-        others = concurrency.Pool(SIDE_BY_SIDE, "orders")
-        # Destroys have a pool of their own: they never wait behind guests that are asked to shut down kindly.
-        self._pools = {BUILD: concurrency.Pool(max_builds or UNLIMITED, "builds"),
-                       DESTROY: concurrency.Pool(SIDE_BY_SIDE, "destroys"), START: others, STOP: others, REBOOT: others}
-        self._do: dict[str, Do] = {BUILD: guests.build, DESTROY: guests.destroy, START: guests.start,
-                                   STOP: guests.stop, REBOOT: guests.reboot}
+        self._do, self._hurry, self._stopping = do, hurry, False
+        self._others = concurrency.Pool(SIDE_BY_SIDE, "orders")
+        builds, copies = concurrency.Pool(max_builds or UNLIMITED, "builds"), concurrency.Pool(COPYING, "copies")
+        # Destroys have a pool of their own: they never wait behind guests that are asked to shut down kindly; nor does
+        # anything wait behind live migrations, which may take hours.
+        self._pools = {BUILD: builds, REBUILD: builds, DESTROY: concurrency.Pool(SIDE_BY_SIDE, "destroys"),
+                       FETCH: copies, SNAPSHOT: copies, UPLOAD: copies,
+                       MIGRATE: concurrency.Pool(UNLIMITED, "migrations")}
 
     def run(self, kind: str, orders: Sequence[Order]) -> tuple[Outcome, ...]:
         """One outcome an order, in the same sequence. Never raises: an error is an outcome."""
@@ -100,8 +115,8 @@ class Batches:
             for order, ticket in zip(orders, admitted, strict=True):
                 if isinstance(ticket, Ticket) and ticket.mine:
                     job = _Job(order, ticket.work, gate)
-                    self._pools[kind].submit(contextvars.copy_context().run, self._run, job, reporter)
-            return tuple(ticket.work.wait() if isinstance(ticket, Ticket) else ticket for ticket in admitted)
+                    self._pools.get(kind, self._others).submit(contextvars.copy_context().run, self._run, job, reporter)
+            return tuple(ticket.work.end() if isinstance(ticket, Ticket) else ticket for ticket in admitted)
         finally:
             reporter.close()
 
@@ -125,7 +140,7 @@ class Batches:
     def _run(self, job: _Job, reporter: Reporter) -> None:
         kind = job.work.key.kind
         if kind == DESTROY:
-            self._guests.hurry(job.order, job.work, job.gate)
+            self._hurry(job.order, job.work, job.gate)
         outcome = self._orders.run(job.work, lambda work: self._outcome(kind, job))
         job.gate.leave(job.order.server_uuid)
         reporter.add(outcome)
@@ -135,8 +150,8 @@ class Batches:
         try:
             if self._stopping:
                 raise Stopping(host=self._host.name)
-            state = self._do[kind](job.order, job.work, job.gate)
+            done = self._do[kind](job.order, job.work, job.gate)
         except Exception as error:
             # Once a newer order has the server, its interference is the reason, whatever the error looks like.
             return failure(uuid, job.work.stopped_error() or error, kind)
-        return Outcome(server_uuid=uuid, power_state=state)
+        return done if isinstance(done, Outcome) else Outcome(server_uuid=uuid, power_state=done)

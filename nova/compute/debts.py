@@ -11,6 +11,7 @@ from nova import errors
 from nova.compute.fences import Fences
 from nova.compute.guests import Guests
 from nova.compute.host import Host
+from nova.compute.moves import Moves
 from nova.compute.orders import Orders
 from nova.model.services import Debt
 
@@ -24,13 +25,16 @@ class UnknownStep(errors.NotSupported):
 class Debts:
     """Debts come from the conductor's own record, so they are paid without asking whether they may be."""
 
-    def __init__(self, guests: Guests, orders: Orders, fences: Fences, conductor: Any, host: Host) -> None:
-        self._guests, self._orders, self._fences = guests, orders, fences
+    def __init__(self, guests: Guests, moves: Moves, orders: Orders, fences: Fences, conductor: Any,
+                 host: Host) -> None:
+        self._guests, self._moves, self._orders, self._fences = guests, moves, orders, fences
         self._conductor, self._host = conductor, host
         self._open: dict[int, Debt] = {}
         self._paid: set[int] = set()  # done here, but not yet told
         self._lock = threading.Lock()
-        self._steps: dict[str, Callable[[Debt], None]] = {"destroy_guests": self._destroy}
+        self._steps: dict[str, Callable[[Debt], None]] = {
+            "destroy_guests": self._destroy, "forget_guests": self._forget, "return_guests": self._take_back,
+            "drop_snapshots": self._drop_snapshot}
 
     def take(self, debts: tuple[Debt, ...]) -> None:
         """What the conductor says is owed, all of it."""
@@ -66,5 +70,20 @@ class Debts:
             if self._fences.known(debt.server_uuid).built > debt.epoch:
                 LOG.info("guest was built anew after debt %d was made", debt.id, extra={"server": debt.server_uuid})
                 return
-            self._guests.remove(debt.server_uuid)
+            self._guests.remove(debt.server_uuid, keep_disks=debt.arguments.get("keep_disks") == "1")
             self._fences.note(debt.server_uuid, debt.epoch, destroyed=True)
+
+    def _forget(self, debt: Debt) -> None:
+        """What a confirmed move put aside; not what a later one did."""
+        with self._orders.alone(debt.server_uuid):
+            if not self._moves.aside_since(debt.server_uuid, debt.epoch):
+                self._guests.forget(debt.server_uuid)
+
+    def _take_back(self, debt: Debt) -> None:
+        """What a move put aside that was given up; the guest is off until its owner starts it."""
+        with self._orders.alone(debt.server_uuid):
+            if not self._moves.aside_since(debt.server_uuid, debt.epoch):
+                self._moves.back(debt.server_uuid)
+
+    def _drop_snapshot(self, debt: Debt) -> None:
+        self._guests.drop_snapshot(debt.server_uuid, debt.arguments.get("image_id", ""))

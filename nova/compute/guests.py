@@ -14,11 +14,15 @@ from nova import errors
 from nova.compute.gate import Gate
 from nova.compute.guest_steps import build as steps
 from nova.compute.guest_steps.build import Build, Step, Tools
-from nova.compute.orders import REBOOT, STOP, Work
+from nova.compute.orders import LEAVE, MIGRATE, REBOOT, RESCUE, STOP, Work
 from nova.model.orders import BuildOrder, GuestOrder
 from nova.model.states import PowerState
+from nova.virt.interface import ColdMoves, Snapshots
 
 LOG = logging.getLogger(__name__)
+
+#: Kinds of orders that ask a guest to shut down, and wait.
+ASKING = frozenset({STOP, REBOOT, RESCUE, LEAVE})
 
 BUILD: tuple[Step, ...] = (
     steps.Reserve(),
@@ -52,22 +56,47 @@ class Guests:
     def destroy(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
         """Leave nothing of the guest."""
         gate.pass_(order.server_uuid)
-        self.remove(order.server_uuid, order.build)
+        self.remove(order.server_uuid, order.build, order.keep_disks)
         return PowerState.NOSTATE
 
-    def remove(self, server_uuid: str, order: BuildOrder | None = None) -> None:
-        """Domain, taps and disks, without asking: whoever calls has an explicit record that the guest is gone."""
+    def remove(self, server_uuid: str, order: BuildOrder | None = None, keep_disks: bool = False) -> None:
+        """Domain, taps and disks (also those that were put aside), without asking: whoever calls has an explicit record
+        that the guest is gone. ``keep_disks``: the server's new host uses them."""
+        keep_disks = keep_disks and not self._are_copies(server_uuid)
         self._driver.destroy(server_uuid)  # a guest that can not be stopped keeps its disks
         try:
             self._driver.unplug(server_uuid, order)
         finally:
-            self._driver.remove_disks(server_uuid)
+            if not keep_disks:
+                self._driver.remove_disks(server_uuid)
+        if not keep_disks:
+            self.forget(server_uuid)
+        self._tools.arrived.clear(server_uuid)
         self._tools.markers.clear(server_uuid)
+
+    def _are_copies(self, server_uuid: str) -> bool:
+        """Whether the disks here were made for a guest that has not arrived: whoever gives up its live migration may
+        not know (when our answer was lost) that they are not the guest's own, and this host does."""
+        mark = self._tools.markers.get(server_uuid)
+        return mark is not None and mark.own_disks and self._driver.power_state(server_uuid) is None
+
+    def forget(self, server_uuid: str) -> None:
+        """Remove what was put aside of the guest, without asking."""
+        if isinstance(self._driver, ColdMoves):
+            self._driver.forget(server_uuid)
+        self._tools.aside.clear(server_uuid)
+
+    def drop_snapshot(self, server_uuid: str, image_id: str) -> None:
+        if isinstance(self._driver, Snapshots) and image_id:
+            self._driver.drop_snapshot(server_uuid, image_id)
 
     def hurry(self, order: GuestOrder, work: Work, gate: Gate) -> None:
         """Before a destroy waits for its turn: don't let it wait for a guest that was asked to shut down kindly."""
-        if STOP in work.overtook or REBOOT in work.overtook:
-            with contextlib.suppress(Exception):  # the destroy itself tries again, and tells
+        with contextlib.suppress(Exception):  # the destroy itself tries again, and tells
+            if MIGRATE in work.overtook:
+                gate.pass_(order.server_uuid)
+                self._driver.abort(order.server_uuid)
+            elif not ASKING.isdisjoint(work.overtook):
                 gate.pass_(order.server_uuid)
                 self._driver.destroy(order.server_uuid)
 

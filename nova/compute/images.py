@@ -29,6 +29,7 @@ from nova.virt.image_files import KEPT_SUFFIX, TooBig, check_size, virtual_bytes
 LOG = logging.getLogger(__name__)
 
 PART = ".part"
+MOST_REMOVED = 100  # a sweep
 FETCH_TO_USE_S = 600.0  # how long after a fetch the guest it was for may not count as using the image yet
 PATIENCE_S = 2 * 3600  # for another process of this host (or of hosts that share the directory) to finish a fetch
 
@@ -110,14 +111,21 @@ class ImageCache:
         raise KeyError(image_id)
 
     def sweep(self, in_use: Collection[str]) -> tuple[str, ...]:
-        """Remove ready images that are not of ``in_use`` (image ids) and old enough; the names of the removed."""
+        """Remove ready images that are not of ``in_use`` (image ids) and old enough; the names of the removed.
+
+        The age counts from the last sweep that found an image in use, or from its last fetch: a kill in the middle
+        leaves each image whole or gone.
+        """
         if not self._settings.remove_unused or not self._directory.is_dir():
             return ()
+        for image_id in in_use:
+            self._touch(image_id)
         keep = {_key(image_id) for image_id in in_use}
-        removed = []
-        for ready in self._directory.iterdir():
+        removed: list[str] = []
+        for ready in sorted(self._directory.iterdir()):
             key = ready.name.split(".")[0]
-            if len(key) == 40 and not ready.name.endswith(PART) and key not in keep and self._remove_if_old(ready, key):
+            unused = len(key) == 40 and not ready.name.endswith(PART) and key not in keep
+            if unused and len(removed) < MOST_REMOVED and self._remove_if_old(ready, key):
                 removed.append(ready.name)
         return tuple(removed)
 
@@ -205,12 +213,23 @@ class ImageCache:
         return files.locked(self._directory / ".locks" / key, patience_s)
 
     def _remove_if_old(self, ready: Path, key: str) -> bool:
+        """Taken away by its name first: whoever marks it as used from here on finds that it is not there, and fetches
+        it; whoever did so just before gets it back."""
+        going = ready.with_name(f"{ready.name}.going{PART}")
         with contextlib.suppress(FileNotFoundError, files.LockBusy), self._locked(key, patience_s=0):
-            if time.time() - ready.stat().st_mtime >= max(self._settings.minimum_age_s, FETCH_TO_USE_S):
-                LOG.info("removing the cached image %s, which no guest has used for long", ready.name)
-                ready.unlink()
-                return True
+            if not self._is_old(ready):
+                return False
+            os.rename(ready, going)
+            if not self._is_old(going):
+                os.rename(going, ready)
+                return False
+            LOG.info("removing the cached image %s, which no guest has used for long", ready.name)
+            concurrency.run_in_thread(going.unlink)
+            return True
         return False
+
+    def _is_old(self, path: Path) -> bool:
+        return time.time() - path.stat().st_mtime >= max(self._settings.minimum_age_s, FETCH_TO_USE_S)
 
     @contextlib.contextmanager
     def _cleaning(self, path: Path) -> Iterator[None]:

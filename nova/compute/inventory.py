@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import math
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from nova.compute.abilities import traits_of
 from nova.compute.host import Host, replace_file
 from nova.model.hosts import Inventory, Node
 
@@ -31,7 +33,8 @@ class InventoryReports:
     def send(self, host_id: str, always: bool = False) -> bool:
         """Send what the host has, if it changed (or ``always``); whether it was sent."""
         with self._lock:
-            nodes = tuple(offered(node, self._options, self._host.my_ip) for node in self._driver.nodes())
+            nodes = tuple(offered(node, self._options, self._host.my_ip, traits_of(self._driver))
+                          for node in self._driver.nodes())
             if not always and not _is_news(self._sent, nodes):
                 return False
             inventory = Inventory(host=self._host.name, host_id=host_id, nodes=nodes, version=self._next_version())
@@ -49,15 +52,15 @@ class InventoryReports:
         return version + 1
 
 
-def offered(node: Node, options: Any, my_ip: str = "") -> Node:
-    """A driver's node as the scheduler should see it."""
+def offered(node: Node, options: Any, my_ip: str = "", abilities: Iterable[str] = ()) -> Node:
+    """A driver's node as the scheduler should see it. ``abilities``: traits of what its driver can do."""
     return msgspec.structs.replace(
         node, reserved_vcpus=options.reserved_host_cpus, reserved_memory_mb=options.reserved_host_memory_mb,
         reserved_disk_gb=math.ceil(options.reserved_host_disk_mb / 1024),
         cpu_allocation_ratio=_ratio(options.cpu_allocation_ratio, options.initial_cpu_allocation_ratio),
         ram_allocation_ratio=_ratio(options.ram_allocation_ratio, options.initial_ram_allocation_ratio),
         disk_allocation_ratio=_ratio(options.disk_allocation_ratio, options.initial_disk_allocation_ratio),
-        host_ip=node.host_ip or my_ip)
+        host_ip=node.host_ip or my_ip, traits=tuple(sorted({*node.traits, *abilities})))
 
 
 def _ratio(given: float | None, initial: float) -> float:

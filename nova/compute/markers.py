@@ -1,6 +1,7 @@
 """Marks of guests that are being built: a file each, there from before the first disk until the guest has started.
 
 A kill in between leaves the mark: the order, when it comes again, builds on; a guest without the mark is finished.
+A second folder of them marks the guests that were put aside: by which operation.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import msgspec
 
 from nova.compute.host import checked_uuid, replace_file
 from nova.model.base import Value
-from nova.model.orders import BuildOrder
+from nova.model.orders import BuildOrder, Fence, GuestOrder
 
 
 class Mark(Value):
@@ -20,6 +21,8 @@ class Mark(Value):
     operation_id: int
     epoch: int
     instance_name: str
+    beside: bool = False  # of one put aside: the same move made it anew on this very host
+    own_disks: bool = False  # of one that is to arrive: its disks here are copies, on storage of this host's own
 
 
 class Markers:
@@ -27,9 +30,18 @@ class Markers:
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
 
-    def set(self, order: BuildOrder) -> None:
-        mark = Mark(operation_id=order.fence.operation_id, epoch=order.fence.epoch, instance_name=order.instance_name)
+    def set(self, order: BuildOrder | GuestOrder, fence: Fence | None = None, **more: bool) -> None:
+        """``fence``: the order's that ``order`` is a part of."""
+        fence = fence or order.fence
+        mark = Mark(operation_id=fence.operation_id, epoch=fence.epoch, instance_name=order.instance_name, **more)
         replace_file(self._directory / checked_uuid(order.server_uuid), msgspec.json.encode(mark))
+
+    def get(self, server_uuid: str) -> Mark | None:
+        """None when there is none, or one that can't be read."""
+        try:
+            return msgspec.json.decode((self._directory / checked_uuid(server_uuid)).read_bytes(), type=Mark)
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return None
 
     def has(self, server_uuid: str) -> bool:
         return (self._directory / checked_uuid(server_uuid)).exists()

@@ -13,6 +13,7 @@ from nova import errors
 from nova.compute.fences import Fences
 from nova.compute.host import Clock, checked_uuid
 from nova.compute.outcomes import failure
+from nova.model.base import Time
 from nova.model.orders import Fence, Outcome
 
 LOG = logging.getLogger(__name__)
@@ -26,6 +27,11 @@ DESCRIBE, PREPARE, MIGRATE, LAND = "describe", "prepare for", "migrate", "land"
 
 #: Kinds that make a guest on this host: a record of its removal that is older than they are says nothing any more.
 MAKING = frozenset({BUILD, REBUILD, FETCH, FINISH, RETURN, PREPARE, LAND})
+#: Kinds that work for long and are one piece of work however often their operation asks for it, under a later epoch too
+#: (a runner that took the operation over): the later order joins it, and gets its outcome.
+LASTING = frozenset({SNAPSHOT, UPLOAD, FETCH, MIGRATE})
+#: Kinds that undo what others of the same operation do: those stop.
+UNDOING = frozenset({DESTROY, RETURN, DROP_SNAPSHOT})
 REMEMBERED_S = 600.0  # a caller whose answer was lost asks again within minutes; later, doing it again is harmless
 
 
@@ -53,13 +59,25 @@ class Key(NamedTuple):
     epoch: int
 
 
+def _same(key: Key) -> Key:
+    """What is joined and remembered by it."""
+    return key._replace(epoch=0) if key.kind in LASTING else key
+
+
+def _supersedes(key: Key, done: Key) -> bool:
+    """Whether what was done does not say how things are any more, after an order like ``key``."""
+    return key.kind != done.kind and (key.kind in UNDOING or done.kind in UNDOING)
+
+
 class Work:
     """One order in progress (or finished: ``outcome`` is set). Whoever does it calls ``check`` between its steps."""
 
-    def __init__(self, key: Key) -> None:
-        self.key = key
+    def __init__(self, key: Key, start_by: Time | None = None) -> None:
+        self.key, self.start_by = key, start_by
         self.outcome: Outcome | None = None
         self.overtook: tuple[str, ...] = ()  # kinds of the works it stopped
+        self.aborted = False  # by its owner; whoever does it looks
+        self.superseded = False  # it was undone since, or done again
         self._stop, self._done = threading.Event(), threading.Event()
 
     def stop(self) -> None:
@@ -77,6 +95,12 @@ class Work:
     def finish(self, outcome: Outcome) -> None:
         self.outcome = outcome
         self._done.set()
+
+    def end(self) -> Outcome:
+        """The outcome, however long it takes."""
+        self._done.wait()
+        assert self.outcome is not None
+        return self.outcome
 
     def wait(self, patience_s: float | None = None) -> Outcome | None:
         """The outcome, when it is there; None when it isn't after ``patience_s``."""
@@ -98,6 +122,8 @@ class Orders:
         self._fences, self._clock, self.on_finish = fences, clock, on_finish
         self._running: dict[str, list[Work]] = {}
         self._finished: OrderedDict[Key, tuple[Work, float]] = OrderedDict()
+        self._finished_of: dict[str, set[Key]] = {}
+        self._returned: dict[str, Work] = {}  # the last RETURN of a server
         self._locks: dict[str, tuple[threading.Lock, int]] = {}
         self._last_change: dict[str, int] = {}
         self._serial = 0
@@ -112,16 +138,17 @@ class Orders:
         with self._mutex:
             known = self._fences.check(server_uuid, fence.epoch)
             for work in self._running.get(server_uuid, ()):
-                if work.key == key:
+                if _same(work.key) == _same(key):
+                    self._fences.note(server_uuid, fence.epoch, built=kind in MAKING)
                     return Ticket(work, False)
             # A destroy closes its epoch: what the same operation ordered before it can only be late.
-            if kind != DESTROY and fence.epoch <= known.destroyed:
-                raise Closed(uuid=server_uuid, epoch=known.destroyed, asked=fence.epoch)
-            if remembered := self._remembered(key):
+            if kind != DESTROY and (fence.epoch <= known.destroyed or self._before_return(key, fence)):
+                raise Closed(uuid=server_uuid, epoch=max(known.destroyed, fence.epoch), asked=fence.epoch)
+            if remembered := self._remembered(key, fence):
                 return Ticket(remembered, False)
             self._refuse_stale(key, fence)
             self._fences.note(server_uuid, fence.epoch, built=kind in MAKING, destroyed=kind == DESTROY)
-            return Ticket(self._begin(key), True)
+            return Ticket(self._begin(key, fence), True)
 
     def run(self, work: Work, do: Callable[[Work], Outcome]) -> Outcome:
         """Do an admitted order, alone on its server; one that was overtaken while it waited for that is not begun.
@@ -139,6 +166,11 @@ class Orders:
                               error_message=errors.Bug.message)
         self._end(work, outcome)
         return outcome
+
+    def under_way(self, kind: str, server_uuid: str) -> Work | None:
+        """The order of this kind that the server has in progress, or waiting."""
+        with self._mutex:
+            return next((work for work in self._running.get(server_uuid, ()) if work.key.kind == kind), None)
 
     @contextlib.contextmanager
     def alone(self, server_uuid: str) -> Iterator[None]:
@@ -182,14 +214,19 @@ class Orders:
             works[0].wait(left)
         return True
 
-    def _begin(self, key: Key) -> Work:
-        work = Work(key)
+    def _begin(self, key: Key, fence: Fence) -> Work:
+        work = Work(key, fence.start_by)
         others = self._running.setdefault(key.server_uuid, [])
         for other in others:
-            if other.key.epoch < key.epoch or key.kind == DESTROY:
+            if other.key.epoch < key.epoch or key.kind in UNDOING:
                 other.stop()
                 work.overtook += (other.key.kind,)
         others.append(work)
+        for done in self._finished_of.get(key.server_uuid, ()):
+            if _supersedes(key, done):
+                self._finished[done][0].superseded = True
+        if key.kind == RETURN:
+            self._returned[key.server_uuid] = work
         self._changed(key.server_uuid)
         return work
 
@@ -199,7 +236,11 @@ class Orders:
             self._running[uuid].remove(work)
             if not self._running[uuid]:
                 del self._running[uuid]
-            self._finished[work.key] = (work, self._clock.monotonic())
+            key = _same(work.key)
+            self._finished.pop(key, None)  # so that the oldest comes first
+            self._finished[key] = (work, self._clock.monotonic())
+            self._finished_of.setdefault(uuid, set()).add(key)
+            work.superseded = any(_supersedes(other.key, key) for other in self._running.get(uuid, ()))
             self._changed(uuid)
             work.finish(outcome)
         try:
@@ -211,13 +252,32 @@ class Orders:
         self._serial += 1
         self._last_change[server_uuid] = self._serial
 
-    def _remembered(self, key: Key) -> Work | None:
+    def _remembered(self, key: Key, fence: Fence) -> Work | None:
+        """What was done for this order before. A resize that is tried again on the same host leaves it again: what was
+        undone meanwhile is done anew, but for a message that comes twice (its start-by time tells)."""
         limit = self._clock.monotonic() - REMEMBERED_S
         while self._finished and (first := next(iter(self._finished.items())))[1][1] < limit:
-            del self._finished[first[0]]
-            self._last_change.pop(first[0].server_uuid, None)
-        found = self._finished.get(key)
-        return found[0] if found else None
+            self._forget(first[0])
+        work, _at = self._finished.get(_same(key), (None, 0.0))
+        if work is None or not work.superseded:
+            return work
+        return work if fence.start_by is not None and fence.start_by == work.start_by else None
+
+    def _forget(self, key: Key) -> None:
+        del self._finished[key]
+        keys = self._finished_of[key.server_uuid]
+        keys.discard(key)
+        if not keys:
+            del self._finished_of[key.server_uuid]
+            self._returned.pop(key.server_uuid, None)
+            self._last_change.pop(key.server_uuid, None)
+
+    def _before_return(self, key: Key, fence: Fence) -> bool:
+        """Whether the order was given before its own operation took the guest back: one runner's times only grow."""
+        work = self._returned.get(key.server_uuid)
+        if work is None or key.kind == RETURN or work.key.epoch != key.epoch:
+            return False
+        return fence.start_by is not None and work.start_by is not None and fence.start_by < work.start_by
 
     def _refuse_stale(self, key: Key, fence: Fence) -> None:
         now = self._clock.now()

@@ -16,15 +16,20 @@ DETAILS = 4000  # characters of a traceback that are kept
 class BuildFailed(errors.HostRefused):
     """A host that fails in an unforeseen way: another may do better."""
 
-    code, message = "build.failed", "The host could not build the guest ({reason})."
+    code, message = "build.failed", "The host could not {kind} the guest ({reason})."
+
+
+#: Kinds of orders (``nova.compute.orders``) to a host that was chosen among others.
+CHOSEN_FOR = frozenset({"build", "fetch", "finish the move of", "prepare for"})
 
 
 def failure(server_uuid: str, error: Exception, kind: str) -> Outcome:
     """The outcome of an order of ``kind`` that ended with ``error``, logged once."""
     if not isinstance(error, errors.NovaError):
         LOG.error("the order to %s failed unexpectedly", kind, exc_info=error, extra={"server": server_uuid})
-        known = (BuildFailed(reason=type(error).__name__) if kind == "build" else
-                 errors.Bug(f"The host failed to {kind} the guest ({type(error).__name__})."))
+        reason = type(error).__name__
+        known: errors.NovaError = (BuildFailed(kind=kind, reason=reason) if kind in CHOSEN_FOR else
+                                   errors.Bug(f"The host failed to {kind} the guest ({reason})."))
     else:
         LOG.warning("the order to %s failed: %s", kind, error, extra={"server": server_uuid})
         known = error

@@ -15,6 +15,7 @@ from nova.compute.markers import Markers
 from nova.compute.orders import Orders
 from nova.model.orders import ExpectedGuest, Permission
 from nova.model.states import PowerState, VmState
+from nova.virt.interface import ColdMoves
 
 LOG = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ class Desk:
 
 
 class Reconciler:
-    """``options``: resume_guests_state_on_host_boot and running_deleted_instance_action."""
+    """``options``: resume_guests_state_on_host_boot, running_deleted_instance_action and its timeout."""
 
     def __init__(self, desk: Desk, conductor: Any, options: Any, host: Host) -> None:
         self._desk, self._conductor, self._options, self._host = desk, conductor, options, host
@@ -41,10 +42,11 @@ class Reconciler:
         """Before orders are taken. What is in the middle of an operation is left to that operation."""
         states = {guest.server_uuid: guest.power_state for guest in self._desk.driver.guests()}
         have = {*states, *self._desk.markers.all()}
-        expected = self._expected(have)
+        aside = self._aside()
+        expected = self._expected(have | aside)
         for guest in expected:
-            if guest.gone:
-                self._remove(guest, have)
+            if self._is_due(guest):
+                self._remove(guest, have | aside)
         settled = [guest for guest in expected if not guest.gone and guest.task_state is None]
         self._tell_of_strangers(have, expected)
         down = [guest for guest in settled if guest.vm_state == VmState.ACTIVE
@@ -58,7 +60,8 @@ class Reconciler:
         if action == "noop":
             return 0
         have = {guest.server_uuid for guest in self._desk.driver.guests()} | set(self._desk.markers.all())
-        found = [guest for guest in self._expected(have) if guest.gone and guest.server_uuid in have
+        have |= self._aside()
+        found = [guest for guest in self._expected(have) if self._is_due(guest) and guest.server_uuid in have
                  and not self._desk.orders.busy(guest.server_uuid)]
         for guest in found:
             LOG.warning("guest %s is here although it was deleted or moved away (action: %s)", guest.instance_name,
@@ -68,6 +71,15 @@ class Reconciler:
             elif action == "shutdown":
                 self._shut_down(guest)
         return len(found)
+
+    def _is_due(self, guest: ExpectedGuest) -> bool:
+        """Whether a record says that the guest is gone, and for long enough."""
+        return guest.gone and guest.gone_s >= self._options.running_deleted_instance_timeout
+
+    def _aside(self) -> frozenset[str]:
+        """What was put aside waits for its operation or its confirmation, unless a record says the guest is gone."""
+        driver = self._desk.driver
+        return driver.put_aside() if isinstance(driver, ColdMoves) else frozenset()
 
     def _expected(self, have: Iterable[str]) -> tuple[ExpectedGuest, ...]:
         return self._conductor.expected_guests(self._host.name, tuple(sorted(have)))
@@ -111,7 +123,8 @@ class Reconciler:
             if guest.server_uuid not in states:
                 LOG.error("guest %s should be on this host and is not", guest.instance_name,
                           extra={"server": guest.server_uuid})
-        wanted = [guest for guest in down if guest.power_state == PowerState.RUNNING and guest.server_uuid in states]
+        wanted = [guest for guest in down if guest.power_state == PowerState.RUNNING
+                  and states.get(guest.server_uuid) in (PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE)]
         if not wanted or not self._options.resume_guests_state_on_host_boot:
             return
         asked = tuple(Permission(server_uuid=guest.server_uuid, epoch=guest.epoch) for guest in wanted)

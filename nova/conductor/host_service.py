@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from nova import errors
-from nova.conductor import announce
+from nova.conductor import powers
 from nova.conductor.hosts import Daemons
 from nova.conductor.orders import disks_of
 from nova.conductor.workflows.create_server import CREATE_SERVER
 from nova.conductor.world import World
-from nova.db import hosts, ledger, networks, servers, services, states
+from nova.db import hosts, ledger, migrations, networks, servers, services, states
 from nova.db.engine import Connection
-from nova.model.base import HostName
+from nova.model.base import HostName, Time
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.hosts import Inventory
 from nova.model.migrations import ProgressReport
@@ -36,9 +36,6 @@ SERVED: dict[str, type[Interface] | None] = {
     services.COMPUTE: ComputeRPC, services.NETWORK: NetworkRPC, services.METADATA: None}
 #: What registers by the other contract, which compute hosts have no way to.
 CONTROL = {"nova-conductor", "nova-scheduler"}
-
-#: power state -> the vm_state of a server whose guest has it
-_FITTING = {PowerState.SHUTDOWN: "stopped", PowerState.CRASHED: "stopped", PowerState.RUNNING: "active"}
 
 
 class NotYours(errors.Forbidden):
@@ -93,11 +90,7 @@ class HostService:
 
     def report_power(self, host: HostName, report: PowerReport) -> None:
         _same(host, report.host)
-        reported = {guest.server_uuid: states.Power(int(guest.power_state), guest.epoch,
-                                                    _FITTING.get(guest.power_state, "")) for guest in report.guests}
-        if reported:
-            with announce.turning(self.world, host, [uuid for uuid, one in reported.items() if one.now]):
-                self.world.cell.transact(lambda tx: states.note_power(tx, host, reported))
+        powers.report(self.world, report)
 
     def report_outcomes(self, host: HostName, operation_ids: tuple[int, ...], outcomes: tuple[Outcome, ...]) -> None:
         """Servers of a running batch that are up become ACTIVE now; failures wait for the batch's answer."""
@@ -110,7 +103,12 @@ class HostService:
             states.show_active(tx, entry, int(done[entry.server_uuid].power_state))
 
     def report_progress(self, host: HostName, reports: tuple[ProgressReport, ...]) -> None:
-        raise errors.Bug("to be written")
+        def write(tx: Connection) -> None:
+            for report in reports:
+                # of a live migration that this host sends, and its operation is still the server's newest
+                if states.note_progress(tx, host, report.server_uuid, report.epoch, report.percent):
+                    migrations.report(tx, report.server_uuid, host, report.progress)
+        self.world.cell.transact(write)
 
     def may_proceed(self, host: HostName, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
         with self.world.cell.reading() as tx:
@@ -123,26 +121,38 @@ class HostService:
             here = servers.on_host(tx, host)
             others = set(have) - {row.uuid for row in here}
             gone = servers.rows_of(tx, sorted(others), with_deleted=True).values() if others else ()
-        expected = [self._expected(row, False) for row in here]
-        return (*expected, *[self._expected(row, True) for row in gone if row.deleted])
+            now = services.now(tx) if gone else None
+        expected = [self._expected(row, None) for row in here]
+        return (*expected, *[self._expected(row, now) for row in gone if row.deleted])
 
-    def _expected(self, row: Any, gone: bool) -> ExpectedGuest:
+    def _expected(self, row: Any, now: Time | None) -> ExpectedGuest:
+        """``now``, by the database's clock, for one that is gone."""
+        gone_s = int((now - row.deleted_at).total_seconds()) if now is not None and row.deleted_at else 0
         name = servers.instance_name(self.world.settings.instance_name_template, row.id, row.uuid)
         return ExpectedGuest(server_uuid=row.uuid, instance_name=name, epoch=row.epoch, vm_state=row.vm_state,
-                             task_state=row.task_state, power_state=PowerState(row.power_state), gone=gone)
+                             task_state=row.task_state, power_state=PowerState(row.power_state),
+                             gone=now is not None, gone_s=max(0, gone_s))
 
     def debt_paid(self, host: HostName, debt_id: int) -> None:
         """The claim goes back first: whoever dies in between is asked again, as the debt still stands."""
         with self.world.cell.reading() as tx:
             found = services.debt(tx, host, debt_id)
             row = servers.rows_of(tx, [found[0]]).get(found[0]) if found else None
+            move = services.debt_of(tx, host, debt_id).get("move", "")
         if found is None:
             return
         uuid, last = found
         going = row is not None and row.task_state == TaskState.DELETING.value
-        if last and (row is None or going or row.host != host):  # else the server is on this host, and needs its claim
-            self.world.feed.after_release(self.world.api.transact(lambda tx: ledger.release_on(tx, uuid, host)))
-        self.world.cell.transact(lambda tx: services.strike(tx, host, debt_id))
+        here = row is not None and not going and row.host == host  # then the server needs its own claim
+        if last and (move or not here):
+            self.world.feed.after_release(self.world.api.transact(
+                lambda tx: ledger.release_on(tx, uuid, host, move if here else "")))
+
+        def strike(tx: Connection) -> None:
+            services.strike(tx, host, debt_id)
+            if move:
+                migrations.complete(tx, move)
+        self.world.cell.transact(strike)
         LOG.info("%s paid what it owed", host, extra={"server": uuid})
 
     # -- what its guests ask

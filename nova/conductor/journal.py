@@ -77,11 +77,12 @@ class Journal:
         self.cell.transact(write)
 
     def finish(self, entries: Sequence[states.Entry], changes: Mapping[str, Any], outcome: str,
-               fault: str | None = None) -> None:
-        """End operations, with the changes of their servers' rows."""
+               fault: str | None = None, also: Callable[[Connection], Mapping[str, Any]] = lambda tx: {}) -> None:
+        """End operations, with the changes of their servers' rows. ``also`` is done in the same transaction; it gives
+        more changes."""
         self._check_lease(entries)
         faults = {entry.id: fault for entry in entries} if fault else None
-        self.cell.transact(lambda tx: states.finish(tx, entries, changes, outcome, faults))
+        self.cell.transact(lambda tx: states.finish(tx, entries, {**changes, **also(tx)}, outcome, faults))
 
     def leave_behind(self, entry: states.Entry, also: Callable[[Connection], None]) -> states.Entry:
         """Go on with one more epoch and without a host that was lost: what that host was ordered may not proceed any

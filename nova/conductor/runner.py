@@ -7,9 +7,10 @@ host. What a dead runner left is resumed by another from the journal.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ import msgspec
 from nova import concurrency, context, errors, faults
 from nova.conductor import announce
 from nova.conductor.journal import Journal
-from nova.conductor.workflow import Op, Step, Workflow
+from nova.conductor.workflow import NotYet, Op, Result, Step, Workflow
 from nova.conductor.world import World
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.states import Entry
@@ -47,6 +48,16 @@ class Runner:
         self._active.update(entry.id for entry in entries)
         who = context.current().without_token()
         concurrency.spawn(self._in_context, who, self._start, entries, servers, secrets or {}, name="workflow")
+
+    @contextlib.contextmanager
+    def holding(self, entry: Entry) -> Iterator[None]:
+        """Keep a fresh entry from this process's own sweep, while its admission still asks others."""
+        self._active.add(entry.id)
+        try:
+            yield
+        except BaseException:
+            self._active.discard(entry.id)
+            raise
 
     def sweep(self) -> int:
         """Take over what dead runners left, and what this one parked; how many."""
@@ -113,6 +124,9 @@ class Runner:
         """``ops`` keeps those that are still in this thread's hands: no others may be put aside with them."""
         while ops and position < len(workflow.steps):
             step = workflow.steps[position]
+            if not any(step.applies(op) for op in ops):
+                position += 1
+                continue
             ops[:] = self._intend(workflow, step, position, ops)
             ops[:] = self._do(workflow, step, position, ops)
             position += 1
@@ -123,7 +137,8 @@ class Runner:
                                       name="workflow")
         if ops:
             over = self._guarded_ops(
-                ops, lambda live: self.journal.finish(entries_of(live), self._success(workflow, live), "success"))
+                ops, lambda live: self.journal.finish(entries_of(live), self._success(workflow, live), "success", None,
+                                                      lambda tx: _close(tx, workflow, live)))
             self.announce.finished(workflow, over)
             for op in over:
                 self._active.discard(op.entry.id)
@@ -173,8 +188,8 @@ class Runner:
         self.announce.before_step(workflow, step, ops)
         faults.reached(workflow.action.name, step.name, "before")
         try:
-            results = list(step.do(self.world, ops))
-        except DatabaseAway:
+            results: list[Result] = list(step.do(self.world, ops))
+        except (DatabaseAway, NotYet):
             raise  # parked, as above: no host or service is to blame, and nothing is lost by waiting
         except errors.NovaError as error:
             results = [error] * len(ops)
@@ -184,6 +199,8 @@ class Runner:
             for op in ops:
                 op.change(data={**op.data, "traceback": traceback.format_exc(limit=20)})
         faults.reached(workflow.action.name, step.name, "after")
+        if step.lenient:
+            results = [_let_pass(step, op, result) for op, result in zip(ops, results, strict=True)]
         self.announce.after_step(workflow, step, ops, results)
         done = []
         for op, result in zip(ops, results, strict=True):
@@ -208,7 +225,8 @@ class Runner:
         self._note_end(op, "Error", error.message)
         fault = {"kind": error.kind, "code": error.code, "message": error.message}
         op.change(data={**op.data, "fault": fault})
-        here_again = isinstance(error, workflow.again_on) and not workflow.goes_back(error, position)
+        here_again = op.committed or (isinstance(error, workflow.again_on)
+                                      and not workflow.goes_back(error, position, op))
         if here_again and op.entry.attempt < AGAIN:
             concurrency.spawn(self._in_context, context.current(), self._again, workflow, op, position, name="again")
             return
@@ -222,9 +240,9 @@ class Runner:
     def _unwind(self, workflow: Workflow, op: Op, position: int) -> None:
         error = op.error or errors.Bug("interrupted")
         retry = workflow.retry
-        again = workflow.goes_back(error, position)
+        again = workflow.goes_back(error, position, op)
         floor = workflow.steps.index(retry.back_to) if again and retry else 0
-        for index in range(position, floor - 1, -1):
+        for index in range(position, floor - 1, -1) if not op.committed else ():
             if not self._undo(workflow.steps[index], op):
                 return
         if again:
@@ -235,7 +253,7 @@ class Runner:
 
     def _undo(self, step: Step, op: Op) -> bool:
         """False: the op is no longer ours, or is parked for the next sweep."""
-        if not step.undoes:
+        if not (step.undoes and step.applies(op)):
             return True
         op.change(step=step.name, direction="undo")
 
@@ -245,12 +263,18 @@ class Runner:
                 return entries_of(live), changes
             self.journal.advance(work)
 
+        begun = utcnow()
+
         def act() -> bool:
             if not self._guarded_ops([op], write):
                 return False
+            self.announce.before_undo(op.entry.action, step, op)
             faults.reached(op.entry.action, step.name, "undo")
             step.undo(self.world, [op])
             faults.reached(op.entry.action, step.name, "undone")
+            self.announce.after_undo(op.entry.action, step, op)
+            if step.undo_event:
+                self._note_undone(op, step, begun)
             return True
         return bool(self._guarded([op.entry], act))
 
@@ -260,7 +284,8 @@ class Runner:
         if failed is not None:
             changes["vm_state"] = failed.value
         if not self._guarded_ops(
-                [op], lambda live: self.journal.finish(entries_of(live), changes, "error", error.message)):
+                [op], lambda live: self.journal.finish(entries_of(live), changes, "error", error.message,
+                                                       lambda tx: workflow.closing(tx, op, error))):
             return
         self.announce.failed(workflow, op, error)
         self._active.discard(op.entry.id)
@@ -311,6 +336,14 @@ class Runner:
     def _note_begin(self, op: Op, step: Step) -> None:
         event = ActionEvent(event=step.event, started_at=utcnow(), step=step.name, attempt=op.entry.attempt,
                             host=op.data.get("host") if step.event.startswith("compute") else None)
+        before = op.entry.history
+        if len(before) > 1 and all(one.step == step.name and one.finished_at is None for one in before[-2:]):
+            before = before[:-1]  # a step that waits is begun again and again, for as long as it takes
+        op.change(history=(*before, event))
+
+    def _note_undone(self, op: Op, step: Step, begun: Any) -> None:
+        event = ActionEvent(event=step.undo_event, started_at=begun, finished_at=utcnow(), result="Success",
+                            step=f"{step.name}.undo", attempt=op.entry.attempt, host=op.data.get("host"))
         op.change(history=(*op.entry.history, event))
 
     def _note_end(self, op: Op, result: str, details: str | None = None) -> None:
@@ -325,8 +358,22 @@ class Runner:
         op.change(history=(*before, last))
 
 
+def _close(tx: Connection, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, Any]:
+    for op in ops:
+        workflow.closing(tx, op, None)
+    return {}
+
+
 def entries_of(ops: Sequence[Op]) -> list[Entry]:
     return [op.entry for op in ops]
+
+
+def _let_pass(step: Step, op: Op, result: Result) -> Result:
+    """The result of a step whose failure fails nothing."""
+    if not isinstance(result, errors.NovaError) or isinstance(result, errors.Overtaken):
+        return result
+    LOG.warning("step %s left something undone: %s", step.name, result.message, extra={"server": op.uuid})
+    return {}
 
 
 def _by_host(ops: Sequence[Op]) -> list[list[Op]]:

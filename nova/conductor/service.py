@@ -6,7 +6,10 @@ from typing import Any
 
 from nova.conductor import announce
 from nova.conductor.admission.actions import Actions
+from nova.conductor.admission.images import ImagesOfServers
+from nova.conductor.admission.live_migrations import LiveMigrations
 from nova.conductor.admission.moves import Moves
+from nova.conductor.admission.rebuild import Rebuilds
 from nova.conductor.admission.servers import Admission
 from nova.conductor.external_events import ExternalEvents
 from nova.conductor.hosts import Daemons
@@ -50,7 +53,8 @@ def announced(world: World, contract: type[Interface], whole: Assembled) -> Asse
 def conductor_service(world: World, daemons: Daemons) -> Assembled:
     """The service behind the topic ``conductor``."""
     servers = Servers(world)
-    whole = assemble(ConductorRPC, Admission(world), Actions(world), Moves(world), servers, Flavors(world),
+    whole = assemble(ConductorRPC, Admission(world), Actions(world), ImagesOfServers(world),
+                     Rebuilds(world, servers.get_server), Moves(world), LiveMigrations(world), servers, Flavors(world),
                      Keypairs(world), Quotas(world), Hosts(world), Aggregates(world), Networks(world), Images(world),
                      Usage(world), ServerGroups(world), ServerParts(world), Migrations(world),
                      ExternalEvents(world, servers.order_server), daemons)

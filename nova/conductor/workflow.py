@@ -18,6 +18,14 @@ from nova.db.engine import Connection
 from nova.db.states import Entry
 from nova.model.states import ACTIONS, TaskState
 
+
+class NotYet(errors.Unavailable):
+    """A step can neither go on nor be undone while something is away: its operation waits, and the step is done again
+    by a later sweep, as long as it takes (or until a delete, say, overtakes it)."""
+
+    code, message = "workflow.not_yet", "It waits for {what}."
+
+
 Result = Mapping[str, Any] | errors.NovaError  # what a step adds to the operation's data, or why it failed
 
 
@@ -41,6 +49,11 @@ class Op:
     def data(self) -> Mapping[str, Any]:
         return self.entry.data
 
+    @property
+    def committed(self) -> bool:
+        """A step said (in its data) that there is no way back: what fails after it is tried again, and never undone."""
+        return bool(self.data.get("committed"))
+
     def change(self, **fields: Any) -> None:
         self.entry = msgspec.structs.replace(self.entry, **fields)
 
@@ -55,15 +68,24 @@ class Step:
 
     ``pure`` steps touch nothing outside: their intent is not written. ``within`` does the step's part in the cell
     database, in the very transaction that writes its intent, and gives the changes of the servers' rows.
+    ``when`` names an argument of the operation: without it (or where it is false) the step is left out.
     """
 
     task: TaskState | None = None
-    event: ClassVar[str] = ""  # its name in os-instance-actions; empty: it is not shown there
+    event: str = ""  # its name in os-instance-actions; empty: it is not shown there
+    when: str | None = None
+    undo_event: ClassVar[str] = ""  # the undo's, where it has one
     pure: ClassVar[bool] = False
+    lenient: ClassVar[bool] = False  # its failure is logged and no more: it only tidies up after what is done
     per_host: ClassVar[bool] = False  # after it, servers of different hosts go on apart
 
-    def __init__(self, task: TaskState | None = None) -> None:
-        self.task = task
+    def __init__(self, task: TaskState | None = None, *, event: str | None = None, when: str | None = None) -> None:
+        self.task, self.when = task, when
+        if event is not None:
+            self.event = event
+
+    def applies(self, op: Op) -> bool:
+        return self.when is None or bool(op.entry.arguments.get(self.when))
 
     @property
     def name(self) -> str:
@@ -94,6 +116,11 @@ class Retry:
     on: tuple[type[errors.NovaError], ...]
 
 
+#: What is written in the very transaction that ends an operation (with why it failed, or None); more changes of the
+#: server's row, which count when it failed.
+Closing = Callable[[Connection, Op, errors.NovaError | None], Mapping[str, Any]]
+
+
 class Workflow:
     """A named list of steps: a row of ``model.states.ACTIONS`` and what it takes.
 
@@ -102,13 +129,17 @@ class Workflow:
 
     def __init__(self, action: str, *steps: Step, retry: Retry | None = None,
                  again_on: tuple[type[errors.NovaError], ...] = (),
-                 ending: Callable[[Sequence[Op]], Mapping[str, Any]] | None = None) -> None:
+                 ending: Callable[[Sequence[Op]], Mapping[str, Any]] | None = None,
+                 closing: Closing | None = None) -> None:
         self.action, self.steps, self.retry, self.again_on = ACTIONS[action], steps, retry, again_on
         self.ending = ending or (lambda ops: {})
+        self.closing = closing or (lambda tx, op, error: {})
 
-    def goes_back(self, error: errors.NovaError, position: int) -> bool:
+    def goes_back(self, error: errors.NovaError, position: int, op: Op) -> bool:
         """Whether a failure at this position is one to go back on, to the next host."""
-        return self.retry is not None and isinstance(error, self.retry.on) and \
+        if op.committed:
+            return False
+        return self.retry is not None and isinstance(error, self.retry.on) and self.retry.back_to.applies(op) and \
             position > self.steps.index(self.retry.back_to)
 
     def position(self, name: str) -> int:
@@ -118,4 +149,4 @@ class Workflow:
         raise errors.Bug(f"the journal names a step '{name}' that '{self.action.name}' does not have")
 
 
-__all__ = ["Op", "Result", "Retry", "Step", "Workflow"]
+__all__ = ["Closing", "NotYet", "Op", "Result", "Retry", "Step", "Workflow"]

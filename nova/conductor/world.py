@@ -29,8 +29,16 @@ class Settings:
     network_defaults: Any = None
     resume_after_s: float = 5.0
     precache_concurrency: int = 1
+    allow_resize_to_same_host: bool = False
     instance_usage_audit: bool = False
     instance_usage_audit_period: str = "month"
+    reclaim_instance_interval: int = 0  # to instance_build_timeout: seconds, 0 is never
+    resize_confirm_window: int = 0
+    rescue_timeout: int = 0
+    instance_build_timeout: int = 0
+    shelved_offload_time: int = 0  # 0 is at once, -1 never
+    shelved_poll_interval: int = 3600
+    non_inheritable_image_properties: tuple[str, ...] = ("cache_in_nova", "bittorrent")
 
 
 @dataclasses.dataclass

@@ -47,4 +47,6 @@ OPTS = [
                     "so; noop: nothing."),
     cfg.IntOpt("running_deleted_instance_poll_interval", default=1800,
                help="Seconds between two searches for such guests. 0: every 60 seconds; negative: at start only."),
+    cfg.IntOpt("running_deleted_instance_timeout", default=0, min=0,
+               help="Seconds for which such a guest is left alone after its server was deleted."),
 ]

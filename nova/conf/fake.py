@@ -14,6 +14,8 @@ OPTS = [
     cfg.IntOpt("local_gb", default=600000, min=1, help="Disk of each node in GB."),
     cfg.FloatOpt("boot_delay", default=0.0, min=0.0,
                  help="Seconds that starting a guest takes. Real hypervisors need about one."),
+    cfg.FloatOpt("live_migration_time", default=0.0, min=0.0,
+                 help="Seconds that sending a running guest to another host takes."),
     cfg.BoolOpt("keep_state", default=True,
                 help="Keep the guests in files under state_path/fake, so that they survive nova-compute, as real "
                      "guests do. Without it they end with the process."),

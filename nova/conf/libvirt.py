@@ -21,7 +21,8 @@ _GUEST = [
     cfg.StrOpt("cpu_mode", choices=("host-model", "host-passthrough", "custom", "none"),
                help="Processor that guests see. Unset: host-model with KVM, none (QEMU's own default) without."),
     cfg.ListOpt("cpu_models", default=[], deprecated_name="cpu_model",
-                help="With cpu_mode=custom: models, the oldest first; the first one is used."),
+                help="With cpu_mode=custom: models, the oldest first. A guest gets the first that this host's processor "
+                     "can be and that has the features its flavor or image requires (trait:HW_CPU_X86_...)."),
     cfg.ListOpt("cpu_model_extra_flags", default=[],
                 help="Processor features to add (+name or name) or take away (-name), e.g. pcid, -mtrr."),
     cfg.ListOpt("hw_machine_type", help="Machine type per architecture, e.g. x86_64=q35. Unset: libvirt's choice. "
@@ -33,6 +34,9 @@ _GUEST = [
     cfg.IntOpt("mem_stats_period_seconds", default=10, min=0,
                help="Seconds between two memory reports of a guest's balloon; 0: no balloon reports."),
     cfg.StrOpt("rng_dev_path", default="/dev/urandom", help="Where guests' random number devices read."),
+    cfg.BoolOpt("swtpm_enabled", default=False,
+                help="Let guests have an emulated TPM, if their flavor or image asks for one (hw:tpm_version). The host "
+                     "needs the packages swtpm and swtpm-tools, and keeps the secrets of its guests' TPMs."),
     cfg.IntOpt("num_pcie_ports", default=0, min=0, max=28,
                help="PCIe ports of q35 guests, for devices plugged in later. 0: libvirt's choice."),
     cfg.IntOpt("rx_queue_size", choices=(256, 512, 1024), help="Receive queue of virtio network devices (KVM)."),
@@ -40,18 +44,67 @@ _GUEST = [
 ]
 
 _DISKS = [
-    cfg.StrOpt("images_type", default="default", choices=("default", "qcow2", "raw", "flat"),
+    cfg.StrOpt("images_type", default="default", choices=("default", "qcow2", "raw", "flat", "lvm", "rbd"),
                help="How guests' disks are kept. default: qcow2 overlays where use_cow_images is on, else raw files; "
-                    "flat is another name for raw."),
+                    "flat is another name for raw; lvm: logical volumes of images_volume_group; rbd: images in the "
+                    "Ceph pool images_rbd_pool. Guests that are there keep their disks where they are."),
+    cfg.StrOpt("images_volume_group", help="Volume group of images_type=lvm."),
+    cfg.StrOpt("volume_clear", default="zero", choices=("zero", "shred", "none"),
+               help="What becomes of the content of a logical volume that is removed. With none, who gets its space "
+                    "next can read it."),
+    cfg.IntOpt("volume_clear_size", default=0, min=0, help="MiB of it that are cleared. 0: all."),
+    cfg.StrOpt("images_rbd_pool", default="rbd", help="Ceph pool of images_type=rbd."),
+    cfg.StrOpt("images_rbd_ceph_conf", default="", help="Ceph's configuration file. Empty: Ceph's own choice."),
+    cfg.StrOpt("rbd_user", help="As whom disks are reached in Ceph."),
+    cfg.StrOpt("rbd_secret_uuid", help="libvirt's secret that holds that user's key."),
     cfg.ListOpt("disk_cachemodes", default=[],
-                help="Cache mode of file disks: file=none, file=writeback, ... Unset: none where the file system can "
-                     "do direct I/O, else writeback."),
+                help="Cache modes of disks, by what they are: file=writeback, block=none, network=writeback. Unset: "
+                     "none; for files on a file system that can't do direct I/O, writeback."),
     cfg.StrOpt("hw_disk_discard", choices=("ignore", "unmap"),
                help="unmap gives space that a guest discards back to the host."),
+    cfg.StrOpt("snapshot_image_format", choices=("raw", "qcow2", "vmdk", "vdi"),
+               help="Format in which snapshots are uploaded. Unset: that of the guest's disk."),
     cfg.IntOpt("image_tool_cpu_limit", default=600, min=1,
                help="Seconds of processor time that one run of qemu-img on an image may use."),
     cfg.IntOpt("image_tool_memory_limit_mb", default=4096, min=128,
                help="Address space that one run of qemu-img on an image may use."),
+]
+
+_MOVES = [
+    cfg.HostAddressOpt("live_migration_inbound_addr",
+                       help="This host's address, or a name that other hosts know, for guests that come and for disks "
+                            "that other hosts fetch. Unset: my_ip."),
+    cfg.StrOpt("live_migration_scheme", help="How another libvirtd is reached: tcp, tls, ssh, ... Unset: tls with "
+                                             "live_migration_with_native_tls, else tcp."),
+    cfg.StrOpt("live_migration_uri", help="This host's libvirt as other hosts reach it, %s in place of its address; "
+                                          "stands above live_migration_scheme.", deprecated_for_removal=True),
+    cfg.BoolOpt("live_migration_with_native_tls", default=False,
+                help="Encrypt memory and disks on their way, and let in only hosts with a certificate of the same CA. "
+                     "The certificates lie in /etc/pki/qemu (ca-cert.pem, server-cert.pem, server-key.pem, "
+                     "client-cert.pem, client-key.pem) on each host."),
+    cfg.BoolOpt("live_migration_permit_post_copy", default=False,
+                help="A migration that is forced to its end, or whose time is over, goes on in post-copy: the guest "
+                     "runs at its destination at once. It is lost if a host or the network fails just then."),
+    cfg.BoolOpt("live_migration_permit_auto_converge", default=False,
+                help="Slow a guest down that changes its memory faster than it can be sent."),
+    cfg.IntOpt("live_migration_bandwidth", default=0, min=0, help="MiB a second for a migration. 0: no bound."),
+    cfg.IntOpt("live_migration_downtime", default=500, min=100,
+               help="Milliseconds for which a guest may stand still at the end."),
+    cfg.IntOpt("live_migration_downtime_steps", default=10, min=3,
+               help="Number of steps in which that time is reached."),
+    cfg.IntOpt("live_migration_downtime_delay", default=75, min=3,
+               help="Seconds between two steps, for each GiB of memory and copied disk."),
+    cfg.IntOpt("live_migration_completion_timeout", default=800, min=0, mutable=True,
+               help="Seconds that a migration may take for each GiB of memory and copied disk (2 GiB at least). 0: no "
+                    "bound."),
+    cfg.StrOpt("live_migration_timeout_action", default="abort", choices=("abort", "force_complete"), mutable=True,
+               help="What follows when that time is over. force_complete: post-copy where it may, else a pause."),
+    cfg.BoolOpt("live_migration_tunnelled", default=False, deprecated_for_removal=True,
+                help="Accepted for older files: nothing is tunnelled; see live_migration_with_native_tls."),
+    cfg.StrOpt("disk_export_ports", default="49216-49279",
+               help="TCP ports on which this host offers the disks of guests that leave it (a firewall must let other "
+                    "hosts in). libvirt's own for live migrations are 49152 to 49215."),
+    cfg.IntOpt("disk_copy_timeout", default=6 * 3600, min=60, help="Seconds that the copy of one disk may take."),
 ]
 
 _OLD = [
@@ -61,4 +114,4 @@ _OLD = [
                deprecated_for_removal=True),
 ]
 
-OPTS = [*_CONNECTION, *_GUEST, *_DISKS, *_OLD]
+OPTS = [*_CONNECTION, *_GUEST, *_DISKS, *_MOVES, *_OLD]

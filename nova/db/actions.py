@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,7 +13,7 @@ from nova.db.models.cell import operations, servers
 from nova.db.server_lists import NoSuchMarker
 from nova.db.states import NoSuchServer
 from nova.db.types import utc_now
-from nova.model.actions import ActionQuery, InstanceAction
+from nova.model.actions import ActionEvent, ActionQuery, InstanceAction
 from nova.model.states import API_NAMES
 
 
@@ -70,10 +71,25 @@ def of_request(tx: Connection, request_id: str) -> tuple[InstanceAction, ...]:
     return tuple(_value(row) for row in rows)
 
 
-def record(tx: Connection, server_uuid: str, action: str, who: tuple[str, str | None, str | None]) -> None:
-    """An action that is over as soon as it is asked for (lock, unlock). ``who``: request id, user, project."""
+def any_since(tx: Connection, server_uuid: str, action: str, key: int) -> bool:
+    """Whether an action was asked of a server, and done, since the operation with this key began."""
+    return tx.execute(sa.select(operations.c.id).where(
+        operations.c.server_uuid == server_uuid, operations.c.id > key, operations.c.action == action,
+        operations.c.outcome == "success").limit(1)).first() is not None
+
+
+def amend(tx: Connection, key: int, history: Sequence[ActionEvent], fault: str | None) -> None:
+    """What became of an action that was recorded when it was asked for."""
+    tx.execute(sa.update(operations).where(operations.c.id == key).values(
+        history=tuple(history), fault=fault, outcome="error" if fault else "success", updated_at=utc_now(),
+        finished_at=utc_now()))
+
+
+def record(tx: Connection, server_uuid: str, action: str, who: tuple[str, str | None, str | None]) -> int:
+    """An action that is over as soon as it is asked for (lock, unlock): its key. ``who``: request id, user, project."""
     request_id, user_id, project_id = who
-    tx.execute(sa.insert(operations).values(
+    made = tx.execute(sa.insert(operations).values(
         server_uuid=server_uuid, action=action, epoch=0, runner_id=0, arguments={}, data={}, history=(),
         request_id=request_id, user_id=user_id, project_id=project_id, started_at=utc_now(), updated_at=utc_now(),
         finished_at=utc_now(), outcome="success"))
+    return int(made.inserted_primary_key[0])

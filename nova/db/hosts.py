@@ -78,8 +78,9 @@ def providers_of_hosts(tx: Connection, host: str | None = None) -> list[Row[Any]
 
 def claimants(tx: Connection, ids: Sequence[int]) -> set[str]:
     """Servers whose ledger row is open and that hold something of these providers."""
-    return set(tx.execute(sa.select(allocations.c.consumer)
-                          .join_from(allocations, ledger, ledger.c.server_uuid == allocations.c.consumer)
+    server = sa.func.coalesce(allocations.c.moving, allocations.c.consumer)
+    return set(tx.execute(sa.select(server)
+                          .join_from(allocations, ledger, ledger.c.server_uuid == server)
                           .where(allocations.c.provider_id.in_(list(ids)), ledger.c.closed == sa.false())
                           .distinct()).scalars())
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection, Row
@@ -20,6 +21,7 @@ from nova.db.models.api import allocations, inventories, ledger, providers, quot
 from nova.db.statements import insert_all, insert_ignoring
 from nova.db.types import later, utc_now
 from nova.model.base import Scope
+from nova.model.flavors import Flavor
 from nova.model.scheduling import Resources
 
 VCPU, MEMORY_MB, DISK_GB = "VCPU", "MEMORY_MB", "DISK_GB"
@@ -282,6 +284,38 @@ def undo_move(tx: Connection, server_uuid: str, epoch: int, move: str, kept: Seq
     return changed
 
 
+class Held(NamedTuple):
+    """A host where something is held for a server. ``move``: by that move of its; None: by the server itself."""
+
+    host: str
+    move: str | None
+
+
+def held_by(tx: Connection, server_uuid: str) -> list[Held]:
+    """Everywhere that something is held for a server: where it is, and where a move has (or had) its other end."""
+    rows = tx.execute(sa.select(providers.c.host, allocations.c.consumer).join_from(
+        allocations, providers, providers.c.id == allocations.c.provider_id)
+        .where(_held_for([server_uuid])).distinct().order_by(providers.c.host, allocations.c.consumer))
+    return [Held(row.host, None if row.consumer == server_uuid else row.consumer) for row in rows]
+
+
+def settle(tx: Connection, server_uuid: str, epoch: int, host: str | None, kept: Sequence[str]) -> list[int]:
+    """Moves that were overtaken are over: the server holds what it needs of ``host``, which it is on, and nothing else
+    but what hosts that are ``kept`` owe for. The providers that changed. Overtaken."""
+    _mine(tx, server_uuid, epoch)
+    here = [one for one in held_by(tx, server_uuid) if one.host == host]
+    whose = _held_for([server_uuid])
+    changed = _give_back_where(tx, whose, providers.c.host.not_in([*kept, *([host] if host else [])]))
+    if any(one.move is None for one in here):  # what its moves hold of the same host is not its own any more
+        return changed + _give_back_where(tx, allocations.c.moving == server_uuid, providers.c.host == (host or ""))
+    if here:
+        mine = sa.select(providers.c.id).where(providers.c.host == host)
+        tx.execute(sa.update(allocations).where(allocations.c.consumer == here[0].move,
+                                                allocations.c.provider_id.in_(mine))
+                   .values(consumer=server_uuid, moving=None))
+    return changed
+
+
 def _mine(tx: Connection, server_uuid: str, epoch: int) -> None:
     """Raise the epoch of the server's row, which locks it. Overtaken when a newer one is there, or it is closed."""
     if server_uuid not in raise_epochs(tx, {server_uuid: epoch}):
@@ -294,9 +328,19 @@ def count_as(tx: Connection, server_uuid: str, epoch: int, counted: Mapping[str,
     tx.execute(sa.update(ledger).where(ledger.c.server_uuid == server_uuid).values(**counted))
 
 
-def release_on(tx: Connection, server_uuid: str, host: str) -> list[int]:
-    """Give back what a server holds on a host that has paid its debt; its row may be closed already."""
-    return _give_back_where(tx, _held_for([server_uuid]), providers.c.host == host)
+def describe(tx: Connection, server_uuid: str, flavor: Flavor) -> None:
+    """What is known of a server while its cell is away: its flavor is another one."""
+    facts = tx.execute(sa.select(ledger.c.facts).where(ledger.c.server_uuid == server_uuid)).scalar_one_or_none()
+    if facts is not None and facts.flavor != flavor:
+        tx.execute(sa.update(ledger).where(ledger.c.server_uuid == server_uuid)
+                   .values(facts=msgspec.structs.replace(facts, flavor=flavor)))
+
+
+def release_on(tx: Connection, server_uuid: str, host: str, move: str = "") -> list[int]:
+    """Give back what a server holds on a host that has paid its debt; its row may be closed already. ``move``: only
+    what this move of it holds there."""
+    whose = allocations.c.consumer == move if move else _held_for([server_uuid])
+    return _give_back_where(tx, whose, providers.c.host == host)
 
 
 def _held_for(uuids: Sequence[str]) -> Any:

@@ -14,7 +14,22 @@ from nova.db.models.cell import migrations
 from nova.db.server_lists import NoSuchMarker
 from nova.db.statements import insert_ignoring
 from nova.db.types import utc_now
-from nova.model.migrations import LIVE_MIGRATION, LIVE_STATUSES, Migration, MigrationQuery, NewMigration
+from nova.model.migrations import (
+    CANCELLED,
+    COMPLETED,
+    DONE,
+    FINISHED,
+    LIVE_MIGRATION,
+    LIVE_STATUSES,
+    OVER,
+    PREPARING,
+    QUEUED,
+    RUNNING,
+    Migration,
+    MigrationProgress,
+    MigrationQuery,
+    NewMigration,
+)
 
 #: Fields of a query that ask for equality, and the column of each.
 _EQUAL = (("server_uuid", "server_uuid"), ("source_compute", "source_compute"), ("status", "status"),
@@ -40,6 +55,54 @@ def update(tx: Connection, key: int, **changes: Any) -> None:
                          .values(**changes, updated_at=utc_now())).rowcount
     if not changed:
         raise NoSuchMigration(migration=key, server="any")
+
+
+def advance(tx: Connection, uuid: str, **changes: Any) -> bool:
+    """New values for a move that a step of its workflow works on. False: it was cancelled, or is gone."""
+    mine = sa.and_(migrations.c.uuid == uuid, migrations.c.status != CANCELLED)
+    return tx.execute(sa.update(migrations).where(mine).values(**changes, updated_at=utc_now())).rowcount > 0
+
+
+def cancel(tx: Connection, key: int) -> bool:
+    """Cancel a live migration that has not begun to send anything. False: it has."""
+    waiting = sa.and_(migrations.c.id == key, migrations.c.status.in_((QUEUED, PREPARING)))
+    return tx.execute(sa.update(migrations).where(waiting).values(status=CANCELLED, updated_at=utc_now())
+                      ).rowcount > 0
+
+
+def end_open(tx: Connection, server_uuid: str, status: str, but: str = "", with_finished: bool = True) -> None:
+    """The moves of a server that were overtaken are over, all ``but`` one. ``with_finished``: those that wait to be
+    confirmed too."""
+    kept = OVER if with_finished else (*OVER, FINISHED)
+    tx.execute(sa.update(migrations).where(migrations.c.server_uuid == server_uuid, migrations.c.uuid != but,
+                                           migrations.c.status.not_in(kept))
+               .values(status=status, updated_at=utc_now()))
+
+
+def complete(tx: Connection, uuid: str) -> None:
+    """An evacuation whose old host has removed what was left there."""
+    tx.execute(sa.update(migrations).where(migrations.c.uuid == uuid, migrations.c.status == DONE)
+               .values(status=COMPLETED, updated_at=utc_now()))
+
+
+def report(tx: Connection, server_uuid: str, source: str, progress: MigrationProgress) -> bool:
+    """How far the live migration is that a host sends; False: it sends none for this server."""
+    sent = sa.and_(migrations.c.server_uuid == server_uuid, migrations.c.source_compute == source,
+                   migrations.c.type == LIVE_MIGRATION, migrations.c.status == RUNNING)
+    return tx.execute(sa.update(migrations).where(sent).values(progress=progress, updated_at=utc_now())).rowcount > 0
+
+
+def by_uuid(tx: Connection, uuid: str) -> Migration | None:
+    row = tx.execute(sa.select(migrations).where(migrations.c.uuid == uuid)).one_or_none()
+    return _value(row) if row else None
+
+
+def types_of(tx: Connection, uuids: Sequence[str]) -> dict[str, str]:
+    """The types of some moves, by uuid."""
+    if not uuids:
+        return {}
+    return {row.uuid: row.type for row in tx.execute(sa.select(migrations.c.uuid, migrations.c.type)
+                                                     .where(migrations.c.uuid.in_(uuids)))}
 
 
 def latest(tx: Connection, server_uuid: str, types: Sequence[str], statuses: Sequence[str]) -> Migration | None:

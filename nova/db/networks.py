@@ -217,6 +217,14 @@ class _Pool:
         insert_all(self.tx, vifs, self.new_vifs)
 
 
+def follow(tx: Connection, server_uuid: str, host: str) -> None:
+    """A server is on another host: so are its addresses in networks that each host serves for its own guests."""
+    many = sa.select(networks.c.id).where(networks.c.multi_host == sa.true())
+    tx.execute(sa.update(fixed_addresses).where(fixed_addresses.c.server_uuid == server_uuid,
+                                                fixed_addresses.c.network_id.in_(many))
+               .values(host=host, updated_at=utc_now()))
+
+
 def unbind(tx: Connection, uuids: Sequence[str]) -> set[int]:
     """Give back all addresses of these servers, once; the networks (keys) that changed."""
     held = list(tx.execute(sa.select(fixed_addresses.c.id, fixed_addresses.c.network_id)

@@ -117,6 +117,10 @@ def group_of(tx: Connection, server_uuid: str) -> str | None:
 
 # -- placement
 
+#: What is held for a member: by itself, and by its move for the end that it leaves or may come back to.
+_held = sa.or_(allocations.c.consumer == _members.c.server_uuid, allocations.c.moving == _members.c.server_uuid)
+
+
 def placement(tx: Connection, server_uuids: Sequence[str]) -> PlacementGroup | None:
     """The group of these servers (of one request: one group), and where its other members are, in one statement.
     None when it is gone."""
@@ -124,7 +128,7 @@ def placement(tx: Connection, server_uuids: Sequence[str]) -> PlacementGroup | N
     rows = tx.execute(
         sa.select(_groups.c.uuid, _groups.c.policy, _groups.c.rules, _members.c.server_uuid, providers.c.host)
         .select_from(_groups.outerjoin(_members, _members.c.group_id == _groups.c.id)
-                     .outerjoin(allocations, allocations.c.consumer == _members.c.server_uuid)
+                     .outerjoin(allocations, _held)
                      .outerjoin(providers, providers.c.id == allocations.c.provider_id))
         .where(_groups.c.id.in_(mine))).all()
     if not rows:
@@ -157,7 +161,7 @@ class HardGroups:
             return
         found = tx.execute(
             sa.select(_members.c.group_id, _members.c.server_uuid, providers.c.host)
-            .select_from(_members.outerjoin(allocations, allocations.c.consumer == _members.c.server_uuid)
+            .select_from(_members.outerjoin(allocations, _held)
                          .outerjoin(providers, providers.c.id == allocations.c.provider_id))
             .where(_members.c.group_id.in_(self._groups)))
         for group_id, server_uuid, host in found:

@@ -144,6 +144,16 @@ def compute_hosts(tx: Connection) -> set[str]:
                                                            services.c.deleted == 0)).scalars())
 
 
+def host_up(tx: Connection, host: str, down_after_s: int) -> bool | None:
+    """Whether a host's compute service was seen lately and is not forced down; None: there is none."""
+    row = tx.execute(sa.select(services.c.last_seen_at, services.c.forced_down, utc_now().label("clock")).where(
+        services.c.host == host, services.c.binary == COMPUTE, services.c.deleted == 0)).one_or_none()
+    if row is None:
+        return None
+    seen = row.last_seen_at is not None and (as_time(row.clock) - row.last_seen_at).total_seconds() <= down_after_s
+    return bool(seen and not row.forced_down)
+
+
 def enabled_hosts(tx: Connection) -> set[str]:
     """Every host whose compute service may get servers, up or not."""
     return set(tx.execute(sa.select(services.c.host).where(
@@ -224,7 +234,9 @@ def owe(tx: Connection, debts: Sequence[Mapping[str, Any]]) -> None:
     """Write debts; one that is written already takes the newer epoch."""
     for debt in debts:
         same = [owed.c[name] == debt[name] for name in ("host", "server_uuid", "step")]
-        tx.execute(sa.update(owed).where(*same, owed.c.epoch < debt["epoch"]).values(epoch=debt["epoch"]))
+        # what it is to be done with is the newest's to say: disks that were to be kept may be nobody's by now
+        tx.execute(sa.update(owed).where(*same, owed.c.epoch < debt["epoch"])
+                   .values(epoch=debt["epoch"], arguments=debt["arguments"]))
     if debts:
         insert_ignoring(tx, owed, [{**debt, "created_at": utc_now()} for debt in debts])
 
@@ -256,6 +268,12 @@ def debt(tx: Connection, host: str, key: int) -> tuple[str, bool] | None:
     more = tx.execute(sa.select(owed.c.id).where(owed.c.server_uuid == uuid, owed.c.host == host,
                                                  owed.c.id != key).limit(1)).first()
     return str(uuid), more is None
+
+
+def debt_of(tx: Connection, host: str, key: int) -> Mapping[str, str]:
+    """The arguments of a debt of this host."""
+    return tx.execute(sa.select(owed.c.arguments).where(owed.c.id == key, owed.c.host == host)
+                      ).scalar_one_or_none() or {}
 
 
 def strike(tx: Connection, host: str, key: int) -> None:

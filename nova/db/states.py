@@ -107,9 +107,9 @@ class _State(NamedTuple):
 
 
 def _overtake(tx: Connection, uuid: str) -> tuple[Entry, ...]:
-    """Close the open operations. With them come resets of the state that overtook others before: they know where
-    those may have left something."""
-    kept = sa.and_(operations.c.action == "reset_state", operations.c.outcome == "success")
+    """Close the open operations. With them come resets of the state and soft deletes, which overtook others before:
+    they know where those may have left something."""
+    kept = sa.and_(operations.c.action.in_(("reset_state", "soft_delete")), operations.c.outcome == "success")
     rows = tx.execute(sa.select(*ENTRY_COLUMNS).where(operations.c.server_uuid == uuid,
                                                       sa.or_(operations.c.finished_at.is_(None), kept))).all()
     if rows:
@@ -120,12 +120,33 @@ def _overtake(tx: Connection, uuid: str) -> tuple[Entry, ...]:
 
 
 def remember(tx: Connection, entry: Entry, overtaken: Sequence[Entry]) -> Entry:
-    """Keep in the new entry's arguments where the overtaken operations may have left something: their hosts."""
+    """Keep in the new entry's arguments where the overtaken operations may have left something: their hosts, and
+    ``images`` as [id, whether it stays if it is whole]."""
     hosts = [host for old in overtaken for host in (old.data.get("tried") or [])]
     hosts += [host for old in overtaken for host in (old.arguments.get("hosts") or [])]
+    images = [[old.arguments["snapshot_image_id"], old.action != "shelve"] for old in overtaken
+              if "snapshot_image_id" in old.arguments]
+    images += [one for old in overtaken for one in (old.arguments.get("images") or []) if one not in images]
     arguments = {**entry.arguments, "hosts": list(dict.fromkeys(hosts))}
+    if images:
+        arguments["images"] = images
+    # of those that were to take a guest with its disks: that they do not share the storage where it came from
+    apart = [host for old in overtaken for host in [*(old.arguments.get("apart") or []), *_apart(old)]]
+    if apart:
+        arguments["apart"] = list(dict.fromkeys(apart))
     tx.execute(sa.update(operations).where(operations.c.id == entry.id).values(arguments=arguments))
     return msgspec.structs.replace(entry, arguments=arguments)
+
+
+def _apart(old: Entry) -> list[str]:
+    return [str(old.data["host"])] if old.data.get("shared") is False and old.data.get("host") else []
+
+
+def argue(tx: Connection, entry: Entry, arguments: Mapping[str, Any]) -> Entry:
+    """Keep more arguments of an operation that is being begun."""
+    merged = {**entry.arguments, **arguments}
+    tx.execute(sa.update(operations).where(operations.c.id == entry.id).values(arguments=merged))
+    return msgspec.structs.replace(entry, arguments=merged)
 
 
 def advance(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, Any]) -> None:
@@ -228,30 +249,57 @@ class Power(NamedTuple):
     now: str  # the vm_state that fits; empty when it says nothing about that
 
 
-#: vm_state -> the one that a server turns to by itself when its guest stopped or started.
-_TURNS = {"stopped": "active", "active": "stopped"}
+#: What a guest does by itself -> the states of servers that turn with it. (One that runs although its server is
+#: stopped is another thing: it is stopped again.)
+_TURNS = {"stopped": ("active", "paused"), "paused": ("active",), "suspended": ("active",),
+          "active": ("paused", "suspended")}
 
 
-def note_power(tx: Connection, host: str, reported: Mapping[str, Power]) -> None:
-    """Power states a host reported; idle servers that stopped or started by themselves change vm_state too.
+def note_power(tx: Connection, host: str, reported: Mapping[str, Power]) -> tuple[str, ...]:
+    """Power states a host reported; idle servers turn with guests that changed by themselves. Gives the servers that
+    are stopped and whose guests run all the same: :func:`set_running` is for them.
 
     A report that was under way while an operation ended is older than the server's epoch, and counts for nothing.
     What says what is known already changes no row, so that ``updated_at`` tells of changes only.
     """
-    states = {uuid: one.state for uuid, one in reported.items()}
+    mine = _reported(host, reported)
+    power = by_key(servers.c.uuid, {uuid: one.state for uuid, one in reported.items()}, servers.c.power_state)
+    for after, before in _TURNS.items():
+        turned = [uuid for uuid, one in reported.items() if one.now == after]
+        if turned:
+            tx.execute(sa.update(servers).where(mine, servers.c.uuid.in_(turned), servers.c.vm_state.in_(before))
+                       .values(vm_state=after, power_state=power, updated_at=utc_now()))
+    on = [uuid for uuid, one in reported.items() if one.now == "active"]
+    strays = sa.select(servers.c.uuid).where(mine, servers.c.uuid.in_(on), servers.c.vm_state == "stopped")
+    found = tuple(tx.execute(strays).scalars()) if on else ()
+    rest = [uuid for uuid in reported if uuid not in found]
+    if rest:
+        tx.execute(sa.update(servers).where(mine, servers.c.uuid.in_(rest), servers.c.power_state != power)
+                   .values(power_state=power, updated_at=utc_now()))
+    return found
+
+
+def set_running(tx: Connection, host: str, uuid: str, power: Power) -> bool:
+    """A stopped server's guest runs: it is active for all to see, so that it can be stopped. False: not any more."""
+    return tx.execute(sa.update(servers).where(_reported(host, {uuid: power}), servers.c.uuid == uuid,
+                                               servers.c.vm_state == "stopped")
+                      .values(vm_state="active", power_state=power.state, updated_at=utc_now())).rowcount == 1
+
+
+def _reported(host: str, reported: Mapping[str, Power]) -> Any:
+    """Idle servers of this host, about which the report is not too old to count."""
     epochs = {uuid: one.epoch for uuid, one in reported.items()}
     current = sa.or_(servers.c.epoch <= by_key(servers.c.uuid, epochs, servers.c.epoch),
                      servers.c.updated_at < later(-QUIET_S))
-    mine = sa.and_(servers.c.host == host, servers.c.deleted == 0, servers.c.task_state.is_(None), current)
-    for after, before in _TURNS.items():
-        uuids = [uuid for uuid, one in reported.items() if one.now == after]
-        if uuids:
-            power = by_key(servers.c.uuid, {uuid: states[uuid] for uuid in uuids}, servers.c.power_state)
-            tx.execute(sa.update(servers).where(mine, servers.c.uuid.in_(uuids), servers.c.vm_state == before)
-                       .values(vm_state=after, power_state=power, updated_at=utc_now()))
-    power = by_key(servers.c.uuid, states, servers.c.power_state)
-    tx.execute(sa.update(servers).where(mine, servers.c.uuid.in_(list(states)), servers.c.power_state != power)
-               .values(power_state=power, updated_at=utc_now()))
+    return sa.and_(servers.c.host == host, servers.c.deleted == 0, servers.c.task_state.is_(None), current)
+
+
+def note_progress(tx: Connection, host: str, uuid: str, epoch: int, percent: int) -> bool:
+    """How far a server of this host is on its way. False: it is not on its way, or an older operation says so."""
+    mine = sa.and_(servers.c.uuid == uuid, servers.c.host == host, servers.c.epoch == epoch, servers.c.deleted == 0,
+                   servers.c.task_state == TaskState.MIGRATING.value)
+    return tx.execute(sa.update(servers).where(mine).values(
+        progress=max(0, min(100, percent)), updated_at=utc_now())).rowcount > 0
 
 
 # -- runners and their leases

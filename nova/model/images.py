@@ -38,6 +38,24 @@ class Image(Value):
         return self.properties.get("ramdisk_id") or None
 
 
+class NewImage(Value):
+    """An image that has no data yet. ``id`` is the caller's choice, so that a repeated request makes it once.
+
+    ``owner`` None: whose credentials make it. ``properties`` are the custom ones, as text.
+    """
+
+    id: str
+    name: str
+    owner: str | None = None
+    visibility: str = "private"
+    disk_format: str | None = None
+    container_format: str | None = None
+    min_disk_gb: int = 0
+    min_ram_mb: int = 0
+    protected: bool = False
+    properties: Mapping[str, str] = {}
+
+
 class ImageQuery(Value):
     """A page of the image proxy of old versions: filters by name as the image service takes them."""
 

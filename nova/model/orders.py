@@ -83,14 +83,15 @@ class GuestOrder(Value):
 
 class RebuildOrder(Value):
     """Make a guest anew on its host (or, after an evacuation, on another) from ``build``. ``keep_ephemeral``: only the
-    root disk is new. ``keep_disks``: all disks are there already, on shared storage. ``start`` False: it stays off.
+    root disk is new. ``keep_disks``: all disks are there already, on shared storage; None: if they are there, which
+    ``outcome.arrival.shared`` tells. ``start`` False: it stays off.
     """
 
     server_uuid: str
     fence: Fence
     build: BuildOrder
     keep_ephemeral: bool = False
-    keep_disks: bool = False
+    keep_disks: bool | None = False
     start: bool = True
 
 
@@ -159,7 +160,7 @@ class GuestOnSource(Value):
     own words. ``facts``: what only the driver understands.
     """
 
-    host: HostName = ""
+    host: HostName = HostName("")
     address: str = ""
     port: int = 0
     probe: str = ""
@@ -254,6 +255,7 @@ class ExpectedGuest(Value):
     task_state: str | None = None
     power_state: PowerState = PowerState.NOSTATE
     gone: bool = False
+    gone_s: int = 0  # for how long
 
 
 class Permission(Value):

@@ -47,13 +47,16 @@ class MigrateServer(Value):
 
 
 class LiveMigrateServer(Value):
-    """``block_migration`` None: as the storage of both hosts says. ``force``: the scheduler is not asked."""
+    """``block_migration`` None: as the storage of both hosts says. ``force``: the scheduler is not asked.
+    ``wait_for_checks``: answered after source and destination were asked, and what they refuse is Invalid.
+    """
 
     uuid: str
     host: str | None = None
     block_migration: bool | None = None
     disk_over_commit: bool = False
     force: bool = False
+    wait_for_checks: bool = False
 
 
 class EvacuateServer(Value):
@@ -68,9 +71,12 @@ class EvacuateServer(Value):
 
 
 class CreateImage(Value):
+    """``metadata_limited``: the metadata counts against the project's quota of metadata items."""
+
     uuid: str
     name: str
     metadata: Mapping[str, str] = {}
+    metadata_limited: bool = False
 
 
 class CreateBackup(Value):
@@ -81,6 +87,7 @@ class CreateBackup(Value):
     backup_type: str
     rotation: int
     metadata: Mapping[str, str] = {}
+    metadata_limited: bool = False  # as of an image
 
 
 class RescueServer(Value):

@@ -96,7 +96,7 @@ class ServerMemo(Value):
 
     ``vm_state``: what it was before its resize or migration, which confirming and reverting give back; ``move``: that
     migration's uuid. ``shelved_*``: of a shelved server. ``soft_deleted_at``: from when on it waits to be reclaimed.
-    ``rescue_image_id``: what it was rescued with.
+    ``rescue_image_id``: what it was rescued with. ``deleted_from``: what it was before its soft delete.
     """
 
     vm_state: str | None = None
@@ -106,6 +106,7 @@ class ServerMemo(Value):
     shelved_at: Time | None = None
     soft_deleted_at: Time | None = None
     rescue_image_id: str | None = None
+    deleted_from: str | None = None
 
 
 class ServerSummary(Value):
@@ -267,7 +268,11 @@ class ServerUpdate(Value):
 
 
 class ServerOrder(Value):
-    """An action on one server: a row name of ``states.ACTIONS`` and its arguments."""
+    """An action on one server: a row name of ``states.ACTIONS`` and its arguments.
+
+    ``delete`` is a soft one where the conductor keeps deleted servers for a while, unless its argument ``force`` is
+    ``true``.
+    """
 
     uuid: str
     action: str

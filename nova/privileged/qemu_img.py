@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nova import errors
-from nova.privileged.runner import Completed, Runner, SystemRunner
+from nova.privileged.runner import Completed, Runner, SystemRunner, hide
 
 #: Our name of a format -> qemu-img's.
 TOOL_NAMES = {"raw": "raw", "qcow2": "qcow2", "vhd": "vpc", "vhdx": "vhdx", "vdi": "vdi", "vmdk": "vmdk", "iso": "raw",
               "ami": "raw", "ari": "raw", "aki": "raw"}
 #: Under load the tool aborts once in some hundred runs, whatever its limits; the next run of the same works.
 ABORT_TRIES = 3
+#: Ends with who started it: a tool left behind would keep its lock on a guest's disk, and the guest from starting.
+WITH_US = ("setpriv", "--pdeathsig", "KILL")
 NO_SPACE = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
 
@@ -43,7 +45,7 @@ class Limits(NamedTuple):
         limits = [f"--cpu={self.cpu_s}", f"--as={self.memory_mb << 20}", "--core=0"]
         if self.file_bytes is not None:
             limits.append(f"--fsize={self.file_bytes}")
-        return ["prlimit", *limits, "--"]
+        return [*WITH_US, "prlimit", *limits, "--"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,22 @@ class QemuImg:
                 "-S", "64k", source, target]
         self._run("convert an image", argv, self._limits._replace(file_bytes=max_bytes))
 
+    def fetch(self, objects: Sequence[str], source: str, target: str) -> None:
+        """Copy an export of another host (``disk_exports.source_options``) as it is, sparse."""
+        argv = ["qemu-img", "convert", *(word for one in objects for word in ("--object", one)), "--image-opts",
+                "-O", "raw", "-S", "64k", source, target]
+        self._run("fetch a disk", argv)
+
+    def rebase(self, path: str, base: str, base_format: str) -> None:
+        """Let an overlay show ``base``, which has the same content as the one it showed."""
+        self._run("give a disk its base", ["qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-F", base_format,
+                                           "-b", base, path])
+
+    def fill(self, source: str, source_format: str, target: str, target_format: str) -> None:
+        """Copy ``source`` over a ``target`` that is there (a device) and may hold anything: its holes become zeros."""
+        self._run("copy an image", ["qemu-img", "convert", "-n", "-f", TOOL_NAMES[source_format],
+                                    "-O", TOOL_NAMES[target_format], source, target])
+
     def create(self, path: str, image_format: str, size_bytes: int) -> None:
         """An empty disk."""
         self._run("create a disk", ["qemu-img", "create", "-q", "-f", image_format, path, str(size_bytes)])
@@ -92,7 +110,7 @@ class QemuImg:
 
 
 def _failure(task: str, done: Completed) -> errors.NovaError:
-    complaint = (done.stderr or done.stdout).strip()
+    complaint = hide((done.stderr or done.stdout).strip())
     if any(text in complaint for text in NO_SPACE):
         return DiskFull(what="a disk", host=os.uname().nodename)
     if done.code < 0 or "File too large" in complaint:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -13,6 +14,7 @@ from nova.errors import Unavailable
 LOG = logging.getLogger(__name__)
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SECRETS = re.compile(r"(file\.export=|\"export\": *\"|nbd://[^/]*/)[^,\"\s]+")
 LONGEST_COMPLAINT = 400  # characters of stderr in a message
 
 
@@ -55,11 +57,16 @@ class SystemRunner:
             raise _failed(argv, str(error)) from error
         except subprocess.TimeoutExpired:
             raise _failed(argv, f"it took longer than {self.timeout_s:g} s") from None
-        LOG.debug("ran %s: exit %d", " ".join(argv), done.returncode)
+        LOG.debug("ran %s: exit %d", hide(" ".join(argv)), done.returncode)
         if done.returncode not in ok:
-            complaint = (done.stderr or done.stdout).strip()[:LONGEST_COMPLAINT]
+            complaint = hide((done.stderr or done.stdout).strip())[:LONGEST_COMPLAINT]
             raise _failed(argv, complaint or f"exit {done.returncode}")
         return Completed(done.returncode, done.stdout, done.stderr)
+
+
+def hide(text: str) -> str:
+    """Without the names of exports, which are secrets (``nova.privileged.disk_exports``)."""
+    return SECRETS.sub(r"\1***", text)
 
 
 def _failed(argv: Sequence[str], reason: str) -> CommandFailed:

@@ -64,7 +64,8 @@ class Lifecycle(Protocol):
         """Root, ephemeral and swap disks. HostRefused when there is no space."""
 
     def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
-        """All of the guest's folder. ``keep``: kinds of disks that stay (root, ephemeral, swap), with the folder."""
+        """All of the guest's folder, and what was kept of it as snapshots. ``keep``: kinds of disks that stay (root,
+        ephemeral, swap), with the folder; ``create_disks`` leaves them as they are."""
 
     def plug(self, order: BuildOrder) -> None:
         """Bridges and taps, so that the guest's first packet gets through."""
@@ -78,8 +79,11 @@ class Lifecycle(Protocol):
     def start_new(self, order: BuildOrder) -> PowerState:
         """Define the guest from the order (again, if it is known) and start it."""
 
+    def define(self, order: BuildOrder) -> PowerState:
+        """Define the guest from the order (again, if it is known) and leave it off. Nothing when it runs."""
+
     def destroy(self, server_uuid: str) -> None:
-        """Stop at once and undefine; the disks stay."""
+        """Stop at once and undefine, what was saved of its memory too; the disks stay."""
 
     def start(self, server_uuid: str) -> PowerState:
         """Start a defined guest; nothing when it runs. NotFound when it is not defined."""
@@ -226,7 +230,8 @@ class LiveMoves(Protocol):
         """For the destination. NotFound; Conflict when it is off."""
 
     def prepare_arrival(self, order: MoveOrder, images: LocalImages | None) -> GuestArrival:
-        """Compare processors, look at the storage, make room and plug. HostRefused names what does not fit."""
+        """Compare processors, look at the storage, make room and plug. HostRefused names what does not fit: nothing
+        stays of what was made until then. Repeated: the same."""
 
     def migrate(self, order: LiveOrder, listener: ProgressListener, stopped: Callable[[], bool]) -> None:
         """Send it, and return when it runs there. Any error means that it runs here (``stopped`` is asked from time to

@@ -19,13 +19,18 @@ from nova.model.orders import BuildOrder, Disk, Fence, GuestState
 from nova.model.states import PowerState
 from nova.virt import interface
 from nova.virt.interface import LocalImages
+from tests.contract.driver_life_cases import LifeCases
+from tests.contract.driver_move_cases import MoveCases
 
 RUNNING, SHUTDOWN = PowerState.RUNNING, PowerState.SHUTDOWN
 IMAGE_ID = "70a599e0-31e7-49b7-b260-868f441e862b"
 
 
 class Rig(Protocol):
-    """A driver that is connected, and what is needed to try it. ``patience_s``: how long a power event may take."""
+    """A driver that is connected, and what is needed to try it. ``patience_s``: how long a power event may take.
+
+    Optional: ``other``, ``mark`` and ``marked`` (see ``driver_move_cases``).
+    """
 
     driver: Any
     images: LocalImages | None
@@ -75,7 +80,7 @@ def eventually(condition: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-class DriverConformance:
+class DriverConformance(LifeCases, MoveCases):
     @pytest.fixture
     def order(self, rig: Rig):
         order = make_order(rig.bridge)

@@ -44,7 +44,29 @@ def shapes(id: str) -> dict[str, Any]:
     if "schema" not in entry:
         return {}
     found = load(entry["schema"]).get(entry["id"], {})
-    return shapes(found["same_as"]) if "same_as" in found else found
+    return shapes(found["same_as"]) if "same_as" in found else _corrected(id, found)
+
+
+#: What a note in api.yaml says, and the rows don't: operation -> (field, since, what its row has too).
+NOTES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    # "an empty object is not accepted"
+    "POST /servers/{server_id}/action#unshelve": (
+        "unshelve", "2.91", {"any_of": [{"requires": ["availability_zone"]}, {"requires": ["host"]}]}),
+}
+
+
+def _corrected(id: str, found: dict[str, Any]) -> dict[str, Any]:
+    """The shapes with the note's row split off at its version."""
+    if id not in NOTES:
+        return found
+    name, since, more = NOTES[id]
+    body: list[dict[str, Any]] = []
+    for row in found["body"]:
+        if row["field"] == name and row.get("until") is None:
+            body += [{**row, "until": f"2.{minor(since, 1) - 1}"}, {**row, **more, "since": since}]
+        else:
+            body.append(row)
+    return {**found, "body": body}
 
 
 def samples(entry: dict[str, Any]) -> Iterator[tuple[str, int, Any]]:

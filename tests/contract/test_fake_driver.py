@@ -14,8 +14,14 @@ from tests.contract.driver_conformance import DriverConformance
 class FakeRig:
     images, bridge, patience_s = None, "br100", 1.0
 
-    def __init__(self, driver: FakeDriver) -> None:
-        self.driver = driver
+    def __init__(self, driver: FakeDriver, other: FakeRig | None = None) -> None:
+        self.driver, self.other = driver, other
+
+    def mark(self, order: BuildOrder, text: str) -> None:
+        self.driver.write_mark(order.server_uuid, text)
+
+    def marked(self, order: BuildOrder) -> str:
+        return self.driver.inspect(order.server_uuid).marks["root"]
 
     def left_over(self, order: BuildOrder) -> list[str]:
         found = self.driver.inspect(order.server_uuid)
@@ -27,7 +33,9 @@ class TestFakeDriver(DriverConformance):
     def rig(self):
         conf = nova_conf.register(cfg.ConfigOpts())
         conf([], project="nova")
-        driver = FakeDriver(conf.fake, "here")
-        driver.connect()
-        yield FakeRig(driver)
-        driver.close()
+        drivers = [FakeDriver(conf.fake, host) for host in ("here", "there")]
+        for driver in drivers:
+            driver.connect()
+        yield FakeRig(drivers[0], FakeRig(drivers[1]))
+        for driver in drivers:
+            driver.close()

@@ -238,6 +238,8 @@ def smallest(node: Node) -> Any:
 
 def _fitting(spec: Spec | None) -> Any:
     spec = spec or Spec()
+    if "null" in spec.types:  # nothing is named, which may need a right of its own
+        return None
     return next(value for value in (*spec.allowed, *PROBES) if problem_of(spec, value) is None)
 
 

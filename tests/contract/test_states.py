@@ -26,8 +26,8 @@ OPERATIONS = {
     "live-migration": "POST /servers/{server_id}/action#os-migrateLive",
     **{name: f"POST /servers/{{server_id}}/action#{name}" for name in (
         "pause", "unpause", "suspend", "resume", "rescue", "unrescue", "changePassword", "trigger_crash_dump",
-        "createImage", "createBackup", "rebuild", "evacuate", "restore", "shelve", "shelveOffload", "unshelve", "resize",
-        "migrate", "confirmResize", "revertResize")},
+        "createImage", "createBackup", "rebuild", "evacuate", "restore", "shelve", "shelveOffload", "unshelve",
+        "resize", "migrate", "confirmResize", "revertResize")},
 }
 #: The contract says nothing of when a server may be created: it is not there before.
 WITHOUT_OPERATION = {"create"}

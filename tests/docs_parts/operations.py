@@ -11,7 +11,7 @@ from nova.api.openapi_schemas import Schema, of_field, of_shape, of_type
 from nova.api.routing import Route
 from nova.api.schema import BODY, REFUSE, Body, Field, Query
 from nova.api.specs import Spec
-from nova.api.view import Free, View
+from nova.api.view import During, Free, View
 from tests.docs_parts import rst
 
 Row = tuple[str, ...]
@@ -149,11 +149,15 @@ def ruled(rule: str, value: Any) -> str:
 
 
 def answer(route: Route) -> Iterator[str]:
-    if openapi.answer_of(route, route.success(versions.number(route.since)), versions.number(route.since)) is None:
+    shape, since = getattr(route.handler, "answer", "any"), route.since
+    note = ""
+    if isinstance(shape, During):
+        shape, since, note = shape.shape, shape.since or since, f" ({spanned(shape.since, shape.until)}; else no body)"
+    if openapi.answer_of(route, route.success(versions.number(since)), versions.number(since)) is None:
         yield "The answer has no body.\n"
         return
-    rows = merged(told(getattr(route.handler, "answer", "any"), "", versions.number(route.since)))
-    yield "Answer:\n"
+    rows = merged(told(shape, "", versions.number(since)))
+    yield f"Answer{note}:\n"
     yield table(("Field", "Type", "Versions"), [
         (rst.literal(one.path or "(body)") + (f" ({SOMETIMES})" if one.sometimes else ""), one.type,
          within(one.since, one.until)) for one in rows], (44, 40, 16))

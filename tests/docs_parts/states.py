@@ -11,16 +11,29 @@ INTRO = """\
 A server has two states: ``vm_state``, what it is, and ``task_state``, what is being done to it (none, mostly). The
 API shows both, and one word made of them: the status. What may happen in which state is one table in
 ``nova/model/states.py``; this page is made from it. What each state means to an operator is in
-`operating <../operating.rst>`_.
+`operating <../operating.rst>`_; what each action does to a server, and what becomes of one that fails half way, in
+`the life of a server <../lifecycle.rst>`_.
 """
 
 DIAGRAM = """\
 From a ``vm_state``, by an action, to the next one; and where a failed action leaves the server.
 """
 
+#: What the endings of workflows know better than the table: action -> what the server is after it.
+ENDINGS = {
+    "rebuild": "stopped, if it was off",
+    "evacuate": "stopped, if it was off (from 2.95 on: always)",
+    "restore": "shelved or resized, if it was that",
+    "shelve": "shelved_offloaded, with shelved_offload_time 0",
+    "confirmResize": "what it was before its resize",
+    "revertResize": "what it was before its resize",
+    "reset_state": "as the request says",
+}
+
 NOTES = """\
 *While*: the ``task_state`` when the action begins. *Event*: the name that its main step has in
-``os-instance-actions``. An action in a state that its row does not name is refused: 409.
+``os-instance-actions``. An action in a state that its row does not name is refused: 409. A task other than those of
+*From task_state* means that an operation has the server: most actions wait for none, and are refused.
 """
 
 
@@ -59,8 +72,10 @@ def _action_row(action: Action) -> tuple[str, ...]:
         ", ".join(sorted("none" if task is None else rst.literal(task.value) for task in action.task_states))
     needs = [words for flag, words in ((action.must_have_launched, "has run once"), (action.needs_host, "is on a host"),
                                        (action.refused_when_locked, "not locked")) if flag]
-    return (name, vm_states, tasks, rst.literal(action.task.value) if action.task else "none",
-            rst.literal(action.result.value) if action.result else "as before",
+    after = rst.literal(action.result.value) if action.result else "as before"
+    if action.name in ENDINGS:
+        after = f"{after}; {ENDINGS[action.name]}" if action.result else ENDINGS[action.name]
+    return (name, vm_states, tasks, rst.literal(action.task.value) if action.task else "none", after,
             rst.literal(action.failed.value) if action.failed else "as before",
             rst.literal(action.event), ", ".join(needs) or "nothing")
 
@@ -76,10 +91,18 @@ def _diagram() -> str:
 
 
 def _block(state: str, actions: list[Action]) -> list[str]:
-    lines = [state] if actions else []
+    if not actions:
+        return []
+    names, after = (max(map(len, words)) for words in ([one.name for one in actions], map(_after, actions)))
+    lines = [state]
     for action in actions:
         corner = "└" if action is actions[-1] else "├"
-        then = action.result.value if action.result else "(as before)"
         failed = action.failed.value if action.failed else "(as before)"
-        lines.append(f"  {corner}── {action.name:12} ──▶ {then:12} or, when it fails, {failed}")
-    return [*lines, ""] if lines else []
+        lines.append(f"  {corner}── {action.name:{names}} ──▶ {_after(action):{after}}  or, when it fails, {failed}")
+    return [*lines, ""]
+
+
+def _after(action: Action) -> str:
+    if action.result is not None:
+        return action.result.value
+    return f"({ENDINGS.get(action.name, 'as before')})"

@@ -16,8 +16,9 @@ from nova.compute.host import Clock, Host
 from nova.compute.service import ComputeService, Parts
 from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
-from nova.model.base import Time, utcnow
+from nova.model.base import HostName, Time, utcnow
 from nova.model.flavors import Flavor
+from nova.model.images import Image
 from nova.model.migrations import ProgressReport
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, Disk, ExpectedGuest, Fence, GuestOrder, Outcome, Permission, PowerReport
@@ -160,22 +161,58 @@ def guest_order(order: BuildOrder, epoch: int, **fields: Any) -> GuestOrder:
     return GuestOrder(**(values | fields))
 
 
+class FakeStore:
+    """The image service as hosts see it: images by id, with what was sent to them."""
+
+    def __init__(self) -> None:
+        self.images: dict[str, Image] = {}
+        self.data: dict[str, bytes] = {}
+        self.error: Exception | None = None
+        self.lose_answer = False
+        self.on_chunk: Any = lambda: None
+
+    def add(self, image_id: str) -> str:
+        self.images[image_id] = Image(id=image_id, status="queued")
+        return image_id
+
+    def show(self, image_id: str) -> Image:
+        if image_id not in self.images:
+            raise errors.NotFound(f"Image {image_id} could not be found.")
+        return self.images[image_id]
+
+    def upload(self, image_id: str, source: Any) -> int:
+        image = self.show(image_id)
+        if self.error is not None:
+            raise self.error
+        source.seek(0)
+        data = b""
+        while chunk := source.read(1024):
+            data += chunk
+            self.on_chunk()
+        self.data[image_id] = data
+        self.images[image_id] = Image(id=image.id, status="active")
+        if self.lose_answer:
+            raise errors.Unavailable("the image service did not answer")
+        return len(self.data[image_id])
+
+
 class World:
     """One compute host with the fake driver and a fake conductor; ``restart`` is a kill and a new start."""
 
-    def __init__(self, state_path: Path, clock: Clock | None = None, **settings: Any) -> None:
+    def __init__(self, state_path: Path, clock: Clock | None = None, name: str = HOST, **settings: Any) -> None:
         self.state_path, self.settings = state_path, settings
+        self.store, self.fake = FakeStore(), {}  # ``fake``: options of the driver
         self.conductor = FakeConductorHost()
-        self.host = Host(HOST, state_path, clock=clock or Clock())
+        self.host = Host(HostName(name), state_path, clock=clock or Clock())
         self.driver = self.new_driver()
         self.service = self.new_service()
 
     def new_driver(self) -> FakeDriver:
-        return FakeDriver(options(fake_options), HOST, self.state_path)
+        return FakeDriver(options(fake_options, **self.fake), self.host.name, self.state_path)
 
     def new_service(self) -> ComputeService:
-        client = local.connect(ConductorHostRPC, self.conductor, HOST)
-        parts = Parts(self.driver, client, None, options(compute_options, **self.settings))
+        client = local.connect(ConductorHostRPC, self.conductor, self.host.name)
+        parts = Parts(self.driver, client, None, options(compute_options, **self.settings), store=self.store)
         return ComputeService(parts, self.host)
 
     def start(self) -> World:
@@ -191,7 +228,15 @@ class World:
         return self.start()
 
     def build(self, *orders: BuildOrder) -> tuple[Outcome, ...]:
-        return self.service.build_guests(HOST, orders)
+        return self.service.build_guests(self.host.name, orders)
+
+    def ask(self, call: str, *orders: Any) -> tuple[Outcome, ...]:
+        """A call of ComputeRPC with these orders."""
+        return getattr(self.service, call)(self.host.name, orders)
+
+    def one(self, call: str, order: Any) -> Outcome:
+        (outcome,) = self.ask(call, order)
+        return outcome
 
     def close(self) -> None:
         self.driver.knobs.clear()
@@ -200,9 +245,9 @@ class World:
     def leftovers(self) -> list[str]:
         """Everything of any guest that is still there, fences apart."""
         guests = [f"{guest.server_uuid}: {self.driver.inspect(guest.server_uuid)}" for guest in self.driver.guests()]
-        marks = [str(path) for path in (self.state_path / "building").iterdir()]
-        files = [str(path) for path in (self.state_path / "fake" / "guests").iterdir()]
-        return guests + marks + files
+        folders = ("building", "aside", "arrived", "fake/guests", "fake/aside", "fake/snapshots", "fake/arrivals")
+        files = [str(path) for folder in folders for path in (self.state_path / folder).glob("*")]
+        return guests + files
 
 
 def beside(function: Any, *args: Any) -> tuple[threading.Thread, list[Any]]:

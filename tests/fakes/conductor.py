@@ -33,6 +33,7 @@ from nova.rpc.interface import Interface, Method
 from tests.fakes.conductor_aggregates import Aggregates
 from tests.fakes.conductor_flavors import Flavors
 from tests.fakes.conductor_hosts import Hosts
+from tests.fakes.conductor_life import ServerLife
 from tests.fakes.conductor_parts import Migrations, ServerGroups, ServerParts
 from tests.fakes.conductor_projects import Keypairs, Quotas
 from tests.fakes.conductor_proxies import Images, Networks
@@ -186,6 +187,6 @@ class Servers:
 
 
 @complete(ConductorRPC)
-class FakeConductor(Flavors, ServerParts, Migrations, ServerGroups, Servers, Keypairs, Quotas, Hosts, Aggregates,
-                    Networks, Images, Usage):
+class FakeConductor(Flavors, ServerParts, ServerLife, Migrations, ServerGroups, Servers, Keypairs, Quotas, Hosts,
+                    Aggregates, Networks, Images, Usage):
     """Keeps the whole contract. A new noun: its part as one more base class."""

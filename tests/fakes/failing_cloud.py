@@ -14,10 +14,12 @@ from nova.conductor.runner import Runner
 from nova.conductor.workflows import ALL
 from nova.db.models import cell
 from nova.model.orders import BuildOrder
+from tests.fakes import moving_guests
 from tests.fakes.small_cloud import SmallCloud, until
 
 HOSTS = ("host1", "host2", "host3")
-KINDS = ("build", "destroy", "start", "stop", "reboot")
+KINDS = ("build", "destroy", "start", "stop", "reboot", "pause", "unpause", "suspend", "resume", "rescue", "unrescue",
+         "rebuild", "password", "crash", "snapshot", "upload", "drop", *moving_guests.KINDS)
 SETTLED_S = 10.0
 
 
@@ -61,7 +63,9 @@ class FailingCloud(SmallCloud):
             "addresses": sorted(self.addresses()),
             "interfaces": [row.server_uuid for row in self.rows("cell", sa.select(cell.vifs.c.server_uuid))],
             "debts": [(debt.host, debt.server_uuid) for debt in self.debts()],
-            "told": [one.server_uuid for addresses in told.values() for one in addresses]}
+            "told": [one.server_uuid for addresses in told.values() for one in addresses],
+            "moving": sorted(thing for compute in self.computes.values() for thing in compute.moving.things()),
+            "snapshots": sorted(key for compute in self.computes.values() for key in compute.snapshots)}
         return {what: left for what, left in found.items() if left}
 
     def expire_leases(self) -> None:

@@ -124,8 +124,42 @@ class _Handler(BaseHTTPRequestHandler):
         del self.glance.images[image_id], self.glance.data[image_id]
         self._answer(204, None)
 
+    def do_POST(self) -> None:
+        members = json.loads(self._body())
+        if not self._admitted():
+            return
+        if not all(isinstance(value, str) for key, value in members.items() if key not in ("min_disk", "min_ram",
+                                                                                             "protected", "tags")):
+            return self._answer(400, {"message": "Provided object does not match schema 'image'"})
+        if members.get("id") in self.glance.images:
+            return self._answer(409, {"message": f"Image ID {members['id']} already exists!"})
+        empty = {"status": "queued", "size": None, "checksum": None, "os_hash_algo": None, "os_hash_value": None,
+                 "disk_format": None, "container_format": None, "visibility": "shared",
+                 "owner": (self.headers.get("X-Auth-Token") or "o").rpartition(":")[2]}  # of USER:PROJECT
+        image_id = self.glance.add(**{**empty, **members})
+        self._answer(201, self.glance.images[image_id])
+
+    def do_PUT(self) -> None:
+        data = self._body()
+        if not self._admitted():
+            return
+        image_id, _tail = self._target(self.path)
+        if image_id is None:
+            return self._answer(404, {"message": "No image found"})
+        image = self.glance.images[image_id]
+        if image["status"] != "queued" or not (image["disk_format"] and image["container_format"]):
+            return self._answer(409, {"message": f"Image status transition from {image['status']} to saving is not "
+                                                 "allowed"})
+        self.glance.data[image_id] = data
+        image.update(status="active", size=len(data), checksum=hashlib.md5(data).hexdigest(), os_hash_algo="sha512",
+                     os_hash_value=hashlib.sha512(data).hexdigest())
+        self._answer(204, None)
+
+    def _body(self) -> bytes:
+        return self.rfile.read(int(self.headers["Content-Length"]))
+
     def do_PATCH(self) -> None:
-        changes = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        changes = json.loads(self._body())
         if not self._admitted():
             return
         image_id, _tail = self._target(self.path)
@@ -162,11 +196,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _list(self, query: dict[str, list[str]]) -> None:
         limit = min(int(query.get("limit", ["25"])[0]), 25)
         ids = list(self.glance.images)
-        for member in ("id", "name", "names"):  # the last no image has: python-novaclient asks for it
-            if member in query:
-                wanted = query[member][0]
-                among = wanted[3:].split(",") if wanted.startswith("in:") else [wanted]
-                ids = [one for one in ids if self.glance.images[one].get(member) in among]
+        for member in query.keys() - {"limit", "marker", "sort", "sort_key", "sort_dir"}:  # properties, too
+            wanted = query[member][0]
+            among = wanted[3:].split(",") if wanted.startswith("in:") else [wanted]
+            ids = [one for one in ids if self.glance.images[one].get(member) in among]
         start = ids.index(query["marker"][0]) + 1 if "marker" in query else 0
         page = ids[start:start + limit]
         body: dict[str, Any] = {"images": [self.glance.images[one] for one in page]}

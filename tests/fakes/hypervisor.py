@@ -9,6 +9,8 @@ from typing import Any
 
 from nova.model.states import PowerState
 from nova.virt.libvirt.hypervisor import HostSize, LibvirtDown, LibvirtRefused, Lost, NoGuest, PowerEvent, Sink
+from tests.fakes.hypervisor_actions import Actions
+from tests.fakes.hypervisor_moves import Migrations
 
 CAPABILITIES = """
 <capabilities>
@@ -24,11 +26,18 @@ CAPABILITIES = """
 </capabilities>"""
 
 DOMAIN_CAPABILITIES = """
-<domainCapabilities><path>/usr/bin/qemu-system-x86_64</path>
-  <os supported='yes'><enum name='firmware'>{firmware}</enum></os>
+<domainCapabilities><path>/usr/bin/qemu-system-x86_64</path><machine>{machine}</machine>
+  <os supported='yes'><enum name='firmware'>{firmware}</enum>
+    <loader supported='yes'><enum name='secure'>{secure}<value>no</value></enum></loader></os>
+  <cpu><mode name='host-passthrough' supported='no'/>
+    <mode name='custom' supported='yes'><model usable='yes'>Haswell</model><model usable='yes'>Nehalem</model>
+      <model usable='no'>EPYC-Rome</model></mode></cpu>
   <devices><disk><enum name='bus'><value>ide</value><value>virtio</value></enum></disk>
     <video><enum name='modelType'><value>vga</value><value>virtio</value></enum></video>
-    <rng><enum name='model'><value>virtio</value></enum></rng></devices>
+    <rng><enum name='model'><value>virtio</value></enum></rng>
+    <tpm supported='yes'><enum name='model'><value>tpm-tis</value><value>tpm-crb</value></enum>
+      <enum name='backendModel'><value>emulator</value></enum>
+      <enum name='backendVersion'><value>1.2</value><value>2.0</value></enum></tpm></devices>
 </domainCapabilities>"""
 
 
@@ -51,11 +60,14 @@ def counted(domain: ET.Element, running: bool) -> dict[str, Any]:
     return found
 
 
-class FakeHypervisor:
+class FakeHypervisor(Actions, Migrations):
     """``guests_obey`` False: they don't hear the power button. ``refuse``: the next start fails with this reason."""
 
     def __init__(self, efi: bool = False) -> None:
+        Actions.__init__(self)
+        Migrations.__init__(self)
         self.xml: dict[str, str] = {}
+        self.secrets: dict[str, bytes] = {}
         self.power: dict[str, PowerState] = {}
         self.guests_obey, self.refuse, self.down, self.efi = True, "", False, efi
         self.asked: list[str] = []
@@ -89,7 +101,10 @@ class FakeHypervisor:
         return CAPABILITIES
 
     def domain_capabilities(self, arch: str, machine: str | None, virt_type: str) -> str:
-        return DOMAIN_CAPABILITIES.format(firmware="<value>efi</value>" if self.efi else "")
+        q35 = machine is not None and "q35" in machine
+        return DOMAIN_CAPABILITIES.format(
+            firmware="<value>efi</value>" if self.efi else "", machine="pc-q35-7.2" if q35 else "pc-i440fx-7.2",
+            secure="<value>yes</value>" if self.efi and q35 else "")
 
     def states(self) -> Mapping[str, PowerState]:
         self._check()
@@ -119,6 +134,7 @@ class FakeHypervisor:
         if self.refuse:
             reason, self.refuse = self.refuse, ""
             raise LibvirtRefused(task="start the guest", reason=reason)
+        self.saved.discard(server_uuid)
         log = ET.fromstring(self.xml[server_uuid]).find("devices/serial/log")
         if log is not None:
             Path(log.get("file", "")).write_text("booting\n")
@@ -132,13 +148,24 @@ class FakeHypervisor:
 
     def stop_now(self, server_uuid: str) -> None:
         self._check()
-        if self.power.get(server_uuid) == PowerState.RUNNING:
+        if self.power.get(server_uuid) in (PowerState.RUNNING, PowerState.PAUSED):
             self.turn(server_uuid, PowerState.SHUTDOWN)
 
     def undefine(self, server_uuid: str) -> None:
         self._check()
+        self.saved.discard(server_uuid)
         self.xml.pop(server_uuid, None)
         self.power.pop(server_uuid, None)
+
+    def secret(self, secret_uuid: str) -> bytes | None:
+        return self.secrets.get(secret_uuid)
+
+    def keep_secret(self, secret_uuid: str, xml: str, value: bytes) -> None:
+        assert ET.fromstring(xml).findtext("uuid") == secret_uuid
+        self.secrets[secret_uuid] = value
+
+    def drop_secret(self, secret_uuid: str) -> None:
+        self.secrets.pop(secret_uuid, None)
 
     def turn(self, server_uuid: str, state: PowerState) -> None:
         self.power[server_uuid] = state

@@ -28,7 +28,7 @@ def wrong(cloud: LivingCloud) -> list[str]:
     live = [row for row in cloud.rows("cell", sa.select(cell_tables.servers)) if not row.deleted]
     moves = _moves(cloud)
     return [*_states(cloud, live), *_places(cloud, live, moves), *_claims(cloud, live, moves), *_ledger(cloud, live),
-            *_addresses(cloud, live), *_open_moves(live, moves), *_leftovers(cloud)]
+            *_addresses(cloud, live), *_open_moves(live, moves), *_leftovers(cloud, live)]
 
 
 def _moves(cloud: LivingCloud) -> dict[str, Any]:
@@ -133,9 +133,11 @@ def _open_moves(live: list[Any], moves: dict[str, Any]) -> Iterator[str]:
     yield from (f"{uuid} waits to be confirmed, and no move is there" for uuid in resized - set(moves))
 
 
-def _leftovers(cloud: LivingCloud) -> Iterator[str]:
+def _leftovers(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
+    broken = {(row.host, row.uuid) for row in live if row.vm_state == "error"}  # its next action makes it anew
     yield from (f"{debt.host} owes {debt.step} of {debt.server_uuid}" for debt in cloud.debts())
     for host, compute in cloud.computes.items():
-        yield from (f"{host} has {path.name} half built" for path in (compute.path / "building").iterdir())
+        yield from (f"{host} has {path.name} half built" for path in (compute.path / "building").iterdir()
+                    if (host, path.name) not in broken)
         yield from (f"{host} keeps a snapshot: {path.name}" for path in (compute.path / "fake").glob("**/*snapshot*")
                     if path.is_file())

@@ -30,6 +30,7 @@ from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
+from nova.model.services import Heartbeat
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
@@ -78,6 +79,22 @@ class MortalKnobs(Knobs):
     def __init__(self, state_path: Path | None, kill: Callable[[], None]) -> None:
         super().__init__(state_path)
         self._kill = kill
+        self._left, self._then = 0, ""
+
+    def countdown(self, number: int, what: str) -> None:
+        """At the ``number``-th call from now on: ``die``, ``crash``, or a kind of error."""
+        self._left, self._then = number, what
+
+    def clear(self) -> None:
+        self._left = 0
+        super().clear()
+
+    def apply(self, call: str, when: str, names: tuple[str, ...]) -> None:
+        self._left -= when == "before"
+        if self._left == 0 and self._then:
+            what, self._then = self._then, ""
+            self._act(Rule(call=call, do="die" if what == "die" else "fail", kind=what), call, names, None)
+        super().apply(call, when, names)
 
     def _act(self, rule: Rule, call: str, names: tuple[str, ...], block: Any) -> None:
         if rule.do == "die":
@@ -118,11 +135,16 @@ class ComputeProcess:
         self.driver, self.dead = self._driver(), False
         client = self.cloud.bus.client(ConductorHostRPC, self.name)
         settings = options(compute_options, resume_guests_state_on_host_boot=True)
-        self.service = ComputeService(Parts(self.driver, client, self.cloud.uploads, settings),
+        self.service = ComputeService(Parts(self.driver, client, None, settings, store=self.cloud.images),
                                       Host(self.name, self.path))
         self.cloud.bus.serve(ComputeRPC, self._door(self.service, self.driver), self.name)
         self.service.start()
         return self
+
+    def beat(self) -> None:
+        """As its timer would have it: alive."""
+        client = self.cloud.bus.client(ConductorHostRPC, self.name)
+        client.heartbeat(self.name, Heartbeat(host=self.name, binary="nova-compute"))
 
     def kill(self) -> None:
         """Its threads end at their next call of the driver, and its answers are lost."""
@@ -164,10 +186,13 @@ class LivingCloud(SmallCloud):
     computes: dict[str, ComputeProcess]  # type: ignore[assignment]
 
     def __init__(self, folder: Path, templates: Path, computes: tuple[str, ...] = ("host1", "host2", "host3"),
-                 seed: int = 1, **fake: Any) -> None:
-        self.folder, self.uploads = folder, None
+                 seed: int = 1, images: Any = None, **fake: Any) -> None:
+        self.folder, self.images = folder, images
+        self.on_point: Callable[[str, str, str], None] = lambda action, step, when: None
         self.fake = {"vcpus": 64, "memory_mb": 65536, "local_gb": 1000, **fake}
         super().__init__(folder, templates, ())
+        self.world.images = images
+        self.conductor_process()
         self.living = SchedulerService(self.control, SchedulerSettings(
             SimpleNamespace(host_state_sweep_interval=3600), filter_options(), 90), rng=random.Random(seed))
         self.bus.serve(SchedulerRPC, self.living)
@@ -184,7 +209,7 @@ class LivingCloud(SmallCloud):
 
     def conductor_process(self) -> Runner:
         """A new conductor takes the work from here on; it takes over what older ones left."""
-        journal = MortalJournal(self.cell, "runner")
+        journal = MortalJournal(self.cell, "runner", lease_s=86400)  # nobody renews it here
         journal.open()
         self.world.runner = Runner(self.world, journal, ALL)
         return self.world.runner
@@ -196,10 +221,10 @@ class LivingCloud(SmallCloud):
         self.conductor_process().sweep()
 
     @contextmanager
-    def at_step(self, act: Callable[[str, str, str], None]) -> Iterator[None]:
-        """``act(action, step, when)`` is called at each point of the runner; it may kill, or raise Killed."""
+    def mortal(self) -> Iterator[None]:
+        """``on_point(action, step, when)`` is called at each point of the runner; it may kill, or raise Killed."""
         before = faults.reached
-        faults.reached = act
+        faults.reached = lambda action, step, when: self.on_point(action, step, when)
         try:
             yield
         finally:
@@ -212,17 +237,28 @@ class LivingCloud(SmallCloud):
         end = time.monotonic() + seconds
         while open_ := self.open_operations(uuids):
             assert time.monotonic() < end, f"still open: {[(row.server_uuid, row.action, row.step) for row in open_]}"
-            if not self.world.runner.running:
-                self.write("cell", sa.update(cell_tables.operations).where(
-                    cell_tables.operations.c.finished_at.is_(None)).values(updated_at=sa.text("'2000-01-01 00:00:00'")))
-                self.world.runner.sweep()
-            time.sleep(0.005)
+            self.nudge()
         until(lambda: not self.world.runner.running, "the runner is idle")
+
+    def nudge(self) -> None:
+        """What is parked is swept at once; else a moment passes."""
+        if not self.world.runner.running:
+            table = cell_tables.operations
+            self.write("cell", sa.update(table).where(table.c.finished_at.is_(None))
+                       .values(updated_at=sa.text("'2000-01-01 00:00:00'")))
+            self.world.runner.sweep()
+        time.sleep(0.003)
 
     def open_operations(self, uuids: tuple[str, ...] = ()) -> list[Any]:
         table = cell_tables.operations
         query = sa.select(table).where(table.c.finished_at.is_(None))
         return self.rows("cell", query.where(table.c.server_uuid.in_(uuids)) if uuids else query)
+
+    def report_power(self) -> None:
+        """Hosts that are up tell of all their guests, as their timers would have it."""
+        for compute in self.computes.values():
+            if not compute.dead and not compute.silent:
+                compute.service._events.report_all()
 
     def pay_debts(self) -> None:
         """Hosts that are up get and pay what they owe, as their timers would have it."""

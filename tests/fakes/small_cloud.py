@@ -41,6 +41,7 @@ from nova.model.orders import (
     PasswordOrder,
     RebuildOrder,
     RescueOrder,
+    Snapshot,
     SnapshotOrder,
 )
 from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
@@ -54,12 +55,19 @@ from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.contracts.network import NetworkRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.rpc.local import LocalBus
+from tests.fakes import moving_guests
 from tests.fakes.databases import QuickDatabase
+from tests.fakes.images import FakeImages
+from tests.fakes.moving_guests import MovingGuests
 
 DEMO = context.RequestContext(request_id="req-demo", user_id="joe", project_id="demo", token="joe's own token")
 PATIENCE_S = 15.0
 
 Answer = Callable[[str, Any], Outcome]
+
+#: Kind of order -> power state after it, where it is not running. Some tell none.
+POWER_AFTER = {"pause": PowerState.PAUSED, "suspend": PowerState.SUSPENDED, "password": PowerState.NOSTATE,
+               "crash": PowerState.NOSTATE}
 
 
 def node_id(host: str) -> str:
@@ -72,6 +80,7 @@ class FakeCompute:
     def __init__(self, host: str) -> None:
         self.host = host
         self.guests: dict[str, BuildOrder] = {}
+        self.moving = MovingGuests(host, self.guests)
         self.orders: list[tuple[str, Any]] = []
         self.told: list[tuple[str, str]] = []
         self.contexts: list[context.RequestContext] = []
@@ -79,6 +88,8 @@ class FakeCompute:
         self.cached: list[str] = []
         self.on_cache: Callable[[], None] | None = None
         self.answers: dict[str, Answer] = {}
+        self.snapshots: set[tuple[str, str]] = set()  # (server, image)
+        self.on_upload: Callable[[str], None] = lambda image_id: None
         self.before: dict[str, Callable[[Sequence[Any]], None]] = {}  # called with a whole call's orders
 
     def build_guests(self, host: str, orders: tuple[BuildOrder, ...]) -> tuple[Outcome, ...]:
@@ -201,10 +212,30 @@ class FakeCompute:
             return self.answers[kind](kind, order)
         if kind == "build":
             self.guests[order.server_uuid] = order
+        if kind == "rebuild":
+            self.guests[order.server_uuid] = order.build
+        if kind in moving_guests.KINDS:
+            return self.moving.one(kind, order)
         if kind == "destroy":
+            self.moving.destroy(order)
             self.guests.pop(order.server_uuid, None)
-        off = kind in ("stop", "destroy")
-        return Outcome(server_uuid=order.server_uuid, power_state=PowerState.SHUTDOWN if off else PowerState.RUNNING)
+            self.snapshots = {one for one in self.snapshots if one[0] != order.server_uuid}
+        if kind in ("snapshot", "upload", "drop"):
+            return self._snapshot(kind, order)
+        off = kind in ("stop", "destroy") or (kind == "rebuild" and not order.start)
+        power = PowerState.SHUTDOWN if off else POWER_AFTER.get(kind, PowerState.RUNNING)
+        return Outcome(server_uuid=order.server_uuid, power_state=power)
+
+    def _snapshot(self, kind: str, order: SnapshotOrder) -> Outcome:
+        key = (order.server_uuid, order.image_id)
+        if kind == "snapshot":
+            self.snapshots.add(key)
+            kept = Snapshot(format="qcow2", size_bytes=1 << 20, virtual_size_bytes=1 << 30)
+            return Outcome(server_uuid=order.server_uuid, snapshot=kept)
+        if kind == "upload" and key in self.snapshots:
+            self.on_upload(order.image_id)
+        self.snapshots.discard(key)
+        return Outcome(server_uuid=order.server_uuid)
 
     def built(self) -> list[BuildOrder]:
         return [order for kind, order in self.orders if kind == "build"]
@@ -258,6 +289,7 @@ class SmallCloud:
         for name in ("api", "cell"):
             shutil.copyfile(templates / name, folder / name)
         self.api, self.cell = QuickDatabase(folder / "api"), QuickDatabase(folder / "cell")
+        self.image_service = FakeImages()
         self.bus, self.scheduler, self.network = LocalBus(), FakeScheduler(), FakeNetworkHost()
         self.computes: dict[str, FakeCompute] = {}
         self.clock_s = 0.0
@@ -280,7 +312,7 @@ class SmallCloud:
     def conductor(self, name: str = "ctl") -> World:
         """One more conductor process, with a lease of its own."""
         limits = {**dict.fromkeys(RESOURCES, 100), "ram": 100_000, **dict.fromkeys(NETWORK_RESOURCES, -1)}
-        world = World(api=self.api, cell=self.cell, host=name, images=None,
+        world = World(api=self.api, cell=self.cell, host=name, images=self.image_service,
                       settings=Settings(quota_defaults=limits, network_defaults=addressing.Defaults()),
                       scheduler=self.bus.client(SchedulerRPC, name), compute=self.bus.client(ComputeRPC, name),
                       network=self.bus.client(NetworkRPC, name))
@@ -294,6 +326,8 @@ class SmallCloud:
     def add_compute(self, host: str, nodes: Sequence[str] = ()) -> FakeCompute:
         """Register a compute host with an inventory; it is the scheduler's last choice."""
         made = self.computes[host] = FakeCompute(host)
+        made.on_upload = self.image_service.fill
+        made.moving.peers = self.computes
         self.bus.serve(ComputeRPC, made, host)
         self.daemons.register(Registration(host=host, binary="nova-compute", topic="compute", host_id=node_id(host)))
         self.report(host, nodes or (host,))

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
 import threading
 from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
 
-from nova.db import networks, server_lists, servers, services, states
+from nova.db import migrations, networks, overdue, server_lists, servers, services, states
 from nova.db.engine import Database, DatabaseBusy
 from nova.db.models import cell as tables
 from nova.db.statements import insert_all
-from nova.model.base import Scope
+from nova.model.base import Scope, utcnow
+from nova.model.migrations import NewMigration
 from nova.model.networks import RequestedNetwork
 from nova.model.servers import Condition, ServerListQuery
 from nova.model.services import Registration
-from nova.model.states import ACTIONS
+from nova.model.states import ACTIONS, VmState
 from tests.fakes.rows import add_network, add_servers, new_uuid, server_row
 from tests.functional.backends import KINDS, Absent
 
@@ -83,6 +85,45 @@ def test_power_when_several_hosts_guests_are_told_then_each_is_judged_by_its_epo
         rows = servers.rows_of(tx, uuids)
     assert [rows[uuid].vm_state for uuid in uuids] == ["stopped", "stopped", "active"]
     assert [rows[uuid].power_state for uuid in uuids] == [4, 4, 0]
+
+
+def test_power_when_a_stopped_servers_guest_runs_then_it_is_named_and_can_be_shown_as_running(cell: Database) -> None:
+    stray, other = add_servers(cell, *[server_row(host="h3", vm_state=state) for state in ("stopped", "active")])
+    told = {uuid: states.Power(1, 1, "active") for uuid in (stray, other)}
+    assert cell.transact(lambda tx: states.note_power(tx, "h3", told)) == (stray,)
+    assert cell.transact(lambda tx: states.set_running(tx, "h3", stray, told[stray]))
+    assert not cell.transact(lambda tx: states.set_running(tx, "h3", stray, told[stray]))
+    with cell.reading() as tx:
+        assert {(row.vm_state, row.power_state) for row in servers.rows_of(tx, [stray, other]).values()} == {
+            ("active", 1)}
+
+
+def test_what_periodic_tasks_look_for_is_found_and_judged_by_the_databases_clock(cell: Database) -> None:
+    old, now = datetime.timedelta(seconds=500), utcnow()
+    rescued, young = add_servers(cell, *[server_row(vm_state="rescued", updated_at=at) for at in (now - old, now)])
+    built, = add_servers(cell, server_row(vm_state="building", created_at=now - old))
+    lost, = add_servers(cell, server_row(task_state="rebooting", updated_at=now - old))
+    add_servers(cell, server_row(vm_state="building", created_at=now), server_row(task_state="migrating",
+                                                                                  updated_at=now))
+    for uuid in (rescued, lost):
+        cell.transact(lambda tx, uuid=uuid: migrations.insert(tx, NewMigration(
+            uuid=new_uuid(), server_uuid=uuid, type="migration", status="migrating")))
+    cell.transact(lambda tx: tx.execute(sa.update(tables.migrations).values(created_at=now - old)))
+    what = overdue.Resting(VmState.RESCUED, ("rescue",), "unrescue")
+    with cell.reading() as tx:
+        found = overdue.resting(tx, what, 10)
+        after = what._replace(after=(found[0].updated_at, found[0].id))
+        ages = [(services.as_time(row.clock) - row.updated_at).total_seconds() for row in found]
+        assert [row.uuid for row in found] == [rescued, young] and ages[0] > 499 and abs(ages[1]) < 60
+        assert [row.uuid for row in overdue.resting(tx, after, 10)] == [young]
+        assert [row.uuid for row in overdue.building(tx, 400, 10)] == [built]
+        assert [row.uuid for row in overdue.ownerless(tx, 10)] == [lost]
+        moves = overdue.abandoned(tx, 10)
+    assert {move.server_uuid for move in moves} == {rescued, lost}
+    assert [cell.transact(lambda tx, move=move: overdue.close(tx, move)) for move in (*moves, moves[0])] == [
+        True, True, False]
+    assert cell.transact(lambda tx: overdue.unchanged(tx, lost, 1)) and not cell.transact(
+        lambda tx: overdue.unchanged(tx, lost, 2))
 
 
 def test_network_when_an_address_is_being_picked_then_it_is_not_deleted(cell: Database) -> None:

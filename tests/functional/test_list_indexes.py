@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.db import server_lists
+from nova.db import overdue, server_lists
 from nova.db.engine import Database
 from nova.db.models import cell as tables
 from nova.db.statements import insert_all
 from nova.model.base import Page, Scope
 from nova.model.servers import Condition, ServerListQuery
+from nova.model.states import VmState
 from tests.fakes.rows import BORN, server_row
 from tests.functional.backends import Absent
 
@@ -97,6 +98,33 @@ def test_page_by_name_is_not_sorted(cell: Database, scope: Scope, index: str) ->
     (ServerListQuery(conditions=(Condition(column="task_state", value="rebooting"),)), "ix_servers_task_state")])
 def test_filter_of_few_servers_reads_these_alone(cell: Database, query: ServerListQuery, index: str) -> None:
     assert plan(cell, query)[0] == index
+
+
+RESCUED = overdue.Resting(VmState.RESCUED, ("rescue",), "unrescue")
+
+
+@pytest.mark.parametrize(("look", "index"), [
+    (lambda tx: overdue.resting(tx, RESCUED, 50), "ix_servers_vm_state"),
+    (lambda tx: overdue.resting(tx, RESCUED._replace(after=(CHANGED, 7)), 50), "ix_servers_vm_state"),
+    (lambda tx: overdue.building(tx, 600, 50), "ix_servers_vm_state"),
+    (lambda tx: overdue.ownerless(tx, 50), "ix_servers_task_state")],
+    ids=["resting", "next page", "building", "ownerless"])
+def test_look_of_a_periodic_task_reads_next_to_nothing_when_there_is_nothing_to_do(cell: Database, look: Any,
+                                                                                    index: str) -> None:
+    asked: list[tuple[str, Any]] = []
+
+    def keep(connection: Any, cursor: Any, statement: str, parameters: Any, *more: Any) -> None:
+        asked.append((statement, parameters))
+    sa.event.listen(cell.engine, "before_cursor_execute", keep)
+    try:
+        with cell.reading() as tx:
+            look(tx)
+    finally:
+        sa.event.remove(cell.engine, "before_cursor_execute", keep)
+    with cell.reading() as tx:
+        found = [row for row in tx.exec_driver_sql(f"EXPLAIN {asked[0][0]}", asked[0][1]).mappings()
+                 if row["table"] == "servers"]
+    assert found[0]["key"] == index and int(found[0]["rows"]) < 100, found
 
 
 @pytest.mark.parametrize("text", ["\N{SNOWMAN}", "\N{GRINNING FACE}", "x" * 5000])

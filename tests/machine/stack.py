@@ -172,7 +172,7 @@ class Sandbox:
         return dict(word.split("=", 1) for word in lines[0].split())
 
     def instances(self, host: str) -> Path:
-        return self.layout.nova_state(host) / "instances"
+        return self.layout.instances(host)
 
     def virsh(self, host: str, *words: str) -> str:
         return self.run("virsh", "-q", *words, host=host)
@@ -212,9 +212,11 @@ class Sandbox:
 
     def _on(self, host: str, told: str, gone: Footprint) -> Iterator[str]:
         """What a host has of a server; ``told``: its domains and links."""
-        state = self.layout.nova_state(host)
-        yield from (place for place in ("instances", "building") if (state / place / gone.uuid).exists())
-        yield from (path.name for path in state.glob("instances/_base/*.part"))
+        state, instances = self.layout.nova_state(host), self.layout.instances(host)
+        places = {"instances": instances / gone.uuid, "building": state / "building" / gone.uuid,
+                  "put aside": instances / f"{gone.uuid}_resize"}
+        yield from (place for place, path in places.items() if path.exists())
+        yield from (path.name for path in instances.glob("_base/*.part"))
         yield from (tap for tap in gone.taps if f" {tap}:" in told)
         if gone.uuid in told:
             yield "domain"

@@ -49,3 +49,8 @@ def test_entry_of_a_server_tells_answers_with_their_types_and_versions() -> None
     text = entries()["GET /servers/{server_id}"]
     assert '"``server.locked``", "boolean", "from 2.9"' in text
     assert '"``server.flavor.ram`` ' in text or '"``server.flavor.ram``"' in text
+
+
+def test_entry_of_an_answer_that_some_versions_have_says_which() -> None:
+    text = entries()["POST /servers/{server_id}/action#createImage"]
+    assert "Answer (from 2.45; else no body):" in text and '"``image_id``", "string"' in text

@@ -15,3 +15,4 @@ down_revision = "0002"
 def upgrade() -> None:
     op.add_column("servers", sa.Column("memo", Json(object)))
     op.create_index("ix_servers_vm_state", "servers", ["deleted", "vm_state", "updated_at"])
+    op.create_index("ix_migrations_status", "migrations", ["status", "id"])

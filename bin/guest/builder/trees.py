@@ -15,12 +15,14 @@ GUEST = Path(__file__).resolve().parent.parent
 GUEST_PACKAGES = (
     "busybox-static", "dropbear-bin", "libc6", "libcrypt1", "libtomcrypt1", "libtommath1", "libgmp10", "zlib1g",
     "e2fsprogs", "libext2fs2", "libcom-err2",
+    "qemu-guest-agent", "libglib2.0-0", "libpcre2-8-0", "libudev1", "libnuma1", "liburing2",
 )  # fmt: skip
 GUEST_FILES = (  # (package, path in it, path in the guest's root)
     ("busybox-static", "bin/busybox", "bin/busybox"),
     ("dropbear-bin", "usr/sbin/dropbear", "usr/sbin/dropbear"),
     ("dropbear-bin", "usr/bin/dropbearkey", "usr/bin/dropbearkey"),
     ("e2fsprogs", "sbin/resize2fs", "sbin/resize2fs"),
+    ("qemu-guest-agent", "usr/sbin/qemu-ga", "usr/sbin/qemu-ga"),
 )
 LIBRARY_PACKAGES = {  # what else those programs load: file name -> package
     "libc.so.6": "libc6",
@@ -33,6 +35,13 @@ LIBRARY_PACKAGES = {  # what else those programs load: file name -> package
     "libext2fs.so.2": "libext2fs2",
     "libe2p.so.2": "libext2fs2",
     "libcom_err.so.2": "libcom-err2",
+    "libm.so.6": "libc6",
+    "libglib-2.0.so.0": "libglib2.0-0",
+    "libgmodule-2.0.so.0": "libglib2.0-0",
+    "libpcre2-8.so.0": "libpcre2-8-0",
+    "libudev.so.1": "libudev1",
+    "libnuma.so.1": "libnuma1",
+    "liburing.so.2": "liburing2",
 }
 
 
@@ -133,7 +142,8 @@ def make_root(packages: Packages, kernel: Kernel, root: Path) -> None:
                  "var/lib/nova-guest", "var/log"):  # fmt: skip
         (root / name).mkdir(parents=True, exist_ok=True)
     shutil.copytree(GUEST / "rootfs", root, dirs_exist_ok=True, copy_function=shutil.copyfile)
-    for script in [*(root / "usr/lib/nova-guest").iterdir(), *(root / "etc/acpi/PWRF").iterdir()]:
+    for script in [*(root / "usr/lib/nova-guest").iterdir(), *(root / "etc/acpi/PWRF").iterdir(),
+                   root / "usr/sbin/chpasswd"]:  # fmt: skip
         script.chmod(0o755)
     (root / "etc/shadow").chmod(0o600)
     (root / "root").mkdir(mode=0o700)

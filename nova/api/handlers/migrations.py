@@ -8,13 +8,14 @@ from nova import errors
 from nova.api import versions
 from nova.api.formats import BOOLEANS
 from nova.api.handlers.server_lists import changes
-from nova.api.handlers.server_targets import check_lock, check_state, target
+from nova.api.handlers.server_targets import actor
 from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import migrations as views
 from nova.model.base import Page
 from nova.model.migrations import PREPARING, QUEUED, RUNNING, Migration, MigrationQuery, ServerMigrations
-from nova.model.servers import ServerOrder, ServerQuery
+from nova.model.server_orders import MigrationOrder
+from nova.model.servers import ServerQuery
 
 ALL_PROJECTS_RULE = "os_compute_api:os-migrations:index:all_projects"
 HOST_RULE = "os_compute_api:os-migrations:index:host"
@@ -89,27 +90,27 @@ def server_show(req: Request, server_id: str, migration_id: str) -> dict[str, An
 
 def force_complete(req: Request, server_id: str, migration_id: str) -> None:
     """Of one that runs."""
-    _tell(req, (server_id, migration_id), "live_migration_force_complete", (RUNNING,))
+    req.conductor.force_live_migration(_told(req, (server_id, migration_id), "live_migration_force_complete",
+                                             (RUNNING,)))
 
 
 def abort(req: Request, server_id: str, migration_id: str) -> None:
     """Of one that runs or, in newer versions, waits to."""
     early = (QUEUED, PREPARING) if versions.queued_migrations_can_be_aborted(req.version) else ()
-    _tell(req, (server_id, migration_id), "live_migration_cancel", (RUNNING, *early))
+    req.conductor.abort_live_migration(_told(req, (server_id, migration_id), "live_migration_cancel",
+                                             (RUNNING, *early)))
 
 
-def _tell(req: Request, which: tuple[str, str], action: str, statuses: tuple[str, ...]) -> None:
-    """Policy and lock, the server's state (409), the migration (404), its status (400); then the order."""
+def _told(req: Request, which: tuple[str, str], action: str, statuses: tuple[str, ...]) -> MigrationOrder:
+    """The order, once policy, lock, the server's state (409), the migration (404) and its status (400) allow it."""
     server_id, migration_id = which
-    server = target(req, server_id)
-    check_lock(req, server)
-    check_state(server, action)
+    actor(req, server_id, action)
     found = req.conductor.get_server_migration(_server(req, server_id), _key(server_id, migration_id))
     move: Migration = found.migrations[0]
     if move.status not in statuses:
         raise WrongStatus(id=migration_id, server=server_id, status=move.status, action=action,
                           wanted=" or ".join(statuses))
-    req.conductor.order_server(ServerOrder(uuid=server_id, action=action, arguments={"migration_id": migration_id}))
+    return MigrationOrder(uuid=server_id, migration_id=move.id)
 
 
 def _server(req: Request, server_id: str) -> ServerQuery:

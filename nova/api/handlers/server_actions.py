@@ -1,4 +1,4 @@
-"""Actions on a server: start, stop, reboot, console output, lock and unlock."""
+"""Actions on a server that need no arguments of their own, its console output, lock and unlock."""
 
 from __future__ import annotations
 
@@ -6,34 +6,71 @@ import re
 from typing import Any
 
 from nova.api import versions
-from nova.api.handlers.server_targets import check_lock, check_state, target
+from nova.api.handlers.server_targets import actor, check_lock, order, target
 from nova.api.request import Request
 from nova.api.view import answers
+from nova.model.server_orders import ChangePassword
 from nova.model.servers import ConsoleQuery, LockChange, ServerOrder
 
 UNLOCK_OVERRIDE = "os_compute_api:os-lock-server:unlock:unlock_override"
 OWNER, ADMIN = "owner", "admin"
+FORCE = "force"  # argument of a delete: not a soft one, whatever the conductor's settings
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
-def _order(req: Request, server_id: str, action: str) -> None:
-    found = target(req, server_id)
-    check_lock(req, found)
-    check_state(found, action)
-    req.conductor.order_server(ServerOrder(uuid=server_id, action=action))
-
-
 def start(req: Request, server_id: str) -> None:
-    _order(req, server_id, "start")
+    order(req, server_id, "start")
 
 
 def stop(req: Request, server_id: str) -> None:
-    _order(req, server_id, "stop")
+    order(req, server_id, "stop")
 
 
 def reboot(req: Request, server_id: str) -> None:
-    _order(req, server_id, f"{req.body['reboot']['type'].lower()}_reboot")
+    order(req, server_id, f"{req.body['reboot']['type'].lower()}_reboot")
+
+
+def pause(req: Request, server_id: str) -> None:
+    order(req, server_id, "pause")
+
+
+def unpause(req: Request, server_id: str) -> None:
+    order(req, server_id, "unpause")
+
+
+def suspend(req: Request, server_id: str) -> None:
+    order(req, server_id, "suspend")
+
+
+def resume(req: Request, server_id: str) -> None:
+    order(req, server_id, "resume")
+
+
+def trigger_crash_dump(req: Request, server_id: str) -> None:
+    order(req, server_id, "trigger_crash_dump")
+
+
+def restore(req: Request, server_id: str) -> None:
+    """A soft-deleted server lives again."""
+    order(req, server_id, "restore")
+
+
+def force_delete(req: Request, server_id: str) -> None:
+    """At once, also where deleted servers are kept for a while."""
+    check_lock(req, target(req, server_id))
+    req.conductor.order_server(ServerOrder(uuid=server_id, action="delete", arguments={FORCE: "true"}))
+
+
+def change_password(req: Request, server_id: str) -> None:
+    actor(req, server_id, "changePassword")
+    req.conductor.change_password(ChangePassword(uuid=server_id, password=req.body["changePassword"]["adminPass"]))
+
+
+def inject_network_info(req: Request, server_id: str) -> None:
+    """Answered, with nothing to do: guests read their network from the metadata service or the config drive, and no
+    driver writes it into their file systems."""
+    check_lock(req, target(req, server_id))
 
 
 @answers({"output": "string"})

@@ -40,7 +40,7 @@ def order_of(req: Request) -> tuple[NewServer, str | None]:
     least, most = _counts(asked)
     place = _place(req, asked)
     networks = _networks(req, asked, most)
-    password = asked.get("adminPass") or new_password(req.options.password_length)
+    password, shown = passwords(req, asked)
     order = NewServer(
         name=asked["name"].strip() if req.legacy else asked["name"],
         flavor_id=str(asked["flavorRef"]).rsplit("/", 1)[-1], image_id=_image(asked), min_count=least, max_count=most,
@@ -52,9 +52,15 @@ def order_of(req: Request) -> tuple[NewServer, str | None]:
         access_ip_v6=canonical_address(asked.get("accessIPv6")), admin_password=password,
         description=_description(req, asked), hostname=asked.get("hostname"),
         tags=tuple(dict.fromkeys(asked.get("tags", ()))),
-        trusted_certs=_trusted_certs(req, asked), scheduler_hints=_hints(req.body), files=_files(asked),
+        trusted_certs=_trusted_certs(req, asked), scheduler_hints=_hints(req.body), files=files_of(asked),
         may_zero_disk=req.allows(ZERO_DISK), disks=_disks(req, asked), key=str(uuid.uuid4()))
-    return order, password if req.options.enable_instance_password else None
+    return order, shown
+
+
+def passwords(req: Request, asked: Mapping[str, Any]) -> tuple[str, str | None]:
+    """(the administrator's password a guest gets: what is asked for or a new one, what of it the answer shows)."""
+    password = asked.get("adminPass") or new_password(req.options.password_length)
+    return password, password if req.options.enable_instance_password else None
 
 
 def new_password(length: int) -> str:
@@ -105,7 +111,8 @@ def _trusted_certs(req: Request, asked: Mapping[str, Any]) -> tuple[str, ...] | 
     return tuple(certs)
 
 
-def _files(asked: Mapping[str, Any]) -> dict[str, str]:
+def files_of(asked: Mapping[str, Any]) -> dict[str, str]:
+    """Path -> contents in base64, of ``personality``."""
     files: dict[str, str] = {}
     for item in asked.get("personality", ()):
         missing = [name for name in ("path", "contents") if name not in item]

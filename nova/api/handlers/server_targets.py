@@ -5,7 +5,7 @@ from __future__ import annotations
 from nova import errors
 from nova.api.request import Request
 from nova.model import states
-from nova.model.servers import ServerQuery, ServerTarget
+from nova.model.servers import ServerOrder, ServerQuery, ServerTarget
 
 
 class Locked(errors.Conflict):
@@ -20,11 +20,26 @@ class WrongState(errors.WrongState):
     message = "Cannot '{action}' instance {uuid} while it is in {attribute} {value}"
 
 
-def target(req: Request, server_id: str) -> ServerTarget:
-    """The server, policy asked on it. NotFound before Forbidden."""
+def target(req: Request, server_id: str, rule: str | None = None) -> ServerTarget:
+    """The server, policy (the operation's rule, or ``rule`` in its place) asked on it. NotFound before Forbidden."""
     found: ServerTarget = req.conductor.get_target(ServerQuery(uuid=server_id, scope=req.scope()))
-    req.authorize(found.project_id, found.user_id)
+    req.authorize(found.project_id, found.user_id, rule)
     return found
+
+
+def actor(req: Request, server_id: str, name: str, rule: str | None = None) -> ServerTarget:
+    """The server of an action that may begin: look-up, policy, lock (where it counts) and state were asked."""
+    found = target(req, server_id, rule)
+    if states.ACTIONS[name].refused_when_locked:
+        check_lock(req, found)
+    check_state(found, name)
+    return found
+
+
+def order(req: Request, server_id: str, name: str) -> None:
+    """Order the action ``name``, which has no arguments."""
+    actor(req, server_id, name)
+    req.conductor.order_server(ServerOrder(uuid=server_id, action=name))
 
 
 def check_lock(req: Request, found: ServerTarget) -> None:

@@ -11,22 +11,43 @@ _UUID = Spec(type="string", format="uuid")
 _IP = (Spec(format="ipv4"), Spec(format="ipv6"))
 _UUIDS = Spec(type="array", items=_UUID)
 _TAG: dict[str, Any] = {"min_length": 1, "max_length": 60, "pattern": "^[^,/]*$"}
-_HOST: dict[str, Any] = {"min_length": 1, "max_length": 255, "pattern": "^[a-zA-Z0-9-._]*$"}
+HOST: dict[str, Any] = {"min_length": 1, "max_length": 255, "pattern": "^[a-zA-Z0-9-._]*$"}
 _DEVICE_NAME: dict[str, Any] = {"min_length": 1, "max_length": 255, "pattern": "^[a-zA-Z0-9._/-]*$"}
 _TEXT_255: dict[str, Any] = {"max_length": 255}
-HOSTNAME = (
-    row("server.hostname", "string", min_length=2, max_length=63, pattern="^[a-zA-Z0-9]+[a-zA-Z0-9-]*[a-zA-Z0-9]+$",
-        since="2.90", until="2.93"),
-    row("server.hostname", "string", **_HOST, since="2.94"),
-)
-DESCRIPTION = row("server.description", ("string", "null"), max_length=255, format="printable", since="2.19")
-_CHANGEABLE = (
-    row("server.OS-DCF:diskConfig", "string", allowed=("AUTO", "MANUAL")),
-    row("server.accessIPv4", "string", format="ipv4"),
-    row("server.accessIPv6", "string", format="ipv6"),
-    DESCRIPTION,
-    *HOSTNAME,
-)
+
+
+def changeable(name: str) -> tuple[Field, ...]:
+    """What creates, updates and rebuilds can say alike, in the body's object ``name``."""
+    return (
+        row(f"{name}.OS-DCF:diskConfig", "string", allowed=("AUTO", "MANUAL")),
+        row(f"{name}.accessIPv4", "string", format="ipv4"),
+        row(f"{name}.accessIPv6", "string", format="ipv6"),
+        row(f"{name}.description", ("string", "null"), max_length=255, format="printable", since="2.19"),
+        row(f"{name}.hostname", "string", min_length=2, max_length=63,
+            pattern="^[a-zA-Z0-9]+[a-zA-Z0-9-]*[a-zA-Z0-9]+$", since="2.90", until="2.93"),
+        row(f"{name}.hostname", "string", **HOST, since="2.94"),
+    )
+
+
+def personality(name: str) -> tuple[Field, ...]:
+    """Files for the guest, in old versions."""
+    return (
+        row(f"{name}.personality", "array", until="2.56"),
+        row(f"{name}.personality[]", "object", until="2.56"),
+        row(f"{name}.personality[].path", "string", until="2.56"),
+        row(f"{name}.personality[].contents", "string", format="base64", until="2.56"),
+    )
+
+
+def trusted_certs(name: str) -> tuple[Field, ...]:
+    return (
+        row(f"{name}.trusted_image_certificates", ("array", "null"), min_items=1, max_items=50, unique_items=True,
+            since="2.63"),
+        row(f"{name}.trusted_image_certificates[]", "string", min_length=1, since="2.63"),
+    )
+
+
+_CHANGEABLE = changeable("server")
 
 
 def _hints(name: str) -> tuple[Field, ...]:
@@ -97,10 +118,7 @@ CREATE = Body(
     row(f"server.metadata.{METADATA_KEY}", "string", **_TEXT_255),
     *_NETWORKS,
     *_CHANGEABLE,
-    row("server.personality", "array", until="2.56"),
-    row("server.personality[]", "object", until="2.56"),
-    row("server.personality[].path", "string", until="2.56"),
-    row("server.personality[].contents", "string", format="base64", until="2.56"),
+    *personality("server"),
     row("server.availability_zone", "string", **NAME),
     *_block_device("server.block_device_mapping"),
     *_BLOCK_DEVICE_V2,
@@ -115,11 +133,9 @@ CREATE = Body(
     row("server.user_data", "string", max_length=65535, format="base64"),
     row("server.tags", "array", max_items=50, since="2.52"),
     row("server.tags[]", "string", **_TAG, since="2.52"),
-    row("server.trusted_image_certificates", ("array", "null"), min_items=1, max_items=50, unique_items=True,
-        since="2.63"),
-    row("server.trusted_image_certificates[]", "string", min_length=1, since="2.63"),
-    row("server.host", "string", **_HOST, since="2.74"),
-    row("server.hypervisor_hostname", "string", **_HOST, since="2.74"),
+    *trusted_certs("server"),
+    row("server.host", "string", **HOST, since="2.74"),
+    row("server.hypervisor_hostname", "string", **HOST, since="2.74"),
     *_hints("os:scheduler_hints"),
     *_hints("OS-SCH-HNT:scheduler_hints"),
     legacy=(

@@ -226,6 +226,15 @@ _IN_PART = {BRIEF: UNKNOWN_BRIEF, FULL: UNKNOWN_LISTED}
 UPDATED = View(*_COMMON, Out("addresses", _addresses(False), type=ADDRESSES), of=ServerDetail)
 
 
+_PASSWORD = Out("adminPass", lambda server, req: LEFT_OUT, optional=True, type="string")  # put in by the handler
+_USER_DATA = Out("user_data", "user_data", since="2.57")
+
+#: What a rebuild answers from 2.75, and below.
+REBUILT = View(*(entry for entry in FULL.fields if entry.name != "OS-EXT-SRV-ATTR:user_data"), _USER_DATA, _PASSWORD,
+               of=ServerDetail)
+REBUILT_IN_PART = View(*UPDATED.fields, Out("key_name", "key_name", since="2.54"), _USER_DATA, _PASSWORD,
+                       of=ServerDetail)
+
 #: What a create answers for one server (for several it may be a reservation's id).
 CREATED = {"id": "string", "links": LINKS, "OS-DCF:diskConfig": "string", "security_groups": [{"name": "string"}],
            "adminPass?": "string"}

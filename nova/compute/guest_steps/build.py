@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,6 +10,7 @@ from nova.compute.gate import Gate
 from nova.compute.guest_steps.facts import facts_of
 from nova.compute.markers import Markers
 from nova.compute.orders import Work
+from nova.model.base import HostName
 from nova.model.guest_tree import TreeOptions, config_drive_files
 from nova.model.images import Image
 from nova.model.orders import BuildOrder
@@ -32,14 +33,31 @@ class ImageCache(Protocol):
         """Remove what no guest uses; the driver's ``images_in_use`` says what is."""
 
 
+class ImageStore(Protocol):
+    """The image service, with this host's own credentials (``nova.clients.glance.Glance``)."""
+
+    def show(self, image_id: str) -> Image: ...
+
+    def upload(self, image_id: str, source: Any) -> int:
+        """``source``: a file, or what has its ``read`` and ``seek``."""
+
+
 @dataclass(frozen=True)
 class Tools:
-    """What steps work with. ``driver`` has the protocols Driver and Lifecycle."""
+    """What steps work with. ``driver`` has the protocols Driver and Lifecycle.
+
+    ``aside`` marks guests that were put aside, by the operation that did; ``arrived`` those that were made anew here by
+    one that asked whether their disks are shared; ``store``: where snapshots go.
+    """
 
     driver: Any
     images: ImageCache | None
     markers: Markers
+    aside: Markers
+    arrived: Markers
     tree: TreeOptions = TreeOptions()  # what config drives say beside the guest's facts
+    store: ImageStore | None = None
+    host: HostName = HostName("")
 
 
 @dataclass
@@ -55,6 +73,19 @@ class Build:
     @property
     def uuid(self) -> str:
         return self.order.server_uuid
+
+
+def root_gb_of(order: BuildOrder) -> int:
+    return max((disk.size_gb for disk in order.disks if disk.kind == "root"), default=0)
+
+
+def cache_images(tools: Tools, images: Iterable[Image | None], first_max_gb: int | None = None) -> None:
+    """Have the images on this host, where its driver needs them; the first is for a disk of ``first_max_gb``."""
+    if not tools.driver.needs_images or tools.images is None:
+        return
+    for number, image in enumerate(images):
+        if image is not None:
+            tools.images.fetch(image, None if number else first_max_gb)
 
 
 class Step(Protocol):
@@ -83,13 +114,8 @@ class FetchImages:
     name = "images"
 
     def do(self, build: Build) -> None:
-        order, images = build.order, build.tools.images
-        if not build.tools.driver.needs_images or images is None:
-            return
-        root_gb = max((disk.size_gb for disk in order.disks if disk.kind == "root"), default=0)
-        for image, max_gb in ((order.image, root_gb), (order.kernel, None), (order.ramdisk, None)):
-            if image is not None:
-                images.fetch(image, max_gb)
+        order = build.order
+        cache_images(build.tools, (order.image, order.kernel, order.ramdisk), root_gb_of(order))
 
     def undo(self, build: Build) -> None:
         pass

@@ -22,6 +22,7 @@ from nova.model.flavors import Flavor
 from nova.model.images import Image
 from nova.model.networks import Network, RequestedNetwork
 from nova.model.orders import Disk
+from nova.model.server_orders import ResizeServer
 from nova.model.servers import CreatedServers, NewServer, ServerFacts
 from nova.model.states import TaskState, VmState
 
@@ -77,7 +78,7 @@ class Admission:
         if not who.project_id or not who.user_id:
             raise errors.Forbidden("A create needs a user and a project.")
         wishes.check_groups(order)
-        image = self._image(order)
+        image = usable_image(self.world, order.image_id) if order.image_id else None
         disk_config = wishes.disk_config(order, image)
         zones.check(self.world, order.availability_zone)
         try:
@@ -100,40 +101,19 @@ class Admission:
             known = ledger.opened(tx, [_uuid(order, index) for index in range(min(order.max_count, MOST_AT_ONCE))])
         return CreatedServers(reservation_id=_reservation(order), uuids=tuple(known)) if known else None
 
-    def _image(self, order: NewServer) -> Image | None:
-        if not order.image_id:
-            return None
-        try:
-            image: Image = self.world.images.show(order.image_id, as_user=True)
-        except (errors.NotFound, errors.Forbidden):
-            raise BadImage(image_id=order.image_id, reason="it does not exist, or is not yours") from None
-        if image.status != "active":
-            raise BadImage(image_id=order.image_id, reason=f"its status is {image.status}, not active")
-        if (wrong := image_properties.problem(image.properties)) is not None:
-            raise BadProperty(image_id=order.image_id, reason=wrong)
-        return image
-
     def _look_up(self, order: NewServer, user_id: str, project_id: str, image: Image | None) -> Parts:
         with self.world.api.reading() as tx:
             try:
                 flavor = flavors.get(tx, order.flavor_id, Scope(project_id=project_id))
             except errors.NotFound:
                 raise BadFlavor(flavor_id=order.flavor_id) from None
-            key = self._keypair(tx, order, user_id)
+            key = keypair(tx, user_id, order.key_name)
             project_limits, limits = quota.effective(self.world, tx, project_id, user_id)
-        _check_flavor(flavor, image, order)
-        _check_items(order, limits)
+        check_flavor(flavor, image, order)
+        check_items(order.metadata, order.files, limits)
         wanted = self._networks(order, project_id)
         return Parts(flavor, image, wanted, key.public_key if key else None, key.type if key else "ssh", limits,
                      project_limits)
-
-    def _keypair(self, tx: Connection, order: NewServer, user_id: str) -> Any:
-        if not order.key_name:
-            return None
-        try:
-            return keypairs.get(tx, user_id, order.key_name)
-        except errors.NotFound:
-            raise BadKeypair() from None
 
     def _networks(self, order: NewServer, project_id: str) -> tuple[RequestedNetwork, ...]:
         """The requested networks, each known; for None all that the project may use. The host is known, too."""
@@ -185,6 +165,29 @@ class Admission:
         return count
 
 
+def usable_image(world: World, image_id: str) -> Image:
+    """An image that a server can be made of, as the user who asks sees it. BadImage, BadProperty; Unavailable."""
+    try:
+        image: Image = world.images.show(image_id, as_user=True)
+    except (errors.NotFound, errors.Forbidden):
+        raise BadImage(image_id=image_id, reason="it does not exist, or is not yours") from None
+    if image.status != "active":
+        raise BadImage(image_id=image_id, reason=f"its status is {image.status}, not active")
+    if (wrong := image_properties.problem(image.properties)) is not None:
+        raise BadProperty(image_id=image_id, reason=wrong)
+    return image
+
+
+def keypair(tx: Connection, user_id: str, name: str | None) -> Any:
+    """The user's keypair of that name; None asks for none. BadKeypair."""
+    if not name:
+        return None
+    try:
+        return keypairs.get(tx, user_id, name)
+    except errors.NotFound:
+        raise BadKeypair() from None
+
+
 def _check_network(request: RequestedNetwork, known: Mapping[str, Network], count: int) -> None:
     if request.port_id:
         raise BadNetwork(f"Port {request.port_id} could not be found: ports belong to Neutron, which is not in use.")
@@ -195,11 +198,18 @@ def _check_network(request: RequestedNetwork, known: Mapping[str, Network], coun
                              f"{count} (max_count).")
 
 
-def _check_flavor(flavor: Flavor, image: Image | None, order: NewServer) -> None:
+def check_flavor(flavor: Flavor, image: Image | None, order: NewServer | ResizeServer) -> None:
     if flavor.disabled:
         raise BadFlavor(flavor_id=order.flavor_id)
     if image is None:
         return
+    if not flavor.root_gb and not order.may_zero_disk:
+        raise errors.Forbidden("Only volume-backed servers are allowed for flavors with zero disk.")
+    check_fits(flavor, image)
+
+
+def check_fits(flavor: Flavor, image: Image) -> None:
+    """FlavorTooSmall: the image needs more memory, or a larger root disk (0 GB: as large as the image)."""
     if flavor.memory_mb < image.min_ram_mb:
         raise FlavorTooSmall(reason=f"Flavor's memory is too small for requested image: it has {flavor.memory_mb} MB, "
                                     f"the image needs {image.min_ram_mb} MB.")
@@ -211,16 +221,15 @@ def _check_flavor(flavor: Flavor, image: Image | None, order: NewServer) -> None
         if flavor.root_gb < image.min_disk_gb:
             raise FlavorTooSmall(reason=f"Flavor's disk is smaller than the minimum size specified in image metadata. "
                                         f"Flavor disk is {flavor.root_gb} GB, minimum size is {image.min_disk_gb} GB.")
-    elif not order.may_zero_disk:
-        raise errors.Forbidden("Only volume-backed servers are allowed for flavors with zero disk.")
 
 
-def _check_items(order: NewServer, limits: Mapping[str, int]) -> None:
-    if not quota.fits(limits.get("metadata_items", -1), 0, len(order.metadata)):
+def check_items(metadata: Mapping[str, str], files: Mapping[str, str], limits: Mapping[str, int]) -> None:
+    """TooManyItems of what a server is given: metadata, and files (path -> base64)."""
+    if not quota.fits(limits.get("metadata_items", -1), 0, len(metadata)):
         raise quota.TooManyItems(what="too many items of metadata", limit=limits["metadata_items"])
-    if not quota.fits(limits.get("injected_files", -1), 0, len(order.files)):
+    if not quota.fits(limits.get("injected_files", -1), 0, len(files)):
         raise quota.TooManyItems(what="too many files to inject", limit=limits["injected_files"])
-    for path, contents in order.files.items():
+    for path, contents in files.items():
         if not quota.fits(limits.get("injected_file_path_bytes", -1), 0, len(path.encode())):
             raise quota.TooManyItems(what="the path of a file to inject is too long, in bytes",
                                      limit=limits["injected_file_path_bytes"])
@@ -289,7 +298,7 @@ def _rows(world: World, order: NewServer, parts: Parts, uuid_list: Sequence[str]
         "image": image, "image_id": order.image_id, "kernel_id": (image.kernel_id if image else None) or "",
         "ramdisk_id": (image.ramdisk_id if image else None) or "", "requested_networks": parts.networks,
         "disks": _disks(order, parts.flavor), "security_groups": order.security_groups or ("default",),
-        "root_device_name": "/dev/vda", "config_drive": order.config_drive or _wants_drive(image),
+        "root_device_name": "/dev/vda", "config_drive": order.config_drive or wants_drive(image),
         "disk_config": order.disk_config, "key_name": order.key_name, "public_key": parts.public_key,
         "key_type": parts.key_type, "user_data": order.user_data, "files": order.files or None,
         "reservation_id": _reservation(order), "scheduler_hints": order.scheduler_hints or None,
@@ -317,7 +326,7 @@ def _disks(order: NewServer, flavor: Flavor) -> tuple[Disk, ...] | None:
     return tuple(made)
 
 
-def _wants_drive(image: Image | None) -> bool:
+def wants_drive(image: Image | None) -> bool:
     return image is not None and image.properties.get("img_config_drive") == "mandatory"
 
 

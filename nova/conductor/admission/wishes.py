@@ -81,10 +81,18 @@ def check_groups(order: NewServer) -> None:
 
 def disk_config(order: NewServer, image: Image | None) -> str:
     """AUTO or MANUAL: as asked for; else as the image says; else MANUAL. NotResizable where the image forbids it."""
-    says = (image.properties.get("auto_disk_config") or image.properties.get("hw_auto_disk_config") or "").lower() \
-        if image else ""
     if not order.disk_config_asked:
-        return AUTO if says in ("true", "1", "yes", "on") else MANUAL
-    if order.disk_config == AUTO and says == DISABLED and image is not None:
-        raise NotResizable(image=image.id)
+        return AUTO if _says_of_disk(image) in ("true", "1", "yes", "on") else MANUAL
+    check_disk_config(order.disk_config, image)
     return order.disk_config
+
+
+def check_disk_config(wanted: str | None, image: Image | None) -> None:
+    """NotResizable: AUTO, of an image that forbids it."""
+    if wanted == AUTO and image is not None and _says_of_disk(image) == DISABLED:
+        raise NotResizable(image=image.id)
+
+
+def _says_of_disk(image: Image | None) -> str:
+    properties = image.properties if image else {}
+    return (properties.get("auto_disk_config") or properties.get("hw_auto_disk_config") or "").lower()

@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nova import errors
+from nova import context, errors
 from nova.conductor.announce.resources import once, server
-from nova.conductor.announce.telling import quietly, read
+from nova.conductor.announce.telling import facts, quietly, read
 from nova.conductor.world import World
 from nova.db import aggregates, flavors, keypairs, server_groups, services
 from nova.model.aggregates import ZONE
 from nova.model.base import Scope
 from nova.model.server_groups import hinted
 from nova.model.services import ServiceQuery
-from nova.notifications.facts import Failure, States
+from nova.notifications.facts import Failure, States, Who
 from nova.notifications.kinds import KINDS
 
 Look = Callable[..., Any]  # (world, the call's arguments ...) -> a subject
@@ -173,6 +173,12 @@ def _server_row(world: World, change: Any) -> Any:
     return found.row if found else None
 
 
+def _server_facts(world: World, order: Any) -> Any:
+    """A server, as events of its actions tell it."""
+    found = read(world, [order.uuid]).get(order.uuid)
+    return facts(world, found, Who.of(context.current())) if found else None
+
+
 # -- what is told otherwise
 
 def registered(world: World, host: str, binary: str) -> None:
@@ -233,4 +239,6 @@ CALLS: dict[str, Row] = {
     "change_tags": Row(tell=_tags),
     "update_server": Row(before=_states_before, tell=_renamed_server),
     "reset_state": Row(before=_states_before, tell=_reset),
+    "abort_live_migration": Row("instance.live_migration_abort", _server_facts),
+    "force_live_migration": Row("instance.live_migration_force_complete", _server_facts),
 }

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from nova import errors
 from nova.conductor.announce.telling import facts, period, quietly, read, tell
 from nova.conductor.workflow import Op, Result, Step, Workflow
 from nova.conductor.world import World
 from nova.db.announced import Announced
+from nova.model.flavors import Flavor
 from nova.notifications.facts import Failure, ServerFacts, SpecFacts, States, TaskFacts, Who, shown
 from nova.notifications.kinds import ACTIONS, API, COMPUTE, KINDS, TASKS, TYPES, Told, event_type
 from nova.notifications.message import Event
@@ -74,6 +77,17 @@ class Operations:
             asked = told.name.startswith(SCHEDULER_S)
             for op in done[:1] if asked else done:
                 op.due = (*op.due, self._asked(told, "end", done) if asked else told)
+
+    @quietly
+    def before_undo(self, action: str, step: Step, op: Op) -> None:
+        """A step is about to be undone. Only where that is told of by itself."""
+        for told in _undo(action, step):
+            self._part(told, "start", [op])
+
+    @quietly
+    def after_undo(self, action: str, step: Step, op: Op) -> None:
+        for told in _undo(action, step):
+            self._part(told, "end", [op])
 
     @quietly
     def finished(self, workflow: Workflow, ops: Sequence[Op]) -> None:
@@ -192,6 +206,10 @@ def _parts(workflow: Workflow, step: Step) -> list[Told]:
     return [told for told in ACTIONS.get(workflow.action.name, ()) if told.step == step.name]
 
 
+def _undo(action: str, step: Step) -> list[Told]:
+    return [told for told in ACTIONS.get(action, ()) if told.step == f"{step.name}.undo"]
+
+
 def _has(told: Told, phase: str) -> bool:
     return event_type(told.name, phase) in TYPES
 
@@ -221,4 +239,7 @@ def _extra(op: Op) -> Mapping[str, Any]:
     names = ("rescue_image_ref", "snapshot_image_id", "volume_id", "old_volume_id", "new_volume_id", "share_id",
              "new_flavor")
     both = {**op.entry.arguments, **op.data}
-    return {name: both[name] for name in names if name in both}
+    found = {name: both[name] for name in names if name in both}
+    if "old_flavor" in both:  # a move, with or without another flavor
+        found["new_flavor"] = msgspec.convert(both["flavor"], Flavor) if "flavor" in both else op.server.flavor
+    return found

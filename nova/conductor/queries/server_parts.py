@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import msgspec
 
 from nova import context, errors
 from nova.conductor.world import World
-from nova.db import server_tags, servers, states
+from nova.db import ledger, migrations, server_tags, servers, states
 from nova.db.engine import Connection
 from nova.model.base import utcnow
 from nova.model.diagnostics import Diagnostics
+from nova.model.migrations import ERROR
 from nova.model.server_parts import MOST_TAGS, ServerPassword, ServerTopology, StateReset, TagChange, TagSet
 from nova.model.servers import ServerQuery
 from nova.model.states import ACTIONS, METADATA_STATES, VmState
@@ -80,15 +83,27 @@ class ServerParts:
         for the delete."""
         who = context.current()
 
-        def write(tx: Connection) -> None:
+        def write(tx: Connection) -> states.Entry | None:
             entry, overtaken = states.begin(tx, states.Begin(
                 action=ACTIONS["reset_state"], server_uuid=reset.uuid, arguments={}, request_id=who.request_id,
                 user_id=who.user_id, project_id=who.project_id, runner_id=self.world.runner.journal.runner_id,
                 step=""))
             if overtaken:
                 entry = states.remember(tx, entry, overtaken)
+                migrations.end_open(tx, reset.uuid, ERROR, with_finished=False)
             states.finish(tx, [entry], {"vm_state": VmState(reset.state).value}, "success")
-        self.world.cell.transact(write)
+            return entry if any(old.action == "resize" for old in overtaken) else None
+        if (entry := self.world.cell.transact(write)) is not None:
+            self._count(entry)
+
+    def _count(self, entry: states.Entry) -> None:
+        """A resize that was overtaken counts its larger flavor no more."""
+        with self.world.cell.reading() as tx:
+            row = servers.rows_of(tx, [entry.server_uuid]).get(entry.server_uuid)
+        if row is not None:
+            counted = {"vcpus": row.flavor.vcpus, "memory_mb": row.flavor.memory_mb}
+            with contextlib.suppress(errors.Overtaken):  # a newer operation counts by itself
+                self.world.api.transact(lambda tx: ledger.count_as(tx, row.uuid, entry.epoch, counted))
 
 
 def _change_tags(tx: Connection, change: TagChange) -> TagSet:

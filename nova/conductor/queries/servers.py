@@ -9,6 +9,8 @@ import msgspec
 
 from nova import context, errors
 from nova.conductor import quota
+from nova.conductor.admission import images
+from nova.conductor.admission.beginning import begin_order
 from nova.conductor.queries import away
 from nova.conductor.world import World
 from nova.db import actions, server_groups, server_lists, servers, states
@@ -28,8 +30,7 @@ from nova.model.servers import (
     ServerTarget,
     ServerUpdate,
 )
-from nova.model.states import ACTIONS, METADATA_STATES, VmState
-from nova.model.states import Action as StateAction
+from nova.model.states import METADATA_STATES, VmState
 
 
 class NoHostYet(errors.Conflict):
@@ -134,20 +135,12 @@ class Servers:
 
     def order_server(self, order: ServerOrder) -> None:
         """Begin an action: the state table decides, the journal keeps it, this process runs it."""
-        action = ACTIONS.get(order.action)
-        if action is None or order.action not in self.world.runner.workflows:
+        if order.action == "shelve":
+            return images.shelve(self.world, order.uuid)
+        if order.action != "force_delete" and order.action not in self.world.runner.workflows:
             raise errors.Bug(f"no workflow is named '{order.action}'")
-        entry = self.world.cell.transact(lambda tx: self._begin(tx, action, order))
+        entry = self.world.cell.transact(lambda tx: begin_order(self.world, tx, order))
         self.world.runner.start([entry])
-
-    def _begin(self, tx: Connection, action: StateAction, order: ServerOrder) -> states.Entry:
-        who = context.current()
-        entry, overtaken = states.begin(tx, states.Begin(
-            action=action, server_uuid=order.uuid, arguments=dict(order.arguments), request_id=who.request_id,
-            user_id=who.user_id, project_id=who.project_id, runner_id=self.world.runner.journal.runner_id, step=""))
-        if overtaken:
-            entry = states.remember(tx, entry, overtaken)
-        return entry
 
     def lock_server(self, change: LockChange) -> None:
         who = context.current()

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
 
 from nova import errors
 from nova.conductor.orders import build_order, guest_order
 from nova.conductor.workflow import Op, Result, Step
 from nova.conductor.world import World
-from nova.db import services
+from nova.db import migrations, services
+from nova.db.engine import Connection
+from nova.db.servers import instance_name
 from nova.model.base import utcnow
-from nova.model.orders import Fence, Outcome
+from nova.model.images import Image
+from nova.model.migrations import CANCELLED
+from nova.model.orders import BuildOrder, Fence, Outcome, PasswordOrder, RescueOrder
 from nova.model.states import TaskState, VmState
 
 LOG = logging.getLogger(__name__)
@@ -55,11 +62,14 @@ class BuildGuests(Step):
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
         host = ops[0].data["host"]
-        orders = tuple(build_order(world.settings, op.server, op, fence(op)) for op in ops)
         try:
+            orders = tuple(self.order(world, op) for op in ops)
             return results_of(ops, world.compute.build_guests(host, orders))
         except UNREACHABLE as error:
             return self._without_answer(world, ops, error)
+
+    def order(self, world: World, op: Op) -> BuildOrder:
+        return build_order(world.settings, op.server, op, fence(op))
 
     def _without_answer(self, world: World, ops: Sequence[Op], error: errors.NovaError) -> list[Result]:
         """Guests that the host reported before it fell silent are built: their owners may use them already."""
@@ -86,10 +96,19 @@ class DestroyGuests(Step):
 
     event = "compute_terminate_instance"
 
+    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        for op in ops:
+            memo = op.server.memo
+            if "hosts" in op.entry.arguments or (memo and memo.move) or set(op.data.get("claimed", ())) - {
+                    op.server.host}:
+                migrations.end_open(tx, op.uuid, CANCELLED)  # its moves are over
+        return {}
+
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
         results: list[Result] = []
         for op in ops:
-            hosts = dict.fromkeys([op.server.host, *op.entry.arguments.get("hosts", ())])
+            hosts = dict.fromkeys([op.server.host, *op.entry.arguments.get("hosts", ()),
+                                   *op.data.get("claimed", ())])
             try:
                 for host in filter(None, hosts):
                     self._destroy(world, host, op)
@@ -139,18 +158,23 @@ class GuestStep(Step):
 
     method = ""
 
-    def __init__(self, task: TaskState | None = None, reboot: str = "soft") -> None:
-        super().__init__(task)
+    def __init__(self, task: TaskState | None = None, reboot: str = "soft", *, event: str | None = None,
+                 when: str | None = None) -> None:
+        super().__init__(task, event=event, when=when)
         self.reboot = reboot
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
         host = ops[0].server.host
         if not host:
             return [NoHost(server=op.uuid) for op in ops]
-        orders = tuple(guest_order(world.settings, op, fence(op), self.reboot) for op in ops)
+        orders = tuple(self.order(world, op) for op in ops)
         outcomes = getattr(world.compute, self.method)(host, orders)
         return [{**result, "host": host} if not isinstance(result, errors.NovaError) else result
                 for result in results_of(ops, outcomes)]
+
+
+    def order(self, world: World, op: Op) -> Any:
+        return guest_order(world.settings, op, fence(op), self.reboot)
 
 
 class StartGuests(GuestStep):
@@ -165,4 +189,72 @@ class RebootGuests(GuestStep):
     method, event = "reboot_guests", "compute_reboot_instance"
 
 
-__all__ = ["BuildGuests", "DestroyGuests", "RebootGuests", "StartGuests", "StopGuests"]
+class PauseGuests(GuestStep):
+    method, event = "pause_guests", "compute_pause_instance"
+
+
+class UnpauseGuests(GuestStep):
+    method, event = "unpause_guests", "compute_unpause_instance"
+
+
+class SuspendGuests(GuestStep):
+    method, event = "suspend_guests", "compute_suspend_instance"
+
+
+class ResumeGuests(GuestStep):
+    method, event = "resume_guests", "compute_resume_instance"
+
+
+class CrashGuests(GuestStep):
+    method, event = "crash_guests", "compute_trigger_crash_dump"
+
+
+class UnrescueGuests(GuestStep):
+    method, event = "unrescue_guests", "compute_unrescue_instance"
+
+
+class RescueGuests(GuestStep):
+    """From the image that its admission found. The rescue system's password is lost with the runner that has it: then
+    the image's own way in is all there is."""
+
+    method, event = "rescue_guests", "compute_rescue_instance"
+
+    def order(self, world: World, op: Op) -> RescueOrder:
+        build = build_order(world.settings, op.server, op, fence(op))
+        return RescueOrder(
+            server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build,
+            image=msgspec.convert(op.entry.arguments["rescue_image"], Image),
+            admin_password=op.secrets.get("admin_password"), timeout_s=world.settings.shutdown_timeout)
+
+
+class PasswordLost(errors.Conflict):
+    code = "server.password_lost"
+    message = "The password for instance {server} was lost before its guest had it; set it again."
+
+
+class SetPasswords(GuestStep):
+    """Passwords are in memory only: whoever takes over from a runner that died has none to set."""
+
+    method, event = "set_passwords", "compute_set_admin_password"
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        if any("password" not in op.secrets for op in ops):
+            return [PasswordLost(server=op.uuid) for op in ops]
+        return super().do(world, ops)
+
+    def order(self, world: World, op: Op) -> PasswordOrder:
+        name = instance_name(world.settings.instance_name_template, op.server.id, op.uuid)
+        return PasswordOrder(server_uuid=op.uuid, instance_name=name, fence=fence(op),
+                             password=op.secrets["password"], user=_administrator(op.server.image))
+
+
+def _administrator(image: Image | None) -> str:
+    """Whose password it is: as the image says, else what its system calls that user."""
+    properties = image.properties if image is not None else {}
+    usual = "Administrator" if properties.get("os_type", "").lower() == "windows" else "root"
+    return properties.get("os_admin_user") or usual
+
+
+__all__ = ["BuildGuests", "CrashGuests", "DestroyGuests", "PauseGuests", "RebootGuests", "RescueGuests",
+           "ResumeGuests", "SetPasswords", "StartGuests", "StopGuests", "SuspendGuests", "UnpauseGuests",
+           "UnrescueGuests"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from nova import errors
 from nova.conductor import zones
 from nova.conductor.workflow import Op, Result, Step
@@ -57,14 +59,21 @@ def _kept(selection: Selection) -> list[list[object]]:
 def request_of(world: World, ops: Sequence[Op]) -> PlacementRequest:
     """Where may these servers of one request run?"""
     server, arguments = ops[0].server, ops[0].entry.arguments
+    flavor = wanted_flavor(ops[0])
     return PlacementRequest(
         server_uuids=tuple(op.uuid for op in ops), project_id=server.project_id, user_id=server.user_id,
-        resources=resources(server.flavor), flavor_name=server.flavor.name, extra_specs=server.flavor.extra_specs,
+        resources=resources(flavor), flavor_name=flavor.name, extra_specs=flavor.extra_specs,
         image_properties=server.image.properties if server.image else {}, image_id=server.image_id,
         availability_zone=server.pinned_availability_zone, host=arguments.get("host"), node=arguments.get("node"),
-        force=bool(arguments.get("forced")), exclude=tuple(ops[0].data.get("tried", ())),
+        force=bool(arguments.get("forced")), exclude=(*arguments.get("exclude", ()), *ops[0].data.get("tried", ())),
         hints=server.scheduler_hints or {}, alternates=world.settings.max_attempts - 1,
         group=_group(world, ops))
+
+
+def wanted_flavor(op: Op) -> Flavor:
+    """The flavor that the operation's server is to have: the server's, but in a resize."""
+    wanted = op.entry.arguments.get("flavor")
+    return op.server.flavor if wanted is None else msgspec.convert(wanted, Flavor)
 
 
 def grouped(op: Op) -> bool:
@@ -132,8 +141,12 @@ class FenceLedger(Step):
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
         epochs = {op.uuid: op.entry.epoch for op in ops}
-        world.api.transact(lambda tx: ledger.raise_epochs(tx, epochs))
-        return [{} for _ in ops]
+
+        def fence(tx: Connection) -> list[list[str]]:
+            ledger.raise_epochs(tx, epochs)
+            return [[one.host for one in ledger.held_by(tx, op.uuid)] for op in ops]
+        # where something is claimed, something may be: at both ends of a move, and where one was given up
+        return [{"claimed": held} for held in world.api.transact(fence)]
 
 
 class ReleaseResources(Step):

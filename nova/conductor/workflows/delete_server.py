@@ -20,6 +20,7 @@ DELETE_SERVER = Workflow(
     "delete",
     steps.FenceLedger(),                                      # what was overtaken claims nothing any more
     steps.DestroyGuests(),                                    # on each host it was or may be on; or that host owes it
+    steps.DropImages(),                                       # a shelved disk, snapshots that never got whole
     steps.UnbindNetworks(),                                   # addresses go back
     steps.ReleaseResources(),                                 # the claim, then the quota, once
     again_on=(errors.Unavailable, errors.HostRefused),        # nothing is undone: it is tried again

@@ -269,6 +269,7 @@ migrations = sa.Table(
     sa.Index("ix_migrations_dest", "dest_compute", "id"),
     sa.Index("ix_migrations_created", "created_at", "id"),
     sa.Index("ix_migrations_updated", "updated_at"),
+    sa.Index("ix_migrations_status", "status", "id"),
     sqlite_autoincrement=True)
 
 #: One row a host and audit period: whether ``compute.instance.exists`` went out for each of its servers.

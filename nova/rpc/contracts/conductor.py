@@ -103,12 +103,12 @@ class ConductorRPC(Interface):
 
     @call(since="1.2")
     def resize_server(self, order: ResizeServer) -> None:
-        """Invalid: no such flavor, the same one, a disk that would shrink. OverQuota; WrongState; Unavailable: its host
-        is down."""
+        """Invalid: no such flavor, the same one, a disk that would shrink. OverQuota; WrongState; Conflict: its host is
+        down."""
 
     @call(since="1.2")
     def migrate_server(self, order: MigrateServer) -> None:
-        """Invalid: no such host, or the server is there already. WrongState."""
+        """Invalid: no such host, or the server is there already. WrongState; Conflict: its host is down."""
 
     @call(since="1.2")
     def live_migrate_server(self, order: LiveMigrateServer) -> None:
@@ -116,7 +116,7 @@ class ConductorRPC(Interface):
 
     @call(sensitive=True, since="1.2")
     def evacuate_server(self, order: EvacuateServer) -> None:
-        """Invalid: the server's host is up; no such target, or it is down. WrongState."""
+        """NotFound: no such target. Invalid: the server's host is up; the target is that host, or down. WrongState."""
 
     @call(since="1.2")
     def create_image(self, order: CreateImage) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
+import shutil
 import threading
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -34,10 +37,27 @@ class FakeGuest(msgspec.Struct, kw_only=True):
     vcpus: int = 0
     memory_mb: int = 0
     disk_gb: int = 0
+    sizes: dict[str, int] = {}  # GB, of the disks that have one
+    marks: dict[str, str] = {}  # disk -> what a test wrote to it: it comes along wherever the disk's data does
+    boots: int = 0  # how often it booted: its memory lives on while this stays the same
+    saved: bool = False  # its memory is on a disk of the host
+    rescue_image: str = ""  # what it was booted from instead of its root disk
+    rescue_drive: dict[str, bytes] = {}
+    passwords: dict[str, str] = {}
+    crashes: int = 0
+    arriving: bool = False  # room was made for it, and its old host may send it at any time
 
     @property
     def empty(self) -> bool:
         return not (self.defined or self.disks or self.taps)
+
+    def drop_disks(self, keep: Collection[str] = ()) -> None:
+        """Take the disks away, but for the kinds that stay."""
+        self.disks = [disk for disk in self.disks if disk.rstrip("0123456789") in keep]
+        self.sizes = {disk: size for disk, size in self.sizes.items() if disk in self.disks}
+        self.marks = {disk: mark for disk, mark in self.marks.items() if disk in self.disks}
+        self.config_drive, self.rescue_image, self.rescue_drive = {}, "", {}
+        self.disk_gb = sum(self.sizes.values())
 
     def say(self, line: str) -> None:
         """Write a line to the console."""
@@ -71,6 +91,20 @@ class Store:
 
     def find(self, uuid: str) -> FakeGuest | None:
         return self._guests.get(uuid)
+
+    def hand_over(self, guest: FakeGuest, target: Path) -> None:
+        """Give the guest away, as it is now, to whoever reads ``target``: at one moment it is there and not here."""
+        with self.lock:
+            own = self._directory / f"{guest.uuid}.json" if self._directory is not None else None
+            fresh = target.with_suffix(".new") if own is None else own
+            fresh.write_bytes(msgspec.json.encode(guest))
+            try:
+                os.replace(fresh, target)
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+                shutil.move(fresh, target)
+            self._guests.pop(guest.uuid, None)
 
     def keep(self, guest: FakeGuest) -> None:
         """Keep the guest as it is now; an empty one is forgotten."""

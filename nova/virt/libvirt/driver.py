@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable
 from typing import Any
 
+from nova import concurrency
 from nova.model.diagnostics import Diagnostics
 from nova.model.hosts import Node
 from nova.model.orders import GuestState
@@ -14,16 +16,25 @@ from nova.privileged.qemu_img import Limits, QemuImg
 from nova.privileged.runner import Runner, SystemRunner
 from nova.virt.interface import PowerListener
 from nova.virt.libvirt import consoles
+from nova.virt.libvirt.base import Tools
 from nova.virt.libvirt.diagnostics import diagnostics_of
 from nova.virt.libvirt.disks.config_drive import ConfigDrive
 from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.events import Events
 from nova.virt.libvirt.folders import Folders
 from nova.virt.libvirt.guest import CONSOLE_LOG
-from nova.virt.libvirt.host import Host
+from nova.virt.libvirt.host import Host, node_uuid
 from nova.virt.libvirt.hypervisor import Hypervisor, NoGuest
-from nova.virt.libvirt.lifecycle import LibvirtLifecycle, Tools
+from nova.virt.libvirt.lifecycle import LibvirtLifecycle
+from nova.virt.libvirt.moves.carrier import Carrier
+from nova.virt.libvirt.moves.cold import LibvirtColdMoves
+from nova.virt.libvirt.moves.live import LibvirtLiveMoves
+from nova.virt.libvirt.pausing import LibvirtPausing
+from nova.virt.libvirt.rescue import LibvirtRescuing
 from nova.virt.libvirt.settings import Settings, settings_of
+from nova.virt.libvirt.snapshots import LibvirtSnapshots
+from nova.virt.libvirt.suspending import LibvirtSuspending
+from nova.virt.libvirt.tpm import Tpms
 from nova.virt.libvirt.vifs import bridge
 from nova.virt.libvirt.xml.domain import NOTES
 
@@ -32,9 +43,10 @@ LOG = logging.getLogger(__name__)
 DISK_TOOL_TIMEOUT_S = 1200.0
 
 
-def image_tool(settings: Settings, timeout_s: float = DISK_TOOL_TIMEOUT_S) -> QemuImg:
+def image_tool(settings: Settings, timeout_s: float = DISK_TOOL_TIMEOUT_S,
+               runner_of: Callable[[float], Runner] = SystemRunner) -> QemuImg:
     """qemu-img within the operator's limits: for guests' disks, and for the host's image cache."""
-    return QemuImg(Limits(cpu_s=settings.tool_cpu_s, memory_mb=settings.tool_memory_mb), timeout_s)
+    return QemuImg(Limits(cpu_s=settings.tool_cpu_s, memory_mb=settings.tool_memory_mb), timeout_s, runner_of)
 
 
 def from_conf(conf: Any, host: str) -> LibvirtDriver:
@@ -42,9 +54,10 @@ def from_conf(conf: Any, host: str) -> LibvirtDriver:
     return LibvirtDriver(settings_of(conf, conf.libvirt, conf.vnc, conf.compute))
 
 
-class LibvirtDriver(LibvirtLifecycle):
-    """Driver, Lifecycle, Consoles, Diagnosis, Uptime. ``hypervisor`` and ``runner_of`` (from a timeout) are real by
-    default."""
+class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, LibvirtRescuing, LibvirtSnapshots,
+                    LibvirtColdMoves, LibvirtLiveMoves):
+    """Driver, Lifecycle, Consoles, Diagnosis, Uptime, and the protocols of its rooms. ``hypervisor`` and ``runner_of``
+    (from a timeout) are real by default."""
 
     needs_images = True
 
@@ -53,12 +66,16 @@ class LibvirtDriver(LibvirtLifecycle):
         if hypervisor is None:
             from nova.virt.libvirt.connection import Connection  # the library is loaded where it is needed
             hypervisor = Connection(settings.uri, settings.keepalive_s)
-        folders = Folders(settings.instances_path)
-        self._host = Host(hypervisor, settings, folders, runner_of(settings.kvm_probe_timeout_s))
+        folders = Folders(settings.instances_path, functools.cache(lambda: node_uuid(settings.state_path)))
         self._runner = runner_of(30.0)
+        tool = image_tool(settings, runner_of=runner_of)
+        disks = DiskMaker(settings, tool, runner_of(DISK_TOOL_TIMEOUT_S))
+        self._host = Host(hypervisor, settings, folders, runner_of(settings.kvm_probe_timeout_s), disks.space)
         super().__init__(Tools(
-            hypervisor=hypervisor, settings=settings, folders=folders, facts=self._host.facts,
-            disks=DiskMaker(settings, image_tool(settings), runner_of(DISK_TOOL_TIMEOUT_S)),
+            hypervisor=hypervisor, settings=settings, folders=folders, facts=self._host.facts, images=tool,
+            carrier=Carrier(settings.moves, settings.tool_memory_mb, runner_of(settings.moves.copy_timeout_s)),
+            tpms=Tpms(hypervisor, settings.tpm_path),
+            disks=disks,
             config_drive=ConfigDrive(settings.config_drive_format, settings.config_drive_limit_mb, runner_of(120.0))))
         self._events = Events(hypervisor.reopen, self.guests, self._is_ours)
 
@@ -71,6 +88,7 @@ class LibvirtDriver(LibvirtLifecycle):
         self._tools.hypervisor.open(self._events.wire.put)
         self._host.look()
         self._events.start()
+        concurrency.spawn(self.thaw_left_over, name="thaw")
         LOG.info("libvirt runs %s guests here", self._host.facts().virt_type)
 
     def nodes(self) -> tuple[Node, ...]:
@@ -116,10 +134,16 @@ class LibvirtDriver(LibvirtLifecycle):
     # --- the image cache
 
     def images_in_use(self) -> frozenset[str]:
-        """Ids of the images that guests of this host were made from: their cached files are needed."""
-        orders = (self._tools.folders.of(uuid).order() for uuid in self._tools.folders.uuids())
-        return frozenset(image.id for order in orders if order is not None
-                         for image in (order.image, order.kernel, order.ramdisk) if image is not None)
+        """Ids of the images that guests were made from, put aside or not: their cached files are needed. Those of other
+        hosts, too, which share the directory."""
+        found: set[str] = set()
+        for folder in self._tools.folders.all():
+            for order in folder.orders():
+                found |= {image.id for image in (order.image, order.kernel, order.ramdisk) if image is not None}
+            rescue = folder.rescue()
+            if rescue is not None:
+                found |= set(rescue.image_ids)
+        return frozenset(found)
 
     # --- inside
 

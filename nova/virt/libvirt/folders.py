@@ -2,14 +2,20 @@
 
 ``order.json`` is the newest order without its secrets, ``disks.json`` what disks were made and in which format (so that
 no format is ever guessed), ``plugged.json`` what was plugged. All are readable by root alone.
+
+``owner`` names the host whose guest it is: hosts may share the directory. Another host that has to do with the guest
+(it comes there, or has just left) keeps its own order and plugs in files with that host's name in theirs, and removes
+nothing but these. What a guest that left in a cold move was is put aside as ``<uuid>_resize/``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,11 +27,13 @@ from nova.model.orders import BuildOrder
 
 T = TypeVar("T")
 
+ASIDE = "_resize"  # upstream's name for it: operators' scripts know it
+
 
 class DiskRecord(Value):
     """A disk as it was made. ``name`` is its file beside the guest; ``backing`` the file an overlay lies over."""
 
-    kind: str  # root, ephemeral, swap, config
+    kind: str  # root, ephemeral, swap, config, rescue
     index: int = 0
     name: str
     format: str
@@ -33,6 +41,34 @@ class DiskRecord(Value):
     device: str = "disk"
     backing: str | None = None
     backing_format: str | None = None
+    bus: str | None = None  # None: as the image's properties say
+    store: str = "file"  # file (beside the guest), lvm or rbd: see disks/backends
+    place: str = ""  # where the last two keep it: volume group/volume, pool/image
+
+
+class RescueRecord(Value):
+    """What was made for a rescue (files beside the guest), written down before any of it is made.
+
+    ``stable``: the guest's own disks keep their places, and the rescue disk comes after them.
+    """
+
+    image_ids: tuple[str, ...]
+    disk: DiskRecord
+    stable: bool = False
+    kernel: str | None = None
+    ramdisk: str | None = None
+    config: DiskRecord | None = None
+    command_line: str | None = None
+
+    def files(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.disk.name, self.kernel, self.ramdisk,
+                                       self.config.name if self.config else None) if name)
+
+    def shown(self, own: tuple[DiskRecord, ...]) -> tuple[DiskRecord, ...]:
+        """The disks that the rescue system sees, of the guest's own ones and the rescue's."""
+        if self.config is not None:
+            own = (*(disk for disk in own if disk.kind != "config"), self.config)
+        return (*own, self.disk) if self.stable else (self.disk, *own)
 
 
 class PlugRecord(Value):
@@ -46,11 +82,59 @@ class PlugRecord(Value):
 class Folder:
     """One guest's."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, host: str = "") -> None:
+        self.path, self._host = path, host
+
+    # --- whose it is
+
+    @property
+    def host(self) -> str:
+        """What names this host; empty when nothing does."""
+        return self._host
+
+    @property
+    def owned(self) -> bool:
+        """Whether it is this host's (or nobody's yet)."""
+        return self._owner() in ("", self._host)
+
+    @property
+    def concerns_us(self) -> bool:
+        return self.owned or self._file_of_ours("order.json").exists()
+
+    def own(self) -> None:
+        """The guest is this host's from now on, with what this host kept of it."""
+        if not self._host or self._owner() == self._host:
+            return
+        for name in ("plugged.json", "order.json"):
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(self._file_of_ours(name), self.file(name))
+        self._write("owner", self._host)
+
+    def leave(self) -> None:
+        """Forget what this host kept of another's guest. Nothing when it is ours."""
+        if not self.owned:
+            for name in ("order.json", "plugged.json"):
+                self._file_of_ours(name).unlink(missing_ok=True)
+
+    def _owner(self) -> str:
+        return self._read("owner", str) or ""
+
+    def _file_of_ours(self, name: str) -> Path:
+        stem, _, suffix = name.rpartition(".")
+        return self.file(f"{stem}.{self._host}.{suffix}")
+
+    def _mine(self, name: str) -> str:
+        return name if self.owned else self._file_of_ours(name).name
+
+    # --- what is in it
 
     def file(self, name: str) -> Path:
         return self.path / name
+
+    def base_file(self, disk: DiskRecord) -> Path:
+        """What an overlay lies over, which may be beside it, and have been put aside with it."""
+        path = Path(disk.backing or "")
+        return self.file(path.name) if path.parent.name == self.path.name.removesuffix(ASIDE) else path
 
     def exists(self) -> bool:
         return self.path.is_dir()
@@ -58,18 +142,33 @@ class Folder:
     def make(self) -> None:
         self.path.mkdir(mode=0o711, parents=True, exist_ok=True)
         self.path.chmod(0o711)  # QEMU's user may open the disks it is told of; nobody may list
+        if self._host and not self._owner():
+            self._write("owner", self._host)
 
     def remove(self) -> None:
-        """With all that is in it. Nothing when it is not there."""
+        """With all that is in it. Nothing when it is not there; another host's guest stays."""
+        if not self.owned:
+            self.leave()
+        elif self.exists():
+            concurrency.run_in_thread(shutil.rmtree, self.path)
+
+    def discard(self) -> None:
+        """Whosever it is: the guest is another host's again."""
         if self.exists():
             concurrency.run_in_thread(shutil.rmtree, self.path)
 
     def order(self) -> BuildOrder | None:
-        return self._read("order.json", BuildOrder)
+        return self._read(self._mine("order.json"), BuildOrder)
+
+    def orders(self) -> tuple[BuildOrder, ...]:
+        """Of every host that has to do with the guest, which may be another's."""
+        found = (self._read(path.name, BuildOrder) for path in sorted(self.path.glob("order*.json")))
+        return tuple(order for order in found if order is not None)
 
     def keep_order(self, order: BuildOrder) -> None:
         """Without what only the first boot needs to know."""
-        self._write("order.json", msgspec.structs.replace(order, admin_password=None, user_data=None, files={}))
+        shown = msgspec.structs.replace(order, admin_password=None, user_data=None, files={})
+        self._write(self._mine("order.json"), shown)
 
     def disks(self) -> tuple[DiskRecord, ...]:
         return self._read("disks.json", tuple[DiskRecord, ...]) or ()
@@ -77,11 +176,53 @@ class Folder:
     def keep_disks(self, disks: tuple[DiskRecord, ...]) -> None:
         self._write("disks.json", disks)
 
+    def copy_of(self) -> str | None:
+        """Whose copies its disks are, while a guest moves here (a source's probe)."""
+        return self._read("copy-of.json", str)
+
+    def keep_copy_of(self, probe: str | None) -> None:
+        """None: the guest has come."""
+        if probe is not None:
+            self._write("copy-of.json", probe)
+        else:
+            self.file("copy-of.json").unlink(missing_ok=True)
+
+    def rescue(self) -> RescueRecord | None:
+        return self._read("rescue.json", RescueRecord)
+
+    def keep_rescue(self, record: RescueRecord | None) -> None:
+        """None: it is over."""
+        if record is not None:
+            self._write("rescue.json", record)
+        else:
+            self.file("rescue.json").unlink(missing_ok=True)
+
+    def shown_disks(self) -> tuple[DiskRecord, ...]:
+        """The disks that the guest sees when it starts."""
+        rescue = self.rescue()
+        return self.disks() if rescue is None else rescue.shown(self.disks())
+
+    def keep_only(self, kinds: frozenset[str]) -> None:
+        """Remove all but the disks of these kinds, and what is known of them and of what was plugged."""
+        if not self.exists():
+            return
+        if not self.owned:
+            return self.leave()
+        kept = tuple(disk for disk in self.disks() if disk.kind in kinds)
+        stay = {"order.json", "plugged.json", "disks.json", "owner", *(disk.name for disk in kept)}
+        for entry in os.scandir(self.path):
+            if entry.name not in stay:
+                if entry.is_dir(follow_symlinks=False):
+                    concurrency.run_in_thread(shutil.rmtree, entry.path)
+                else:
+                    os.unlink(entry.path)
+        self.keep_disks(kept)
+
     def plugs(self) -> tuple[PlugRecord, ...]:
-        return self._read("plugged.json", tuple[PlugRecord, ...]) or ()
+        return self._read(self._mine("plugged.json"), tuple[PlugRecord, ...]) or ()
 
     def keep_plugs(self, plugs: tuple[PlugRecord, ...]) -> None:
-        self._write("plugged.json", plugs)
+        self._write(self._mine("plugged.json"), plugs)
 
     def _read(self, name: str, kind: type[T]) -> T | None:
         try:
@@ -100,20 +241,37 @@ class Folder:
 class Folders:
     """All guests' of this host, below ``instances_path``."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, host: Callable[[], str] = lambda: "") -> None:
+        self.root, self._host = root, host  # ``host``: what no other host that shares the directory is called
 
     def of(self, server_uuid: str) -> Folder:
         """The guest's folder; ValueError when ``server_uuid`` is no uuid in its usual form (it becomes a path)."""
         if str(uuid.UUID(server_uuid)) != server_uuid:
             raise ValueError(f"{server_uuid!r} is no uuid")
-        return Folder(self.root / server_uuid)
+        return Folder(self.root / server_uuid, self._host())
+
+    def aside(self, server_uuid: str) -> Folder:
+        """Where the guest is kept that left, until the move is confirmed or taken back."""
+        return Folder(self.root / f"{self.of(server_uuid).path.name}{ASIDE}", self._host())
+
+    def put_aside(self) -> tuple[str, ...]:
+        """Uuids of this host's guests that left."""
+        return tuple(uuid for uuid in self._named(ASIDE) if self.aside(uuid).owned)
+
+    def all(self) -> tuple[Folder, ...]:
+        """Every host's that shares the directory, put aside or not."""
+        return tuple(Folder(self.root / f"{uuid}{suffix}", self._host())
+                     for suffix in ("", ASIDE) for uuid in self._named(suffix))
 
     def uuids(self) -> tuple[str, ...]:
-        """Of every folder that is a guest's by its name."""
+        """Of every folder that is a guest's by its name, and this host's."""
+        return tuple(uuid for uuid in self._named("") if self.of(uuid).concerns_us)
+
+    def _named(self, suffix: str) -> tuple[str, ...]:
         if not self.root.is_dir():
             return ()
-        return tuple(sorted(entry.name for entry in os.scandir(self.root) if entry.is_dir() and _is_uuid(entry.name)))
+        names = (entry.name for entry in os.scandir(self.root) if entry.name.endswith(suffix) and entry.is_dir())
+        return tuple(sorted(name for name in (found.removesuffix(suffix) for found in names) if _is_uuid(name)))
 
 
 def _is_uuid(name: str) -> bool:

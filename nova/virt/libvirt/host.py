@@ -7,31 +7,27 @@ import importlib.metadata
 import os
 import tempfile
 import uuid
-from collections.abc import Callable
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nova import errors
 from nova.model.hosts import Node
 from nova.privileged.runner import Runner
-from nova.virt.libvirt import kvm
+from nova.virt.libvirt import firmware, host_traits, kvm, tpm
+from nova.virt.libvirt.facts import HostFacts
+from nova.virt.libvirt.firmware import runnable
 from nova.virt.libvirt.folders import Folders
-from nova.virt.libvirt.guest import HostFacts, runnable
 from nova.virt.libvirt.hypervisor import Hypervisor
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.processor import guest_features, usable_models
+from nova.virt.libvirt.settings import BadSetting, Settings
 from nova.virt.libvirt.xml import capabilities
 
 GIB = 1 << 30
 MACHINE_ID = Path("/etc/machine-id")
 HARDWARE_SERIAL = Path("/sys/class/dmi/id/product_uuid")
 HYPERVISOR = "QEMU"
-#: Formats of images that this driver makes guests from.
-IMAGE_TRAITS = tuple(f"COMPUTE_IMAGE_TYPE_{name}" for name in ("AKI", "AMI", "ARI", "ISO", "QCOW2", "RAW", "VDI", "VHD",
-                                                               "VHDX", "VMDK"))
-BUS_TRAITS = {"fdc": "FDC", "ide": "IDE", "sata": "SATA", "scsi": "SCSI", "usb": "USB", "virtio": "VIRTIO"}
-VIF_TRAITS = tuple(f"COMPUTE_NET_VIF_MODEL_{name}" for name in ("E1000", "E1000E", "NE2K_PCI", "PCNET", "RTL8139",
-                                                                "VIRTIO"))
-VIDEO_TRAITS = {"bochs": "BOCHS", "cirrus": "CIRRUS", "none": "NONE", "qxl": "QXL", "vga": "VGA", "virtio": "VIRTIO",
-                "vmvga": "VMVGA"}
+CPU_MAP = Path("/usr/share/libvirt/cpu_map")
 
 
 class BadNodeId(errors.Invalid):
@@ -45,27 +41,43 @@ class NoEmulator(errors.Unavailable):
 class Host:
     """Facts are read from libvirt once a connection; amounts at each call."""
 
-    def __init__(self, hypervisor: Hypervisor, settings: Settings, folders: Folders, runner: Runner) -> None:
+    def __init__(self, hypervisor: Hypervisor, settings: Settings, folders: Folders, runner: Runner,
+                 space: Callable[[], tuple[int, int]]) -> None:
+        """``space``: bytes where disks are kept, all and free."""
         self._hypervisor, self._settings, self._folders, self._runner = hypervisor, settings, folders, runner
+        self._space = space
         self._facts: HostFacts | None = None
         self._kinds: tuple[capabilities.Guestable, ...] = ()
         self._cpu: capabilities.HostCpu | None = None
-        self._devices: capabilities.DomainCapabilities | None = None
+        self._virt = ""
+        self._abilities: dict[str | None, capabilities.DomainCapabilities] = {}
 
     def look(self) -> None:
-        """Read what stays the same. Unavailable says what is missing."""
+        """Read what stays the same. Unavailable says what is missing, BadSetting what can't be on this host."""
         text = self._hypervisor.capabilities()
         self._cpu, kinds = capabilities.host_cpu(text), capabilities.guestables(text)
-        virt_type = self._virt_type({kind.domain for kind in kinds})
+        self._virt, self._abilities = self._virt_type({kind.domain for kind in kinds}), {}
         self._kinds = tuple(kind for kind in kinds if kind.arch in runnable(self._cpu.arch)
-                            and kind.domain in ("qemu", virt_type))
-        machine = self._settings.machine_types.get(self._cpu.arch)
-        self._devices = capabilities.domain_capabilities(
-            self._hypervisor.domain_capabilities(self._cpu.arch, machine, virt_type))
+                            and kind.domain in ("qemu", self._virt))
+        can = self.abilities(None)
+        if self._settings.cpu_models and not usable_models(self._settings.cpu_models, can):
+            raise BadSetting(option="[libvirt]cpu_models", reason="this host's processor can be none of them")
         self._facts = HostFacts(
-            virt_type=virt_type, arch=self._cpu.arch, release=release(), efi=self._devices.efi,
-            serial_of=serial_of(self._settings.sysinfo_serial),
+            virt_type=self._virt, arch=self._cpu.arch, release=release(), version=self._hypervisor.version(),
+            serial_of=serial_of(self._settings.sysinfo_serial), abilities=self.abilities,
+            machines=frozenset(machine for kind in self._kinds for machine in kind.machines),
+            tpm=self._settings.swtpm and "emulator" in can.tpm_backends and tpm.installed(),
+            stateless_firmware=firmware.has_stateless(), cpu_features=model_features(self._settings.cpu_models),
             cache_mode=self._settings.cache_mode or cache_mode(self._settings.instances_path))
+
+    def abilities(self, machine: str | None) -> capabilities.DomainCapabilities:
+        """What guests of a machine type (None: the operator's, else libvirt's default) may have. LibvirtRefused."""
+        assert self._cpu is not None
+        asked = machine or self._settings.machine_types.get(self._cpu.arch)
+        if asked not in self._abilities:
+            self._abilities[asked] = capabilities.domain_capabilities(
+                self._hypervisor.domain_capabilities(self._cpu.arch, asked, self._virt))
+        return self._abilities[asked]
 
     def _virt_type(self, offered: set[str]) -> str:
         if self._settings.virt_type == "auto" and "kvm" not in offered:
@@ -87,8 +99,7 @@ class Host:
         """The one node of this host, with all it has now."""
         facts, size = self.facts(), self._hypervisor.size()
         assert self._cpu is not None
-        space = os.statvfs(self._settings.instances_path)
-        total, free = space.f_blocks * space.f_frsize, space.f_bavail * space.f_frsize
+        total, free = self._space()
         return Node(
             name=self._hypervisor.hostname(), uuid=node_uuid(self._settings.state_path), hypervisor_type=HYPERVISOR,
             hypervisor_version=self._hypervisor.version(), vcpus=size.cpus, memory_mb=size.memory_mb,
@@ -109,11 +120,12 @@ class Host:
         return promised
 
     def _traits(self) -> tuple[str, ...]:
-        assert self._devices is not None
-        buses = (f"COMPUTE_STORAGE_BUS_{BUS_TRAITS[bus]}" for bus in self._devices.disk_buses if bus in BUS_TRAITS)
-        videos = (f"COMPUTE_GRAPHICS_MODEL_{VIDEO_TRAITS[model]}" for model in self._devices.video_models
-                  if model in VIDEO_TRAITS)
-        return tuple(sorted({*IMAGE_TRAITS, *VIF_TRAITS, *buses, *videos}))
+        facts = self.facts()
+        assert self._cpu is not None
+        machines = [None, *(machine for machine in host_traits.MACHINES if machine in facts.machines)]
+        own = frozenset(self._cpu.features) | model_features([self._cpu.model]).get(self._cpu.model, frozenset())
+        features = guest_features(self._settings, facts, own, self.abilities(None))
+        return host_traits.traits(facts, features, [self.abilities(machine) for machine in machines])
 
 
 def node_uuid(state_path: Path) -> str:
@@ -175,6 +187,16 @@ def cache_mode(directory: Path) -> str:
         return "none"
     finally:
         probe.unlink(missing_ok=True)
+
+
+def model_features(models: Iterable[str], folder: Path = CPU_MAP) -> dict[str, frozenset[str]]:
+    """The features of processor models, from libvirt's own files; those that it has no file for are left out."""
+    found = {}
+    for model in models:
+        with contextlib.suppress(OSError, ET.ParseError):
+            text = (folder / f"x86_{Path(model).name}.xml").read_text()
+            found[model] = frozenset(capabilities.cpu_model_features(text))
+    return found
 
 
 def release() -> str:

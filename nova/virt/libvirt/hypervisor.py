@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from nova import errors
 from nova.model.states import PowerState
+from nova.virt.libvirt.moves.calls import MigrationCalls
 
 
 class LibvirtDown(errors.Unavailable):
@@ -19,6 +20,31 @@ class LibvirtRefused(errors.HostRefused):
 
 class NoGuest(errors.NotFound):
     code, message = "guest.not_defined", "There is no guest {uuid} on this host."
+
+
+class NotRunning(errors.Conflict):
+    code, message = "guest.not_running", "Guest {uuid} does not run."
+
+
+class BrokenSave(errors.HostRefused):
+    code, message = "guest.broken_save", "The saved memory of guest {uuid} can not be read: {reason}"
+
+
+class AgentSilent(errors.Conflict):
+    code = "agent.silent"
+    message = "The agent in guest {uuid} does not answer ({reason}). Is qemu-guest-agent installed and running there?"
+
+
+class AgentFailed(errors.Conflict):
+    code, message = "agent.failed", "The agent in guest {uuid} could not {task}: {reason}"
+
+
+class CopyState(NamedTuple):
+    """How a copy of a disk goes. ``failure`` says why one that ``ended`` did not succeed."""
+
+    done_bytes: int = 0
+    ended: bool = False
+    failure: str = ""
 
 
 class HostSize(NamedTuple):
@@ -38,7 +64,7 @@ class PowerEvent(NamedTuple):
 Sink = Callable[["PowerEvent | Lost"], None]  # called from a thread of the library's; it must not wait
 
 
-class Hypervisor(Protocol):
+class Hypervisor(MigrationCalls, Protocol):
     """Each call may raise LibvirtDown; each change may be repeated."""
 
     def open(self, sink: Sink) -> None: ...
@@ -86,4 +112,63 @@ class Hypervisor(Protocol):
         """Power off. Nothing when it is off or not there."""
 
     def undefine(self, server_uuid: str) -> None:
-        """With all that libvirt keeps of it (saved memory, snapshots' names, NVRAM). Nothing when it is not there."""
+        """With all that libvirt keeps of it (saved memory, snapshots' names), but for the firmware's variables and the
+        TPM's state: they are the guest's, as its disks are. Nothing when it is not there."""
+
+    # --- secrets
+
+    def secret(self, secret_uuid: str) -> bytes | None:
+        """None when there is none, or one without a value."""
+
+    def keep_secret(self, secret_uuid: str, xml: str, value: bytes) -> None:
+        """Define it if it is not there, and give it this value."""
+
+    def drop_secret(self, secret_uuid: str) -> None:
+        """Nothing when there is none."""
+
+    # --- what is done to a guest on its host
+
+    def definition(self, server_uuid: str) -> str:
+        """Its XML; of the guest as it runs where it does. NoGuest."""
+
+    def pause(self, server_uuid: str) -> None:
+        """Nothing when it is paused. NoGuest; LibvirtRefused."""
+
+    def unpause(self, server_uuid: str) -> None:
+        """Nothing when it runs. NoGuest; LibvirtRefused."""
+
+    def save(self, server_uuid: str) -> None:
+        """Keep its memory on disk, and stop it; it goes on where that fails. Nothing when it is off."""
+
+    def has_saved(self, server_uuid: str) -> bool:
+        """Whether there is saved memory, from which its next start goes on."""
+
+    def restore(self, server_uuid: str) -> None:
+        """``start`` of a guest with saved memory. BrokenSave: it can't be read, and is still there."""
+
+    def drop_saved(self, server_uuid: str) -> None:
+        """Nothing when there is none. NoGuest."""
+
+    def interrupt(self, server_uuid: str) -> None:
+        """A non-maskable interrupt. NoGuest; LibvirtRefused."""
+
+    def set_password(self, server_uuid: str, user: str, password: str, timeout_s: int) -> None:
+        """By the agent in the guest. NoGuest, AgentSilent, AgentFailed; LibvirtRefused."""
+
+    def freeze(self, server_uuid: str, timeout_s: int) -> None:
+        """Its file systems are whole on disk, and not written to until ``thaw``. Errors as ``set_password``."""
+
+    def thaw(self, server_uuid: str, timeout_s: int) -> None:
+        """Nothing when they are not frozen. Errors as ``set_password``."""
+
+    def begin_copy(self, server_uuid: str, xml: str) -> None:
+        """Copy disks as they are at this moment, as the backup ``xml`` says, while the guest goes on."""
+
+    def copy_under_way(self, server_uuid: str) -> str | None:
+        """The XML of the copy that is being made; None when there is none."""
+
+    def copy_state(self, server_uuid: str) -> CopyState:
+        """Of the copy that was begun last. NoGuest."""
+
+    def stop_copy(self, server_uuid: str) -> None:
+        """Nothing when there is none."""

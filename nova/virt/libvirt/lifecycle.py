@@ -9,82 +9,65 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from nova import concurrency, errors
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
-from nova.privileged.runner import CommandFailed
+from nova.privileged import disk_exports
 from nova.virt import image_files
 from nova.virt.interface import LocalImages
+from nova.virt.libvirt.base import OFF, HostCannot, NoDisks, Room, Tools, as_refusals, base_of
 from nova.virt.libvirt.disks import plan
-from nova.virt.libvirt.disks.config_drive import ConfigDrive
-from nova.virt.libvirt.disks.maker import DiskMaker
-from nova.virt.libvirt.folders import Folder, Folders
-from nova.virt.libvirt.guest import KERNEL, RAMDISK, HostFacts, guest_spec
-from nova.virt.libvirt.hypervisor import Hypervisor, NoGuest
-from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.guest import KERNEL, RAMDISK
 from nova.virt.libvirt.vifs import bridge
-from nova.virt.libvirt.xml.domain import domain_xml
+
+__all__ = ["HostCannot", "LibvirtLifecycle", "NoDisks", "Tools"]
 
 LOG = logging.getLogger(__name__)
 
 POLL_S = 0.2
-OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE})
 
 
-class NoDisks(errors.Conflict):
-    code, message = "guest.no_disks", "The disks of guest {uuid} are not there."
-
-
-class HostCannot(errors.HostRefused):
-    code, message = "host.command_failed", "{reason}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tools:
-    """What the driver works with. ``facts`` is called when the host's facts are needed: they need a connection."""
-
-    hypervisor: Hypervisor
-    settings: Settings
-    folders: Folders
-    disks: DiskMaker
-    config_drive: ConfigDrive
-    facts: Callable[[], HostFacts]
-
-
-class LibvirtLifecycle:
-    """Base of the driver: all of Lifecycle."""
-
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
+class LibvirtLifecycle(Room):
+    """All of Lifecycle."""
 
     # --- disks
 
     def create_disks(self, order: BuildOrder, images: LocalImages | None) -> None:
         folder = self._folder(order.server_uuid)
-        base = _base(order, images)
+        base = base_of(order.image, images)
         if base is not None and order.image is not None and order.image.disk_format != "iso":
             root_gb = next((disk.size_gb for disk in plan.wanted_disks(order) if disk.kind == "root"), 0)
             if root_gb:
                 image_files.check_size(order.image, base.size_bytes, root_gb)
-        with _as_refusals():
+        with as_refusals():
             folder.make()
             folder.keep_order(order)
-            disks = plan.plan(order, self._tools.settings, base)
+            made = {disk.name: disk for disk in folder.disks() if self._tools.disks.exists(folder, disk)}
+            disks = tuple(made.get(disk.name, disk) for disk in plan.plan(order, self._tools.settings, base))
             folder.keep_disks(disks)
             self._tools.disks.make(order, folder, disks, base)
             for image, name in ((order.kernel, KERNEL), (order.ramdisk, RAMDISK)):
                 if image is not None and images is not None and not folder.file(name).exists():
                     self._tools.disks.copy(images.path(image.id), folder, name)
 
-    def remove_disks(self, server_uuid: str) -> None:
-        self._folder(server_uuid).remove()
+    def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
+        folder = self._folder(server_uuid)
+        self._tools.tpms.remove(server_uuid, folder)
+        if not folder.owned:  # on storage that hosts share, it is another one's guest now
+            return folder.leave()
+        disk_exports.withdraw(folder.path)
+        with as_refusals():
+            self._tools.disks.remove(folder, keep)
+        if keep:
+            folder.keep_only(keep)
+        else:
+            folder.remove()
 
     def write_config_drive(self, order: BuildOrder, files: Mapping[str, bytes]) -> None:
         folder = self._folder(order.server_uuid)
-        with _as_refusals():
+        with as_refusals():
             folder.make()
             size = self._tools.config_drive.write(folder.file(plan.CONFIG_NAME), files)
         others = tuple(disk for disk in folder.disks() if disk.kind != "config")
@@ -112,20 +95,18 @@ class LibvirtLifecycle:
             bridge.unplug(plug)
         if folder.exists():
             folder.keep_plugs(())
+            folder.leave()
 
     # --- the guest
 
     def start_new(self, order: BuildOrder) -> PowerState:
-        folder, hypervisor = self._folder(order.server_uuid), self._tools.hypervisor
-        if hypervisor.state(order.server_uuid) not in OFF | {None}:
-            return self._state(order.server_uuid)
-        disks = folder.disks()
-        if not all(folder.file(disk.name).exists() for disk in disks) or not folder.exists():
-            raise NoDisks(uuid=order.server_uuid)
-        folder.keep_order(order)
-        spec = guest_spec(order, disks, folder.path, self._tools.facts(), self._tools.settings)
-        hypervisor.define(domain_xml(spec))
-        hypervisor.start(order.server_uuid)
+        if self.define(order) in OFF:
+            self._tools.hypervisor.start(order.server_uuid)
+        return self._state(order.server_uuid)
+
+    def define(self, order: BuildOrder) -> PowerState:
+        if self._tools.hypervisor.state(order.server_uuid) in OFF | {None}:
+            self._define(order)
         return self._state(order.server_uuid)
 
     def destroy(self, server_uuid: str) -> None:
@@ -137,7 +118,8 @@ class LibvirtLifecycle:
         return self._state(server_uuid)
 
     def shut_down(self, server_uuid: str, timeout_s: int) -> PowerState:
-        if timeout_s > 0 and not self._stops_by_itself(server_uuid, timeout_s):
+        deaf = self._state(server_uuid) == PowerState.PAUSED  # it hears no button: waiting would be for nothing
+        if timeout_s > 0 and not deaf and not self._stops_by_itself(server_uuid, timeout_s):
             LOG.info("the guest did not shut down within %d s and is powered off", timeout_s,
                      extra={"server": server_uuid})
         self._tools.hypervisor.stop_now(server_uuid)
@@ -153,15 +135,6 @@ class LibvirtLifecycle:
         return self._tools.hypervisor.state(server_uuid)
 
     # --- inside
-
-    def _folder(self, server_uuid: str) -> Folder:
-        return self._tools.folders.of(server_uuid)
-
-    def _state(self, server_uuid: str) -> PowerState:
-        state = self._tools.hypervisor.state(server_uuid)
-        if state is None:
-            raise NoGuest(uuid=server_uuid)
-        return state
 
     def _stops_by_itself(self, server_uuid: str, timeout_s: int) -> bool:
         """Press the power button, again from time to time (a guest that boots doesn't hear it), and wait.
@@ -180,22 +153,3 @@ class LibvirtLifecycle:
                     hypervisor.ask_to_stop(server_uuid)
                 ask_at = now + self._tools.settings.shutdown_retry_s
             concurrency.sleep(max(0.0, min(POLL_S, deadline - now)))
-
-
-def _base(order: BuildOrder, images: LocalImages | None) -> plan.Base | None:
-    if order.image is None or images is None:
-        return None
-    try:
-        path = images.path(order.image.id)
-    except KeyError:
-        raise HostCannot(reason=f"Image {order.image.id} is not in this host's cache (any more).") from None
-    return plan.Base(path, image_files.format_of(path), image_files.virtual_bytes(path))
-
-
-@contextlib.contextmanager
-def _as_refusals() -> Iterator[None]:
-    """A tool that fails on this host need not fail on the next."""
-    try:
-        yield
-    except CommandFailed as error:
-        raise HostCannot(reason=str(error)) from error

@@ -8,10 +8,12 @@ does not keep (HostRefused: it is never dropped silently). What is in no table h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from nova import errors
+from nova.model.extra_specs import SPECS
+from nova.model.image_properties import CHOICES, LOOSE
 
 
 class WrongValue(errors.Invalid):
@@ -24,11 +26,19 @@ class NotHere(errors.HostRefused):
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
-    """What was asked for; None where nothing was."""
+    """What was asked for; None where nothing was. ``names``: field -> the property or extra spec that set it."""
 
+    names: Mapping[str, str] = field(default_factory=dict)
     architecture: str | None = None
     machine: str | None = None
-    efi: bool = False
+    efi: bool | None = None
+    secure_boot: str | None = None  # required, optional or disabled
+    stateless: bool = False
+    tpm_version: str | None = None
+    tpm_model: str | None = None
+    iommu: str | None = None  # intel, virtio, smmuv3 or auto
+    address_mode: str | None = None
+    address_bits: int | None = None
     disk_bus: str | None = None
     cdrom_bus: str | None = None
     scsi_model: str | None = None
@@ -61,9 +71,13 @@ class Wishes:
     max_cores: int | None = None
     max_threads: int | None = None
 
+    def name_of(self, what: str) -> str:
+        """What set a field, for messages."""
+        return self.names.get(what, what)
+
 
 class Sets(NamedTuple):
-    """A property that sets ``field`` to what ``read`` makes of its text."""
+    """A property that sets ``field`` (none when empty) to what ``read`` makes of its text."""
 
     field: str
     read: Callable[[str], Any]
@@ -122,6 +136,8 @@ def _ports(text: str) -> int:
 
 
 _BUSES = ("ide", "sata", "scsi", "usb", "virtio")
+_TPM_MODEL, _TPM_VERSION = _of("tpm-tis", "tpm-crb"), _of("1.2", "2.0")
+_IOMMU = _of("intel", "smmuv3", "virtio", "auto")
 _USB = _of("none", "nec-xhci", "qemu-xhci")
 _SOUND = _of("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virtio")
 _WATCHDOG = _of("none", "pause", "poweroff", "reset", "disabled")
@@ -130,15 +146,21 @@ IMAGE: dict[str, Sets] = {
     "hw_architecture": Sets("architecture", str),
     "hw_machine_type": Sets("machine", str),
     "hw_firmware_type": Sets("efi", _efi),
+    "hw_firmware_stateless": Sets("stateless", _yes),
+    "os_secure_boot": Sets("secure_boot", _of("required", "disabled", "optional")),
+    "hw_tpm_version": Sets("tpm_version", _TPM_VERSION),
+    "hw_tpm_model": Sets("tpm_model", _TPM_MODEL),
+    "hw_viommu_model": Sets("iommu", _IOMMU),
+    "hw_maxphysaddr_mode": Sets("address_mode", _of("passthrough", "emulate")),
+    "hw_maxphysaddr_bits": Sets("address_bits", _some),
     "hw_disk_bus": Sets("disk_bus", _of(*_BUSES)),
     "hw_cdrom_bus": Sets("cdrom_bus", _of(*_BUSES)),
-    "hw_scsi_model": Sets("scsi_model", _of("virtio-scsi", "lsilogic", "lsisas1068", "lsisas1078", "vmpvscsi",
-                                            "buslogic", "ibmvscsi")),
+    "hw_scsi_model": Sets("scsi_model", _of("virtio-scsi", "lsilogic", "lsisas1068", "lsisas1078")),
     "hw_vif_model": Sets("vif_model", _of("virtio", "e1000", "e1000e", "rtl8139", "ne2k_pci", "pcnet", "igb",
-                                          "vmxnet3", "lan9118", "spapr-vlan")),
+                                          "vmxnet3")),
     "hw_vif_multiqueue_enabled": Sets("multiqueue", _yes),
     "hw_virtio_packed_ring": Sets("packed_ring", _yes),
-    "hw_video_model": Sets("video_model", _of("virtio", "vga", "qxl", "cirrus", "vmvga", "bochs", "none", "gop")),
+    "hw_video_model": Sets("video_model", _of("virtio", "vga", "qxl", "cirrus", "vmvga", "bochs", "none")),
     "hw_video_ram": Sets("video_ram_mb", _some),
     "hw_pointer_model": Sets("pointer", _of("usbtablet")),
     "hw_input_bus": Sets("input_bus", _of("usb", "virtio")),
@@ -163,7 +185,7 @@ IMAGE: dict[str, Sets] = {
     "hw_vm_mode": Sets("", _of("hvm")),
 }
 
-#: What a flavor sets stands above what its image asks for.
+#: What a flavor sets stands above what its image asks for (but see ALIKE and LIMITS).
 FLAVOR: dict[str, Sets] = {
     "hw:cpu_sockets": Sets("sockets", _some),
     "hw:cpu_cores": Sets("cores", _some),
@@ -176,6 +198,10 @@ FLAVOR: dict[str, Sets] = {
     "hw:virtio_packed_ring": Sets("packed_ring", _yes),
     "hw:pmu": Sets("pmu", _yes),
     "hw:serial_port_count": Sets("serial_ports", _ports),
+    "os:secure_boot": Sets("secure_boot", _of("required", "disabled")),
+    "hw:tpm_version": Sets("tpm_version", _TPM_VERSION),
+    "hw:tpm_model": Sets("tpm_model", _TPM_MODEL),
+    "hw:viommu_model": Sets("iommu", _IOMMU),
     "hw:watchdog_action": Sets("watchdog_action", _WATCHDOG),
     "hw:sound_model": Sets("sound_model", _SOUND),
     "hw:usb_model": Sets("usb_model", _USB),
@@ -187,8 +213,15 @@ FLAVOR: dict[str, Sets] = {
     "hw_video:ram_max_mb": Sets("video_ram_max_mb", _count),
 }
 
+#: Where image and flavor both say something, they must say the same.
+ALIKE = ("tpm_version", "tpm_model", "iommu", "packed_ring", "multiqueue", "pmu")
+#: Wish -> where the flavor's limit of what an image may wish for stands.
+LIMITS = {"serial_ports": "serial_ports", "sockets": "max_sockets", "cores": "max_cores", "threads": "max_threads",
+          "max_sockets": "max_sockets", "max_cores": "max_cores", "max_threads": "max_threads"}
+
 _NO = frozenset({"no", "false", "off", "0", "n", "f"})
 _NOT_YET = "this release does not have it"
+_NO_ENCRYPTION = "guests' memory is not encrypted here (AMD SEV)"
 
 REFUSED: dict[str, Refused] = {
     **{name: Refused(frozenset({"shared"}), "CPUs can not be dedicated to a guest here")
@@ -196,17 +229,21 @@ REFUSED: dict[str, Refused] = {
     **{name: Refused(_NO, "realtime CPUs need dedicated ones") for name in ("hw:cpu_realtime",)},
     **{name: Refused(frozenset({"small", "any"}), "huge pages are not given out here")
        for name in ("hw:mem_page_size", "hw_mem_page_size")},
-    **{name: Refused(_NO, _NOT_YET)
-       for name in ("hw:locked_memory", "hw_locked_memory", "hw:mem_encryption", "hw_mem_encryption",
-                    "hw:ephemeral_encryption", "hw_ephemeral_encryption", "hw_firmware_stateless",
-                    "os_require_quiesce")},
+    **{name: Refused(_NO, "guests' memory is not locked here") for name in ("hw:locked_memory", "hw_locked_memory")},
+    **{name: Refused(_NO, _NO_ENCRYPTION) for name in ("hw:mem_encryption", "hw_mem_encryption")},
+    **{name: Refused(frozenset(), _NO_ENCRYPTION)
+       for name in ("hw:mem_encryption_model", "hw_mem_encryption_model")},
+    **{name: Refused(_NO, "disks are not encrypted here")
+       for name in ("hw:ephemeral_encryption", "hw_ephemeral_encryption")},
+    **{name: Refused(frozenset({"0"}), "USB devices are redirected over SPICE, which is not served here")
+       for name in ("hw:redirected_usb_ports", "hw_redirected_usb_ports")},
     **{name: Refused(frozenset(), _NOT_YET)
-       for name in ("hw:mem_encryption_model", "hw_mem_encryption_model", "hw:tpm_version", "hw_tpm_version",
-                    "hw:tpm_model", "hw_tpm_model", "hw:viommu_model", "hw_viommu_model", "hw:pmem",
-                    "hw_emulation_architecture", "pci_passthrough:alias", "accel:device_profile", "hw_numa_nodes",
-                    "hw:numa_nodes", "hw_maxphysaddr_bits", "hw_maxphysaddr_mode")},
-    **{name: Refused(frozenset({"disabled", "optional"}), "there is no secure boot here")
-       for name in ("os:secure_boot", "os_secure_boot")},
+       for name in ("hw_emulation_architecture", "pci_passthrough:alias", "accel:device_profile", "hw_numa_nodes",
+                    "hw:numa_nodes")},
+    "hw:pmem": Refused(frozenset(), "it has no persistent memory to give"),
+    "hw:tpm_secret_security": Refused(
+        frozenset({"host"}), "secrets of TPMs are kept by the host (hw:tpm_secret_security=host): there is no key "
+                             "manager that keeps them for others"),
 }
 
 #: Old names of image properties that this driver looks at.
@@ -218,9 +255,16 @@ def wishes(image: Mapping[str, str], extra_specs: Mapping[str, str]) -> Wishes:
     renamed = {OLD_NAMES.get(name, name): value for name, value in image.items()}
     for name, value in (*renamed.items(), *extra_specs.items()):
         _refuse_promise(name, value)
-    wished = dict(_set_by(IMAGE, renamed.items()))
-    decided = dict(_set_by(FLAVOR, extra_specs.items()))
-    return replace(Wishes(), **{**wished, **decided})
+    wished, decided = _set_by(IMAGE, renamed.items()), _set_by(FLAVOR, extra_specs.items())
+    _check_conflicts(wished, decided)
+    found = {**wished, **{field: one for field, one in decided.items() if field not in _below(wished, decided)}}
+    return replace(Wishes(), names={field: one.name for field, one in found.items()},
+                   **{field: one.value for field, one in found.items()})
+
+
+class _Said(NamedTuple):
+    name: str
+    value: Any
 
 
 def _refuse_promise(name: str, value: str) -> None:
@@ -229,14 +273,51 @@ def _refuse_promise(name: str, value: str) -> None:
         raise NotHere(name=name, value=value, reason=promise.reason)
 
 
-def _set_by(table: Mapping[str, Sets], given: Iterable[tuple[str, str]]) -> Iterable[tuple[str, Any]]:
+def _set_by(table: Mapping[str, Sets], given: Iterable[tuple[str, str]]) -> dict[str, _Said]:
+    found = {}
     for name, value in given:
         row = table.get(name)
         if row is None:
             continue
+        text = _canonical(name, value)
         try:
-            read = row.read(value)
+            read = row.read(text)
         except ValueError as error:
+            if text in _elsewhere(name):
+                raise NotHere(name=name, value=value, reason="KVM and QEMU have no such thing") from None
             raise WrongValue(name=name, value=value, reason=str(error)) from None
         if row.field:
-            yield row.field, read
+            found[row.field] = _Said(name, read)
+    return found
+
+
+def _canonical(name: str, value: str) -> str:
+    if name not in LOOSE:
+        return value
+    lower = value.strip().lower()
+    return LOOSE[name].get(lower, lower)
+
+
+def _elsewhere(name: str) -> tuple[str, ...]:
+    """Every value that some driver's host may give."""
+    return SPECS[name][0].allowed if name in SPECS else CHOICES.get(name, ())
+
+
+def _check_conflicts(wished: Mapping[str, _Said], decided: Mapping[str, _Said]) -> None:
+    for one in ALIKE:
+        if one in wished and one in decided and wished[one].value != decided[one].value:
+            raise WrongValue(name=wished[one].name, value=wished[one].value,
+                             reason=f"the flavor says {decided[one].name}={decided[one].value}")
+    secure = (wished.get("secure_boot", _Said("", "")), decided.get("secure_boot", _Said("", "")))
+    if {said.value for said in secure} == {"required", "disabled"}:
+        raise WrongValue(name=secure[0].name, value=secure[0].value,
+                         reason=f"the flavor says {secure[1].name}={secure[1].value}")
+    for one, limit in LIMITS.items():
+        if one in wished and limit in decided and wished[one].value > decided[limit].value:
+            raise WrongValue(name=wished[one].name, value=wished[one].value,
+                             reason=f"the flavor allows {decided[limit].value} ({decided[limit].name})")
+
+
+def _below(wished: Mapping[str, _Said], decided: Mapping[str, _Said]) -> frozenset[str]:
+    """Fields whose flavor's word is a limit, below which the image chose."""
+    return frozenset(one for one, limit in LIMITS.items() if one == limit and one in wished and one in decided)

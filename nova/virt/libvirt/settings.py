@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from nova import errors
+from nova.virt.libvirt.moves.settings import MoveSettings, move_settings_of
+
+CACHE_MODES = ("default", "none", "writethrough", "writeback", "directsync", "unsafe")
 
 
 class BadSetting(errors.Invalid):
@@ -26,7 +29,7 @@ class Settings:
     keepalive_s: int = 5
     kvm_probe_timeout_s: int = 5
     cpu_mode: str | None = None
-    cpu_model: str | None = None
+    cpu_models: tuple[str, ...] = ()  # in the order in which they are tried
     cpu_flags: tuple[str, ...] = ()
     machine_types: Mapping[str, str] = field(default_factory=dict)  # by architecture
     sysinfo_serial: str = "unique"
@@ -36,17 +39,30 @@ class Settings:
     rx_queue_size: int | None = None
     tx_queue_size: int | None = None
     cow: bool = True
+    store: str = "file"  # where disks are kept: file, lvm or rbd
+    place: str = ""  # the volume group or pool
+    volume_clear: str = "zero"
+    volume_clear_mb: int = 0
+    rbd_user: str = ""
+    rbd_conf: str = ""
+    rbd_secret: str = ""
     preallocate: bool = False
     ephemeral_format: str | None = None
-    cache_mode: str | None = None  # None: none where the file system can, else writeback
+    cache_mode: str | None = None  # of files; None: none where the file system can, else writeback
+    block_cache_mode: str = "none"
+    network_cache_mode: str = "none"
     discard: str | None = None
+    snapshot_format: str | None = None  # None: that of the guest's disk
     config_drive_format: str = "iso9660"
     config_drive_limit_mb: int = 64
     pointer: str = "usbtablet"
     vnc_listen: str | None = "127.0.0.1"
+    swtpm: bool = False
+    tpm_path: Path = Path("/var/lib/libvirt/swtpm")  # libvirt's own choice
     shutdown_retry_s: int = 10
     tool_cpu_s: int = 600
     tool_memory_mb: int = 1024
+    moves: MoveSettings = field(default_factory=MoveSettings)
 
 
 def settings_of(default: Any, libvirt: Any, vnc: Any, compute: Any) -> Settings:
@@ -58,29 +74,61 @@ def settings_of(default: Any, libvirt: Any, vnc: Any, compute: Any) -> Settings:
         instances_path=Path(default.instances_path).absolute(), state_path=Path(default.state_path).absolute(),
         host_ip=str(default.my_ip or ""), uri=libvirt.connection_uri or "qemu:///system", virt_type=libvirt.virt_type,
         keepalive_s=libvirt.keepalive_interval, kvm_probe_timeout_s=libvirt.kvm_probe_timeout,
-        cpu_mode=libvirt.cpu_mode, cpu_model=_cpu_model(libvirt), cpu_flags=tuple(libvirt.cpu_model_extra_flags),
+        cpu_mode=libvirt.cpu_mode, cpu_models=_cpu_models(libvirt), cpu_flags=tuple(libvirt.cpu_model_extra_flags),
         machine_types=_pairs("[libvirt]hw_machine_type", libvirt.hw_machine_type or ()),
         sysinfo_serial=libvirt.sysinfo_serial, balloon_period_s=libvirt.mem_stats_period_seconds,
         rng_path=libvirt.rng_dev_path, pcie_ports=libvirt.num_pcie_ports, rx_queue_size=libvirt.rx_queue_size,
-        tx_queue_size=libvirt.tx_queue_size, cow=_cow(default, libvirt),
+        tx_queue_size=libvirt.tx_queue_size, cow=_cow(default, libvirt), **_store(libvirt),
         preallocate=default.preallocate_images == "space", ephemeral_format=default.default_ephemeral_format,
-        cache_mode=_pairs("[libvirt]disk_cachemodes", libvirt.disk_cachemodes).get("file"),
-        discard=libvirt.hw_disk_discard, config_drive_format=default.config_drive_format,
+        **_cache_modes(libvirt),
+        discard=libvirt.hw_disk_discard, snapshot_format=libvirt.snapshot_image_format,
+        config_drive_format=default.config_drive_format,
         config_drive_limit_mb=default.config_drive_size_limit_mb, pointer=default.pointer_model,
-        vnc_listen=str(vnc.server_listen) if vnc.enabled else None, shutdown_retry_s=compute.shutdown_retry_interval,
-        tool_cpu_s=libvirt.image_tool_cpu_limit, tool_memory_mb=libvirt.image_tool_memory_limit_mb)
+        vnc_listen=str(vnc.server_listen) if vnc.enabled else None, swtpm=libvirt.swtpm_enabled,
+        shutdown_retry_s=compute.shutdown_retry_interval,
+        tool_cpu_s=libvirt.image_tool_cpu_limit, tool_memory_mb=libvirt.image_tool_memory_limit_mb,
+        moves=move_settings_of(default, libvirt))
 
 
 def _cow(default: Any, libvirt: Any) -> bool:
     return default.use_cow_images if libvirt.images_type == "default" else libvirt.images_type == "qcow2"
 
 
-def _cpu_model(libvirt: Any) -> str | None:
+def _store(libvirt: Any) -> dict[str, Any]:
+    """Where disks are kept."""
+    if libvirt.images_type == "lvm":
+        if not libvirt.images_volume_group:
+            raise BadSetting(option="[libvirt]images_type=lvm", reason="[libvirt]images_volume_group must name a group")
+        return {"store": "lvm", "place": libvirt.images_volume_group, "volume_clear": libvirt.volume_clear,
+                "volume_clear_mb": libvirt.volume_clear_size}
+    rbd = {"rbd_user": libvirt.rbd_user or "", "rbd_conf": libvirt.images_rbd_ceph_conf,
+           "rbd_secret": libvirt.rbd_secret_uuid or ""}
+    if libvirt.images_type != "rbd":
+        return rbd
+    if libvirt.rbd_user and not libvirt.rbd_secret_uuid:
+        raise BadSetting(option="[libvirt]rbd_user", reason="[libvirt]rbd_secret_uuid must name libvirt's secret with "
+                                                            "its key")
+    return {"store": "rbd", "place": libvirt.images_rbd_pool, **rbd}
+
+
+def _cache_modes(libvirt: Any) -> dict[str, Any]:
+    """By what a disk is: file, block or network (mount, of older files, is none of ours)."""
+    option = "[libvirt]disk_cachemodes"
+    fields = {"file": "cache_mode", "block": "block_cache_mode", "network": "network_cache_mode"}
+    found = _pairs(option, libvirt.disk_cachemodes)
+    for kind, mode in found.items():
+        if kind not in (*fields, "mount") or mode not in CACHE_MODES:
+            raise BadSetting(option=option, reason=f"{kind}={mode} is not file, block or network and one of "
+                                                   f"{', '.join(CACHE_MODES)}")
+    return {fields[kind]: mode for kind, mode in found.items() if kind in fields}
+
+
+def _cpu_models(libvirt: Any) -> tuple[str, ...]:
     if libvirt.cpu_mode == "custom" and not libvirt.cpu_models:
         raise BadSetting(option="[libvirt]cpu_mode=custom", reason="[libvirt]cpu_models must name a model then")
     if libvirt.cpu_mode != "custom" and libvirt.cpu_models:
         raise BadSetting(option="[libvirt]cpu_models", reason="it needs cpu_mode=custom")
-    return libvirt.cpu_models[0] if libvirt.cpu_models else None
+    return tuple(libvirt.cpu_models)
 
 
 def _pairs(option: str, items: Any) -> dict[str, str]:

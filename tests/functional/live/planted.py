@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LONG_AGO = datetime.datetime(2016, 1, 29, 11, 42, 2)
 SECOND = datetime.timedelta(seconds=1)
+LATER = datetime.datetime(2036, 1, 1)
 PROGRESS = MigrationProgress(memory_total_bytes=123456, memory_processed_bytes=12345, memory_remaining_bytes=111111,
                              disk_total_bytes=234567, disk_processed_bytes=23456, disk_remaining_bytes=211111)
 
@@ -50,20 +51,19 @@ def password(world: World, server: str, text: str) -> None:
     write(world, sa.update(cell.servers).where(cell.servers.c.uuid == server).values(guest_password=text))
 
 
-def migrations(world: World, server: str) -> list[int]:
-    """A live migration under way, one that failed, a resize that failed, one under way, a second after each other."""
+def migrations(world: World, server: str) -> None:
+    """A live migration that failed and two resizes that failed, a second after each other, long ago; and a resize that
+    is newer than all there will be."""
     flavor = Flavor(id=1, flavorid="1", name="m1.tiny", memory_mb=512, vcpus=1, root_gb=1)
 
-    def row(number: int, kind: str, status: str) -> Any:
+    def row(at: datetime.datetime, kind: str) -> Any:
         return sa.insert(cell.migrations).values(
-            uuid=str(uuid.uuid4()), server_uuid=server, type=kind, status=status, user_id=MEMBER, project_id=PROJECT,
+            uuid=str(uuid.uuid4()), server_uuid=server, type=kind, status="error", user_id=MEMBER, project_id=PROJECT,
             source_compute="compute1", source_node="node1", dest_compute="compute2", dest_node="node2",
             dest_host="1.2.3.4", old_flavor=flavor, new_flavor=flavor,
-            progress=PROGRESS if status == "running" else None,
-            created_at=LONG_AGO + number * SECOND,
-            updated_at=LONG_AGO + number * SECOND)
-    kinds = (("live-migration", "running"), ("live-migration", "error"), ("resize", "error"), ("resize", "migrating"))
-    return write(world, *(row(number, *kind) for number, kind in enumerate(kinds)))
+            created_at=at, updated_at=at)
+    kinds = ("live-migration", "resize", "resize")
+    write(world, *(row(LONG_AGO + number * SECOND, kind) for number, kind in enumerate(kinds)), row(LATER, "resize"))
 
 
 def audits(world: World) -> None:
@@ -73,3 +73,14 @@ def audits(world: World) -> None:
     write(world, sa.insert(cell.usage_audits).values(
         host="host1", period_beginning=before, period_ending=this, state="DONE", servers=1, errors=1,
         message="Instance usage audit ran for host host1, 1 instances in 0.01 seconds."))
+
+
+def soft_deleted(world: World, server: str) -> None:
+    """A server that is deleted and can be restored."""
+    write(world, sa.update(cell.servers).where(cell.servers.c.uuid == server).values(vm_state="soft-delete"))
+
+
+def progress(world: World, server: str) -> None:
+    """What the host of a larger guest reports of a live migration that is half done."""
+    write(world, sa.update(cell.migrations).where(cell.migrations.c.server_uuid == server,
+                                                  cell.migrations.c.status == "running").values(progress=PROGRESS))

@@ -4,37 +4,6 @@ from __future__ import annotations
 
 #: issue -> operations that it brings; exactly those of ``nova.api.absent.NOT_YET``, a test sees to it.
 WAITING: dict[str, tuple[str, ...]] = {
-    "lifecycle": (
-        "POST /os-volumes_boot/{server_id}/action#confirmResize",
-        "POST /os-volumes_boot/{server_id}/action#revertResize",
-        "POST /os-volumes_boot/{server_id}/action#resize",
-        "POST /os-volumes_boot/{server_id}/action#rebuild",
-        "POST /os-volumes_boot/{server_id}/action#createImage",
-        "POST /servers/{server_id}/action#confirmResize",
-        "POST /servers/{server_id}/action#revertResize",
-        "POST /servers/{server_id}/action#resize",
-        "POST /servers/{server_id}/action#rebuild",
-        "POST /servers/{server_id}/action#createImage",
-        "POST /servers/{server_id}/action#injectNetworkInfo",
-        "POST /servers/{server_id}/action#changePassword",
-        "POST /servers/{server_id}/action#createBackup",
-        "POST /servers/{server_id}/action#restore",
-        "POST /servers/{server_id}/action#forceDelete",
-        "POST /servers/{server_id}/action#evacuate",
-        "POST /servers/{server_id}/action#migrate",
-        "POST /servers/{server_id}/action#os-migrateLive",
-        "POST /servers/{server_id}/action#pause",
-        "POST /servers/{server_id}/action#unpause",
-        "POST /servers/{server_id}/action#rescue",
-        "POST /servers/{server_id}/action#unrescue",
-        "POST /servers/{server_id}/action#shelve",
-        "POST /servers/{server_id}/action#shelveOffload",
-        "POST /servers/{server_id}/action#unshelve",
-        "POST /servers/{server_id}/action#suspend",
-        "POST /servers/{server_id}/action#resume",
-        "POST /os-volumes_boot/{server_id}/action#trigger_crash_dump",
-        "POST /servers/{server_id}/action#trigger_crash_dump",
-    ),
     "networks": (
         "GET /os-floating-ip-pools",
         "GET /os-floating-ips",
@@ -98,34 +67,8 @@ WAITING: dict[str, tuple[str, ...]] = {
     "EC2": (),
 }
 
-#: Served, with all their checks; what they order comes with the issue, so that they can't succeed before.
-PARTLY: dict[str, tuple[str, ...]] = {
-    "lifecycle": (
-        "DELETE /servers/{server_id}/migrations/{migration_id}",
-        "POST /servers/{server_id}/migrations/{migration_id}/action#force_complete",
-    ),
-}
 #: issue -> samples (a folder, or folder and beginning of the file's name) that it brings.
 WAITING_SAMPLES: dict[str, tuple[str, ...]] = {
-    "lifecycle": (
-        "os-admin-actions/admin-actions-inject-network-info",
-        "os-admin-password/",
-        "os-create-backup/",
-        "os-deferred-delete/",
-        "os-evacuate/",
-        "os-migrate-server/",
-        "os-pause-server/",
-        "os-preserve-ephemeral-rebuild/",
-        "os-rescue/",
-        "os-shelve/",
-        "os-suspend-server/",
-        "server-migrations/force_complete",
-        "server-migrations/live-migrate-server",
-        "servers/server-action-create-image",
-        "servers/server-action-rebuild",
-        "servers/server-action-revert-resize",
-        "servers/server-action-trigger-crash-dump",
-    ),
     "networks": (
         "os-attach-interfaces/",
         "os-floating-ip-pools/",

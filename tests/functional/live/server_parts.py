@@ -167,30 +167,30 @@ def topology(world: World) -> None:
 
 @scenario
 def moves(world: World) -> None:
-    """Planted: no call of today's API moves a server."""
-    live, key = world.live, world.migration
+    """One is under way; those that are over are planted, for their times."""
+    live, uuid, key = world.live, world.migrating, world.migration
     listed = "/os-migrations"
     live.shows("os-migrations", "migrations-get", listed)
-    last_but_one = world.ask("GET", listed)["migrations"][-2]["uuid"]
+    newest = world.ask("GET", listed)["migrations"][0]["uuid"]
     live.shows("os-migrations", "migrations-get-with-limit", f"{listed}?limit=1")
-    live.shows("os-migrations", "migrations-get-with-marker", f"{listed}?marker={last_but_one}")
+    live.shows("os-migrations", "migrations-get-with-marker", f"{listed}?marker={newest}&status=running")
     live.shows("os-migrations", "migrations-get-with-changes-since",
-               f"{listed}?changes-since={planted.LONG_AGO + planted.SECOND:%Y-%m-%dT%H:%M:%S}")
+               f"{listed}?changes-since={planted.LONG_AGO + planted.SECOND:%Y-%m-%dT%H:%M:%S}&migration_type=resize")
     live.shows("os-migrations", "migrations-get-with-changes-before",
-               f"{listed}?changes-before={planted.LONG_AGO:%Y-%m-%dT%H:%M:%S}")
+               f"{listed}?changes-before={planted.LATER:%Y-%m-%dT%H:%M:%S}&status=running")
     live.shows("os-migrations", "migrations-get-with-user-or-project-id",
                f"{listed}?migration_type=live-migration&user_id={MEMBER}")
-    live.shows("server-migrations", "migrations-index", f"/servers/{world.server}/migrations")
-    live.shows("server-migrations", "migrations-get", f"/servers/{world.server}/migrations/{key}")
-    live.call("GET", f"/servers/{world.server}/migrations/999999", expect=404)
-    live.call("GET", f"/servers/{world.server}/migrations/{key + 1}", expect=404)
+    live.shows("server-migrations", "migrations-index", f"/servers/{uuid}/migrations")
+    live.shows("server-migrations", "migrations-get", f"/servers/{uuid}/migrations/{key}")
+    live.call("GET", f"/servers/{uuid}/migrations/999999", expect=404)
+    live.call("GET", f"/servers/{world.server}/migrations/{key}", expect=404)
     live.call("GET", f"{listed}?marker=nothing", expect=400)
     live.call("GET", f"{listed}?stranger=1", None, 59, expect=400)
 
 
 @scenario
 def moves_told_to_end(world: World) -> None:
-    """What is ordered comes later; the checks before it stand."""
+    """Of a server that is not on its way."""
     live, path = world.live, f"/servers/{world.server}/migrations/{world.migration}"
     live.call("DELETE", path, None, 104, MEMBER, expect=(403, 409))
     live.call("DELETE", path, None, 104, expect=409)

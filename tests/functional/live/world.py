@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -196,6 +197,8 @@ class World:
         path = operation.split(" ")[1].partition("#")[0]
         if path.startswith("/images/") or "os-extra_specs" in path:
             values = {"key": "auto_disk_config" if "images" in path else "hw:numa_nodes", **values}
+        if "{migration_id}" in path:
+            values = {"server_id": self.migrating, **values}
         if path.endswith("os-flavor-access"):
             values = {"flavor_id": "private", **values}
         for name, filler in self._fillers.items():
@@ -249,6 +252,26 @@ class World:
         return self.once("network", lambda: self.ask("GET", "/os-networks", version=35)["networks"][0]["id"])
 
     @property
+    def migrating(self) -> str:
+        """A server whose live migration is under way, for as long as this world stands: all is sent, and its host
+        does not hand it over. There are moves that are over, too."""
+        def make() -> str:
+            planted.migrations(self, self.server)
+            uuid = self.settle(self.boot("migrating"))
+            host = self.ask("GET", f"/servers/{uuid}")["server"]["OS-EXT-SRV-ATTR:host"]
+            rules = [{"call": "hand_over", "do": "block", "name": uuid}]
+            (self.cloud.state(host) / "fake-knobs.json").write_text(json.dumps({"rules": rules}))
+            self.ask("POST", f"/servers/{uuid}/action", {"os-migrateLive": {"host": None, "block_migration": "auto"}})
+            wait_until(f"{uuid} is on its way", lambda: self._sent(uuid), SETTLED_S, 0.1)
+            planted.progress(self, uuid)
+            return uuid
+        return self.once("migrating", make)
+
+    def _sent(self, uuid: str) -> bool:
+        under_way = self.ask("GET", f"/servers/{uuid}/migrations")["migrations"]
+        return any(move["status"] == "running" and move["memory_total_bytes"] and
+                   move["memory_processed_bytes"] == move["memory_total_bytes"] for move in under_way)
+
+    @property
     def migration(self) -> int:
-        """A live migration of the standing server under way, the oldest of several moves."""
-        return self.once("migration", lambda: planted.migrations(self, self.server)[0])
+        return int(self.ask("GET", f"/servers/{self.migrating}/migrations")["migrations"][0]["id"])

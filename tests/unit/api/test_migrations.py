@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nova.model.server_orders import MigrationOrder
 from nova.model.states import TaskState, VmState
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 
@@ -97,8 +98,9 @@ def tell(client: ApiClient, action: str, id: str = "1", **at: str) -> int:
 def test_telling_one_that_runs_orders_it(client, action):
     client.conductor.add_migration(server_uuid=UUID)
     assert tell(client, action) == 202
-    order, = client.conductor.orders
-    assert order.arguments == {"migration_id": "1"} and order.action.startswith("live_migration_")
+    order, = client.conductor.asked
+    assert order == MigrationOrder(uuid=UUID, migration_id=1)
+    assert client.conductor.told == ["abort_live_migration" if action == "abort" else "force_live_migration"]
 
 
 @pytest.mark.parametrize("action", ["abort", "force_complete"])
@@ -109,7 +111,7 @@ def test_telling_one_that_can_not_be_told_is_refused(client, action):
     assert tell(client, action, token=DEMO) == 403
     client.conductor.servers[UUID] = client.conductor.add_server(uuid=UUID, task_state=None)
     assert tell(client, action) == 409
-    assert client.conductor.orders == []
+    assert client.conductor.asked == []
 
 
 @pytest.mark.parametrize(("version", "code"), [("2.64", 400), ("2.65", 202)])

@@ -10,7 +10,7 @@ from nova import conf as nova_conf
 from nova import context, errors
 from nova.clients import session
 from nova.clients.glance import Glance, ImageBroken, ImageMissing, ImageTooLong
-from nova.model.images import ImageQuery
+from nova.model.images import ImageQuery, NewImage
 from tests.fakes.glance import FakeGlance
 
 
@@ -172,3 +172,83 @@ def test_credentials_of_service_user_serve_glance(tmp_path):
 def test_credentials_that_lack_a_part_name_the_section(tmp_path):
     with pytest.raises(session.CredentialsWrong, match=r"\[glance\]"):
         session.load(conf_of("[glance]\nauth_type = password\n", tmp_path), "glance")
+
+
+def new_image(**fields):
+    return NewImage(**{"id": "7a0d8a6e-5d0b-4a4c-8a0e-0d7b5a3c1f11", "name": "a snapshot", **fields})
+
+
+def test_create_of_an_image_makes_a_record_without_data(server, glance):
+    made = glance.create(new_image(min_disk_gb=3, properties={"image_type": "snapshot"}))
+    assert (made.status, made.min_disk_gb, made.visibility) == ("queued", 3, "private")
+    assert dict(made.properties) == {"image_type": "snapshot"}
+    assert server.images[made.id]["size"] is None
+
+
+def test_create_as_user_sends_the_users_token(server, glance):
+    server.knobs.token = "t1"
+    with context.entered(context.RequestContext(request_id="req-1", token="t1")):
+        assert glance.create(new_image(), as_user=True).owner == "t1"
+
+
+def test_create_that_is_repeated_gives_the_image_that_is_there(server, glance):
+    first = glance.create(new_image())
+    assert glance.create(new_image()) == first
+    assert len(server.images) == 1
+
+
+def test_create_while_the_service_is_down_names_the_service(server, glance):
+    server.knobs.fail_next = 10
+    with pytest.raises(errors.Unavailable, match="The image service does not answer"):
+        glance.create(new_image())
+
+
+def test_update_sets_members_and_properties(server, glance):
+    image_id = server.add(a="1")
+    after = glance.update(image_id, {"disk_format": "qcow2", "min_disk": 4, "a": "2", "b": 3})
+    assert (after.disk_format, after.min_disk_gb, dict(after.properties)) == ("qcow2", 4, {"a": "2", "b": "3"})
+    assert glance.update(image_id, {}) == after
+
+
+@pytest.mark.parametrize("by_path", [True, False])
+def test_upload_sends_all_of_the_file_and_again_changes_nothing(server, glance, tmp_path, by_path):
+    data = os.urandom(3_000_000)
+    (tmp_path / "disk").write_bytes(data)
+    image = glance.create(new_image(disk_format="qcow2", container_format="bare"))
+    for _ in range(2):
+        if by_path:
+            assert glance.upload(image.id, str(tmp_path / "disk")) == len(data)
+        else:
+            with open(tmp_path / "disk", "rb") as file:
+                file.seek(10)
+                assert glance.upload(image.id, file) == len(data)
+    there = glance.show(image.id)
+    assert (there.status, there.size_bytes, server.data[image.id]) == ("active", len(data), data)
+
+
+def test_upload_while_the_service_hiccups_sends_it_from_its_beginning(server, glance, tmp_path):
+    (tmp_path / "disk").write_bytes(data := os.urandom(3_000_000))
+    image = glance.create(new_image(disk_format="raw", container_format="bare"))
+    server.knobs.fail_next = 2
+    glance.upload(image.id, str(tmp_path / "disk"))
+    assert server.data[image.id] == data
+
+
+def test_upload_to_an_image_with_other_data_is_a_conflict(server, glance, tmp_path):
+    (tmp_path / "disk").write_bytes(bytes(10))
+    with pytest.raises(errors.Conflict):
+        glance.upload(server.add(bytes(11)), str(tmp_path / "disk"))
+
+
+def test_upload_to_an_image_that_is_gone_names_it(glance, tmp_path):
+    (tmp_path / "disk").write_bytes(bytes(10))
+    with pytest.raises(ImageMissing, match="nope"):
+        glance.upload("nope", str(tmp_path / "disk"))
+
+
+def test_list_by_properties_gives_those_that_have_them(server, glance):
+    one = server.add(image_type="backup", instance_uuid="u1")
+    server.add(image_type="backup", instance_uuid="u2")
+    server.add()
+    found = glance.list(ImageQuery(filters={"image_type": "backup", "instance_uuid": "u1"}))
+    assert [image.id for image in found] == [one]

@@ -10,6 +10,7 @@ import pytest
 
 from nova import errors
 from nova.compute import identity, service
+from nova.compute import told as questions
 from nova.model.services import Alive, Debt
 from nova.model.states import PowerState
 from nova.rpc.contracts.compute import ComputeRPC
@@ -198,7 +199,7 @@ def test_console_when_the_log_is_huge_then_its_end_comes(world):
     world.build(order)
     world.driver.inspect(order.server_uuid).say("ü" * 200_000)
     text = world.service.get_console_output(HOST, order.server_uuid, None).text
-    assert 50_000 < len(text.encode()) <= service.CONSOLE_BYTES and set(text.strip()) == {"ü"}
+    assert 50_000 < len(text.encode()) <= questions.CONSOLE_BYTES and set(text.strip()) == {"ü"}
 
 
 def test_console_when_there_is_no_such_guest_then_not_found(world):

@@ -281,6 +281,62 @@ def test_sweep_when_removal_is_off_removes_nothing(server, glance, make_cache):
     assert cache.sweep(()) == () and cache.path(image_id)
 
 
+def old_image(server, glance, cache):
+    image_id = server.add(bytes(MIB))
+    cache.fetch(glance.show(image_id))
+    os.utime(cache.path(image_id), (time.time() - 5000,) * 2)
+    return image_id
+
+
+def test_sweep_when_the_last_guest_went_just_now_then_the_age_counts_from_there(server, glance, make_cache):
+    cache = make_cache(minimum_age_s=1000)
+    image_id = old_image(server, glance, cache)
+    assert cache.sweep({image_id}) == () == cache.sweep(())
+    os.utime(cache.path(image_id), (time.time() - 1001,) * 2)
+    assert len(cache.sweep(())) == 1
+
+
+def test_sweep_when_an_image_is_wanted_at_that_very_moment_then_it_stays(server, glance, make_cache, monkeypatch):
+    cache = make_cache(minimum_age_s=1000)
+    image_id = old_image(server, glance, cache)
+    real, looks = cache._is_old, []
+
+    def look(path):
+        looks.append(path)
+        old = real(path)
+        if len(looks) == 1:
+            cache.fetch(glance.show(image_id))  # finds it ready, and marks it as used
+        return old
+    monkeypatch.setattr(cache, "_is_old", look)
+    assert cache.sweep(()) == () and len(looks) == 2 and os.path.exists(cache.path(image_id))
+    assert len(left_over(cache._directory.parent)) == 1
+
+
+def test_sweep_when_the_image_is_being_fetched_again_then_it_is_left_alone(server, glance, make_cache):
+    cache = make_cache(minimum_age_s=1000)
+    image_id = old_image(server, glance, cache)
+    with cache._locked(os.path.basename(cache.path(image_id))):
+        assert cache.sweep(()) == ()
+    assert len(cache.sweep(())) == 1
+
+
+def test_sweep_when_it_was_killed_half_way_then_the_next_start_removes_the_rest(server, glance, make_cache, tmp_path):
+    cache = make_cache(minimum_age_s=1000)
+    path = cache.path(old_image(server, glance, cache))
+    os.rename(path, f"{path}.going.part")
+    assert cache.sweep(()) == ()
+    make_cache()
+    assert left_over(tmp_path) == []
+
+
+def test_sweep_when_there_are_very_many_then_it_takes_them_in_parts(server, glance, make_cache, monkeypatch):
+    monkeypatch.setattr(images, "MOST_REMOVED", 2)
+    cache = make_cache(minimum_age_s=1000)
+    for _ in range(3):
+        old_image(server, glance, cache)
+    assert [len(cache.sweep(())) for _ in range(3)] == [2, 1, 0]
+
+
 def test_convert_beyond_its_limits_fails_and_says_so(tmp_path):
     source = crafted.qcow2(tmp_path / "q", 8 * MIB)
     subprocess.run(["qemu-io", "-f", "qcow2", "-c", "write -P 7 0 8M", str(source)], check=True, capture_output=True)

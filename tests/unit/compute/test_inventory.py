@@ -9,6 +9,7 @@ from nova.compute.host import Host
 from nova.compute.inventory import InventoryReports, offered
 from nova.conf import compute as compute_options
 from nova.model.hosts import Node
+from nova.model.traits import is_trait
 from tests.fakes.compute import HOST, FakeClock, FakeConductorHost, options
 
 NODE = Node(name=HOST, uuid="6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11", hypervisor_type="fake", vcpus=8, memory_mb=16384,
@@ -99,3 +100,15 @@ def test_send_when_the_conductor_is_away_then_it_is_sent_the_next_time(make):
         reports.send("id")
     reports.conductor.away = False
     assert reports.send("id")
+
+
+def test_traits_when_a_driver_implements_a_protocol_then_the_node_has_its_standard_trait(world):
+    (inventory,) = world.conductor.inventories
+    assert {"COMPUTE_NODE", "COMPUTE_SAME_HOST_COLD_MIGRATE"} <= set(inventory.nodes[0].traits)
+    assert all(is_trait(trait) for trait in inventory.nodes[0].traits)
+
+
+def test_traits_when_a_driver_moves_no_guests_then_it_has_not_got_that_trait(make, driver):
+    reports = make()
+    reports.send("id")
+    assert reports.conductor.inventories[0].nodes[0].traits == ("COMPUTE_NODE",)

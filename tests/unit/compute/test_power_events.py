@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import pytest
 
 from nova.compute import events
+from nova.compute.service import ComputeService
 from nova.model.states import PowerState
 from tests.fakes.compute import HOST, beside, build_order, guest_order, wait_until
 
@@ -34,6 +36,19 @@ def test_guest_when_it_goes_down_by_itself_then_that_is_reported_with_its_epoch(
     wait_until(lambda: _states(world))
     assert _states(world) == [(order.server_uuid, PowerState.SHUTDOWN)]
     assert world.conductor.reports[-1].guests[0].epoch == 3
+
+
+def test_guest_when_the_driver_is_not_listened_to_then_only_the_periodic_report_tells(make_world):
+    world = make_world()
+    world.service = ComputeService(dataclasses.replace(world.service._parts, listens=False), world.host)
+    world.start()
+    order = build_order()
+    world.build(order)
+    world.driver.change_power(order.server_uuid, PowerState.SHUTDOWN)
+    _rest()
+    assert _states(world) == []
+    world.service._events.report_all()
+    assert world.conductor.reports[-1].guests[0].power_state == PowerState.SHUTDOWN
 
 
 def test_guests_when_many_change_at_once_then_it_is_one_report(world, monkeypatch):

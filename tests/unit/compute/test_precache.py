@@ -9,7 +9,8 @@ import pytest
 
 from nova import errors
 from nova.compute import precache
-from nova.compute.service import ComputeService, NoHostPower, Parts
+from nova.compute.service import ComputeService, Parts
+from nova.compute.told import NoHostPower
 from nova.model.aggregates import CachedImage
 from nova.model.images import Image
 from tests.fakes.compute import HOST, World

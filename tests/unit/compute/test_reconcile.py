@@ -161,6 +161,20 @@ def test_sweep_when_a_guest_is_gone_then_the_operators_word_decides(make_world, 
     assert ("deleted or moved" in caplog.text) is (action != "noop")
 
 
+@pytest.mark.parametrize("look", ["start", "sweep"])
+def test_guest_when_it_is_gone_for_less_than_the_timeout_then_it_is_left_alone(make_world, look):
+    world = make_world(running_deleted_instance_timeout=100).start()
+    order = build_order()
+    world.build(order)
+    for gone_s, left in ((99, True), (100, False)):
+        world.conductor.expected = (_expected(order, 2, vm_state="deleted", gone=True, gone_s=gone_s),)
+        if look == "start":
+            world.restart()
+        else:
+            world.service._reconciler.sweep()
+        assert bool(world.leftovers()) is left
+
+
 def test_sweep_when_an_order_is_in_progress_then_the_guest_is_left_to_it(world):
     order = build_order()
     world.build(order)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime
+import threading
 
 import pytest
 import sqlalchemy as sa
 
+from nova import errors
 from nova.db.models.cell import servers
 from nova.model.base import utcnow
 from nova.model.orders import GuestState, PowerReport
 from nova.model.states import PowerState
-from tests.fakes.small_cloud import SmallCloud
+from tests.fakes.small_cloud import SmallCloud, refused
 
 
 def report(cloud: SmallCloud, uuid: str, state: PowerState, epoch: int, host: str = "a") -> None:
@@ -38,16 +40,60 @@ def test_report_when_it_was_under_way_while_an_order_ended_then_it_counts_for_no
     assert (row.vm_state, row.power_state) == ("stopped", PowerState.SHUTDOWN)
 
 
-def test_report_when_the_guest_started_by_itself_then_the_server_is_active(cloud, stopped) -> None:
+def stops(cloud: SmallCloud, host: str = "a") -> int:
+    return len([kind for kind, _order in cloud.computes[host].orders if kind == "stop"])
+
+
+def test_report_when_a_stopped_servers_guest_runs_then_it_is_stopped_again(cloud, stopped, caplog) -> None:
+    before = stops(cloud)
     report(cloud, stopped, PowerState.RUNNING, epoch=2)
-    row = cloud.server(stopped)
+    row = cloud.ended(stopped)
+    assert (row.vm_state, row.power_state) == ("stopped", PowerState.SHUTDOWN) and stops(cloud) == before + 1
+    done = cloud.journal(stopped)[-1]
+    assert (done.action, done.outcome, done.user_id) == ("stop", "success", None)
+    assert "it is stopped again" in caplog.text
+
+
+def test_report_when_the_guest_can_not_be_stopped_again_then_the_server_says_that_it_runs(cloud, stopped) -> None:
+    cloud.computes["a"].answers["stop"] = refused(errors.Conflict("no"))
+    report(cloud, stopped, PowerState.RUNNING, epoch=2)
+    row = cloud.ended(stopped)
     assert (row.vm_state, row.power_state) == ("active", PowerState.RUNNING)
 
 
+def test_report_when_two_conductors_hear_it_then_one_stop_is_ordered(cloud, stopped) -> None:
+    before, barrier = stops(cloud), threading.Barrier(4)
+
+    def hear() -> None:
+        barrier.wait(5)
+        report(cloud, stopped, PowerState.RUNNING, epoch=2)
+    threads = [threading.Thread(target=hear) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert cloud.ended(stopped).vm_state == "stopped" and stops(cloud) == before + 1
+
+
 def test_report_when_the_host_never_saw_the_newest_operation_then_it_counts_after_a_while(cloud, stopped) -> None:
+    before = stops(cloud)
     write(cloud, stopped, epoch=7, updated_at=utcnow() - datetime.timedelta(minutes=2))
     report(cloud, stopped, PowerState.RUNNING, epoch=2)
-    assert cloud.server(stopped).vm_state == "active"
+    assert cloud.ended(stopped).vm_state == "stopped" and stops(cloud) == before + 1
+
+
+@pytest.mark.parametrize("vm_state, state, after", [
+    ("active", PowerState.CRASHED, "stopped"), ("paused", PowerState.SHUTDOWN, "stopped"),
+    ("active", PowerState.PAUSED, "paused"), ("active", PowerState.SUSPENDED, "suspended"),
+    ("suspended", PowerState.SHUTDOWN, "suspended"), ("rescued", PowerState.SHUTDOWN, "rescued"),
+    ("paused", PowerState.RUNNING, "active"), ("suspended", PowerState.RUNNING, "active"),
+    ("soft-delete", PowerState.RUNNING, "soft-delete")])
+def test_report_when_a_guest_does_something_by_itself_then_its_server_shows_it(cloud, vm_state, state, after) -> None:
+    uuid, = cloud.active()
+    write(cloud, uuid, vm_state=vm_state, power_state=9)
+    report(cloud, uuid, state, epoch=1)
+    row = cloud.ended(uuid)
+    assert (row.vm_state, row.power_state) == (after, state) and stops(cloud) == 0
 
 
 def test_report_when_it_says_what_is_known_then_the_server_counts_as_unchanged(cloud) -> None:
@@ -57,7 +103,7 @@ def test_report_when_it_says_what_is_known_then_the_server_counts_as_unchanged(c
     assert cloud.server(uuid).updated_at == before
     report(cloud, uuid, PowerState.PAUSED, epoch=1)
     row = cloud.server(uuid)
-    assert row.updated_at > before and (row.vm_state, row.power_state) == ("active", PowerState.PAUSED)
+    assert row.updated_at > before and (row.vm_state, row.power_state) == ("paused", PowerState.PAUSED)
 
 
 @pytest.mark.parametrize("values", [{"task_state": "rebooting"}, {"host": "b"}])

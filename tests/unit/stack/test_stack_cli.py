@@ -116,3 +116,9 @@ def test_policy_rc_d_when_one_was_there_then_restored_with_its_mode(tmp_path, mo
     with pytest.raises(RuntimeError), packages.services_held_back():
         raise RuntimeError
     assert (policy.read_text(), policy.stat().st_mode & 0o777) == ("#!/bin/sh\nexit 0\n", 0o750)
+
+
+def test_shared_storage_when_there_is_one_machine_then_it_is_refused():
+    with pytest.raises(StackError, match="--shared-storage"):
+        cli.choices(parse("up", "--shared-storage"))
+    assert cli.choices(parse("up", "--sandbox", "--hosts", "2", "--shared-storage")).shared_storage is True

@@ -94,3 +94,10 @@ def test_secrets_when_asked_twice_or_by_another_process_then_the_same_and_privat
     assert word != other and len(word) == 24 and word.isalnum()
     assert Secrets(path).password("admin") == word
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_instances_when_storage_is_shared_then_all_hosts_have_one_directory(short_path):
+    shared = Layout(short_path, Choices(sandbox=True, hosts=2, shared_storage=True))
+    assert shared.instances("host1") == shared.instances("host2")
+    apart = Layout(short_path, Choices(sandbox=True, hosts=2))
+    assert apart.instances("host1") == apart.nova_state("host1") / "instances" != apart.instances("host2")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from nova.model.orders import BuildOrder, Disk
 from nova.virt.libvirt.folders import DiskRecord
 from nova.virt.libvirt.settings import Settings
@@ -25,8 +27,15 @@ def plan(order: BuildOrder, settings: Settings, base: Base | None) -> tuple[Disk
     ranks = ("root", "ephemeral", "swap")
     wanted = sorted((disk for disk in wanted_disks(order) if disk.kind in ranks),
                     key=lambda disk: (ranks.index(disk.kind), disk.index))
-    return tuple(_root(order, disk, settings, base) if disk.kind == "root" else _empty(disk, settings)
-                 for disk in wanted)
+    return tuple(kept(_root(order, disk, settings, base) if disk.kind == "root" else _empty(disk, settings),
+                      order.server_uuid, settings) for disk in wanted)
+
+
+def kept(disk: DiskRecord, server_uuid: str, settings: Settings) -> DiskRecord:
+    """The record with where the operator has disks kept."""
+    if settings.store == "file":
+        return disk
+    return msgspec.structs.replace(disk, store=settings.store, place=f"{settings.place}/{server_uuid}_{disk.name}")
 
 
 def wanted_disks(order: BuildOrder) -> tuple[Disk, ...]:
@@ -54,7 +63,7 @@ def _root(order: BuildOrder, disk: Disk, settings: Settings, base: Base | None) 
     cdrom = order.image is not None and order.image.disk_format == "iso"
     size = base.size_bytes if cdrom or not size else size
     overlay = settings.cow
-    return DiskRecord(kind="root", name="disk", format=_format(settings), size_bytes=_whole_sectors(size),
+    return DiskRecord(kind="root", name="disk", format=_format(settings), size_bytes=whole_sectors(size),
                       device="cdrom" if cdrom else "disk", backing=base.path if overlay else None,
                       backing_format=base.format if overlay else None)
 
@@ -69,5 +78,5 @@ def _format(settings: Settings) -> str:
     return "qcow2" if settings.cow else "raw"
 
 
-def _whole_sectors(size_bytes: int) -> int:
+def whole_sectors(size_bytes: int) -> int:
     return -(-size_bytes // 512) * 512

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from nova.virt.libvirt.folders import DiskRecord
 from nova.virt.libvirt.properties import Wishes, WrongValue
-from nova.virt.libvirt.xml.specs import Backing, DiskSpec
+from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.xml.specs import Backing, DiskSpec, RbdAccess
 
 PREFIXES = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd", "fdc": "fd"}
+KINDS = {"file": "file", "lvm": "block", "rbd": "network"}
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 #: Extra spec -> element of libvirt's iotune.
@@ -33,18 +36,54 @@ class Slots:
         return prefix + LETTERS[number]
 
 
-def disk_specs(disks: Iterable[DiskRecord], folder: Path, wishes: Wishes, cdrom_bus: str, cache: str,
-               discard: str | None = None, extra_specs: Mapping[str, str] | None = None) -> tuple[DiskSpec, ...]:
-    """Root first; only it is booted from."""
-    slots, specs = Slots(), []
+@dataclass(frozen=True, kw_only=True)
+class Storage:
+    """How the host's disks are opened; ``cache`` by what they are. ``preallocated``: raw files have all their space."""
+
+    cache: Mapping[str, str]  # file, block, network
+    discard: str | None = None
+    preallocated: bool = False
+    rbd: RbdAccess = RbdAccess()
+
+    @staticmethod
+    def of(settings: Settings, host_cache: str) -> Storage:
+        """``host_cache``: the mode that files on this host can have."""
+        return Storage(
+            cache={"file": host_cache, "block": settings.block_cache_mode, "network": settings.network_cache_mode},
+            discard=settings.discard, preallocated=settings.preallocate,
+            rbd=RbdAccess(settings.rbd_conf, settings.rbd_user, settings.rbd_secret))
+
+
+def disk_specs(disks: Iterable[DiskRecord], folder: Path, wishes: Wishes, cdrom_bus: str, storage: Storage,
+               extra_specs: Mapping[str, str] | None = None) -> tuple[DiskSpec, ...]:
+    """Booted from is the rescue disk where there is one, else the root disk; never another."""
+    disks, slots, specs = tuple(disks), Slots(), []
+    bootable = "rescue" if any(disk.kind == "rescue" for disk in disks) else "root"
     for disk in disks:
-        bus = cdrom_bus if disk.device == "cdrom" else (wishes.disk_bus or "virtio")
+        bus = disk.bus or (cdrom_bus if disk.device == "cdrom" else (wishes.disk_bus or "virtio"))
+        writable = disk.device == "disk"
         specs.append(DiskSpec(
-            path=str(folder / disk.name), format=disk.format, target=slots.take(bus), bus=bus, device=disk.device,
-            cache=cache, discard=discard if disk.device == "disk" else None, boot_order=int(disk.kind == "root"),
+            path=path_of(disk, folder), format=disk.format, target=slots.take(bus), bus=bus, device=disk.device,
+            block=disk.store == "lvm", rbd=storage.rbd if disk.store == "rbd" else None,
+            cache=storage.cache[KINDS[disk.store]], io=io_mode(disk, storage),
+            discard=storage.discard if writable else None, boot_order=int(disk.kind == bootable),
             backing=Backing(disk.backing, disk.backing_format or "raw") if disk.backing else None,
-            packed=wishes.packed_ring, throttle=throttles(extra_specs or {}) if disk.device == "disk" else ()))
+            packed=wishes.packed_ring, throttle=throttles(extra_specs or {}) if writable else ()))
     return tuple(specs)
+
+
+def path_of(disk: DiskRecord, folder: Path) -> str:
+    """As libvirt names the disk's source."""
+    paths = {"file": str(folder / disk.name), "lvm": f"/dev/{disk.place}", "rbd": disk.place}
+    return paths[disk.store]
+
+
+def io_mode(disk: DiskRecord, storage: Storage) -> str | None:
+    """native, QEMU's quickest way, where it can't make the guest wait: past the host's cache, and nothing to allocate.
+    Else QEMU's own choice, threads."""
+    ready = disk.store == "lvm" or (disk.store == "file" and disk.format == "raw" and storage.preallocated)
+    direct = storage.cache[KINDS[disk.store]] in ("none", "directsync")
+    return "native" if ready and direct and disk.device == "disk" else None
 
 
 def throttles(extra_specs: Mapping[str, str]) -> tuple[tuple[str, int], ...]:

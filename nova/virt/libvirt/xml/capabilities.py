@@ -39,13 +39,25 @@ class Guestable:
 
 @dataclass(frozen=True, kw_only=True)
 class DomainCapabilities:
-    """What guests of one kind may have: device models by element (disk bus, video modelType, rng model)."""
+    """What guests of one machine type may have: names by element (disk bus, video modelType, tpm backendVersion).
+
+    ``cpu_models`` are those whose every feature the host has; ``secure_boot``: the machine type and a firmware of the
+    host's can have it.
+    """
 
     emulator: str
     efi: bool
+    machine: str = ""
+    secure_boot: bool = False
     disk_buses: tuple[str, ...] = ()
     video_models: tuple[str, ...] = ()
     rng_models: tuple[str, ...] = ()
+    tpm_models: tuple[str, ...] = ()
+    tpm_backends: tuple[str, ...] = ()
+    tpm_versions: tuple[str, ...] = ()
+    cpu_models: tuple[str, ...] = ()
+    host_passthrough: bool = False
+    sev: bool = False
 
 
 def host_cpu(capabilities: str) -> HostCpu:
@@ -79,11 +91,28 @@ def guestables(capabilities: str) -> tuple[Guestable, ...]:
 
 def domain_capabilities(text: str) -> DomainCapabilities:
     root = ET.fromstring(text)
+    passthrough, sev = root.find("cpu/mode[@name='host-passthrough']"), root.find("features/sev")
     return DomainCapabilities(
         emulator=root.findtext("path", ""), efi="efi" in _values(root.find("os/enum[@name='firmware']")),
+        machine=root.findtext("machine", ""),
+        secure_boot="yes" in _values(root.find("os/loader/enum[@name='secure']")),
         disk_buses=_values(root.find("devices/disk/enum[@name='bus']")),
         video_models=_values(root.find("devices/video/enum[@name='modelType']")),
-        rng_models=_values(root.find("devices/rng/enum[@name='model']")))
+        rng_models=_values(root.find("devices/rng/enum[@name='model']")),
+        tpm_models=_values(root.find("devices/tpm/enum[@name='model']")),
+        tpm_backends=_values(root.find("devices/tpm/enum[@name='backendModel']")),
+        tpm_versions=_values(root.find("devices/tpm/enum[@name='backendVersion']")),
+        cpu_models=tuple(model.text or "" for model in root.findall("cpu/mode[@name='custom']/model[@usable='yes']")),
+        host_passthrough=_supported(passthrough), sev=_supported(sev))
+
+
+def cpu_model_features(text: str) -> tuple[str, ...]:
+    """Of the one model in a file of libvirt's CPU map (``cpu_map/x86_EPYC.xml``)."""
+    return tuple(sorted(feature.get("name", "") for feature in ET.fromstring(text).findall("model/feature")))
+
+
+def _supported(element: ET.Element | None) -> bool:
+    return element is not None and element.get("supported") == "yes"
 
 
 def _values(enum: ET.Element | None) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.virt.libvirt.xml.build import Element, add, text
-from nova.virt.libvirt.xml.specs import DeviceSpec, DiskSpec, GuestSpec, VifSpec
+from nova.virt.libvirt.xml.specs import DeviceSpec, DiskSpec, GuestSpec, TpmSpec, VifSpec
 
 USB_CONTROLLERS = {"none": "none", "nec-xhci": "nec-xhci", "qemu-xhci": "qemu-xhci"}
 AGENT_CHANNEL = "org.qemu.guest_agent.0"
@@ -22,10 +22,11 @@ def add_devices(devices: Element, spec: GuestSpec) -> None:
 
 
 def add_disk(devices: Element, spec: DiskSpec) -> None:
-    disk = add(devices, "disk", type_="file", device=spec.device)
-    add(disk, "driver", name="qemu", type_=spec.format, cache=spec.cache, discard=spec.discard,
+    kind = "network" if spec.rbd else "block" if spec.block else "file"
+    disk = add(devices, "disk", type_=kind, device=spec.device)
+    add(disk, "driver", name="qemu", type_=spec.format, cache=spec.cache, io=spec.io, discard=spec.discard,
         packed="on" if spec.packed and spec.bus == "virtio" else None)
-    add(disk, "source", file=spec.path)
+    add_source(disk, spec)
     if spec.backing:
         backing = add(disk, "backingStore", type_="file")
         add(backing, "format", type_=spec.backing.format)
@@ -40,8 +41,21 @@ def add_disk(devices: Element, spec: DiskSpec) -> None:
             text(iotune, name, value)
     if spec.device == "cdrom":
         add(disk, "readonly")
+    if spec.serial:
+        text(disk, "serial", spec.serial)
     if spec.boot_order:
         add(disk, "boot", order=spec.boot_order)
+
+
+def add_source(disk: Element, spec: DiskSpec) -> None:
+    if spec.rbd is None:
+        add(disk, "source", **{"dev" if spec.block else "file": spec.path})
+        return
+    source = add(disk, "source", protocol="rbd", name=spec.path)
+    if spec.rbd.conf:
+        add(source, "config", file=spec.rbd.conf)
+    if spec.rbd.user:
+        add(add(disk, "auth", username=spec.rbd.user), "secret", type_="ceph", uuid=spec.rbd.secret)
 
 
 def add_controllers(devices: Element, spec: GuestSpec) -> None:
@@ -109,6 +123,24 @@ def add_small(devices: Element, spec: DeviceSpec) -> None:
         add(channel, "target", type_="virtio", name=AGENT_CHANNEL)
     if spec.sound_model:
         add(devices, "sound", model=spec.sound_model)
+    if spec.tpm:
+        add_tpm(devices, spec.tpm)
+    if spec.iommu:
+        add_iommu(devices, spec.iommu)
     balloon = add(devices, "memballoon", model="virtio")
     if spec.balloon_period_s:
         add(balloon, "stats", period=spec.balloon_period_s)
+
+
+def add_tpm(devices: Element, spec: TpmSpec) -> None:
+    """The guest's definition may come and go (a hard reboot makes it anew); the state is removed with the guest."""
+    backend = add(add(devices, "tpm", model=spec.model), "backend", type_="emulator", version=spec.version,
+                  persistent_state="yes")
+    if spec.secret:
+        add(backend, "encryption", secret=spec.secret)
+
+
+def add_iommu(devices: Element, model: str) -> None:
+    iommu = add(devices, "iommu", model=model)
+    if model == "intel":  # interrupts are remapped; devices that are passed through see the guest's own mappings
+        add(iommu, "driver", intremap="on", caching_mode="on", iotlb="on")

@@ -25,7 +25,7 @@ def domain_xml(spec: GuestSpec) -> str:
     _add_notes(domain, spec.note)
     _add_sysinfo(domain, spec.sysinfo)
     _add_boot(domain, spec.boot)
-    _add_features(domain, spec.platform, spec.boot.arch)
+    _add_features(domain, spec.platform, spec.boot)
     _add_tuning(domain, spec.cpu)
     _add_clock(domain, spec.platform, spec.boot.arch)
     _add_cpu(domain, spec.cpu)
@@ -65,6 +65,8 @@ def _add_sysinfo(domain: Element, sysinfo: SysinfoSpec) -> None:
 def _add_boot(domain: Element, boot: BootSpec) -> None:
     os_ = add(domain, "os", firmware="efi" if boot.efi else None)
     text(os_, "type", "hvm", arch=boot.arch, machine=boot.machine)
+    if boot.efi:
+        _add_firmware(os_, boot)
     if boot.kernel:
         text(os_, "kernel", boot.kernel)
         if boot.ramdisk:
@@ -76,11 +78,27 @@ def _add_boot(domain: Element, boot: BootSpec) -> None:
     add(os_, "smbios", mode="sysinfo")
 
 
-def _add_features(domain: Element, platform: PlatformSpec, arch: str) -> None:
+def _add_firmware(os_: Element, boot: BootSpec) -> None:
+    """libvirt chooses the firmware among the host's by what is asked of it here."""
+    firmware = add(os_, "firmware")
+    if boot.secure:
+        add(firmware, "feature", enabled="yes", name="enrolled-keys")
+    add(firmware, "feature", enabled=_yes(boot.secure), name="secure-boot")
+    if boot.secure or boot.stateless:
+        add(os_, "loader", secure="yes" if boot.secure else None, stateless="yes" if boot.stateless else None)
+    if boot.nvram and not boot.stateless:
+        text(os_, "nvram", boot.nvram)
+
+
+def _add_features(domain: Element, platform: PlatformSpec, boot: BootSpec) -> None:
     features = add(domain, "features")
     add(features, "acpi")
-    if arch in X86:
+    if boot.arch in X86:
         add(features, "apic")
+    if boot.secure:
+        add(features, "smm", state="on")  # only firmware in that mode may write the variables
+    if platform.split_irqchip:
+        add(features, "ioapic", driver="qemu")
     if platform.pmu is not None:
         add(features, "pmu", state=_on(platform.pmu))
     if platform.windows and platform.kvm:
@@ -114,6 +132,8 @@ def _add_cpu(domain: Element, spec: CpuSpec) -> None:
     cpu = add(domain, "cpu", mode=mode, match="exact" if mode == "custom" else None)
     if spec.model:
         text(cpu, "model", spec.model, fallback="forbid")
+    if spec.address_mode:
+        add(cpu, "maxphysaddr", mode=spec.address_mode, bits=spec.address_bits)
     sockets, cores, threads = spec.topology
     add(cpu, "topology", sockets=sockets, cores=cores, threads=threads)
     for policy, name in spec.features:
@@ -122,3 +142,7 @@ def _add_cpu(domain: Element, spec: CpuSpec) -> None:
 
 def _on(value: bool) -> str:
     return "on" if value else "off"
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

@@ -23,6 +23,8 @@ class CpuSpec:
     model: str | None = None
     features: tuple[tuple[str, str], ...] = ()
     tuning: tuple[tuple[str, int], ...] = ()  # (shares | period | quota, value)
+    address_mode: str | None = None  # passthrough or emulate: where the number of physical address bits comes from
+    address_bits: int | None = None
 
 
 class Backing(NamedTuple):
@@ -32,17 +34,33 @@ class Backing(NamedTuple):
     format: str
 
 
+class RbdAccess(NamedTuple):
+    """How QEMU reaches Ceph: its configuration file (empty: Ceph's own choice), which has the monitors, and as whom,
+    with which of libvirt's secrets."""
+
+    conf: str = ""
+    user: str = ""
+    secret: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class DiskSpec:
-    """One disk or CD. ``device`` is disk or cdrom, ``boot_order`` 0 means "not booted from"."""
+    """One disk or CD. ``device`` is disk or cdrom, ``boot_order`` 0 means "not booted from".
+
+    ``path`` is a file, a block device, or (with ``rbd``) pool/image.
+    """
 
     path: str
     format: str
     target: str
     bus: str
     device: str = "disk"
+    block: bool = False
+    rbd: RbdAccess | None = None
     cache: str = "none"
+    io: str | None = None  # native or threads; None leaves it to QEMU
     discard: str | None = None
+    serial: str | None = None
     boot_order: int = 0
     backing: Backing | None = None
     packed: bool = False
@@ -77,6 +95,9 @@ class BootSpec:
     command_line: str | None = None
     menu: bool = False
     efi: bool = False
+    secure: bool = False  # with the usual keys enrolled, so that it is in force from the first boot
+    stateless: bool = False
+    nvram: str | None = None  # where the guest's own variables of the firmware are kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +110,14 @@ class SysinfoSpec:
     serial: str | None
     uuid: str
     family: str
+
+
+class TpmSpec(NamedTuple):
+    """An emulated TPM. ``secret``: uuid of libvirt's secret that its state is encrypted with."""
+
+    model: str
+    version: str
+    secret: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,17 +140,21 @@ class DeviceSpec:
     usb_model: str | None = None
     scsi_model: str | None = None
     pcie_ports: int = 0
+    tpm: TpmSpec | None = None
+    iommu: str | None = None  # intel, virtio or smmuv3
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlatformSpec:
-    """What the machine tells of itself. ``pmu`` None leaves it to QEMU."""
+    """What the machine tells of itself. ``pmu`` None leaves it to QEMU. ``split_irqchip``: what remaps interrupts
+    (an IOMMU) must do its part of their controllers."""
 
     windows: bool = False
     kvm: bool = False
     hide_hypervisor: bool = False
     hpet: bool = False
     pmu: bool | None = None
+    split_irqchip: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,10 @@ from nova.model.flavors import Flavor
 from nova.model.images import Image
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, Disk, Fence
+from nova.virt.libvirt.facts import HostFacts
 from nova.virt.libvirt.folders import DiskRecord
-from nova.virt.libvirt.guest import HostFacts
 from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 
 UUID = "5f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11"
 IMAGE_ID = "70a599e0-31e7-49b7-b260-868f441e862b"
@@ -50,6 +51,24 @@ def order(**changes: Any) -> BuildOrder:
 def facts(**changes: Any) -> HostFacts:
     return HostFacts(**{"virt_type": "qemu", "arch": "x86_64", "release": "1.0", "serial_of": lambda uuid: uuid,
                         **changes})
+
+
+def abilities(machine: str | None, **changes: Any) -> DomainCapabilities:
+    """Of a host with Debian's packages ovmf and swtpm."""
+    q35 = "q35" in (machine or "")
+    buses = ("fdc", "scsi", "virtio", "usb", "sata") + (() if q35 else ("ide",))
+    return DomainCapabilities(**{
+        "emulator": "/usr/bin/qemu-system-x86_64", "machine": "pc-q35-7.2" if q35 else "pc-i440fx-7.2", "efi": True,
+        "secure_boot": q35, "disk_buses": buses, "rng_models": ("virtio",),
+        "video_models": ("vga", "cirrus", "vmvga", "qxl", "virtio", "none", "bochs", "ramfb"),
+        "tpm_models": ("tpm-tis", "tpm-crb"), "tpm_backends": ("emulator",), "tpm_versions": ("1.2", "2.0"),
+        "cpu_models": ("Haswell", "Nehalem"), **changes})
+
+
+def able(**changes: Any) -> HostFacts:
+    """A host that has all that Debian's packages give."""
+    return facts(**{"abilities": abilities, "version": 7_002_022, "tpm": True, "stateless_firmware": True,
+                    "machines": frozenset({"pc", "q35", "pc-q35-7.2", "pc-i440fx-7.2"}), **changes})
 
 
 def settings(tmp_path: Path = Path("/var/lib/nova"), **changes: Any) -> Settings:

@@ -113,8 +113,9 @@ def test_commands_for_raw_disks_copy_and_grow(tmp_path):
 def test_commands_of_the_image_tool_are_limited():
     recorder = Recorder()
     tool(recorder).convert("/a", "vhd", "/b", "raw", max_bytes=1000)
-    assert recorder.ran == [["prlimit", "--cpu=600", f"--as={4096 << 20}", "--core=0", "--fsize=1000", "--", "qemu-img",
-                             "convert", "-f", "vpc", "-O", "raw", "-S", "64k", "/a", "/b"]]
+    assert recorder.ran == [["setpriv", "--pdeathsig", "KILL", "prlimit", "--cpu=600", f"--as={4096 << 20}", "--core=0",
+                             "--fsize=1000", "--", "qemu-img", "convert", "-f", "vpc", "-O", "raw", "-S", "64k", "/a",
+                             "/b"]]
 
 
 def test_disks_that_are_there_are_not_made_again(tmp_path):

@@ -11,7 +11,7 @@ from nova.model.images import Image
 from nova.virt.libvirt.guest import guest_spec
 from nova.virt.libvirt.properties import FLAVOR, IMAGE, REFUSED, NotHere, WrongValue
 from nova.virt.libvirt.xml.domain import domain_xml
-from tests.unit.virt.libvirt.orders import DISKS, FOLDER, facts, flavor, image, order, settings
+from tests.unit.virt.libvirt.orders import DISKS, FOLDER, able, facts, flavor, image, order, settings
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -102,6 +102,10 @@ SHOWS = {
     ("hw_firmware_type", "bios"): ("os", "firmware", None),
     ("hw_vm_mode", "hvm"): ("os/type", None, "hvm"),
     ("hw_video_ram", "16"): None,  # needs the flavor's leave: see below
+    **dict.fromkeys([("hw_firmware_stateless", "no"), ("os_secure_boot", "disabled"), ("hw_tpm_version", "2.0"),
+                     ("hw_tpm_model", "tpm-tis"), ("hw_viommu_model", "auto"), ("hw_maxphysaddr_mode", "emulate"),
+                     ("hw_maxphysaddr_bits", "42")]),  # of test_devices.py
+    **dict.fromkeys([("os_admin_user", "root"), ("os_require_quiesce", "yes")]),  # nothing of the machine
     ("os_command_line", "quiet"): None,  # shows with a kernel: see the golden kernel.xml
 }
 
@@ -130,8 +134,8 @@ def test_flavor_stands_above_its_image(specs, properties, where, attribute, expe
 
 
 @pytest.mark.parametrize(("name", "value"), [
-    ("hw_disk_bus", "xen"), ("hw_disk_bus", ""), ("hw_video_model", "voodoo"), ("hw_boot_menu", "perhaps"),
-    ("hw_cpu_cores", "0"), ("hw_cpu_cores", "two"), ("hw_serial_port_count", "9"), ("hw_vm_mode", "xen"),
+    ("hw_disk_bus", "warp"), ("hw_disk_bus", ""), ("hw_video_model", "voodoo"), ("hw_boot_menu", "perhaps"),
+    ("hw_cpu_cores", "0"), ("hw_cpu_cores", "two"), ("hw_serial_port_count", "9"), ("hw_vm_mode", "zen"),
     ("hw_video_ram", "16"), ("os_type", "beos"), ("hw_firmware_type", "coreboot"),
 ])
 def test_image_property_with_a_wrong_value_is_invalid(name, value):
@@ -160,7 +164,7 @@ def test_uefi_without_firmware_is_refused_and_with_it_is_given():
     wants = order(image=image(hw_firmware_type="uefi"))
     with pytest.raises(errors.HostRefused, match="UEFI"):
         xml_of(wants)
-    assert tree_of(wants, facts(efi=True)).find("os").get("firmware") == "efi"
+    assert tree_of(wants, able()).find("os").get("firmware") == "efi"
 
 
 def test_foreign_architecture_is_refused():
@@ -187,7 +191,7 @@ def test_overlay_names_its_backing_file_and_format_so_that_nothing_is_guessed():
     ({}, "qemu", None, None), ({}, "kvm", "host-model", None), ({"cpu_mode": "host-passthrough"}, "kvm",
                                                                 "host-passthrough", None),
     ({"cpu_mode": "host-passthrough"}, "qemu", None, None), ({"cpu_mode": "none"}, "kvm", None, None),
-    ({"cpu_mode": "custom", "cpu_model": "Haswell", "cpu_flags": ("pcid", "-mtrr")}, "kvm", "custom", "Haswell"),
+    ({"cpu_mode": "custom", "cpu_models": ("Haswell",), "cpu_flags": ("pcid", "-mtrr")}, "kvm", "custom", "Haswell"),
 ])
 def test_cpu_mode_is_as_configured_or_fits_the_host(changes, virt_type, mode, model):
     cpu = tree_of(host=facts(virt_type=virt_type), settings_=settings(**changes)).find("cpu")

@@ -22,6 +22,7 @@ from nova.model.states import PowerState
 from nova.privileged import qemu_img
 from nova.virt import interface
 from nova.virt.libvirt import LibvirtDriver, from_conf
+from nova.virt.libvirt.folders import Folder
 from nova.virt.libvirt.settings import BadSetting, settings_of
 from nova.virt.libvirt.vifs import bridge
 from tests.contract.driver_conformance import IMAGE_ID, DriverConformance, build, eventually, make_order, unbuild
@@ -93,6 +94,15 @@ def order(rig):
 
 class TestLibvirtDriverOnAFake(DriverConformance):
     pass
+
+
+class TestLibvirtDriverOnRawFiles(DriverConformance):
+    @pytest.fixture
+    def rig(self, tmp_path, links):
+        made = Rig(tmp_path, links, cow=False)
+        made.driver.connect()
+        yield made
+        made.driver.close()
 
 
 def test_driver_has_the_protocols_it_is_to_have(rig):
@@ -331,6 +341,15 @@ def test_images_in_use_are_those_of_the_guests(rig, order):
     assert rig.driver.images_in_use() == frozenset()
 
 
+def test_images_in_use_are_those_of_other_hosts_that_share_the_directory_too(rig, order):
+    root = rig.driver._tools.folders.root
+    for suffix, image in (("", "theirs"), ("_resize", "put-aside")):
+        other = Folder(root / f"{order.server_uuid}{suffix}", "another-host")
+        other.make()
+        other.keep_order(msgspec.structs.replace(order, image=Image(id=image), kernel=None, ramdisk=None))
+    assert rig.driver.images_in_use() == {"theirs", "put-aside"}
+
+
 @pytest.mark.parametrize("bad", ["../../etc", "x", "", "5F1C2D0A-58c4-4c55-9f0e-1d0f7d1f9a11"])
 def test_folder_of_what_is_no_uuid_is_refused(rig, bad):
     with pytest.raises(ValueError):
@@ -364,8 +383,8 @@ def test_settings_follow_the_file(tmp_path):
                            "hw_machine_type = x86_64=q35,aarch64=virt\ndisk_cachemodes = file=writethrough\n"
                            "cpu_mode = custom\ncpu_model = Haswell,Nehalem\n[compute]\nshutdown_retry_interval = 3\n")
     assert (found.cow, found.preallocate, found.vnc_listen, found.shutdown_retry_s) == (False, True, None, 3)
-    assert (found.machine_types, found.cache_mode, found.cpu_model) == (
-        {"x86_64": "q35", "aarch64": "virt"}, "writethrough", "Haswell")
+    assert (found.machine_types, found.cache_mode, found.cpu_models) == (
+        {"x86_64": "q35", "aarch64": "virt"}, "writethrough", ("Haswell", "Nehalem"))
 
 
 @pytest.mark.parametrize("text", ["flat_injected = True\n", "[libvirt]\ncpu_mode = custom\n",
@@ -386,3 +405,51 @@ def test_images_type_stands_above_use_cow_images(tmp_path, images_type, use_cow,
 def test_driver_from_a_file_reaches_for_its_libvirt(tmp_path):
     driver = from_conf(conf_of(tmp_path, "[libvirt]\nconnection_uri = test:///default\n"), "host1")
     assert isinstance(driver, LibvirtDriver)
+
+
+# --- TPMs, with the driver as a whole
+
+def test_guest_with_a_tpm_keeps_its_secret_over_hard_reboots_and_loses_it_with_its_disks(tmp_path, links, monkeypatch):
+    monkeypatch.setattr("nova.virt.libvirt.tpm.installed", lambda: True)  # the programs need not be on this machine
+    made = Rig(tmp_path, links, swtpm=True, tpm_path=tmp_path / "swtpm")
+    made.driver.connect()
+    order = make_order(made.bridge)
+    order = msgspec.structs.replace(order, flavor=msgspec.structs.replace(
+        order.flavor, extra_specs={"hw:tpm_version": "2.0"}))
+    build(made, order)
+    kept = dict(made.hypervisor.secrets)
+    made.driver.destroy(order.server_uuid)
+    made.driver.start_new(order)
+    assert made.hypervisor.secrets == kept and set(kept) == {order.server_uuid}
+    assert "COMPUTE_SECURITY_TPM_2_0" in made.driver.nodes()[0].traits
+    unbuild(made, order)
+    assert made.hypervisor.secrets == {} and made.left_over(order) == []
+    made.driver.close()
+
+
+def test_processor_models_that_this_host_can_not_be_stop_the_start(tmp_path, links):
+    with pytest.raises(BadSetting, match="cpu_models"):
+        LibvirtDriver(settings(tmp_path, cpu_mode="custom", cpu_models=("EPYC-Rome",)), FakeHypervisor()).connect()
+
+
+# --- where disks are kept
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("", ("file", "", True)), ("images_type = lvm\nimages_volume_group = guests\n", ("lvm", "guests", False)),
+    ("images_type = rbd\n", ("rbd", "rbd", False)),
+    ("images_type = rbd\nimages_rbd_pool = vms\nrbd_user = nova\nrbd_secret_uuid = s\n", ("rbd", "vms", False))])
+def test_settings_say_where_disks_are_kept(tmp_path, text, expected):
+    found = read(tmp_path, f"[libvirt]\n{text}")
+    assert (found.store, found.place, found.cow) == expected
+
+
+def test_settings_of_cache_modes_are_by_what_a_disk_is(tmp_path):
+    found = read(tmp_path, "[libvirt]\ndisk_cachemodes = file=none,block=directsync,network=writeback,mount=none\n")
+    assert (found.cache_mode, found.block_cache_mode, found.network_cache_mode) == ("none", "directsync", "writeback")
+
+
+@pytest.mark.parametrize("text", ["images_type = lvm\n", "images_type = rbd\nrbd_user = nova\n",
+                                  "disk_cachemodes = file=sometimes\n", "disk_cachemodes = tape=none\n"])
+def test_settings_of_disks_that_can_not_be_are_said(tmp_path, text):
+    with pytest.raises(BadSetting):
+        read(tmp_path, f"[libvirt]\n{text}")

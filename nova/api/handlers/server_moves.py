@@ -1,0 +1,98 @@
+"""Moves of servers: resize and what follows it, cold and live migration, evacuation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nova import errors
+from nova.api import versions
+from nova.api.handlers.server_create import ZERO_DISK, passwords
+from nova.api.handlers.server_targets import actor, order
+from nova.api.request import Request
+from nova.api.view import During, answers
+from nova.model.server_orders import EvacuateServer, LiveMigrateServer, MigrateServer, ResizeServer
+
+_RULES = "os_compute_api:os-migrate-server:"
+MIGRATE_HOST = f"{_RULES}migrate:host"
+LIVE_HOST = f"{_RULES}migrate_live:host"
+
+AUTO = "auto"  # of block_migration: the hosts' storage decides
+
+
+class ForcedNowhere(errors.Invalid):
+    code, message = "server.forced_nowhere", "Can't force to a non-provided destination: force needs a host."
+
+
+class PasswordOfAKeptDisk(errors.Invalid):
+    code = "server.password_of_kept_disk"
+    message = "adminPass can not be set on a disk that is kept: leave it out, or onSharedStorage."
+
+
+# resize
+
+
+def resize(req: Request, server_id: str) -> None:
+    asked = req.body["resize"]
+    found = actor(req, server_id, "resize")
+    req.conductor.resize_server(ResizeServer(
+        uuid=server_id, flavor_id=str(asked["flavorRef"]).rsplit("/", 1)[-1],
+        disk_config=asked.get("OS-DCF:diskConfig"),
+        may_zero_disk=req.allows(ZERO_DISK, found.project_id, found.user_id)))
+
+
+def confirm_resize(req: Request, server_id: str) -> None:
+    order(req, server_id, "confirmResize")
+
+
+def revert_resize(req: Request, server_id: str) -> None:
+    order(req, server_id, "revertResize")
+
+
+# to other hosts
+
+
+def migrate(req: Request, server_id: str) -> None:
+    """Who names the host needs a right of its own."""
+    asked = req.body["migrate"] if versions.migrate_can_name_a_host(req.version) else None
+    host = asked.get("host") if asked else None
+    actor(req, server_id, "migrate", rule=MIGRATE_HOST if host else None)
+    req.conductor.migrate_server(MigrateServer(uuid=server_id, host=host))
+
+
+def live_migrate(req: Request, server_id: str) -> None:
+    asked = req.body["os-migrateLive"]
+    host, block = asked["host"], asked["block_migration"]
+    force = _force(asked)
+    actor(req, server_id, "live-migration", rule=LIVE_HOST if host else None)
+    req.conductor.live_migrate_server(LiveMigrateServer(
+        uuid=server_id, host=host, block_migration=None if block == AUTO else block,
+        disk_over_commit=asked.get("disk_over_commit", False),
+        force=versions.live_migration_is_forced(req.version, host, force),
+        wait_for_checks=versions.live_migration_waits_for_checks(req.version)))
+
+
+def _force(asked: Mapping[str, Any]) -> bool:
+    """Whether the destination is not to be checked. ForcedNowhere."""
+    force: bool = asked.get("force", False)
+    if force and not asked.get("host"):
+        raise ForcedNowhere
+    return force
+
+
+@answers(During({"adminPass": ("string", "null")}, until="2.13"))
+def evacuate(req: Request, server_id: str) -> dict[str, Any] | None:
+    """Old versions say whether the disk is kept, which has a password already, and show a new one's."""
+    asked = req.body["evacuate"]
+    host, kept, force = asked.get("host"), asked.get("onSharedStorage"), _force(asked)
+    if kept and "adminPass" in asked:
+        raise PasswordOfAKeptDisk
+    actor(req, server_id, "evacuate")
+    password, shown = (None, None) if kept else passwords(req, asked)
+    req.conductor.evacuate_server(EvacuateServer(
+        uuid=server_id, host=host, on_shared_storage=kept, admin_password=password,
+        force=versions.evacuation_is_forced(req.version, host, force),
+        stay_off=versions.evacuated_servers_stay_off(req.version)))
+    if not versions.evacuation_answers_with_the_password(req.version) or not req.options.enable_instance_password:
+        return None
+    return {"adminPass": shown}

@@ -1,0 +1,26 @@
+"""Rescue: a server boots from another image for a while, its own disk beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.api.handlers.server_create import passwords
+from nova.api.handlers.server_targets import actor, order
+from nova.api.request import Request
+from nova.api.view import answers
+from nova.model.server_orders import RescueServer
+
+
+@answers({"adminPass?": "string"})
+def rescue(req: Request, server_id: str) -> dict[str, Any]:
+    """With the password of the rescuing system, where the deployment shows passwords."""
+    asked = req.body["rescue"] or {}
+    actor(req, server_id, "rescue")
+    password, shown = passwords(req, asked)
+    req.conductor.rescue_server(RescueServer(uuid=server_id, image_id=asked.get("rescue_image_ref"),
+                                             admin_password=password))
+    return {} if shown is None else {"adminPass": shown}
+
+
+def unrescue(req: Request, server_id: str) -> None:
+    order(req, server_id, "unrescue")

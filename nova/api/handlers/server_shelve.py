@@ -1,0 +1,41 @@
+"""Shelving: a server is put away as an image, and comes back from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.api import versions
+from nova.api.handlers.server_targets import WrongState, actor, order
+from nova.api.request import Request
+from nova.model.server_orders import UnshelveServer
+from nova.model.states import VmState
+
+TO_HOST = "os_compute_api:os-shelve:unshelve_to_host"
+
+#: What an unshelve may name.
+PLACE = ("availability_zone", "host")
+
+
+def shelve(req: Request, server_id: str) -> None:
+    order(req, server_id, "shelve")
+
+
+def shelve_offload(req: Request, server_id: str) -> None:
+    order(req, server_id, "shelveOffload")
+
+
+def unshelve(req: Request, server_id: str) -> None:
+    """A place is only chosen for a server that has left its host."""
+    asked = _place(req)
+    found = actor(req, server_id, "unshelve")
+    if "host" in asked:
+        req.authorize(found.project_id, found.user_id, rule=TO_HOST)
+    if asked and found.vm_state is not VmState.SHELVED_OFFLOADED:
+        raise WrongState(action="unshelve", uuid=found.uuid, attribute="vm_state", value=found.vm_state.value)
+    req.conductor.unshelve_server(UnshelveServer(uuid=server_id, fields=tuple(asked), **asked))
+
+
+def _place(req: Request) -> dict[str, Any]:
+    """Zone and host as they were asked for; empty for an unshelve to wherever there is room."""
+    asked = (req.body["unshelve"] if versions.unshelve_can_name_a_place(req.version) else None) or {}
+    return {name: asked[name] for name in PLACE if name in asked}

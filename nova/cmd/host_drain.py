@@ -1,0 +1,323 @@
+"""``nova-manage host drain``: every server that can leave a host leaves it, so many at a time.
+
+It keeps nothing: each turn reads what is true from the conductor, so that a drain that was killed is begun again and
+joins what is under way. What it orders are ordinary operations, which end with or without it; only a cold migration
+that nobody confirms would wait, and the next drain of the host finds it by its record.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from nova import context, errors
+from nova.cmd.drain_plan import COLD, LIVE, OFFLOAD, Stay, Wait, Wish, plan
+from nova.model.actions import ActionQuery, InstanceAction
+from nova.model.base import Page
+from nova.model.migrations import (
+    CONFIRMING,
+    FINISHED,
+    LIVE_MIGRATION,
+    MIGRATING,
+    POST_MIGRATING,
+    PRE_MIGRATING,
+    RUNNING,
+    MigrationQuery,
+)
+from nova.model.server_orders import LiveMigrateServer, MigrateServer
+from nova.model.servers import Condition, ServerDetail, ServerListQuery, ServerOrder
+from nova.model.states import VmState
+
+POLL_S, PAGE, TRIES = 1.0, 500, 3
+NEW, WAITS, MOVES, CONFIRMS, GONE, STAYS = "new", "waits", "moves", "confirms", "gone", "stays"
+ENDED = (GONE, STAYS)
+
+#: Statuses of moves that are not over, in the order that they come in: none slips through while they are asked for.
+LEAVING = (PRE_MIGRATING, MIGRATING, RUNNING, POST_MIGRATING, FINISHED, CONFIRMING)
+#: How a server leaves -> the names that the journal has for it.
+ACTION = {LIVE: "live-migration", COLD: "migrate", OFFLOAD: "shelveOffload"}
+
+
+def pages(conductor: Any, condition: Condition) -> Iterator[ServerDetail]:
+    """All servers that fit, of all projects, the oldest first; read a page at a time."""
+    marker = None
+    while True:
+        page = conductor.list_servers(ServerListQuery(
+            conditions=(condition,), soft_deleted=True, sort=(("created_at", "asc"), ("id", "asc")),
+            page=Page(limit=PAGE, marker=marker))).servers
+        if not page:  # a short page says nothing: [api]max_limit may be below ours
+            return
+        yield from page
+        marker = page[-1].uuid
+
+
+class Clock:
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def stamp(self) -> str:
+        return time.strftime("%H:%M:%S")
+
+
+@dataclasses.dataclass
+class Case:
+    """One server, as far as the drain has come with it. ``ours``: this drain ordered the move (and may confirm it)."""
+
+    uuid: str
+    name: str
+    vm_state: str = ""
+    phase: str = NEW
+    how: str = ""
+    ours: bool = False
+    since: float | None = None  # when the move began, by the drain's clock
+    tries: int = 0  # to begin the move
+    confirms: int = 0  # how often its confirmation was asked for
+    reason: str = ""
+    skipped: bool = False
+
+    @property
+    def under_way(self) -> bool:
+        return self.phase in (MOVES, CONFIRMS)
+
+
+class Drain:
+    """``tick`` until it is ``over``; :meth:`run` does that. ``conductor``: a client of ConductorRPC."""
+
+    def __init__(self, conductor: Any, wish: Wish, say: Callable[[str], None], clock: Clock | None = None) -> None:
+        self._conductor, self.wish, self._say = conductor, wish, say
+        self._clock = clock or Clock()
+        self.cases: dict[str, Case] = {}
+        self.up = True
+        self.interrupts = 0
+        self._first, self._silent, self._told = True, False, False
+        self._began = self._clock.monotonic()
+        self._request = context.current().request_id
+
+    # -- its life
+
+    def run(self) -> None:
+        try:
+            self._run()
+        finally:
+            for case in self.cases.values():
+                if case.phase not in ENDED:
+                    self._stay(case, self._why_not_ended(case))
+
+    def _run(self) -> None:
+        while not self.over:
+            try:
+                self.tick()
+                self._silent = False
+            except (errors.Unavailable, errors.Invalid) as error:  # Invalid: the last server of a page went meanwhile
+                if not self._silent:
+                    self._tell(f"no answer ({error.message}): trying again")
+                self._silent = True
+            self._tell_of_interrupt()
+            if not self.over:
+                self._clock.sleep(POLL_S)
+
+    def interrupt(self) -> None:
+        """Begin no more; what is under way is waited for. Twice: that isn't, either. (A signal's handler may call it:
+        it says nothing.)"""
+        self.interrupts += 1
+
+    def _tell_of_interrupt(self) -> None:
+        if not self.interrupts or self._told:
+            return
+        self._told = True
+        moving = [case for case in self.cases.values() if case.under_way]
+        self._tell(f"begins no more; {len(moving)} still run (Ctrl-C once more to leave them alone):"
+                   if moving else "begins no more")
+        for case in moving:
+            self._tell(f"{case.uuid} {case.name}  {case.how}, for {self._age_s(case):.0f} s")
+
+    @property
+    def elapsed_s(self) -> float:
+        return self._clock.monotonic() - self._began
+
+    @property
+    def over(self) -> bool:
+        if self.interrupts > 1 or self._late:
+            return True
+        if self._first:
+            return False
+        open_ = [case for case in self.cases.values() if case.phase not in ENDED]
+        return not any(case.under_way for case in open_) if self.interrupts else not open_
+
+    @property
+    def _late(self) -> bool:
+        return self.wish.timeout_s is not None and self.elapsed_s >= self.wish.timeout_s
+
+    def _why_not_ended(self, case: Case) -> str:
+        if case.under_way:
+            return f"its {case.how} is still under way, and goes on"
+        why = "the drain was interrupted" if self.interrupts else "the time was over"
+        return f"{why} before its turn came" if case.phase == NEW else f"{why} while another task ran ({case.reason})"
+
+    # -- one turn
+
+    def tick(self) -> None:
+        here = {server.uuid: server for server in pages(
+            self._conductor, Condition(column="host", value=self.wish.host))}
+        for server in here.values():
+            self.cases.setdefault(server.uuid, Case(server.uuid, server.name))
+        if self._first:
+            self._find_leaving(here)
+            self._first = False
+        away = [case.uuid for case in self.cases.values() if case.phase not in ENDED and case.uuid not in here]
+        there = {server.uuid: server for server in pages(
+            self._conductor, Condition(column="uuid", op="in", values=tuple(away)))} if away else {}
+        for case in list(self.cases.values()):
+            if case.phase not in ENDED:
+                self._look(case, here.get(case.uuid) or there.get(case.uuid))
+        self._begin_more(here)
+
+    def _find_leaving(self, here: dict[str, ServerDetail]) -> None:
+        """Moves away from the host whose servers are another's already, and not ended: something is left on it."""
+        for status in LEAVING:
+            for move in self._conductor.list_migrations(MigrationQuery(
+                    source_compute=self.wish.host, status=status, page=Page(limit=PAGE))):
+                if move.server_uuid not in here and move.server_uuid not in self.wish.skip:
+                    how = LIVE if move.type == LIVE_MIGRATION else COLD
+                    self.cases.setdefault(move.server_uuid, Case(move.server_uuid, "", phase=WAITS, how=how))
+
+    def _look(self, case: Case, server: ServerDetail | None) -> None:
+        if server is None:
+            self._end(case, "is deleted")
+            return
+        case.name, case.vm_state = server.name, str(server.vm_state)
+        if server.host == self.wish.host:
+            self._look_here(case, server)
+        elif server.task_state is not None:
+            self._wait(case, str(server.task_state), case.how != "")
+        elif server.vm_state == VmState.RESIZED:
+            self._confirm(case, server)
+        else:
+            self._end(case, f"{self.wish.host} -> {server.host or 'its image'}")
+
+    def _look_here(self, case: Case, server: ServerDetail) -> None:
+        next_ = plan(server, self.wish, self.up)
+        if isinstance(next_, Wait):
+            self._wait(case, next_.task, next_.moving)
+        elif case.phase == MOVES and case.ours:
+            self._has_not_moved(case)
+        elif isinstance(next_, Stay):
+            self._stay(case, next_.reason, next_.skipped)
+        else:
+            case.phase, case.how, case.ours = NEW, next_.how, False
+
+    def _wait(self, case: Case, task: str, moving: bool) -> None:
+        """Whoever began the move that is under way: it counts, and is joined."""
+        case.reason = task
+        if case.phase == CONFIRMS:
+            return
+        if moving and case.phase != MOVES:
+            case.how, case.since = case.how or "move", self._clock.monotonic()
+            self._tell(f"{case.uuid} {case.name}  {case.how} is under way already ({task})")
+        case.phase = MOVES if moving or case.ours else WAITS
+
+    def _has_not_moved(self, case: Case) -> None:
+        """It rests on the host after we ordered its move: the journal says why, or that it never began."""
+        done = self._journal(case, ACTION[case.how])
+        if done is not None and done.finished_at is None:
+            return
+        if done is not None and (done.message or done.fault):
+            self._stay(case, done.fault or "the move failed; its host's log may say why")
+        elif case.tries >= TRIES:
+            self._stay(case, f"the {case.how} did not bring it away, {case.tries} times")
+        else:
+            case.phase = NEW
+
+    def _confirm(self, case: Case, server: ServerDetail) -> None:
+        """A drain's own cold migration is confirmed; what a user began is the user's."""
+        if not (case.ours or case.confirms or self._by_an_operator(case)):
+            self._stay(case, f"it is on {server.host}; its disks stay here until its owner confirms or reverts the "
+                             "move")
+            return
+        done = self._journal(case, "confirmResize") if case.confirms else None
+        if done is not None and done.finished_at is None:
+            return
+        if done is not None or case.confirms >= TRIES:
+            why = (done.fault if done else None) or "its journal does not say why"
+            self._stay(case, f"it is on {server.host}, but the move could not be confirmed: {why}")
+            return
+        case.phase, case.how = CONFIRMS, case.how or COLD
+        case.since = self._clock.monotonic() if case.since is None else case.since
+        case.confirms += 1
+        self._ask(case, lambda: self._conductor.order_server(ServerOrder(uuid=case.uuid, action="confirmResize")))
+
+    def _by_an_operator(self, case: Case) -> bool:
+        """Whether nova-manage began the newest cold migration: no user's name is in the journal then."""
+        names = (ACTION[COLD], "resize")
+        found = next((one for one in self._actions(case.uuid) if one.action in names), None)
+        return found is not None and found.action == ACTION[COLD] and found.user_id is None
+
+    # -- orders
+
+    def _begin_more(self, here: dict[str, ServerDetail]) -> None:
+        if self.interrupts or self._late:
+            return
+        free = self.wish.parallel - sum(case.under_way for case in self.cases.values())
+        for case in [case for case in self.cases.values() if case.phase == NEW and case.uuid in here]:
+            if free <= 0:
+                return
+            self._begin(case)
+            free -= case.under_way
+
+    def _begin(self, case: Case) -> None:
+        case.phase, case.ours, case.since = MOVES, True, self._clock.monotonic()
+        case.tries += 1
+        orders: dict[str, Callable[[], Any]] = {
+            LIVE: lambda: self._conductor.live_migrate_server(LiveMigrateServer(uuid=case.uuid, host=self.wish.to)),
+            COLD: lambda: self._conductor.migrate_server(MigrateServer(uuid=case.uuid, host=self.wish.to)),
+            OFFLOAD: lambda: self._conductor.order_server(ServerOrder(uuid=case.uuid, action=ACTION[OFFLOAD]))}
+        self._tell(f"{case.uuid} {case.name}  {case.how} begins")
+        self._ask(case, orders[case.how])
+
+    def _ask(self, case: Case, order: Callable[[], Any]) -> None:
+        """What can't be begun stays, with the reason. Without an answer it may have begun: the next turn sees."""
+        try:
+            order()
+        except errors.Unavailable as error:
+            self._tell(f"{case.uuid} {case.name}  no answer: {error.message}")
+        except (errors.WrongState, errors.NotFound) as error:
+            if case.phase == MOVES and case.tries >= TRIES:
+                self._stay(case, error.message)
+            elif case.phase == MOVES:
+                case.phase, case.ours = NEW, False  # something happened to it meanwhile: it is looked at anew
+        except errors.NovaError as error:
+            self._stay(case, error.message)
+
+    def _journal(self, case: Case, action: str) -> InstanceAction | None:
+        """The newest operation of this name that this drain began."""
+        return next((one for one in self._actions(case.uuid)
+                     if one.action == action and one.request_id == self._request), None)
+
+    def _actions(self, uuid: str) -> Iterable[InstanceAction]:
+        found: Iterable[InstanceAction] = self._conductor.list_actions(ActionQuery(server_uuid=uuid, limit=20))
+        return found
+
+    # -- ends
+
+    def _age_s(self, case: Case) -> float:
+        """Since its move began."""
+        return 0.0 if case.since is None else self._clock.monotonic() - case.since
+
+    def _end(self, case: Case, what: str) -> None:
+        how = f"{case.how}  " if case.how else ""
+        took = "" if case.since is None else f"  in {self._age_s(case):.1f} s"
+        self._tell(f"{case.uuid} {case.name}  {how}{what}{took}")
+        case.phase = GONE
+
+    def _stay(self, case: Case, reason: str, skipped: bool = False) -> None:
+        case.phase, case.reason, case.skipped = STAYS, reason, skipped
+        if not skipped:
+            self._tell(f"{case.uuid} {case.name}  stays: {reason}")
+
+    def _tell(self, text: str) -> None:
+        self._say(f"{self._clock.stamp()}  {text}")

@@ -1,0 +1,205 @@
+"""Images made of servers: kept on the host, uploaded, rotated; and removed when nothing comes of them.
+
+The record is made at admission as its user, so that it is theirs; whatever happens to it later happens with the
+service's own credentials.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.conductor.orders import build_order
+from nova.conductor.steps.guests import NoHost, fence, results_of
+from nova.conductor.workflow import Op, Result, Step
+from nova.conductor.world import World
+from nova.model.images import Image, ImageQuery, NewImage
+from nova.model.orders import Outcome, Snapshot, SnapshotOrder
+from nova.model.states import TaskState
+
+LOG = logging.getLogger(__name__)
+
+GIB = 1024 ** 3
+BARE = "bare"
+ACTIVE = "active"
+YES = ("true", "1", "yes", "on", "t", "y")
+
+
+class NothingKept(errors.Bug):
+    code, message = "image.nothing_kept", "The host of instance {server} did not say what it kept."
+
+
+class HoldImage(Step):
+    """The image's record is there. Undo: it goes, unless it has its data and stays for its owner (``whole_stays``)."""
+
+    def __init__(self, task: TaskState | None = None, *, when: str | None = None, whole_stays: bool = False) -> None:
+        super().__init__(task, when=when)
+        self.whole_stays = whole_stays
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._hold(world, op) for op in ops]
+
+    def _hold(self, world: World, op: Op) -> Result:
+        if op.secrets.get("image_made"):
+            return {}
+        wanted = msgspec.convert(op.entry.arguments["image"], NewImage)
+        try:
+            world.images.show(wanted.id)
+        except errors.NotFound:  # its admission died before it could ask: the user's token is gone, the owner is not
+            world.images.create(msgspec.structs.replace(wanted, owner=op.server.project_id))
+        return {}
+
+    def undo(self, world: World, ops: Sequence[Op]) -> None:
+        for op in ops:
+            if not offloading(op):
+                discard(world, image_of(op), self.whole_stays)
+
+
+class TakeSnapshots(Step):
+    """The host keeps the guests' root disks as they are now. Undo: it forgets them."""
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        host = ops[0].server.host
+        if not host:
+            return [NoHost(server=op.uuid) for op in ops]
+        outcomes = world.compute.snapshot_guests(host, tuple(snapshot_order(world, op) for op in ops))
+        by_uuid = {outcome.server_uuid: outcome for outcome in outcomes}
+        return [result if isinstance(result, errors.NovaError) else _kept(op, host, by_uuid[op.uuid])
+                for op, result in zip(ops, results_of(ops, outcomes), strict=True)]
+
+    def undo(self, world: World, ops: Sequence[Op]) -> None:
+        """A host that can't be told keeps a file that goes with its guest: no reason to hold up the server."""
+        for op in ops:
+            if not op.server.host:
+                continue
+            try:
+                results_of([op], world.compute.drop_snapshots(op.server.host, (snapshot_order(world, op),)))
+            except errors.Overtaken:
+                raise
+            except errors.NovaError as error:
+                LOG.warning("host %s does not forget a snapshot: %s", op.server.host, error.message,
+                            extra={"server": op.uuid})
+
+
+def _kept(op: Op, host: str, outcome: Outcome) -> Result:
+    if outcome.snapshot is None:
+        return NothingKept(server=op.uuid)
+    return {"snapshot": msgspec.to_builtins(outcome.snapshot), "host": host}
+
+
+class UploadSnapshots(Step):
+    """The host sends what it kept. An image that has its data already is done, whoever heard of it."""
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._upload(world, op) for op in ops]
+
+    def _upload(self, world: World, op: Op) -> Result:
+        try:
+            image: Image = world.images.show(image_of(op))
+            if image.status == ACTIVE:
+                return {}
+            world.images.update(image.id, _members(image, msgspec.convert(op.data["snapshot"], Snapshot)))
+            return _without_power(results_of([op], world.compute.upload_snapshots(
+                op.server.host, (snapshot_order(world, op),)))[0])
+        except errors.Overtaken:
+            raise
+        except errors.NovaError as error:
+            return {} if _is_whole(world, op) else error
+
+
+def _without_power(result: Result) -> Result:
+    """An upload says nothing about whether the guest runs."""
+    return result if isinstance(result, errors.NovaError) else {}
+
+
+def _members(image: Image, snapshot: Snapshot) -> Mapping[str, Any]:
+    """What is known of the image once there is a file. Disks smaller than it could not hold it."""
+    least = -(-snapshot.virtual_size_bytes // GIB)
+    return {"disk_format": snapshot.format, "container_format": image.container_format or BARE,
+            "min_disk": max(image.min_disk_gb, least)}
+
+
+def _is_whole(world: World, op: Op) -> bool:
+    """Whether the image has its data all the same: an answer may be lost."""
+    try:
+        return bool(world.images.show(image_of(op)).status == ACTIVE)
+    except errors.NovaError:
+        return False
+
+
+class RotateBackups(Step):
+    """Of one type of a server's backups the newest stay: as many as its rotation says.
+
+    What can not be removed now is removed by the next backup: this one is made, whatever becomes of the old ones.
+    """
+
+    lenient = True
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        for op in ops:
+            self._rotate(world, op)
+        return [{} for _ in ops]
+
+    @staticmethod
+    def _rotate(world: World, op: Op) -> None:
+        """Images of others may say that they are this server's backups: only its own project's count."""
+        arguments = op.entry.arguments
+        newest = arguments.get("snapshot_image_id")
+        found = world.images.list(ImageQuery(filters={
+            "image_type": "backup", "backup_type": arguments["backup_type"], "instance_uuid": op.uuid,
+            "owner": op.server.project_id, "status": ACTIVE}))
+        newest_first = sorted(found, key=lambda image: (str(image.created_at), image.id == newest), reverse=True)
+        for image in newest_first[int(arguments["rotation"]):]:
+            discard(world, image.id)
+
+
+class DropImages(Step):
+    """What a server that is deleted leaves at the image service: its shelved disk, and images that never got whole."""
+
+    pure, lenient = True, True  # repeated as often as need be, and never undone
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        for op in ops:
+            memo = op.server.memo
+            if memo is not None and memo.shelved_image_id:
+                discard(world, memo.shelved_image_id)
+            for image_id, whole_stays in op.entry.arguments.get("images", ()):
+                discard(world, image_id, whole_stays)
+        return [{} for _ in ops]
+
+
+def offloading(op: Op) -> bool:
+    """Whether the operation came to where the guest goes from its host: its disk is the image's alone from then on."""
+    return any(event.step == "OffloadGuests" for event in op.entry.history)
+
+
+def image_of(op: Op) -> str:
+    """The image that the operation makes."""
+    return str(op.entry.arguments["snapshot_image_id"])
+
+
+def snapshot_order(world: World, op: Op) -> SnapshotOrder:
+    build = build_order(world.settings, op.server, op, fence(op))
+    properties = op.server.image.properties if op.server.image else {}
+    return SnapshotOrder(server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build,
+                         image_id=image_of(op), quiesce=properties.get("os_require_quiesce", "").lower() in YES)
+
+
+def discard(world: World, image_id: str, whole_stays: bool = False) -> None:
+    """Remove an image. One that can't be removed (the service is away, its owner protects it) is left with a warning:
+    no server waits for it."""
+    try:
+        if whole_stays and world.images.show(image_id).status == ACTIVE:
+            return
+        world.images.delete(image_id)
+    except errors.NotFound:
+        return
+    except errors.NovaError as error:
+        LOG.warning("image %s is left at the image service: %s", image_id, error.message)
+
+
+__all__ = ["DropImages", "HoldImage", "RotateBackups", "TakeSnapshots", "UploadSnapshots", "discard"]

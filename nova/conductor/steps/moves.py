@@ -1,0 +1,311 @@
+"""What all moves do: settle what earlier ones left, claim both ends, ask hosts, and owe what could not be said."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from nova import errors
+from nova.conductor import moving, zones
+from nova.conductor.steps.guests import NoAnswer, results_of
+from nova.conductor.steps.placement import _propose_again, grouped, owed, resources, wanted_flavor
+from nova.conductor.workflow import NotYet, Op, Result, Step
+from nova.conductor.world import World
+from nova.db import hosts, ledger, migrations, networks, server_groups, services
+from nova.db.engine import Connection, DatabaseAway
+from nova.db.servers import instance_name
+from nova.db.states import PerServer
+from nova.model.migrations import ERROR, EVACUATION, LIVE_MIGRATION, MIGRATION, PRE_MIGRATING, PREPARING, RESIZE
+from nova.model.orders import Outcome
+from nova.model.servers import ServerMemo
+from nova.model.states import VmState
+
+LOG = logging.getLogger(__name__)
+
+COLD = (MIGRATION, RESIZE)
+KEPT_DISKS = (LIVE_MIGRATION, EVACUATION)  # what these made at a destination may be the server's only disks
+
+
+class SourceFailed(errors.Bug):
+    """The host that a server is to leave: no other destination would help."""
+
+    code, message = "move.source_failed", "Host {host}, which {server} is on, failed: {why}"
+
+
+class Cancelled(errors.Conflict):
+    code, message = "move.cancelled", "The move of {server} was cancelled."
+
+
+class MoveStep(Step):
+    """One server at a time. ``status``: the move's, once the step's intent is written."""
+
+    status: ClassVar[str] = ""
+
+    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        return _each(ops, lambda op: self._advance(tx, world, op))
+
+    def _advance(self, tx: Connection, world: World, op: Op) -> Mapping[str, Any]:
+        shown = self.shows(tx, op)
+        if self.status:
+            shown = {"status": self.status, **shown}
+        if shown and not migrations.advance(tx, moving.move_of(op), **shown):
+            raise Cancelled(server=op.uuid)
+        return self.row(tx, world, op)
+
+    def shows(self, tx: Connection, op: Op) -> Mapping[str, Any]:
+        """More columns of the move's row."""
+        return {}
+
+    def row(self, tx: Connection, world: World, op: Op) -> Mapping[str, Any]:
+        """The columns of the server's row that change with the step's intent."""
+        return {}
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._guarded(world, op) for op in ops]
+
+    def _guarded(self, world: World, op: Op) -> Result:
+        try:
+            return self.act(world, op)
+        except (DatabaseAway, NotYet):
+            raise
+        except errors.NovaError as error:
+            return error
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        return {}
+
+
+def _each(ops: Sequence[Op], change: Any) -> Mapping[str, Any]:
+    changes: dict[str, PerServer] = {}
+    for op in ops:
+        for name, value in change(op).items():
+            changes.setdefault(name, PerServer())[op.uuid] = value
+    return changes
+
+
+# -- hosts
+
+def ask(world: World, method: str, host: str, op: Op, order: Any) -> Outcome:
+    """What a host says of one order. NoAnswer when it can't be reached; what went wrong there is raised as its kind."""
+    try:
+        outcomes = getattr(world.compute, method)(host, (order,))
+    except errors.Unavailable as error:
+        raise NoAnswer(error.message) from None
+    [result] = results_of([op], outcomes)
+    if isinstance(result, errors.NovaError):
+        raise result
+    return next(one for one in outcomes if one.server_uuid == op.uuid)
+
+
+def ask_source(world: World, method: str, op: Op, order: Any) -> Outcome:
+    """SourceFailed, so that no other destination is tried in vain."""
+    host = moving.source(op).host
+    try:
+        return ask(world, method, host, op, order)
+    except errors.Overtaken:
+        raise
+    except errors.NovaError as error:
+        raise SourceFailed(host=host, server=op.uuid, why=error.message) from None
+
+
+def remove(world: World, op: Op, end: moving.End, keep_disks: bool = False) -> None:
+    """Leave nothing of the server on a host that it is not to be on. One that can't be told, or fails, owes it."""
+    try:
+        ask(world, "destroy_guests", end.host, op, moving.order_at(world, op, end, keep_disks))
+    except (errors.Overtaken, DatabaseAway):
+        raise
+    except errors.NovaError as error:
+        LOG.warning("host %s does not remove what is left of a move and owes it: %s", end.host, error.message,
+                    extra={"server": op.uuid})
+        debt = debt_of(world, op, end.host, keep_disks)
+        op.entry = world.runner.journal.leave_behind(op.entry, lambda tx: services.owe(tx, [debt]))
+
+
+def debt_of(world: World, op: Op, host: str, keep_disks: bool, move: str = "") -> dict[str, Any]:
+    """What a host owes: nothing of the server may be left there. ``move``: the evacuation that its payment ends."""
+    name = instance_name(world.settings.instance_name_template, op.server.id, op.uuid)
+    arguments = {"instance_name": name, "operation_id": str(op.entry.id)}
+    if keep_disks:
+        arguments["keep_disks"] = "1"
+    if move:
+        arguments["move"] = move
+    return {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": "destroy_guests",
+            "arguments": arguments}
+
+
+def tell_networks(world: World, op: Op) -> None:
+    """The server is elsewhere now. A network host that is away reads the state whole when it is back."""
+    try:
+        world.teller.tell({one.network_id for one in op.server.interfaces or ()})
+    except errors.NovaError as error:
+        LOG.warning("a network host was not told that a server moved: %s", error.message, extra={"server": op.uuid})
+
+
+def place(tx: Connection, op: Op, end: moving.End) -> Mapping[str, Any]:
+    """The server's row, and the addresses that follow it, say that it is there."""
+    networks.follow(tx, op.uuid, end.host)
+    changes = moving.row_at(op, end)
+    op.see(**changes)
+    return changes
+
+
+# -- the ledger
+
+class CountResize(MoveStep):
+    """Quota counts the larger of both flavors while a resize is open; undo: the old one."""
+
+    pure = True
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        old = moving.source(op).flavor
+        count(world, op, moving.counted(op.server, old, wanted_flavor(op)))
+        return {}
+
+    def undo(self, world: World, ops: Sequence[Op]) -> None:
+        for op in ops:
+            count(world, op, moving.counted(op.server, moving.source(op).flavor))
+
+
+def count(world: World, op: Op, counted: Mapping[str, Any]) -> None:
+    world.api.transact(lambda tx: ledger.count_as(tx, op.uuid, op.entry.epoch, counted))
+
+
+class ClaimMove(MoveStep):
+    """What the server holds is the move's, and the new place is claimed beside it; undo: as before. On one host both
+    ends are held of the same provider."""
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        wish = ledger.Claim(op.uuid, op.entry.epoch, op.data["provider_id"], resources(wanted_flavor(op)), grouped(op))
+
+        def take(tx: Connection) -> Any:
+            ledger.begin_move(tx, op.uuid, op.entry.epoch, moving.move_of(op))
+            return ledger.claim(tx, [wish])
+        results, usages = world.api.transact(take)
+        world.feed.after_claims(usages, [op.uuid])
+        refused = results[op.uuid]
+        if isinstance(refused, server_groups.PolicyBroken):
+            _propose_again(world, op)
+        if refused is not None:
+            raise refused
+        found = zones.for_server(world, op, usages)
+        if isinstance(found, errors.NovaError):
+            raise found
+        return {**found, "arrival": None, "shared": None}  # what another host said before is no news of this one
+
+    def undo(self, world: World, ops: Sequence[Op]) -> None:
+        for op in ops:
+            self._give_back(world, op, owed(world, [op]).get(op.uuid, ()))
+
+    @staticmethod
+    def _give_back(world: World, op: Op, kept: Sequence[str]) -> None:
+        world.feed.after_release(world.api.transact(
+            lambda tx: ledger.undo_move(tx, op.uuid, op.entry.epoch, moving.move_of(op), kept)))
+
+
+class EndMove(MoveStep):
+    """The server stays where it came to: its old place is free, unless that host still owes something."""
+
+    pure = True  # repeated as often as need be, and never undone
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        kept = owed(world, [op]).get(op.uuid, ())
+
+        def give_back(tx: Connection) -> list[int]:
+            changed = ledger.end_move(tx, op.uuid, op.entry.epoch, moving.move_of(op), kept)
+            ledger.count_as(tx, op.uuid, op.entry.epoch, moving.counted(op.server, op.server.flavor))
+            ledger.describe(tx, op.uuid, op.server.flavor)
+            return changed
+        world.feed.after_release(world.api.transact(give_back))
+        return {}
+
+
+# -- what earlier moves left
+
+class Settle(MoveStep):
+    """Moves of this server that were overtaken (by a reset of its state, an evacuation) are over: what they put aside
+    is the guest's again, what they made elsewhere goes, and so do their claims. Nothing to do costs one statement."""
+
+    pure = True
+    source_answers = True
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        def look(tx: Connection) -> list[ledger.Held]:
+            ledger.count_as(tx, op.uuid, op.entry.epoch, moving.counted(op.server, op.server.flavor, wanted_flavor(op)))
+            return ledger.held_by(tx, op.uuid)
+        held = world.api.transact(look)
+        if any(one.move or one.host != op.server.host for one in held):
+            self._settle(world, op, held)
+        # whoever owes something for this server is none of its destinations: with the debt it would pay with the claim
+        owing = owed(world, [op]).get(op.uuid, ())
+        return {"tried": list(owing)} if owing else {}
+
+    def _settle(self, world: World, op: Op, held: Sequence[ledger.Held]) -> None:
+        here, owing = op.server.host, owed(world, [op]).get(op.uuid, ())
+        with world.cell.reading() as tx:
+            kinds = migrations.types_of(tx, [one.move for one in held if one.move])
+        keep = not set(kinds.values()).isdisjoint(KEPT_DISKS)
+        apart = op.entry.arguments.get("apart") or ()
+        for host in dict.fromkeys(one.host for one in held if one.host != here and one.host not in owing):
+            remove(world, op, self._end(op, host), keep and host not in apart)
+        if self.source_answers:
+            self._whole_again(world, op, [one.move for one in held if one.host == here and one.move], kinds)
+        # what was removed above closed the epoch on those hosts, and one of them may be the next destination
+        op.entry = world.runner.journal.leave_behind(op.entry, lambda tx: migrations.end_open(
+            tx, op.uuid, ERROR, but=moving.move_of(op)))
+        kept = owed(world, [op]).get(op.uuid, ())
+
+        world.feed.after_release(world.api.transact(
+            lambda tx: ledger.settle(tx, op.uuid, op.entry.epoch, here, kept)))
+
+    def _whole_again(self, world: World, op: Op, moves: Sequence[str], kinds: Mapping[str, str]) -> None:
+        """A guest that a cold move put aside on the server's host: taken back, or forgotten where it had ended."""
+        finished = op.server.memo.move if op.server.memo else None
+        end = self._end(op, op.server.host)
+        for move in moves:
+            if kinds.get(move) not in COLD:
+                continue
+            if move == finished:
+                ask(world, "forget_guests", end.host, op, moving.order_at(world, op, end))
+            else:
+                start = op.server.vm_state == VmState.ACTIVE.value
+                ask(world, "return_guests", end.host, op, moving.move_order(world, op, end, start=start))
+
+    @staticmethod
+    def _end(op: Op, host: str) -> moving.End:
+        return moving.End(host, op.server.node or "", op.server.availability_zone, op.server.flavor)
+
+
+# -- the destination is asked before anything is done
+
+class AskDestination(MoveStep):
+    """It answers; and the move's row says which host it is."""
+
+    def shows(self, tx: Connection, op: Op) -> Mapping[str, Any]:
+        nodes = {row.name: row.facts for row in hosts.node_rows(tx, hosts.NodesWanted(host=op.data["host"]))}
+        facts = nodes.get(op.data["node"])
+        return {"dest_compute": op.data["host"], "dest_node": op.data["node"],
+                "dest_host": (facts.host_ip if facts is not None else None) or None}
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        world.compute.ping(op.data["host"])
+        return {}
+
+
+class PrepareResize(AskDestination):
+    status, event = PRE_MIGRATING, "compute_prep_resize"
+
+
+class CheckDestination(AskDestination):
+    status, event = PREPARING, "compute_check_can_live_migrate_destination"
+
+
+def remembered(op: Op, **fields: Any) -> ServerMemo:
+    """The server's memo with other values."""
+    memo = op.server.memo or ServerMemo()
+    return ServerMemo(**{**{name: getattr(memo, name) for name in ServerMemo.__struct_fields__}, **fields})
+
+
+__all__ = ["COLD", "AskDestination", "Cancelled", "CheckDestination", "ClaimMove", "CountResize", "EndMove",
+           "MoveStep", "PrepareResize", "Settle", "SourceFailed", "ask", "ask_source", "debt_of", "place",
+           "remembered", "remove", "tell_networks"]

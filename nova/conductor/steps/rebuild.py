@@ -1,0 +1,90 @@
+"""Rebuild: the guest anew on its own host, from the image that its admission wrote into the server's row."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nova.conductor.orders import build_order
+from nova.conductor.steps.guests import GuestStep, fence
+from nova.conductor.steps.placement import NoValidHost, request_of
+from nova.conductor.workflow import Op, Result, Step
+from nova.conductor.world import World
+from nova.db import ledger, services
+from nova.db.engine import Connection
+from nova.model.images import Image
+from nova.model.orders import RebuildOrder
+from nova.model.scheduling import PlacementRequest, Resources
+from nova.model.servers import ServerFacts
+
+NOTHING = Resources(vcpus=0, memory_mb=0, disk_gb=0)  # what it takes it has already
+
+
+class RebuildScheduled(Step):
+    """Another image: the scheduler's filters say whether this very host suits it. Undo: while the guest is what it
+    was, its row shows the old image again."""
+
+    event = "rebuild_server"
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        with world.cell.reading() as tx:
+            enabled = services.enabled_hosts(tx)
+        return [self._asked(world, op) if op.entry.arguments.get("other_image") and op.server.host in enabled else {}
+                for op in ops]
+
+    @staticmethod
+    def _asked(world: World, op: Op) -> Result:
+        """(Not asked about a host that takes no new servers: this is none.)"""
+        [selection] = world.scheduler.select_hosts(_request(world, op))
+        if selection.hosts:
+            return {}
+        op.change(data={**op.data, "fault_details": selection.details or selection.reason})
+        return NoValidHost(reason=selection.reason.removeprefix("No valid host was found. "))
+
+    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        if any(event.step == "RebuildGuests" for op in ops for event in op.entry.history):
+            return {}
+        [op] = ops
+        old = op.entry.arguments["old"]
+        columns = {**old, "image": msgspec.convert(old["image"], Image | None)}
+        op.see(**columns)
+        return columns
+
+
+def _request(world: World, op: Op) -> PlacementRequest:
+    return msgspec.structs.replace(
+        request_of(world, [op]), resources=NOTHING, host=op.server.host, node=op.server.node, force=False, exclude=(),
+        availability_zone=None, alternates=0, group=None)
+
+
+class CountAsRebuilt(Step):
+    """Outside of its cell, too, the server is known by its new image."""
+
+    pure = True
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        for op in ops:
+            facts = ServerFacts(flavor=op.server.flavor, image_id=op.server.image_id,
+                                availability_zone=op.server.pinned_availability_zone)
+            count = functools.partial(ledger.count_as, server_uuid=op.uuid, epoch=op.entry.epoch,
+                                      counted={"facts": facts})
+            world.api.transact(count)
+        return [{} for _ in ops]
+
+
+class RebuildGuests(GuestStep):
+    """A server that was off stays off."""
+
+    method, event = "rebuild_guests", "compute_rebuild_instance"
+
+    def order(self, world: World, op: Op) -> RebuildOrder:
+        arguments = op.entry.arguments
+        return RebuildOrder(
+            server_uuid=op.uuid, fence=fence(op), build=build_order(world.settings, op.server, op, fence(op)),
+            keep_ephemeral=bool(arguments.get("keep_ephemeral")), start=not arguments.get("was_off"))
+
+
+__all__ = ["CountAsRebuilt", "RebuildGuests", "RebuildScheduled"]

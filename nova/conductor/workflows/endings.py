@@ -1,0 +1,31 @@
+"""What several workflows' endings write on the servers' rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nova.conductor.workflow import Op
+from nova.db.states import PerServer
+from nova.model.servers import ServerMemo
+
+
+def powered(ops: Sequence[Op]) -> Mapping[str, Any]:
+    """Power states as the hosts told them; where one told none, what is known stays."""
+    told = {op.uuid: op.data["power_state"] for op in ops if op.data.get("power_state")}
+    return {"power_state": PerServer(told)} if told else {}
+
+
+def memo_of(op: Op) -> ServerMemo:
+    found: ServerMemo | None = op.server.memo
+    return found or ServerMemo()
+
+
+def remembering(ops: Sequence[Op], **fields: Any) -> Mapping[str, Any]:
+    """The servers' memos with these fields."""
+    return {"memo": PerServer({op.uuid: msgspec.structs.replace(memo_of(op), **fields) for op in ops})}
+
+
+__all__ = ["memo_of", "powered", "remembering"]

@@ -1,0 +1,194 @@
+"""Files of a host offered to other hosts, read-only, by NBD: one process of qemu-storage-daemon for each guest.
+
+Who fetches a file must know its name, a random secret of 128 bits; with TLS he must also show a certificate. The
+process outlives us, and is found again by its pid file, which it writes itself and has in its command line. It ends by
+itself after a day, should nobody end it before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import secrets
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nova import concurrency, errors
+from nova.privileged.runner import SYSTEM_PATH
+
+PROGRAM = "qemu-storage-daemon"
+PID_FILE, OFFER_FILE = "exports.pid", "exports.json"
+LONGEST_S = 24 * 3600
+STOP_S = 5.0
+BUSY = ("Address already in use", "Failed to bind")
+
+
+class CannotOffer(errors.HostRefused):
+    code, message = "host.export", "This host can not offer the guest's disks: {reason}"
+
+
+class Listen(NamedTuple):
+    """Where. ``certificates``: the directory of TLS' certificates; empty: no TLS."""
+
+    address: str
+    ports: tuple[int, int]
+    certificates: str = ""
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """``names``: by what its file is called, the name of each export."""
+
+    address: str
+    port: int
+    names: dict[str, str]
+    paths: dict[str, str]
+
+
+class _Refused(Exception):
+    """What the daemon said."""
+
+
+def offer(folder: Path, files: Mapping[str, Path], listen: Listen) -> Offer:
+    """Have ``files`` offered; the same offer for as long as its process lives. CannotOffer."""
+    paths = {name: str(path) for name, path in files.items()}
+    there = _read(folder)
+    if there is not None and there.paths == paths and _pid(folder) is not None:
+        return there
+    withdraw(folder)
+    made = _start(folder, paths, listen)
+    part = folder / f".{OFFER_FILE}.part"
+    part.unlink(missing_ok=True)
+    with open(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "wb") as target:
+        target.write(msgspec.json.encode(made))
+    os.replace(part, folder / OFFER_FILE)
+    return made
+
+
+def withdraw(folder: Path) -> None:
+    """End what is offered from ``folder``. Nothing when nothing is."""
+    pid = _pid(folder)
+    if pid is not None:
+        _end(pid, folder)
+    for name in (OFFER_FILE, PID_FILE):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _read(folder: Path) -> Offer | None:
+    try:
+        return msgspec.json.decode((folder / OFFER_FILE).read_bytes(), type=Offer)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _pid(folder: Path) -> int | None:
+    """Of the process, if it lives: one whose command line has our pid file's path, whatever its number says."""
+    path = folder / PID_FILE
+    try:
+        pid = int(path.read_text())
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (OSError, ValueError):
+        return None
+    return pid if words[0] == PROGRAM.encode() and os.fsencode(path) in words else None
+
+
+def _end(pid: int, folder: Path) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        until = time.monotonic() + STOP_S
+        while _pid(folder) is not None and time.monotonic() < until:
+            time.sleep(0.02)
+
+
+def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> Offer:
+    argv = ["timeout", "--kill-after=10", str(LONGEST_S), PROGRAM, "--pidfile", str(folder / PID_FILE),
+            "--chardev", "stdio,id=orders", "--monitor", "chardev=orders"]
+    try:
+        process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                   start_new_session=True, cwd="/", env={"PATH": SYSTEM_PATH, "LC_ALL": "C"})
+    except OSError as error:
+        raise CannotOffer(reason=str(error)) from error
+    with _buried(process):
+        try:
+            return _tell(process, paths, listen)
+        except (_Refused, OSError, ValueError) as error:
+            process.terminate()  # timeout(1) hands it on
+            raise CannotOffer(reason=str(error) or f"{PROGRAM} ended") from error
+
+
+@contextlib.contextmanager
+def _buried(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Our end of its pipes goes; and somebody must see it die, should we be there then."""
+    assert process.stdin and process.stdout
+    try:
+        yield
+    finally:
+        process.stdin.close()
+        process.stdout.close()
+        concurrency.spawn(process.wait, name="disk-exports")
+
+
+def _tell(process: subprocess.Popen[bytes], paths: Mapping[str, str], listen: Listen) -> Offer:
+    assert process.stdin and process.stdout
+    process.stdout.readline()  # its greeting
+    _ask(process, "qmp_capabilities")
+    tls = {}
+    if listen.certificates:
+        tls = {"tls-creds": "tls"}
+        _ask(process, "object-add", **{"qom-type": "tls-creds-x509", "id": "tls", "dir": listen.certificates,
+                                       "endpoint": "server", "verify-peer": True})
+    port = _listen(process, listen, tls)
+    names = {name: secrets.token_hex(16) for name in paths}
+    for number, (name, path) in enumerate(paths.items()):
+        _ask(process, "blockdev-add", **{"driver": "file", "node-name": f"file{number}", "filename": path,
+                                         "read-only": True})
+        _ask(process, "block-export-add", **{"type": "nbd", "id": f"export{number}", "node-name": f"file{number}",
+                                             "name": names[name], "writable": False})
+    return Offer(address=listen.address, port=port, names=names, paths=dict(paths))
+
+
+def _listen(process: subprocess.Popen[bytes], listen: Listen, tls: Mapping[str, str]) -> int:
+    first, last = listen.ports
+    ports = list(range(first, last + 1))
+    random.shuffle(ports)
+    for port in ports:
+        where = {"type": "inet", "data": {"host": listen.address, "port": str(port)}}
+        try:
+            _ask(process, "nbd-server-start", addr=where, **{"max-connections": 0}, **tls)
+            return port
+        except _Refused as error:
+            if not any(text in str(error) for text in BUSY):
+                raise
+    raise _Refused(f"no port of {first} to {last} is free")
+
+
+def _ask(process: subprocess.Popen[bytes], execute: str, **arguments: Any) -> None:
+    assert process.stdin and process.stdout
+    process.stdin.write(json.dumps({"execute": execute, "arguments": arguments}).encode() + b"\n")
+    process.stdin.flush()
+    while True:
+        line = process.stdout.readline()
+        if not line:
+            raise _Refused(f"{PROGRAM} ended")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise _Refused(answer["error"].get("desc", "it refused"))
+        if "return" in answer:
+            return
+
+
+# --- the other side
+
+def source_options(address: str, port: int, name: str, certificates: str = "") -> tuple[list[str], str]:
+    """What qemu-img is told of an export: objects, and image options."""
+    objects = [f"tls-creds-x509,id=tls,dir={certificates},endpoint=client,verify-peer=on"] if certificates else []
+    options = f"driver=raw,file.driver=nbd,file.server.type=inet,file.server.host={address},file.server.port={port}"
+    return objects, f"{options},file.export={name}{',file.tls-creds=tls' if certificates else ''}"

@@ -1,0 +1,90 @@
+"""Logical volumes of one volume group: argument lists, run one by one. Sizes in bytes; LVM rounds up to its extents."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from nova import errors
+from nova.privileged.qemu_img import DiskFull
+from nova.privileged.runner import Completed, Runner
+
+NO_SPACE = "insufficient free space"
+SHRED_PASSES = 3
+
+
+class VolumeFailed(errors.HostRefused):
+    code, message = "host.lvm", "LVM could not {task}: {reason}"
+
+
+class Clearing(NamedTuple):
+    """What becomes of a removed volume's content: ``way`` is zero, shred or none; ``most_bytes`` 0: all of it."""
+
+    way: str = "zero"
+    most_bytes: int = 0
+
+
+class Lvm:
+    """The volume group ``group``."""
+
+    def __init__(self, group: str, runner: Runner, clearing: Clearing = Clearing()) -> None:  # noqa: B008 - immutable
+        self._group, self._runner, self._clearing = group, runner, clearing
+
+    def volumes(self) -> Mapping[str, int]:
+        """Name -> size of every volume. VolumeFailed: there is no such group."""
+        done = self._run("list its volumes", ["lvs", "--noheadings", "--nosuffix", "--units", "b", "--separator", ",",
+                                              "-o", "lv_name,lv_size", self._group])
+        rows = (line.strip().partition(",") for line in done.stdout.splitlines() if line.strip())
+        return {name: int(size) for name, _comma, size in rows}
+
+    def space(self) -> tuple[int, int]:
+        """Of the group: all, and free."""
+        done = self._run("tell its size", ["vgs", "--noheadings", "--nosuffix", "--units", "b", "--separator", ",",
+                                           "-o", "vg_size,vg_free", self._group])
+        total, _comma, free = done.stdout.strip().partition(",")
+        return int(total), int(free)
+
+    def device(self, name: str) -> str:
+        return f"/dev/{self._group}/{name}"
+
+    def create(self, name: str, size_bytes: int) -> None:
+        """A volume whose content is what the last one left there: see ``remove``. DiskFull."""
+        self._run("create a volume", ["lvcreate", "-q", "--yes", "--wipesignatures", "n", "-L", f"{size_bytes}b",
+                                      "-n", name, self._group])
+
+    def rename(self, old: str, new: str) -> None:
+        self._run("rename a volume", ["lvrename", "-q", self._group, old, new])
+
+    def grow(self, name: str, size_bytes: int) -> None:
+        """Nothing when it is as large. DiskFull."""
+        if self.volumes().get(name, 0) < size_bytes:
+            self._run("grow a volume", ["lvextend", "-q", "--yes", "-L", f"{size_bytes}b", f"{self._group}/{name}"])
+
+    def remove(self, name: str) -> None:
+        """Clear it, and give its space back. Nothing when it is not there."""
+        size = self.volumes().get(name)
+        if size is None:
+            return
+        for argv in clearing_argvs(self._clearing, self.device(name), size):
+            self._run("clear a volume", argv)
+        self._run("remove a volume", ["lvremove", "-q", "-f", f"{self._group}/{name}"])
+
+    def _run(self, task: str, argv: list[str]) -> Completed:
+        done = self._runner.run(argv, ok=range(-64, 256))
+        if done.code:
+            complaint = (done.stderr or done.stdout).strip()
+            if NO_SPACE in complaint:
+                raise DiskFull(what="a disk", host=os.uname().nodename)
+            raise VolumeFailed(task=task, reason=complaint.splitlines()[-1][:300] if complaint else f"exit {done.code}")
+        return done
+
+
+def clearing_argvs(clearing: Clearing, device: str, size_bytes: int) -> list[list[str]]:
+    """What overwrites a volume, so that nobody who gets its space next reads it."""
+    length = min(size_bytes, clearing.most_bytes or size_bytes)
+    if clearing.way == "none":
+        return []
+    if clearing.way == "shred":
+        return [["shred", "-n", str(SHRED_PASSES), "-s", str(length), device]]
+    return [["blkdiscard", "--zeroout", "--length", str(length), device]]

@@ -1,0 +1,100 @@
+"""Fake guests paused, suspended and rescued, with an agent inside that always answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nova.model.orders import BuildOrder, RescueOrder
+from nova.model.states import PowerState
+from nova.virt.fake.base import OFF, FakeBase, WrongPower, knobbed
+from nova.virt.fake.lifecycle import FakeLifecycle
+from nova.virt.interface import LocalImages
+
+UP = frozenset({PowerState.RUNNING, PowerState.PAUSED})
+
+
+class FakePausing(FakeBase):
+    @knobbed
+    def pause(self, server_uuid: str) -> PowerState:
+        return self._turn(server_uuid, PowerState.RUNNING, PowerState.PAUSED)
+
+    @knobbed
+    def unpause(self, server_uuid: str) -> PowerState:
+        return self._turn(server_uuid, PowerState.PAUSED, PowerState.RUNNING)
+
+    def _turn(self, server_uuid: str, before: PowerState, after: PowerState) -> PowerState:
+        state = PowerState(self._defined(server_uuid).power_state)
+        if state not in (before, after):
+            raise WrongPower(uuid=server_uuid, state=state.name)
+        return state if state == after else self.change_power(server_uuid, after, after.name.lower())
+
+
+class FakeSuspending(FakeLifecycle):
+    @knobbed
+    def suspend(self, server_uuid: str) -> PowerState:
+        found = self._defined(server_uuid)
+        if found.saved:
+            return PowerState.SUSPENDED
+        if found.power_state not in UP:
+            raise WrongPower(uuid=server_uuid, state=PowerState(found.power_state).name)
+        with self._changed(server_uuid) as guest:
+            guest.saved = True
+        return self.change_power(server_uuid, PowerState.SUSPENDED, "suspended")
+
+    @knobbed
+    def resume(self, order: BuildOrder) -> PowerState:
+        if self._define(order) == PowerState.RUNNING:
+            return PowerState.RUNNING
+        with self._changed(order) as guest:
+            if guest.saved:
+                guest.saved, guest.power_state = False, PowerState.RUNNING
+                guest.say(f"{guest.name}: resumed")
+            else:
+                self._boot(guest)
+        return self._told(order.server_uuid, PowerState.RUNNING)
+
+
+class FakeRescuing(FakeLifecycle):
+    @knobbed
+    def rescue(self, order: RescueOrder, images: LocalImages | None, files: Mapping[str, bytes] | None) -> PowerState:
+        found = self._store.find(order.server_uuid)
+        if found is not None and found.rescue_image == order.image.id and found.power_state == PowerState.RUNNING:
+            return PowerState.RUNNING
+        if found is not None and found.power_state in UP:
+            raise WrongPower(uuid=order.server_uuid, state=PowerState(found.power_state).name)
+        self._define(order.build)
+        with self._changed(order.build) as guest:
+            guest.rescue_image, guest.rescue_drive = order.image.id, dict(files or {})
+            self._boot(guest)
+            guest.say(f"[    0.000002] fake init: booted from rescue image {order.image.id}")
+        return self._told(order.server_uuid, PowerState.RUNNING)
+
+    @knobbed
+    def unrescue(self, order: BuildOrder) -> PowerState:
+        found = self._store.find(order.server_uuid)
+        if found is not None and not found.rescue_image and found.power_state == PowerState.RUNNING:
+            return PowerState.RUNNING
+        self._define(order)
+        with self._changed(order) as guest:
+            guest.rescue_image, guest.rescue_drive = "", {}
+            self._boot(guest)
+        return self._told(order.server_uuid, PowerState.RUNNING)
+
+
+class FakeAgent(FakeBase):
+    @knobbed
+    def set_password(self, server_uuid: str, user: str, password: str) -> None:
+        state = PowerState(self._defined(server_uuid).power_state)
+        if state != PowerState.RUNNING:
+            raise WrongPower(uuid=server_uuid, state=state.name)
+        with self._changed(server_uuid) as guest:
+            guest.passwords = {**guest.passwords, user: password}
+
+    @knobbed
+    def crash(self, server_uuid: str) -> None:
+        state = PowerState(self._defined(server_uuid).power_state)
+        if state in OFF or state == PowerState.SUSPENDED:
+            raise WrongPower(uuid=server_uuid, state=state.name)
+        with self._changed(server_uuid) as guest:
+            guest.crashes += 1
+            guest.say("[    9.000000] fake kernel: NMI received, dumping memory")

@@ -1,0 +1,89 @@
+"""Fake guests that change hosts while they are off. What is offered carries the disks' content itself."""
+
+from __future__ import annotations
+
+import msgspec
+
+from nova import errors
+from nova.model.base import HostName
+from nova.model.orders import DiskOnSource, GuestOnSource, MoveOrder
+from nova.model.states import PowerState
+from nova.virt.fake.base import FakeBase, NoDisks, NoGuest, WrongPower, disk_name, knobbed
+from nova.virt.fake.store import FakeGuest
+from nova.virt.interface import LocalImages
+
+GUEST = "guest"  # the fact that has the record
+
+
+class Shrinks(errors.HostRefused):
+    code, message = "disk.would_shrink", "Disk {disk} of guest {uuid} would have to shrink from {old} to {new} GB."
+
+
+class FakeColdMoves(FakeBase):
+    @knobbed
+    def leave(self, server_uuid: str) -> GuestOnSource:
+        with self._store.lock:
+            found, aside = self._store.find(server_uuid), self._aside.find(server_uuid)
+            if found is not None and found.power_state in (PowerState.RUNNING, PowerState.PAUSED):
+                raise WrongPower(uuid=server_uuid, state=PowerState(found.power_state).name)
+            if found is not None and found.disks and aside is None:
+                aside = copy_of(found)
+                aside.defined, aside.power_state, aside.saved = False, PowerState.NOSTATE, False
+                aside.taps = aside.macs = []
+                self._aside.keep(aside)
+                with self._changed(server_uuid) as guest:
+                    guest.drop_disks()
+                    guest.defined, guest.power_state, guest.vcpus, guest.memory_mb = False, PowerState.NOSTATE, 0, 0
+        if aside is None:
+            raise NoGuest(uuid=server_uuid)
+        return offer(self._host, aside)
+
+    @knobbed
+    def fetch(self, order: MoveOrder, images: LocalImages | None) -> None:
+        if order.source is None:
+            found = self._aside.find(order.server_uuid)
+        else:
+            text = order.source.facts.get(GUEST)
+            found = msgspec.json.decode(text, type=FakeGuest) if text else None
+        if found is None:
+            raise NoDisks(uuid=order.server_uuid)
+        sizes = {disk_name(disk): disk.size_gb for disk in order.build.disks} or dict(found.sizes)
+        for disk, size in sizes.items():
+            if size < found.sizes.get(disk, 0):
+                raise Shrinks(disk=disk, uuid=order.server_uuid, old=found.sizes[disk], new=size)
+        config = ["config"] if "config" in found.disks else []
+        with self._changed(order.build) as guest:
+            guest.disks, guest.sizes, guest.disk_gb = [*sizes, *config], sizes, sum(sizes.values())
+            guest.marks = {disk: mark for disk, mark in found.marks.items() if disk in guest.disks}
+            guest.config_drive, guest.passwords, guest.boots = found.config_drive, found.passwords, found.boots
+
+    @knobbed
+    def take_back(self, server_uuid: str) -> bool:
+        with self._store.lock:
+            aside = self._aside.find(server_uuid)
+            if aside is None:
+                return False
+            self._store.keep(copy_of(aside))
+            self._drop_aside(server_uuid)
+            return True
+
+    @knobbed
+    def forget(self, server_uuid: str) -> None:
+        self._drop_aside(server_uuid)
+
+    def put_aside(self) -> frozenset[str]:
+        return frozenset(guest.uuid for guest in self._aside.all())
+
+    def _drop_aside(self, server_uuid: str) -> None:
+        self._aside.keep(FakeGuest(uuid=server_uuid))
+
+
+def copy_of(guest: FakeGuest) -> FakeGuest:
+    return msgspec.json.decode(msgspec.json.encode(guest), type=FakeGuest)
+
+
+def offer(host: str, guest: FakeGuest) -> GuestOnSource:
+    disks = tuple(DiskOnSource(kind=disk.rstrip("0123456789"), name=disk, format="raw",
+                               size_bytes=guest.sizes.get(disk, 0) << 30) for disk in guest.disks)
+    return GuestOnSource(host=HostName(host), cpu="fake", disks=disks, power_state=PowerState(guest.power_state),
+                         facts={GUEST: msgspec.json.encode(guest).decode()})

@@ -1,0 +1,61 @@
+"""What a fake host tells of its guests and of itself."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from pathlib import Path
+from typing import Any
+
+from nova import errors
+from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
+from nova.model.states import PowerState
+from nova.virt.fake.base import FakeBase, knobbed
+
+#: action on the host -> what it is then, and the word for it
+HOST_WORDS = {"startup": ("on", "startup"), "shutdown": ("off", "shutdown"), "reboot": ("on", "reboot"),
+              "maintenance_on": ("maintenance", "on_maintenance"), "maintenance_off": ("on", "off_maintenance")}
+
+
+class NoHostAction(errors.NotSupported):
+    code, message = "host.no_such_action", "A fake host can not do {action}."
+
+
+class FakeTelling(FakeBase):
+    def __init__(self, options: Any, host: str, state_path: Path | None = None) -> None:
+        super().__init__(options, host, state_path)
+        self._started = time.monotonic()
+        self.host_power = "on"  # on, off, or maintenance
+
+    @knobbed
+    def console_output(self, server_uuid: str, lines: int | None) -> str:
+        console = self._defined(server_uuid).console
+        wanted = console if lines is None else console[-lines:] if lines > 0 else []
+        return "".join(f"{line}\n" for line in wanted)
+
+    @knobbed
+    def diagnostics(self, server_uuid: str) -> Diagnostics:
+        """Of a guest that does nothing. It says libvirt, which it stands in for: the API knows only real drivers."""
+        guest = self._defined(server_uuid)
+        nothing = {"read_bytes": 0, "read_requests": 0, "write_bytes": 0, "write_requests": 0, "errors": 0}
+        idle = dict.fromkeys((f"{way}_{what}" for way in ("rx", "tx")
+                              for what in ("octets", "packets", "errors", "drop", "rate")), 0)
+        return Diagnostics(
+            power_state=PowerState(guest.power_state), driver="libvirt", hypervisor="fake", hypervisor_os="fake",
+            cpus=tuple(CpuUse(id=number, time_ns=0, utilisation=0) for number in range(guest.vcpus)),
+            nics=tuple(NicUse(device=tap, mac=mac, **idle) for tap, mac in zip(guest.taps, guest.macs, strict=True)),
+            disks=tuple(DiskUse(device=f"vd{chr(ord('a') + number)}", **nothing)
+                        for number, disk in enumerate(disk for disk in guest.disks if disk != "config")),
+            memory_max_mb=guest.memory_mb, memory_used_mb=0)
+
+    def uptime(self) -> str:
+        up = int(time.monotonic() - self._started)
+        now = datetime.datetime.now()
+        return f" {now:%H:%M:%S} up {up // 3600:2}:{up // 60 % 60:02},  0 users,  load average: 0.00, 0.00, 0.00"
+
+    def change_host_power(self, action: str) -> str:
+        """Of a host that is none: it only remembers."""
+        if action not in HOST_WORDS:
+            raise NoHostAction(action=action)
+        self.host_power, told = HOST_WORDS[action]
+        return told

@@ -1,0 +1,96 @@
+"""What is done through the agent in a guest (``nova.virt.interface.Agent``): passwords, and quiet file systems."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+from nova import errors
+from nova.model.images import Image
+from nova.model.states import PowerState
+from nova.virt.libvirt.base import OFF, Room
+from nova.virt.libvirt.hypervisor import NotRunning
+from nova.virt.libvirt.xml import running
+
+LOG = logging.getLogger(__name__)
+
+ANYONE = "root"  # the name an order has when nobody chose one
+BY_SYSTEM = {"windows": "Administrator"}
+FROZEN = "frozen"  # a file beside the guest, from before its file systems are frozen until they are known to be thawed
+ANSWER_S = 10
+FREEZE_S = 60  # all that the guest has not written yet is written then
+
+
+class NoAgent(errors.Conflict):
+    code = "agent.none"
+    message = "Guest {uuid} has no agent: its image must say hw_qemu_guest_agent=yes, and have qemu-guest-agent."
+
+
+class NotQuiet(errors.Conflict):
+    code, message = "agent.not_quiet", "The file systems of guest {uuid} must be frozen and can not be: {reason}"
+
+
+class LibvirtAgent(Room):
+    def set_password(self, server_uuid: str, user: str, password: str) -> None:
+        if self._state(server_uuid) != PowerState.RUNNING:
+            raise NotRunning(uuid=server_uuid)
+        if not running.has_agent(self._tools.hypervisor.definition(server_uuid)):
+            raise NoAgent(uuid=server_uuid)
+        order = self._folder(server_uuid).order()
+        who = administrator(order.image if order else None) if user == ANYONE else user
+        self._tools.hypervisor.set_password(server_uuid, who, password, ANSWER_S)
+
+    @contextlib.contextmanager
+    def _quiet(self, server_uuid: str, required: bool) -> Iterator[bool]:
+        """The guest's file systems are frozen for the block (whether they really are is given), and thawed after it.
+
+        NotQuiet, when ``required`` and impossible. Who dies inside leaves a mark: ``thaw_left_over`` goes by it.
+        """
+        reason = self._freeze(server_uuid)
+        if reason:
+            LOG.info("the guest's file systems are not frozen: %s", reason, extra={"server": server_uuid})
+        try:
+            if reason and required:
+                raise NotQuiet(uuid=server_uuid, reason=reason)
+            yield not reason
+        finally:
+            self._thaw(server_uuid)
+
+    def thaw_left_over(self) -> None:
+        """Thaw what a process that died left frozen. Once, at start; what can't be thawed stays marked."""
+        for server_uuid in self._tools.folders.uuids():
+            with contextlib.suppress(errors.NovaError):
+                self._thaw(server_uuid)
+
+    def _freeze(self, server_uuid: str) -> str:
+        """Why not; empty when all is frozen. It may be frozen in part even then."""
+        if self._state(server_uuid) != PowerState.RUNNING:
+            return "it does not run"
+        if not running.has_agent(self._tools.hypervisor.definition(server_uuid)):
+            return str(NoAgent(uuid=server_uuid))
+        self._folder(server_uuid).file(FROZEN).touch(mode=0o600)
+        try:
+            self._tools.hypervisor.freeze(server_uuid, FREEZE_S)
+        except (errors.Conflict, errors.HostRefused) as error:
+            return str(error)
+        return ""
+
+    def _thaw(self, server_uuid: str) -> None:
+        mark = self._folder(server_uuid).file(FROZEN)
+        if not mark.exists():
+            return
+        try:
+            if self._state(server_uuid) not in OFF:  # one that went off is not frozen any more
+                self._tools.hypervisor.thaw(server_uuid, ANSWER_S)
+            mark.unlink(missing_ok=True)
+        except errors.NotFound:
+            mark.unlink(missing_ok=True)
+        except (errors.Conflict, errors.HostRefused) as error:
+            LOG.warning("the guest's file systems could not be thawed: %s", error, extra={"server": server_uuid})
+
+
+def administrator(image: Image | None) -> str:
+    """The user whose password is meant when none is named: as the image's properties say."""
+    properties = image.properties if image is not None else {}
+    return properties.get("os_admin_user") or BY_SYSTEM.get(properties.get("os_type", ""), ANYONE)

@@ -1,0 +1,66 @@
+"""Disks copied while the guest runs: libvirt's backup jobs, in push mode, one a guest at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import libvirt
+
+from nova.virt.libvirt.connection.link import Link, unless
+from nova.virt.libvirt.hypervisor import CopyState, NoGuest
+
+ENDED = frozenset({libvirt.VIR_DOMAIN_JOB_COMPLETED, libvirt.VIR_DOMAIN_JOB_FAILED, libvirt.VIR_DOMAIN_JOB_CANCELLED})
+
+
+class Copies(Link):
+    def begin_copy(self, server_uuid: str, xml: str) -> None:
+        self.on_domain("copy the guest's disk", server_uuid, lambda domain: _begin(domain, xml))
+
+    def copy_under_way(self, server_uuid: str) -> str | None:
+        try:
+            return self.on_domain("look for a copy that is made", server_uuid, _under_way)
+        except NoGuest:
+            return None
+
+    def copy_state(self, server_uuid: str) -> CopyState:
+        return self.on_domain("tell how far a copy is", server_uuid, _progress)
+
+    def stop_copy(self, server_uuid: str) -> None:
+        try:
+            self.on_domain("stop the copy of a disk", server_uuid, _stop)
+        except NoGuest:
+            return
+
+
+# --- run in a real thread: nothing but libvirt's calls
+
+def _begin(domain: Any, xml: str) -> None:
+    domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED)  # reading what an earlier job left forgets it
+    domain.backupBegin(xml, None, 0)
+
+
+def _under_way(domain: Any) -> str | None:
+    try:
+        return domain.backupGetXMLDesc()
+    except libvirt.libvirtError as error:
+        if error.get_error_code() in (libvirt.VIR_ERR_NO_DOMAIN_BACKUP, libvirt.VIR_ERR_OPERATION_INVALID):
+            return None
+        raise
+
+
+def _progress(domain: Any) -> CopyState:
+    """A job that ended leaves its end to be read, until the guest stops or begins another one."""
+    if not domain.isActive():
+        return CopyState(ended=True, failure="the guest stopped")
+    now = domain.jobStats()
+    if now.get("type") in (libvirt.VIR_DOMAIN_JOB_BOUNDED, libvirt.VIR_DOMAIN_JOB_UNBOUNDED):
+        return CopyState(done_bytes=now.get(libvirt.VIR_DOMAIN_JOB_DISK_PROCESSED, 0))
+    end = domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED | libvirt.VIR_DOMAIN_JOB_STATS_KEEP_COMPLETED)
+    if end.get(libvirt.VIR_DOMAIN_JOB_SUCCESS) == 1 or end.get("type") == libvirt.VIR_DOMAIN_JOB_COMPLETED:
+        return CopyState(ended=True)
+    return CopyState(ended=True, failure=end.get(libvirt.VIR_DOMAIN_JOB_ERRMSG) or "its job ended early")
+
+
+def _stop(domain: Any) -> None:
+    if _under_way(domain) is not None:
+        unless(domain.abortJob, lambda: _under_way(domain) is None)

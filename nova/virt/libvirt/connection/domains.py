@@ -1,0 +1,133 @@
+"""Domains: defined, started, stopped, looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import libvirt
+
+from nova.model.states import PowerState
+from nova.virt.libvirt.connection.link import Link, unless
+from nova.virt.libvirt.hypervisor import NoGuest
+
+P = PowerState
+STOP_TRIES = 3
+
+STATES = {
+    libvirt.VIR_DOMAIN_NOSTATE: P.NOSTATE, libvirt.VIR_DOMAIN_RUNNING: P.RUNNING, libvirt.VIR_DOMAIN_BLOCKED: P.RUNNING,
+    libvirt.VIR_DOMAIN_PAUSED: P.PAUSED, libvirt.VIR_DOMAIN_SHUTDOWN: P.RUNNING,  # it is shutting down: not off yet
+    libvirt.VIR_DOMAIN_SHUTOFF: P.SHUTDOWN, libvirt.VIR_DOMAIN_CRASHED: P.CRASHED,
+    libvirt.VIR_DOMAIN_PMSUSPENDED: P.SUSPENDED,
+}
+CRASHES = frozenset({libvirt.VIR_DOMAIN_SHUTOFF_CRASHED})
+UNDEFINE = (libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
+            | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
+            | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM)  # it lies beside the guest, and goes with its disks
+STATS = (libvirt.VIR_DOMAIN_STATS_BALLOON | libvirt.VIR_DOMAIN_STATS_VCPU | libvirt.VIR_DOMAIN_STATS_INTERFACE
+         | libvirt.VIR_DOMAIN_STATS_BLOCK)
+
+
+class Domains(Link):
+    def states(self) -> Mapping[str, PowerState]:
+        return self.call("list its guests", _states)
+
+    def state(self, server_uuid: str) -> PowerState | None:
+        try:
+            return self.on_domain("tell a guest's state", server_uuid, _state)
+        except NoGuest:
+            return None
+
+    def noted(self, server_uuid: str, namespace: str) -> bool:
+        try:
+            return self.on_domain("read a guest's notes", server_uuid, lambda domain: _noted(domain, namespace))
+        except NoGuest:
+            return False
+
+    def stats(self, server_uuid: str) -> Mapping[str, Any]:
+        return self.on_domain("tell what a guest uses", server_uuid, _stats)
+
+    def definition(self, server_uuid: str) -> str:
+        return self.on_domain("show the guest's definition", server_uuid, lambda domain: domain.XMLDesc())
+
+    def define(self, xml: str) -> None:
+        self.call("define the guest", lambda connection: connection.defineXML(xml))
+
+    def start(self, server_uuid: str) -> None:
+        self.on_domain("start the guest", server_uuid, _start)
+
+    def ask_to_stop(self, server_uuid: str) -> None:
+        self.on_domain("ask the guest to shut down", server_uuid, _ask_to_stop)
+
+    def stop_now(self, server_uuid: str) -> None:
+        try:
+            self.on_domain("power the guest off", server_uuid, _stop)
+        except NoGuest:
+            return
+
+    def undefine(self, server_uuid: str) -> None:
+        try:
+            self.on_domain("remove the guest's definition", server_uuid, lambda domain: domain.undefineFlags(UNDEFINE))
+        except NoGuest:
+            return
+
+    def interrupt(self, server_uuid: str) -> None:
+        self.on_domain("interrupt the guest", server_uuid, lambda domain: domain.injectNMI())
+
+
+# --- run in a real thread: nothing but libvirt's calls
+
+def _state(domain: Any) -> PowerState:
+    state, reason = domain.state()
+    if state == libvirt.VIR_DOMAIN_SHUTOFF and reason in CRASHES:
+        return P.CRASHED
+    return STATES.get(state, P.NOSTATE)
+
+
+def _states(connection: Any) -> dict[str, PowerState]:
+    found = {}
+    for domain in connection.listAllDomains():
+        try:
+            found[domain.UUIDString()] = _state(domain)
+        except libvirt.libvirtError as error:
+            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:  # gone since the list was made
+                raise
+    return found
+
+
+def _noted(domain: Any, namespace: str) -> bool:
+    try:
+        return bool(domain.metadata(libvirt.VIR_DOMAIN_METADATA_ELEMENT, namespace))
+    except libvirt.libvirtError as error:
+        if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN_METADATA:
+            return False
+        raise
+
+
+def _stats(domain: Any) -> dict[str, Any]:
+    """Empty for a domain that went while it was asked about."""
+    found = domain.connect().domainListGetStats([domain], STATS, 0)
+    return dict(found[0][1]) if found else {}
+
+
+def _start(domain: Any) -> None:
+    if not domain.isActive():
+        unless(lambda: domain.create(), domain.isActive)
+
+
+def _ask_to_stop(domain: Any) -> None:
+    if domain.isActive():
+        unless(lambda: domain.shutdownFlags(libvirt.VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN),
+               lambda: not domain.isActive())
+
+
+def _stop(domain: Any) -> None:
+    """QEMU that waits for a disk may outlive a first SIGKILL for a while."""
+    for attempt in range(STOP_TRIES):
+        if not domain.isActive():
+            return
+        try:
+            domain.destroy()
+        except libvirt.libvirtError:
+            if domain.isActive() and attempt == STOP_TRIES - 1:
+                raise

@@ -1,0 +1,191 @@
+"""The connection itself: made, lost, made anew; every call goes through here.
+
+Calls block, so each runs through ``concurrency.run_in_thread``, as one function that does nothing but call libvirt.
+The library's event loop is a real thread; what happens there is put into a
+:class:`~nova.virt.libvirt.hypervisor.Sink` at once. A connection that breaks (libvirtd was restarted) is made anew by
+the next call.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import libvirt
+
+from nova import concurrency, errors
+from nova.model.states import PowerState
+from nova.virt.libvirt.hypervisor import LibvirtDown, LibvirtRefused, Lost, NoGuest, PowerEvent, Sink
+
+LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+KEEPALIVE_COUNT = 5
+PATIENCE_S = 10.0  # how long a call waits for a libvirtd that is being restarted
+RETRY_S = 0.25
+
+P = PowerState
+CRASH_DETAILS = frozenset({libvirt.VIR_DOMAIN_EVENT_STOPPED_CRASHED, libvirt.VIR_DOMAIN_EVENT_STOPPED_FAILED})
+EVENTS = {
+    libvirt.VIR_DOMAIN_EVENT_STARTED: P.RUNNING, libvirt.VIR_DOMAIN_EVENT_RESUMED: P.RUNNING,
+    libvirt.VIR_DOMAIN_EVENT_SUSPENDED: P.PAUSED, libvirt.VIR_DOMAIN_EVENT_STOPPED: P.SHUTDOWN,
+    libvirt.VIR_DOMAIN_EVENT_PMSUSPENDED: P.SUSPENDED, libvirt.VIR_DOMAIN_EVENT_CRASHED: P.CRASHED,
+}
+#: A guest that leaves in a live migration does not stop: it runs elsewhere.
+LEAVING = frozenset({
+    (libvirt.VIR_DOMAIN_EVENT_STOPPED, libvirt.VIR_DOMAIN_EVENT_STOPPED_MIGRATED),
+    (libvirt.VIR_DOMAIN_EVENT_SUSPENDED, libvirt.VIR_DOMAIN_EVENT_SUSPENDED_MIGRATED),
+    (libvirt.VIR_DOMAIN_EVENT_SUSPENDED, libvirt.VIR_DOMAIN_EVENT_SUSPENDED_POSTCOPY)})
+#: Codes that are about the connection, not about what was asked.
+BROKEN = frozenset({libvirt.VIR_ERR_NO_CONNECT, libvirt.VIR_ERR_INVALID_CONN, libvirt.VIR_ERR_RPC})
+BROKEN_WITH = frozenset({libvirt.VIR_FROM_RPC, libvirt.VIR_FROM_REMOTE})
+BROKEN_THEN = frozenset({libvirt.VIR_ERR_SYSTEM_ERROR, libvirt.VIR_ERR_INTERNAL_ERROR})
+
+_loop_lock = threading.Lock()
+_loop_runs = False
+
+
+def _run_event_loop() -> None:
+    """Once a process, before the first connection, for as long as the process lives."""
+    global _loop_runs
+    with _loop_lock:
+        if _loop_runs:
+            return
+        libvirt.registerErrorHandler(lambda _context, _error: None, None)  # or it prints each error
+        libvirt.virEventRegisterDefaultImpl()
+        concurrency.native_threading().Thread(target=_loop, name="libvirt-events", daemon=True).start()
+        _loop_runs = True
+
+
+def _loop() -> None:
+    while True:
+        libvirt.virEventRunDefaultImpl()
+
+
+class Link:
+    """A connection to the hypervisor at ``uri``, for the calls that others add."""
+
+    def __init__(self, uri: str, keepalive_s: int = 5) -> None:
+        self._uri, self._keepalive_s = uri, keepalive_s
+        self._sink: Sink = lambda event: None
+        self._connection: Any = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    # --- the connection
+
+    def open(self, sink: Sink) -> None:
+        _run_event_loop()
+        self._sink = sink
+        self._live(patience_s=0)
+
+    def close(self) -> None:
+        self._closed = True
+        with self._lock:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            concurrency.run_in_thread(_close, connection)
+
+    def reopen(self) -> None:
+        self._live(patience_s=0)
+
+    def _live(self, patience_s: float = PATIENCE_S) -> Any:
+        deadline = time.monotonic() + patience_s
+        while True:
+            with self._lock:
+                if self._connection is not None:
+                    return self._connection
+                try:
+                    self._connection = concurrency.run_in_thread(self._open)
+                    return self._connection
+                except libvirt.libvirtError as error:
+                    reason = reason_of(error)
+            if self._closed or time.monotonic() >= deadline:
+                raise LibvirtDown(host=os.uname().nodename, uri=self._uri, reason=reason)
+            concurrency.sleep(RETRY_S)
+
+    def _open(self) -> Any:
+        connection = libvirt.open(self._uri)
+        connection.registerCloseCallback(self._on_close, None)
+        connection.domainEventRegisterAny(None, libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, self._on_event, None)
+        connection.setKeepAlive(self._keepalive_s, KEEPALIVE_COUNT)
+        return connection
+
+    def _on_close(self, connection: Any, _reason_: int, _data: object) -> None:
+        self._forget(connection)
+
+    def _on_event(self, _connection: Any, domain: Any, event: int, detail: int, _data: object) -> None:
+        if (event, detail) in LEAVING:
+            return
+        state = EVENTS.get(event)
+        if event == libvirt.VIR_DOMAIN_EVENT_STOPPED and detail in CRASH_DETAILS:
+            state = P.CRASHED
+        if state is not None:
+            self._sink(PowerEvent(domain.UUIDString(), state))
+
+    def _forget(self, broken: Any) -> None:
+        """Without a lock: called from the library's thread, too."""
+        if self._connection is broken and broken is not None:
+            self._connection = None
+            if not self._closed:
+                self._sink(Lost())
+
+    def call(self, task: str, function: Callable[[Any], T]) -> T:
+        """``function`` on a live connection; once more when the connection turns out to be broken."""
+        for last in (False, True):
+            connection = self._live()
+            try:
+                return concurrency.run_in_thread(function, connection)
+            except libvirt.libvirtError as error:
+                if not is_broken(error):
+                    raise LibvirtRefused(task=task, reason=reason_of(error)) from error
+                self._forget(connection)
+                if last:
+                    raise LibvirtDown(host=os.uname().nodename, uri=self._uri, reason=reason_of(error)) from error
+        raise errors.Bug()
+
+    def on_domain(self, task: str, server_uuid: str, function: Callable[[Any], T]) -> T:
+        """``function`` on the domain. NoGuest."""
+        def find(connection: Any) -> tuple[bool, T | None]:
+            try:
+                return True, function(connection.lookupByUUIDString(server_uuid))
+            except libvirt.libvirtError as error:
+                if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
+                    return False, None
+                raise
+        found, result = self.call(task, find)
+        if not found:
+            raise NoGuest(uuid=server_uuid)
+        return result  # type: ignore[return-value]
+
+
+# --- run in a real thread: nothing but libvirt's calls
+
+def _close(connection: Any) -> None:
+    try:
+        connection.close()
+    except libvirt.libvirtError:
+        return
+
+
+def unless(act: Callable[[], object], done: Callable[[], object]) -> None:
+    """``act``, whose failure counts for nothing if somebody else has brought about what it is for."""
+    try:
+        act()
+    except libvirt.libvirtError:
+        if not done():
+            raise
+
+
+def is_broken(error: libvirt.libvirtError) -> bool:
+    code = error.get_error_code()
+    return code in BROKEN or (code in BROKEN_THEN and error.get_error_domain() in BROKEN_WITH)
+
+
+def reason_of(error: libvirt.libvirtError) -> str:
+    return (error.get_error_message() or str(error)).splitlines()[0][:300]

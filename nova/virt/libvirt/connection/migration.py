@@ -1,0 +1,119 @@
+"""Live migration (https://libvirt.org/migration.html): peer to peer, the source's libvirtd leads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import libvirt
+
+from nova import concurrency
+from nova.model.migrations import MigrationProgress
+from nova.virt.libvirt.connection.link import Link, is_broken, reason_of
+from nova.virt.libvirt.hypervisor import LibvirtDown, LibvirtRefused, NoGuest
+from nova.virt.libvirt.moves.calls import CpuQuestion, Departure, Job
+
+ALWAYS = (libvirt.VIR_MIGRATE_LIVE | libvirt.VIR_MIGRATE_PEER2PEER | libvirt.VIR_MIGRATE_PERSIST_DEST
+          | libvirt.VIR_MIGRATE_UNDEFINE_SOURCE)
+MOVING_XML = libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE
+INCOMING = {libvirt.VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT: False, libvirt.VIR_DOMAIN_JOB_OPERATION_MIGRATION_IN: True}
+OVER = frozenset({libvirt.VIR_DOMAIN_JOB_NONE, libvirt.VIR_DOMAIN_JOB_COMPLETED, libvirt.VIR_DOMAIN_JOB_FAILED,
+                  libvirt.VIR_DOMAIN_JOB_CANCELLED})
+
+
+class Migration(Link):
+    def moving_xml(self, server_uuid: str) -> str:
+        return self.on_domain("describe the guest", server_uuid, lambda domain: domain.XMLDesc(MOVING_XML))
+
+    def unfit_cpu(self, question: CpuQuestion) -> str:
+        return self.call("compare processors", lambda connection: _unfit(connection, question))
+
+    def migrate(self, server_uuid: str, departure: Departure) -> None:
+        connection = self._live()
+        try:
+            concurrency.run_in_thread(_migrate, connection, server_uuid, departure)
+        except libvirt.libvirtError as error:
+            if is_broken(error):
+                raise LibvirtDown(host=os.uname().nodename, uri=self._uri, reason=reason_of(error)) from error
+            if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
+                raise NoGuest(uuid=server_uuid) from error
+            raise LibvirtRefused(task="migrate the guest", reason=reason_of(error)) from error
+
+    def job(self, server_uuid: str) -> Job | None:
+        try:
+            return self.on_domain("tell how a migration goes", server_uuid, _job)
+        except NoGuest:
+            return None
+
+    def migrated(self, server_uuid: str) -> bool:
+        try:
+            return self.on_domain("tell a guest's state", server_uuid, _migrated)
+        except NoGuest:
+            return True
+
+    def abort_migration(self, server_uuid: str) -> None:
+        self.on_domain("abort the migration", server_uuid, lambda domain: domain.abortJob())
+
+    def start_post_copy(self, server_uuid: str) -> None:
+        self.on_domain("begin post-copy", server_uuid, lambda domain: domain.migrateStartPostCopy(0))
+
+    def set_downtime(self, server_uuid: str, milliseconds: int) -> None:
+        self.on_domain("set the downtime", server_uuid, lambda domain: domain.migrateSetMaxDowntime(milliseconds, 0))
+
+
+# --- run in a real thread: nothing but libvirt's calls
+
+def _unfit(connection: Any, question: CpuQuestion) -> str:
+    try:
+        connection.compareHypervisorCPU(None, question.arch, question.machine, question.virt_type, question.cpu,
+                                        libvirt.VIR_CONNECT_COMPARE_CPU_FAIL_INCOMPATIBLE)
+    except libvirt.libvirtError as error:
+        if error.get_error_code() != libvirt.VIR_ERR_CPU_INCOMPATIBLE:
+            raise
+        return reason_of(error)
+    return ""
+
+
+def _migrate(connection: Any, server_uuid: str, departure: Departure) -> None:
+    flags = ALWAYS
+    for wanted, flag in ((departure.disks, libvirt.VIR_MIGRATE_NON_SHARED_INC),
+                         # libvirt knows shared storage by the file system's type, and not all that are shared
+                         (departure.shared, libvirt.VIR_MIGRATE_UNSAFE),
+                         (departure.auto_converge, libvirt.VIR_MIGRATE_AUTO_CONVERGE),
+                         (departure.post_copy, libvirt.VIR_MIGRATE_POSTCOPY), (departure.tls, libvirt.VIR_MIGRATE_TLS)):
+        flags |= flag if wanted else 0
+    given: dict[str, Any] = {libvirt.VIR_MIGRATE_PARAM_DEST_XML: departure.xml,
+                             libvirt.VIR_MIGRATE_PARAM_PERSIST_XML: departure.xml,
+                             libvirt.VIR_MIGRATE_PARAM_URI: departure.address}
+    if departure.disks:
+        given[libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = list(departure.disks)
+    if departure.bandwidth_mib:
+        given[libvirt.VIR_MIGRATE_PARAM_BANDWIDTH] = departure.bandwidth_mib
+    connection.lookupByUUIDString(server_uuid).migrateToURI3(departure.uri, given, flags)
+
+
+def _job(domain: Any) -> Job | None:
+    try:
+        stats = domain.jobStats()
+    except libvirt.libvirtError as error:
+        if error.get_error_code() == libvirt.VIR_ERR_OPERATION_INVALID:  # it is off (since a moment ago)
+            return None
+        raise
+    incoming = INCOMING.get(stats.get(libvirt.VIR_DOMAIN_JOB_OPERATION))
+    if stats.get("type", libvirt.VIR_DOMAIN_JOB_NONE) in OVER or incoming is None:
+        return None
+    progress = _progress(stats)
+    total = progress.memory_total_bytes + progress.disk_total_bytes
+    left = progress.memory_remaining_bytes + progress.disk_remaining_bytes
+    percent = max(0, min(100, 100 - 100 * left // total)) if total else 0
+    return Job(incoming=incoming, progress=progress, percent=percent)
+
+
+def _progress(stats: Mapping[str, Any]) -> MigrationProgress:
+    return MigrationProgress(**{f"{what}_{count}_bytes": int(stats.get(f"{what}_{count}", 0))
+                                for what in ("memory", "disk") for count in ("total", "processed", "remaining")})
+
+
+def _migrated(domain: Any) -> bool:
+    return domain.state() == [libvirt.VIR_DOMAIN_SHUTOFF, libvirt.VIR_DOMAIN_SHUTOFF_MIGRATED]

@@ -1,0 +1,26 @@
+"""Standard traits of processors, and what libvirt calls the feature behind each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_SAME = ("AVX AVX2 FMA4 F16C MMX SSE SSE2 SSE3 SSSE3 SSE4A XOP 3DNOW AVX512F AVX512CD AVX512PF AVX512ER AVX512VL "
+         "AVX512BW AVX512DQ AVX512VNNI AVX512VBMI AVX512IFMA AVX512VBMI2 AVX512BITALG ABM BMI2 TBM MPX SGX VMX SVM "
+         "PDPE1GB STIBP")
+_OTHER = {"CLMUL": "pclmuldq", "FMA3": "fma", "SSE41": "sse4.1", "SSE42": "sse4.2", "SSE3": "pni", "BMI": "bmi1",
+          "AESNI": "aes", "SHA": "sha-ni", "TSX": "rtm", "AVX512VAES": "vaes", "AVX512GFNI": "gfni",
+          "AVX512VPCLMULQDQ": "vpclmulqdq", "AVX512VPOPCNTDQ": "avx512-vpopcntdq", "AVX512VBMI2": "avx512vbmi2",
+          "AVX512BITALG": "avx512bitalg", "AVX512IFMA": "avx512ifma", "AMXBF16": "amx-bf16", "AMXINT8": "amx-int8",
+          "AMXTILE": "amx-tile", "AMD_SVM": "svm", "AMD_IBPB": "ibpb", "AMD_NO_SSB": "amd-no-ssb",
+          "AMD_SSBD": "amd-ssbd", "AMD_VIRT_SSBD": "virt-ssbd", "INTEL_MD_CLEAR": "md-clear", "INTEL_PCID": "pcid",
+          "INTEL_SPEC_CTRL": "spec-ctrl", "INTEL_SSBD": "ssbd", "INTEL_VMX": "vmx"}
+
+#: Trait -> feature of an x86 processor.
+FEATURES: dict[str, str] = {f"HW_CPU_X86_{name}": feature
+                            for name, feature in {**{name: name.lower() for name in _SAME.split()}, **_OTHER}.items()}
+
+
+def traits_of(features: Iterable[str]) -> frozenset[str]:
+    """Traits of a processor that has these features."""
+    have = set(features)
+    return frozenset(trait for trait, feature in FEATURES.items() if feature in have)

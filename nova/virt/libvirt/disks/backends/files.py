@@ -1,0 +1,97 @@
+"""What disks in files have in common, whatever their format."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from nova.privileged.qemu_img import DiskFull, QemuImg
+from nova.privileged.runner import CommandFailed, Runner
+from nova.virt.libvirt.disks import filesystems
+from nova.virt.libvirt.disks.backends.interface import Format, Space
+from nova.virt.libvirt.folders import DiskRecord, Folder
+from nova.virt.libvirt.settings import Settings
+
+PART = ".part"
+
+
+class Files:
+    """Base of the back ends whose disks lie beside the guest."""
+
+    shared = False  # whether ``instances_path`` is, a move finds out by itself
+
+    def __init__(self, settings: Settings, tool: QemuImg, runner: Runner) -> None:
+        self._settings, self._tool, self._runner = settings, tool, runner
+
+    def exists(self, folder: Folder, disk: DiskRecord) -> bool:
+        return folder.file(disk.name).exists()
+
+    def own(self, folder: Folder, disk: DiskRecord) -> None:
+        """No other host sees it (or its folder says whose it is)."""
+
+    def grow(self, folder: Folder, disk: DiskRecord) -> None:
+        self._tool.resize(str(folder.file(disk.name)), disk.format, disk.size_bytes)
+
+    def source(self, folder: Folder, disk: DiskRecord) -> str:
+        return str(folder.file(disk.name))
+
+    def remove(self, folder: Folder, disk: DiskRecord) -> None:
+        for name in (disk.name, f"{disk.name}{PART}"):
+            folder.file(name).unlink(missing_ok=True)
+
+    def space(self) -> Space:
+        found = os.statvfs(self._settings.instances_path)
+        return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
+
+    def _format(self, path: Path, size_bytes: int, wanted: Format) -> None:
+        format_file(self._runner, path, size_bytes, wanted)
+
+    def _take_space(self, part: Path, disk: DiskRecord) -> None:
+        """From the file system, now, where the operator wants it: what lies in the file stays as it is."""
+        if not self._settings.preallocate or disk.device != "disk":
+            return
+        keep_size = ["-n"] if disk.format != "raw" else []
+        done = self._runner.run(["fallocate", *keep_size, "-l", str(disk.size_bytes), str(part)], ok=(0, 1))
+        if done.code and os.strerror(errno.EOPNOTSUPP) not in done.stderr:
+            if os.strerror(errno.ENOSPC) in done.stderr:
+                raise DiskFull(what="a disk", host=os.uname().nodename)
+            raise CommandFailed(command="fallocate", where=os.uname().nodename, reason=done.stderr.strip()[:200])
+
+
+def format_file(runner: Runner, path: Path, size_bytes: int, wanted: Format) -> None:
+    """A new sparse file with a file system in it."""
+    with open(path, "xb") as target:
+        path.chmod(0o600)
+        target.truncate(size_bytes)
+    runner.run(filesystems.argv(wanted.name, wanted.label, str(path)))
+
+
+@contextlib.contextmanager
+def scratch(folder: Folder, name: str) -> Iterator[Path]:
+    """A name for a file that is gone when the block ends."""
+    path = folder.file(name)
+    path.unlink(missing_ok=True)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A name to make ``path`` under; it gets its own when the block ends well, and is gone when it doesn't."""
+    part = path.with_name(f"{path.name}{PART}")
+    part.unlink(missing_ok=True)
+    try:
+        yield part
+        part.chmod(0o600)
+        os.replace(part, path)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull(what="a disk", host=os.uname().nodename) from error
+        raise
+    finally:
+        part.unlink(missing_ok=True)

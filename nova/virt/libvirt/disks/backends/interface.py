@@ -1,0 +1,49 @@
+"""What keeps guests' disks: one small interface, one module a kind."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from nova.virt.libvirt.disks.plan import Base
+from nova.virt.libvirt.folders import DiskRecord, Folder
+
+
+class Format(NamedTuple):
+    """A file system to make on an empty disk."""
+
+    name: str
+    label: str
+
+
+class Space(NamedTuple):
+    total_bytes: int
+    free_bytes: int
+
+
+class Backend(Protocol):
+    """Each disk appears whole, by one rename; each call may be repeated. HostRefused when there is no space."""
+
+    #: Whether other hosts see the same disks, so that a move takes none along.
+    shared: bool
+
+    def exists(self, folder: Folder, disk: DiskRecord) -> bool: ...
+
+    def create_root(self, folder: Folder, disk: DiskRecord, base: Base | None) -> None:
+        """A disk that shows ``base`` (None: nothing), of the record's size."""
+
+    def create_empty(self, folder: Folder, disk: DiskRecord, wanted: Format) -> None:
+        """A formatted disk."""
+
+    def own(self, folder: Folder, disk: DiskRecord) -> None:
+        """The disk is this host's from now on: where hosts see each other's, no other one removes it."""
+
+    def grow(self, folder: Folder, disk: DiskRecord) -> None:
+        """To the record's size."""
+
+    def source(self, folder: Folder, disk: DiskRecord) -> str:
+        """What qemu-img reads it by, in the record's format: a file, a device, an address."""
+
+    def remove(self, folder: Folder, disk: DiskRecord) -> None:
+        """With what was made of it before it was whole. Nothing when it is not there, or another host's."""
+
+    def space(self) -> Space: ...

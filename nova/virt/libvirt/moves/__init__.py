@@ -1,0 +1,1 @@
+"""Guests that go from one host to another: off (``cold``) or running (``live``)."""

@@ -1,0 +1,167 @@
+"""Guests that are off leave this host, or come (``nova.virt.interface.ColdMoves``)."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+import msgspec
+
+from nova import errors
+from nova.model.orders import GuestOnSource, MoveOrder
+from nova.privileged import disk_exports
+from nova.virt.interface import LocalImages
+from nova.virt.libvirt.base import OFF, Room, as_refusals
+from nova.virt.libvirt.disks import plan
+from nova.virt.libvirt.folders import DiskRecord, Folder
+from nova.virt.libvirt.hypervisor import NoGuest
+from nova.virt.libvirt.moves import told as tell
+from nova.virt.libvirt.moves import tpm_baggage
+from nova.virt.libvirt.moves.carrier import DiskShrinks, Origin, Wanted
+from nova.virt.libvirt.moves.told import Told
+
+LOG = logging.getLogger(__name__)
+
+
+class StillOn(errors.Conflict):
+    code, message = "move.guest_runs", "Guest {uuid} is not off."
+
+
+class OlderMove(errors.Conflict):
+    code = "move.not_forgotten"
+    message = "What guest {uuid} left here in an earlier move has not been removed yet."
+
+
+class NothingAside(errors.NotFound):
+    code, message = "move.nothing_aside", "Nothing of guest {uuid} was put aside on this host."
+
+
+class Moves(Room):
+    """What cold and live moves share."""
+
+    def _offer(self, folder: Folder, live: bool = False) -> disk_exports.Offer:
+        moves = self._tools.settings.moves
+        listen = disk_exports.Listen(moves.address, moves.ports, moves.certificates if moves.tls else "")
+        return disk_exports.offer(folder.path, tell.files_of(folder, live), listen)
+
+
+class LibvirtColdMoves(Moves):
+    """All of ColdMoves."""
+
+    def leave(self, server_uuid: str) -> GuestOnSource:
+        folder, aside = self._folder(server_uuid), self._tools.folders.aside(server_uuid)
+        state = self._tools.hypervisor.state(server_uuid)
+        if aside.exists() and state is not None:
+            raise OlderMove(uuid=server_uuid)
+        if not aside.exists():
+            if not folder.exists() or not folder.owned:
+                raise NoGuest(uuid=server_uuid)
+            if state not in OFF | {None}:
+                raise StillOn(uuid=server_uuid)
+            tell.check_files(folder, server_uuid)
+            self._put_aside(server_uuid, folder, aside)
+        tpm_baggage.pack(self._tools.tpms, server_uuid, aside)
+        offer = self._offer(aside)
+        disks, facts = tell.told(aside, offer.names)
+        return GuestOnSource(address=offer.address, port=offer.port, probe=tell.probe_of(aside), disks=disks,
+                             facts=facts)
+
+    def fetch(self, order: MoveOrder, images: LocalImages | None) -> None:
+        folder = self._folder(order.server_uuid)
+        origin, told, probe = self._origin(order)
+        with as_refusals():
+            self._tools.carrier.open(folder, probe, order.server_uuid)
+            folder.keep_order(order.build)
+            disks = self._bring(order, folder, origin, told, images)
+            folder.keep_disks(disks)
+            self._tools.disks.make(order.build, folder, disks, None)
+
+    def take_back(self, server_uuid: str) -> bool:
+        folder, aside = self._folder(server_uuid), self._tools.folders.aside(server_uuid)
+        if not aside.exists():
+            return False
+        disk_exports.withdraw(aside.path)
+        self._tools.hypervisor.stop_now(server_uuid)  # what fetch brought to this same host
+        self._tools.hypervisor.undefine(server_uuid)
+        folder.discard()
+        tpm_baggage.drop(aside)
+        tell.drop_probe(aside)  # it stood for these disks as they were
+        os.replace(aside.path, folder.path)
+        return True
+
+    def forget(self, server_uuid: str) -> None:
+        aside = self._tools.folders.aside(server_uuid)
+        if aside.exists():
+            disk_exports.withdraw(aside.path)
+            aside.remove()
+        folder = self._folder(server_uuid)
+        if not (folder.exists() and folder.owned):
+            self._tools.tpms.remove(server_uuid, aside)
+
+    def put_aside(self) -> frozenset[str]:
+        return frozenset(self._tools.folders.put_aside())
+
+    # --- inside
+
+    def _put_aside(self, server_uuid: str, folder: Folder, aside: Folder) -> None:
+        self._tools.hypervisor.undefine(server_uuid)
+        self.unplug(server_uuid, None)  # type: ignore[attr-defined]
+        tell.drop_probe(folder)
+        folder.keep_copy_of(None)
+        os.replace(folder.path, aside.path)
+
+    def _origin(self, order: MoveOrder) -> tuple[Origin, Told, str]:
+        """Where the disks come from, what is told of them, and what they are known by."""
+        aside, source, carrier = self._tools.folders.aside(order.server_uuid), order.source, self._tools.carrier
+        if source is None:
+            if not aside.exists():
+                raise NothingAside(uuid=order.server_uuid)
+            disks, facts = tell.told(aside, {})
+            told = Told(GuestOnSource(disks=disks, facts=facts))
+            return carrier.from_folder(aside), told, tell.probe_of(aside)
+        told = Told(source)
+        if aside.exists() and tell.sees(self._tools.folders.root, source.probe):
+            return carrier.from_folder(aside), told, source.probe
+        return carrier.from_host(source, told), told, source.probe
+
+    def _bring(self, order: MoveOrder, folder: Folder, origin: Origin, told: Told,
+               images: LocalImages | None) -> tuple[DiskRecord, ...]:
+        """Every disk that the guest had and goes on to have; the records of all that it shall have."""
+        wanted, fresh = _wanted(plan.plan(order.build, self._tools.settings, None), told.records)
+        carrier = self._tools.carrier
+        found = {one.disk.name: carrier.bring_disk(origin, folder, told, one, images) for one in wanted}
+        for extra in told.extras():
+            carrier.bring(origin, folder, told, extra.name)
+        tpm_baggage.unpack(self._tools.tpms, order.server_uuid, folder)
+        for disk in told.records:
+            if disk.kind == "config":
+                carrier.bring(origin, folder, told, disk.name)
+                found[disk.name] = disk
+        LOG.info("the guest's disks are here", extra={"server": order.server_uuid})
+        ranks = ("root", "ephemeral", "swap", "config")
+        return tuple(sorted((*found.values(), *fresh), key=lambda disk: (ranks.index(disk.kind), disk.index)))
+
+
+def _wanted(planned: tuple[DiskRecord, ...], had: tuple[DiskRecord, ...]) -> tuple[list[Wanted], list[DiskRecord]]:
+    """Which of the disks go on, and which begin anew: swap of another size, and what was not there. DiskShrinks."""
+    there = {(disk.kind, disk.index): disk for disk in had}
+    plans = {(disk.kind, disk.index): disk for disk in planned}
+    wanted, fresh = [], []
+    for key, disk in there.items():
+        shall = plans.get(key)
+        if disk.kind == "root":
+            size = shall.size_bytes if shall is not None and disk.device != "cdrom" else 0
+            if 0 < size < disk.size_bytes:
+                raise DiskShrinks(kind="root", has_bytes=disk.size_bytes, wanted_bytes=size)
+            wanted.append(Wanted(disk, size))
+        elif disk.kind == "ephemeral":
+            if shall is None:
+                raise DiskShrinks(kind="ephemeral", has_bytes=disk.size_bytes, wanted_bytes=0)
+            wanted.append(Wanted(disk, shall.size_bytes))
+        elif disk.kind == "swap" and shall is not None and shall.size_bytes == disk.size_bytes:
+            wanted.append(Wanted(disk))
+    names = {one.disk.name for one in wanted}
+    for key, disk in plans.items():
+        if disk.kind != "root" and disk.name not in names:
+            fresh.append(msgspec.structs.replace(disk, bus=there[key].bus if key in there else disk.bus))
+    return wanted, fresh

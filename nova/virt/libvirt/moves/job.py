@@ -1,0 +1,218 @@
+"""One live migration on its source: sent by one thread, watched by another.
+
+What counts in the end is where the guest is, whatever the call that sent it says: it may have been lost with
+libvirtd's connection, or with the nova-compute that made it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nova import concurrency, errors
+from nova.model.states import PowerState
+from nova.virt.interface import ProgressListener
+from nova.virt.libvirt.hypervisor import Hypervisor, LibvirtDown, NoGuest
+from nova.virt.libvirt.moves.calls import Departure
+from nova.virt.libvirt.moves.watch import Act, Due, Watch
+
+LOG = logging.getLogger(__name__)
+
+POLL_S = 0.25
+TELL_S = 2.0
+ASK_S = 1.0
+SETTLE_S = 30.0  # from a job's end until it shows where the guest is
+SILENCE_S = 120.0  # of a libvirtd that is being restarted
+
+
+class MigrationFailed(errors.Conflict):
+    code, message = "migration.failed", "The live migration of guest {uuid} failed: {reason}"
+
+
+class NotMigrating(errors.Conflict):
+    code, message = "migration.none", "No live migration of guest {uuid} is under way."
+
+
+@dataclass(frozen=True)
+class Ears:
+    """Whom to tell, and whom to ask whether to go on."""
+
+    listener: ProgressListener
+    stopped: Callable[[], bool]
+
+
+class MigrationJob:
+    """``departure`` None: the migration was begun by an earlier process, and is only watched."""
+
+    def __init__(self, hypervisor: Hypervisor, uuid: str, departure: Departure | None, watch: Watch,
+                 post_copy: bool) -> None:
+        self._hypervisor, self.uuid, self._departure, self._watch = hypervisor, uuid, departure, watch
+        self._post_copy = post_copy
+        self._sent = threading.Event()
+        self._reason = ""
+        self._held = self._watching = self._force_soon = False
+        self._gave_up = False
+        self.over = threading.Event()
+        self.error: Exception | None = None
+
+    def run(self, ears: Ears) -> None:
+        """To the end. MigrationFailed, LibvirtDown."""
+        try:
+            if self._departure is not None:
+                if ears.stopped():
+                    raise MigrationFailed(uuid=self.uuid, reason="it was called off before it began")
+                concurrency.spawn(self._send, self._departure, name="migration")
+            else:
+                self._sent.set()
+            self._watching = True
+            self._watch_it(ears)
+            self._settle()
+        except Exception as error:
+            self.error = error
+            raise
+        finally:
+            self.over.set()
+
+    def abort(self) -> None:
+        self._gave_up = True
+        self._hypervisor.abort_migration(self.uuid)
+
+    def force(self) -> None:
+        """Post-copy where it may; else a pause: what is not changed any more is sent some time."""
+        self._watch.forced = True
+        if self._post_copy and self._watching and not self._sends_memory():
+            self._force_soon = True  # disks come first, and settings: post-copy is of memory
+            return
+        if self._post_copy:
+            try:
+                return self._hypervisor.start_post_copy(self.uuid)
+            except errors.HostRefused as error:
+                LOG.warning("post-copy was not possible, and the guest is paused: %s", error,
+                            extra={"server": self.uuid})
+        if self._hypervisor.state(self.uuid) == PowerState.RUNNING:
+            self._held = True
+            self._hypervisor.pause(self.uuid)
+
+    # --- inside
+
+    def _sends_memory(self) -> bool:
+        job = self._hypervisor.job(self.uuid)
+        return job is not None and job.progress.memory_processed_bytes > 0
+
+    def _send(self, departure: Departure) -> None:
+        try:
+            self._hypervisor.migrate(self.uuid, departure)
+        except errors.NovaError as error:
+            self._reason = str(error)
+        except Exception as error:
+            LOG.exception("a migration ended with an error that should not be", extra={"server": self.uuid})
+            self._reason = type(error).__name__
+        finally:
+            self._sent.set()
+
+    def _watch_it(self, ears: Ears) -> None:
+        begun = told = asked = time.monotonic()
+        silent_since = None
+        while True:
+            sent = self._sent.wait(POLL_S)
+            now = time.monotonic()
+            try:
+                job = self._hypervisor.job(self.uuid)
+                silent_since = None
+            except LibvirtDown:
+                silent_since = silent_since or now
+                if now - silent_since > SILENCE_S:
+                    raise
+                continue
+            if sent and (job is None or job.incoming):
+                return
+            if job is None:
+                continue
+            if now - told >= TELL_S:
+                told = now
+                with _harmless(self.uuid):
+                    ears.listener(job.percent, job.progress)
+            if now - asked >= ASK_S and not self._gave_up:
+                asked = now
+                with _harmless(self.uuid):
+                    if ears.stopped():
+                        self.abort()
+            if self._force_soon and job.progress.memory_processed_bytes > 0:
+                self._force_soon = False
+                with _harmless(self.uuid):
+                    self.force()
+            due = self._watch.due(now - begun)
+            if due is not None:
+                with _harmless(self.uuid):
+                    self._do(due)
+            if sent:
+                concurrency.sleep(POLL_S)  # an earlier process's: nothing tells us of its end
+
+    def _do(self, due: Due) -> None:
+        if due.act == Act.DOWNTIME:
+            self._hypervisor.set_downtime(self.uuid, due.downtime_ms)
+        elif due.act == Act.FORCE:
+            LOG.warning("the migration takes too long and is forced to its end", extra={"server": self.uuid})
+            self.force()
+        else:
+            LOG.warning("the migration takes too long and is aborted", extra={"server": self.uuid})
+            self._reason = "it took too long"
+            self.abort()
+
+    def _settle(self) -> None:
+        """Where the guest is. MigrationFailed: it is here, and as it was."""
+        until = time.monotonic() + SETTLE_S
+        while True:
+            if self._hypervisor.migrated(self.uuid):
+                return self._hypervisor.undefine(self.uuid)
+            state = self._hypervisor.state(self.uuid)
+            if self._reason or state != PowerState.PAUSED or time.monotonic() >= until:
+                break
+            concurrency.sleep(POLL_S)
+        if self._held and state == PowerState.PAUSED:
+            self._hypervisor.unpause(self.uuid)
+        raise MigrationFailed(uuid=self.uuid, reason=self._reason or "it did not come to its end")
+
+
+class MigrationJobs:
+    """Those under way, by server."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, MigrationJob] = {}
+        self._lock = threading.Lock()
+
+    def of(self, uuid: str) -> MigrationJob | None:
+        return self._jobs.get(uuid)
+
+    def run(self, uuid: str, make: Callable[[], MigrationJob], ears: Ears) -> None:
+        """The migration under way to its end, or a new one."""
+        with self._lock:
+            job = self._jobs.get(uuid)
+            mine = job is None
+            if job is None:
+                job = self._jobs[uuid] = make()
+        if not mine:
+            job.over.wait()
+            if job.error is not None:
+                raise job.error
+            return
+        try:
+            job.run(ears)
+        finally:
+            with self._lock:
+                del self._jobs[uuid]
+
+
+@contextlib.contextmanager
+def _harmless(uuid: str):  # type: ignore[no-untyped-def]
+    """What is done along the way must not end the watch: the migration would go on unseen."""
+    try:
+        yield
+    except NoGuest:
+        return
+    except Exception as error:
+        LOG.warning("while a guest migrates: %s", error, extra={"server": uuid})

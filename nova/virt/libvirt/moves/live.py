@@ -1,0 +1,236 @@
+"""Guests that run go to another host, or come (``nova.virt.interface.LiveMoves``)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from nova import errors
+from nova.model.orders import BuildOrder, GuestArrival, GuestOnSource, LiveOrder, MoveOrder
+from nova.model.states import PowerState
+from nova.privileged import disk_exports
+from nova.privileged.qemu_img import DiskFull, Overlay
+from nova.virt.interface import LocalImages, ProgressListener
+from nova.virt.libvirt.base import OFF, Tools, as_refusals
+from nova.virt.libvirt.disks.maker import whole
+from nova.virt.libvirt.folders import DiskRecord, Folder
+from nova.virt.libvirt.hypervisor import LibvirtRefused, NotRunning
+from nova.virt.libvirt.moves import told as tell
+from nova.virt.libvirt.moves import tpm_baggage
+from nova.virt.libvirt.moves.calls import CpuQuestion, Departure
+from nova.virt.libvirt.moves.cold import Moves
+from nova.virt.libvirt.moves.job import Ears, MigrationJob, MigrationJobs, NotMigrating
+from nova.virt.libvirt.moves.settings import bracketed
+from nova.virt.libvirt.moves.told import Told
+from nova.virt.libvirt.moves.watch import Watch
+from nova.virt.libvirt.vifs import bridge
+from nova.virt.libvirt.xml.arrival import Places, arrival_xml, copied_disks, cpu_of
+
+LOG = logging.getLogger(__name__)
+
+MIB = 1 << 20
+
+
+class UnfitCpu(errors.HostRefused):
+    code, message = "move.cpu", "The guest's processor is not possible on this host: {reason}"
+
+
+class SharedStorage(errors.HostRefused):
+    code = "move.shared_storage"
+    message = "Source and destination share the guest's storage: a block migration has nothing to copy."
+
+
+class NoSharedStorage(errors.HostRefused):
+    code = "move.no_shared_storage"
+    message = "Source and destination do not share the guest's storage: only a block migration is possible."
+
+
+class StillArriving(errors.Conflict):
+    code, message = "move.still_arrives", "Guest {uuid} is still on its way to this host."
+
+
+class LibvirtLiveMoves(Moves):
+    """All of LiveMoves."""
+
+    def __init__(self, tools: Tools) -> None:
+        super().__init__(tools)
+        self._migrations = MigrationJobs()
+
+    # --- the source
+
+    def describe(self, server_uuid: str) -> GuestOnSource:
+        state, folder = self._state(server_uuid), self._folder(server_uuid)
+        if state in OFF:
+            raise NotRunning(uuid=server_uuid)
+        tell.check_files(folder, server_uuid)
+        tpm_baggage.pack(self._tools.tpms, server_uuid, folder, live=True)
+        cpu, arch, machine, virt_type = cpu_of(self._tools.hypervisor.definition(server_uuid))
+        offer = self._offer(folder, live=True) if tell.files_of(folder, live=True) else None
+        disks, facts = tell.told(folder, offer.names if offer else {})
+        facts |= {"arch": arch, "machine": machine or "", "virt_type": virt_type}
+        return GuestOnSource(address=offer.address if offer else "", port=offer.port if offer else 0,
+                             probe=tell.probe_of(folder), cpu=cpu, disks=disks, power_state=state, facts=facts)
+
+    def migrate(self, order: LiveOrder, listener: ProgressListener, stopped: Callable[[], bool]) -> None:
+        uuid, folder = order.server_uuid, self._folder(order.server_uuid)
+        if self._tools.hypervisor.migrated(uuid):
+            self._tools.hypervisor.undefine(uuid)
+        else:
+            self._migrations.run(uuid, lambda: self._departing(order), Ears(listener, stopped))
+        disk_exports.withdraw(folder.path)
+        tpm_baggage.drop(folder)
+
+    def abort(self, server_uuid: str) -> None:
+        self._under_way(server_uuid).abort()
+
+    def force(self, server_uuid: str) -> None:
+        self._under_way(server_uuid).force()
+
+    # --- the destination
+
+    def prepare_arrival(self, order: MoveOrder, images: LocalImages | None) -> GuestArrival:
+        uuid, source = order.server_uuid, order.source or GuestOnSource()
+        folder, told = self._folder(uuid), Told(source)
+        shared = tell.sees(self._tools.folders.root, source.probe)
+        if order.block is not None and order.block == shared:
+            raise (SharedStorage if shared else NoSharedStorage)()
+        self._compare(source)
+        if self._tools.hypervisor.state(uuid) is None:  # else it is on its way already
+            try:
+                with as_refusals():
+                    self._make_room(order, folder, told, images, shared)
+                self.plug(order.build)  # type: ignore[attr-defined]
+            except Exception:
+                if not shared and folder.copy_of() == source.probe:
+                    self._tools.tpms.remove(uuid, folder)
+                    folder.remove()
+                raise
+        return self._arrival(order.build, folder, shared)
+
+    def land(self, order: MoveOrder) -> PowerState:
+        uuid, hypervisor, folder = order.server_uuid, self._tools.hypervisor, self._folder(order.server_uuid)
+        state = self._state(uuid)
+        job = hypervisor.job(uuid)
+        if job is not None and job.incoming:
+            raise StillArriving(uuid=uuid)
+        if state in OFF:
+            LOG.warning("the guest is off after its migration", extra={"server": uuid})
+        self._define(order.build)
+        folder.keep_copy_of(None)
+        return self._state(uuid)
+
+    # --- inside: the source
+
+    def _under_way(self, server_uuid: str) -> MigrationJob:
+        job = self._migrations.of(server_uuid)
+        if job is not None:
+            return job
+        found = self._tools.hypervisor.job(server_uuid)
+        if found is None or found.incoming:
+            raise NotMigrating(uuid=server_uuid)
+        return self._watched(server_uuid, None, 0)
+
+    def _departing(self, order: LiveOrder) -> MigrationJob:
+        """A migration that begins, or that an earlier process began."""
+        uuid, hypervisor, there = order.server_uuid, self._tools.hypervisor, order.arrival
+        state, found = self._state(uuid), hypervisor.job(uuid)
+        if found is not None and not found.incoming:
+            return self._watched(uuid, None, found.progress.memory_total_bytes + found.progress.disk_total_bytes)
+        if state in OFF:
+            raise NotRunning(uuid=uuid)
+        moves, text = self._tools.settings.moves, hypervisor.moving_xml(uuid)
+        disks = () if there.shared else copied_disks(text)
+        folder = self._folder(uuid)
+        departure = Departure(
+            uri=there.uri, address=there.address, disks=disks, shared=there.shared,
+            auto_converge=moves.auto_converge, post_copy=moves.post_copy and state == PowerState.RUNNING, tls=moves.tls,
+            bandwidth_mib=moves.bandwidth_mib, xml=arrival_xml(text, str(folder.path), _places(there)))
+        kept = folder.order()
+        amount = kept.flavor.memory_mb * MIB if kept else 0
+        amount += sum(disk.size_bytes for disk in folder.disks()) if disks else 0
+        return self._watched(uuid, departure, amount)
+
+    def _watched(self, uuid: str, departure: Departure | None, amount: int) -> MigrationJob:
+        moves = self._tools.settings.moves
+        post_copy = departure.post_copy if departure is not None else moves.post_copy
+        return MigrationJob(self._tools.hypervisor, uuid, departure, Watch(moves, amount), post_copy)
+
+    # --- inside: the destination
+
+    def _compare(self, source: GuestOnSource) -> None:
+        """UnfitCpu names the flags that are missing."""
+        facts = source.facts
+        if not source.cpu:
+            return
+        question = CpuQuestion(facts.get("arch", ""), facts.get("machine") or None, facts.get("virt_type", ""),
+                               source.cpu)
+        try:
+            reason = self._tools.hypervisor.unfit_cpu(question)
+        except LibvirtRefused as error:
+            raise UnfitCpu(reason=str(error)) from error
+        if reason:
+            raise UnfitCpu(reason=reason)
+
+    def _make_room(self, order: MoveOrder, folder: Folder, told: Told, images: LocalImages | None,
+                   shared: bool) -> None:
+        uuid, carrier = order.server_uuid, self._tools.carrier
+        if shared:
+            folder.keep_order(order.build)
+            if folder.file(tpm_baggage.SECRET).exists():
+                self._tools.tpms.bring(uuid, folder.file(tpm_baggage.SECRET).read_bytes())
+            return
+        root = self._tools.folders.root
+        need = sum(told.used(disk.name) if order.over_commit else disk.size_bytes for disk in told.records)
+        if _free(root) < need:
+            raise DiskFull(what="the guest's disks", host=os.uname().nodename)
+        source = order.source or GuestOnSource()
+        carrier.open(folder, source.probe, uuid)
+        folder.keep_order(order.build)
+        origin, records = carrier.from_host(source, told), []
+        for disk in told.records:
+            if disk.kind == "config":
+                carrier.bring(origin, folder, told, disk.name)
+                records.append(disk)
+            else:
+                records.append(carrier.over_base_here(origin, folder, told, disk, images))
+                self._make_empty(folder, records[-1])
+        for extra in told.extras():
+            if extra.export:
+                carrier.bring(origin, folder, told, extra.name)
+        tpm_baggage.unpack(self._tools.tpms, uuid, folder)
+        folder.keep_disks(tuple(records))
+
+    def _make_empty(self, folder: Folder, disk: DiskRecord) -> None:
+        """Anew each time: what a migration that failed has left in it is worth nothing."""
+        with whole(folder.file(disk.name)) as part:
+            if disk.backing:
+                self._tools.images.create_overlay(
+                    Overlay(str(part), disk.backing, disk.backing_format or "raw", disk.size_bytes))
+            else:
+                self._tools.images.create(str(part), disk.format, disk.size_bytes)
+
+    def _arrival(self, build: BuildOrder, folder: Folder, shared: bool) -> GuestArrival:
+        moves = self._tools.settings.moves
+        bases = {disk.name: [disk.backing, disk.backing_format or "raw"] for disk in folder.disks() if disk.backing}
+        vifs = {one.mac: [one.bridge or "", bridge.tap_name(one)] for one in build.interfaces}
+        return GuestArrival(
+            uri=moves.uri, address=f"tcp://{bracketed(moves.address)}", shared=shared,
+            facts={"folder": str(folder.path), "vnc_listen": self._tools.settings.vnc_listen or "",
+                   "bases": json.dumps(bases), "vifs": json.dumps(vifs)})
+
+
+def _places(there: GuestArrival) -> Places:
+    pairs = dict[str, tuple[str, str]]
+    return Places(folder=there.facts["folder"], vnc_listen=there.facts.get("vnc_listen") or None,
+                  bases=msgspec.json.decode(there.facts["bases"], type=pairs),
+                  vifs=msgspec.json.decode(there.facts["vifs"], type=pairs))
+
+
+def _free(path: Path) -> int:
+    space = os.statvfs(path)
+    return space.f_bavail * space.f_frsize

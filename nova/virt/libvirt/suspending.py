@@ -1,0 +1,51 @@
+"""Guests whose memory lies on the host's disk (``nova.virt.interface.Suspending``), by libvirt's managed save.
+
+A suspended guest is off to the hypervisor, so its power state is SHUTDOWN; that it goes on from saved memory at its
+next start is known to libvirt alone.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from nova.model.orders import BuildOrder
+from nova.model.states import PowerState
+from nova.virt.libvirt.base import OFF, Room
+from nova.virt.libvirt.hypervisor import BrokenSave, NotRunning
+from nova.virt.libvirt.vifs import bridge
+
+LOG = logging.getLogger(__name__)
+
+
+class LibvirtSuspending(Room):
+    def suspend(self, server_uuid: str) -> PowerState:
+        hypervisor = self._tools.hypervisor
+        if self._state(server_uuid) not in OFF:
+            hypervisor.save(server_uuid)
+        if not hypervisor.has_saved(server_uuid):  # it was off before, or went off by itself
+            raise NotRunning(uuid=server_uuid)
+        return self._state(server_uuid)
+
+    def resume(self, order: BuildOrder) -> PowerState:
+        hypervisor, uuid = self._tools.hypervisor, order.server_uuid
+        state = hypervisor.state(uuid)
+        if state is None or state in OFF:
+            for interface in order.interfaces:
+                bridge.prepare(interface)  # a host that was rebooted has no bridges; libvirt makes the taps
+            self._go_on(order, defined=state is not None)
+        hypervisor.unpause(uuid)  # saved memory may be that of a guest that stood still
+        return self._state(uuid)
+
+    def _go_on(self, order: BuildOrder, defined: bool) -> None:
+        hypervisor, uuid = self._tools.hypervisor, order.server_uuid
+        try:
+            if defined and hypervisor.has_saved(uuid):
+                hypervisor.restore(uuid)
+                return
+            reason = "it is gone"
+        except BrokenSave as error:
+            reason = str(error)
+        LOG.warning("guest %s can not go on from its saved memory and is started: %s", order.instance_name, reason,
+                    extra={"server": uuid})
+        self._define(order)
+        hypervisor.start(uuid)

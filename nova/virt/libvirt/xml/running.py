@@ -1,0 +1,46 @@
+"""What a domain's XML says of the guest as it runs, and the XML of a copy of its disks. Pure.
+
+https://libvirt.org/formatdomain.html, https://libvirt.org/formatbackup.html
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+from nova.virt.libvirt.xml.build import add
+from nova.virt.libvirt.xml.devices import AGENT_CHANNEL
+
+
+def target_of(definition: str, path: str) -> str | None:
+    """The name (vda) of the disk whose source is ``path`` (a file, a device, pool/image); None: there is none such."""
+    for disk in ET.fromstring(definition).iterfind("devices/disk"):
+        source, target = disk.find("source"), disk.find("target")
+        if source is not None and target is not None and path in (
+                source.get("file"), source.get("dev"), source.get("name")):
+            return target.get("dev")
+    return None
+
+
+def has_agent(definition: str) -> bool:
+    """Whether the guest has a port for an agent in it."""
+    return ET.fromstring(definition).find(f"devices/channel/target[@name='{AGENT_CHANNEL}']") is not None
+
+
+def copy_xml(definition: str, target: str, path: str, image_format: str) -> str:
+    """A backup of the disk ``target`` into the new file ``path``, and of no other disk."""
+    backup = ET.Element("domainbackup", mode="push")
+    disks = add(backup, "disks")
+    for disk in ET.fromstring(definition).iterfind("devices/disk/target"):
+        name = disk.get("dev")
+        if name != target:
+            add(disks, "disk", name=name, backup="no")
+            continue
+        copied = add(disks, "disk", name=name, backup="yes", type_="file")
+        add(copied, "driver", type_=image_format)
+        add(copied, "target", file=path)
+    return ET.tostring(backup, encoding="unicode")
+
+
+def copies_to(backup: str) -> frozenset[str]:
+    """The files that a backup writes to."""
+    return frozenset(target.get("file", "") for target in ET.fromstring(backup).iterfind("disks/disk/target"))

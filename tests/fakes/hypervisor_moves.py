@@ -1,0 +1,94 @@
+"""The part of the fake hypervisor whose guests go to others of its kind, ``peers`` by their address."""
+
+from __future__ import annotations
+
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+from nova.model.migrations import MigrationProgress
+from nova.model.states import PowerState
+from nova.virt.libvirt.hypervisor import LibvirtDown, LibvirtRefused, NoGuest
+from nova.virt.libvirt.moves.calls import CpuQuestion, Departure, Job
+
+AMOUNTS = MigrationProgress(memory_total_bytes=100, memory_processed_bytes=60, memory_remaining_bytes=40)
+
+
+class Migrations:
+    """``migration_hangs``: it ends only by an abort or a force. ``migration_fails``: why the next one does, at its end.
+    ``migration_lost``: the next call is lost with the connection, though the guest goes. ``flags``: the processor's.
+    ``downtimes``: what was set; ``forced``: how."""
+
+    xml: dict[str, str]
+    power: dict[str, PowerState]
+
+    def __init__(self) -> None:
+        self.peers: dict[str, Any] = {}
+        self.migration_hangs, self.migration_fails, self.migration_lost, self.no_post_copy = False, "", False, False
+        self.flags: frozenset[str] = frozenset({"aes", "sse4.2"})
+        self.departures: list[Departure] = []
+        self.jobs: dict[str, Job] = {}
+        self.downtimes: list[int] = []
+        self.forced: list[str] = []
+        self._aborted: set[str] = set()
+
+    def moving_xml(self, server_uuid: str) -> str:
+        self._known(server_uuid)  # type: ignore[attr-defined]
+        return self.xml[server_uuid]
+
+    def unfit_cpu(self, question: CpuQuestion) -> str:
+        wanted = {one.get("name", "") for one in ET.fromstring(question.cpu).iterfind("feature")}
+        missing = sorted(wanted - self.flags)
+        return f"Host CPU does not provide required features: {', '.join(missing)}" if missing else ""
+
+    def migrate(self, server_uuid: str, departure: Departure) -> None:
+        state = self._known(server_uuid)  # type: ignore[attr-defined]
+        peer = self.peers.get(departure.uri)
+        files = [one.get("file", "") for one in ET.fromstring(departure.xml).iterfind("devices/disk//source")]
+        missing = [file for file in files if not Path(file).exists()]
+        if peer is None or missing:
+            raise LibvirtRefused(task="migrate the guest", reason=f"cannot reach {departure.uri} or open {missing}")
+        self.departures.append(departure)
+        self.jobs[server_uuid] = Job(progress=AMOUNTS, percent=60)
+        try:
+            while self.migration_hangs and server_uuid not in self._aborted and not self.forced:
+                time.sleep(0.01)
+        finally:
+            del self.jobs[server_uuid]
+        if server_uuid in self._aborted:
+            self._aborted.discard(server_uuid)
+            raise LibvirtRefused(task="migrate the guest", reason="operation aborted: canceled by client")
+        if self.migration_fails:
+            reason, self.migration_fails = self.migration_fails, ""
+            raise LibvirtRefused(task="migrate the guest", reason=reason)
+        peer.xml[server_uuid], peer.power[server_uuid] = departure.xml, state
+        del self.xml[server_uuid], self.power[server_uuid]
+        if self.migration_lost:
+            raise LibvirtDown(host="host1", uri="fake:///", reason="it went away")
+
+    def job(self, server_uuid: str) -> Job | None:
+        return self.jobs.get(server_uuid)
+
+    def migrated(self, server_uuid: str) -> bool:
+        return server_uuid not in self.power
+
+    def abort_migration(self, server_uuid: str) -> None:
+        self._under_way(server_uuid)
+        self._aborted.add(server_uuid)
+
+    def start_post_copy(self, server_uuid: str) -> None:
+        self._under_way(server_uuid)
+        if self.no_post_copy:
+            raise LibvirtRefused(task="begin post-copy", reason="not supported")
+        self.forced.append("post-copy")
+
+    def set_downtime(self, server_uuid: str, milliseconds: int) -> None:
+        self._under_way(server_uuid)
+        self.downtimes.append(milliseconds)
+
+    def _under_way(self, server_uuid: str) -> None:
+        if server_uuid not in self.power:
+            raise NoGuest(uuid=server_uuid)
+        if server_uuid not in self.jobs:
+            raise LibvirtRefused(task="change the migration", reason="no job is active on the domain")

@@ -1,0 +1,94 @@
+"""The image service's client and the service in one (``nova.clients.glance.Glance``), in memory, failing on demand."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from nova import context, errors
+from nova.clients.glance import ImageMissing
+from nova.model.base import utcnow
+from nova.model.images import Image, ImageQuery, NewImage
+
+MEMBERS = {"min_disk": "min_disk_gb", "min_ram": "min_ram_mb"}
+
+
+class FakeImages:
+    """``away`` is raised by every call while it is set; ``refusal`` by creates. ``calls``: (method, image, whose)."""
+
+    def __init__(self) -> None:
+        self.images: dict[str, Image] = {}
+        self.away: errors.NovaError | None = None
+        self.refusal: errors.NovaError | None = None
+        self.calls: list[tuple[str, str, str | None]] = []
+        self._lock = threading.RLock()
+
+    def add(self, image_id: str, **fields: Any) -> Image:
+        self.images[image_id] = Image(**{"id": image_id, "name": image_id, "disk_format": "qcow2",
+                                         "container_format": "bare", "size_bytes": 1 << 20, **fields})
+        return self.images[image_id]
+
+    def fill(self, image_id: str) -> None:
+        """Its data come. ImageMissing; AssertionError while its format is not known."""
+        with self._lock:
+            image = self.show(image_id)
+            assert image.disk_format and image.container_format
+            self.images[image_id] = msgspec.structs.replace(image, status="active", size_bytes=1 << 20)
+
+    def show(self, image_id: str, as_user: bool = False) -> Image:
+        with self._lock:
+            self._called("show", image_id, as_user)
+            if image_id not in self.images:
+                raise ImageMissing(image_id=image_id)
+            return self.images[image_id]
+
+    def list(self, query: ImageQuery, as_user: bool = False) -> tuple[Image, ...]:
+        with self._lock:
+            self._called("list", "", as_user)
+            return tuple(image for image in self.images.values()
+                         if all(_value(image, name) == value for name, value in query.filters.items()))
+
+    def create(self, image: NewImage, as_user: bool = False) -> Image:
+        with self._lock:
+            self._called("create", image.id, as_user)
+            if self.refusal is not None:
+                raise self.refusal
+            if image.id not in self.images:
+                fields = {name: getattr(image, name) for name in NewImage.__struct_fields__}
+                made = utcnow() + datetime.timedelta(seconds=len(self.calls))
+                self.images[image.id] = Image(**{**fields, "owner": image.owner or context.current().project_id},
+                                              status="queued", created_at=made)
+            return self.images[image.id]
+
+    def update(self, image_id: str, fields: Mapping[str, Any], as_user: bool = False) -> Image:
+        with self._lock:
+            image = self.show(image_id, as_user)
+            if image.status == "active" and {"disk_format", "container_format"} & fields.keys():
+                raise errors.Forbidden("Attribute 'disk_format' cannot be replaced of an active image.")
+            self.images[image_id] = msgspec.structs.replace(image, **{MEMBERS.get(name, name): value
+                                                                      for name, value in fields.items()})
+            return self.images[image_id]
+
+    def delete(self, image_id: str, as_user: bool = False) -> None:
+        with self._lock:
+            self._called("delete", image_id, as_user)
+            if self.show(image_id).protected:
+                raise errors.Forbidden("Image is protected and cannot be deleted.")
+            del self.images[image_id]
+
+    def of_server(self, uuid: str) -> list[Image]:
+        """Images made of it."""
+        return [image for image in self.images.values() if image.properties.get("instance_uuid") == uuid]
+
+    def _called(self, method: str, image_id: str, as_user: bool) -> None:
+        self.calls.append((method, image_id, context.current().token if as_user else None))
+        if self.away is not None:
+            raise self.away
+
+
+def _value(image: Image, name: str) -> Any:
+    return getattr(image, name) if name in Image.__struct_fields__ else image.properties.get(name)

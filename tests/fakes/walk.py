@@ -1,0 +1,242 @@
+"""A random walk through a living cloud: actions at random, faults at random, invariants after each.
+
+Everything random comes from one seed, so that a walk can be repeated (but for what threads do to each other).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from nova import context, errors
+from nova.db.models import cell as cell_tables
+from nova.model import server_orders as orders
+from nova.model.servers import NewServer, ServerOrder
+from nova.model.states import API_NAMES
+from tests.fakes.invariants import wrong
+from tests.fakes.living_cloud import Killed, LivingCloud
+from tests.fakes.small_cloud import DEMO
+
+FAULTY = 0.4  # of the actions meet a fault
+HASTY = 0.1  # of the actions are followed by another one at once
+PATIENCE_S = 0.5  # how long a dead host stays dead, at most
+OVERTAKING = ("delete", "hard_reboot", "evacuate")
+
+Act = Callable[["Walk", str], Any]
+
+
+class Step(NamedTuple):
+    """What was done, and what came of it: for the story of a walk that went wrong."""
+
+    number: int
+    action: str
+    server: str
+    fault: str
+    answer: str
+
+    def __str__(self) -> str:
+        return f"{self.number:5} {self.action:20} {self.server[:8]} {self.answer:14} {self.fault}"
+
+
+def _plain(action: str) -> Act:
+    return lambda walk, uuid: walk.cloud.control.order_server(ServerOrder(uuid=uuid, action=action))
+
+
+def _call(method: str, make: Callable[[Walk, str], Any]) -> Act:
+    return lambda walk, uuid: getattr(walk.cloud.control, method)(make(walk, uuid))
+
+
+def _evacuate(walk: Walk, uuid: str) -> Any:
+    """Of a host that has died: it comes back when the action is over."""
+    host = walk.cloud.server(uuid).host
+    if host is not None:
+        walk.cloud.computes[host].kill()
+        walk.lose(host)
+    return walk.cloud.control.evacuate_server(orders.EvacuateServer(uuid=uuid))
+
+
+ACTIONS: dict[str, Act] = {
+    **{name: _plain(name) for name in (
+        "start", "stop", "soft_reboot", "hard_reboot", "pause", "unpause", "suspend", "resume", "unrescue",
+        "trigger_crash_dump", "confirmResize", "revertResize", "shelve", "shelveOffload", "restore", "delete")},
+    "rescue": _call("rescue_server", lambda walk, uuid: orders.RescueServer(uuid=uuid, image_id=walk.image())),
+    "rebuild": _call("rebuild_server", lambda walk, uuid: orders.RebuildServer(uuid=uuid, image_id=walk.image())),
+    "changePassword": _call("change_password", lambda walk, uuid: orders.ChangePassword(uuid=uuid, password="s3cret")),
+    "createImage": _call("create_image", lambda walk, uuid: orders.CreateImage(uuid=uuid, name="kept")),
+    "createBackup": _call("create_backup", lambda walk, uuid: orders.CreateBackup(
+        uuid=uuid, name="daily", backup_type="daily", rotation=walk.rng.randint(0, 2))),
+    "unshelve": _call("unshelve_server", lambda walk, uuid: orders.UnshelveServer(uuid=uuid)),
+    "resize": _call("resize_server", lambda walk, uuid: orders.ResizeServer(uuid=uuid, flavor_id=walk.flavor())),
+    "migrate": _call("migrate_server", lambda walk, uuid: orders.MigrateServer(uuid=uuid, host=walk.maybe_host())),
+    "live-migration": _call("live_migrate_server", lambda walk, uuid: orders.LiveMigrateServer(
+        uuid=uuid, host=walk.maybe_host())),
+    "evacuate": _evacuate,
+}
+#: How often each is tried; those that are not here once.
+WEIGHTS = {"start": 4, "unpause": 3, "resume": 3, "unrescue": 3, "confirmResize": 4, "revertResize": 3, "unshelve": 4,
+           "resize": 3, "migrate": 3, "live-migration": 3}
+
+
+class Walk:
+    def __init__(self, cloud: LivingCloud, seed: int, flavors: tuple[str, ...], images: tuple[str, ...],
+                 servers: int = 20) -> None:
+        self.cloud, self.rng, self.most = cloud, random.Random(seed), servers
+        self.flavors, self.images = flavors, images
+        self.story: list[Step] = []
+        self.answers: Counter[tuple[str, str]] = Counter()
+        self.accepted: Counter[str] = Counter()
+
+    # -- what actions choose
+
+    def flavor(self) -> str:
+        return self.rng.choice(self.flavors)
+
+    def image(self) -> str:
+        return self.rng.choice(self.images)
+
+    def maybe_host(self) -> str | None:
+        return self.rng.choice([None, None, *self.cloud.computes])
+
+    def lose(self, host: str) -> None:
+        """The host's heartbeats stopped long ago."""
+        table = cell_tables.services
+        self.cloud.write("cell", sa.update(table).where(table.c.host == host, table.c.binary == "nova-compute")
+                         .values(last_seen_at=sa.text("'2000-01-01 00:00:00'")))
+        self.cloud.world.feed.host_changed(host)
+
+    # -- one step
+
+    def step(self) -> None:
+        live = self._live()
+        if len(live) < self.most and (not live or self.rng.random() < 0.3):
+            self._boot()
+        else:
+            uuid = self.rng.choice(live)
+            fault = self._arm() if self.rng.random() < FAULTY else ""
+            self._do(self._choose(), uuid, fault)
+            if self.rng.random() < HASTY:
+                self._do(self.rng.choice(OVERTAKING), uuid, "at once")
+        self._heal()
+        found = wrong(self.cloud)
+        assert not found, "\n".join([*map(str, self.story[-12:]), *self._last(), *found])
+
+    def _choose(self) -> str:
+        names = list(ACTIONS)
+        return self.rng.choices(names, [WEIGHTS.get(name, 1) for name in names])[0]
+
+    def _boot(self) -> None:
+        with context.entered(DEMO):
+            made = self.cloud.control.create_servers(NewServer(
+                name=f"vm{len(self.story)}", flavor_id=self.flavor(), image_id=self.image(), key=self._uuid()))
+        self._tell("create", made.uuids[0], "", "ok")
+
+    def _uuid(self) -> str:
+        digits = f"{self.rng.getrandbits(128):032x}"
+        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-8{digits[17:20]}-{digits[20:]}"
+
+    def _do(self, action: str, uuid: str, fault: str) -> None:
+        try:
+            with context.entered(DEMO):
+                ACTIONS[action](self, uuid)
+            answer = "ok"
+            self.accepted[uuid] += 1
+        except Killed:
+            answer = "killed"
+        except errors.NovaError as error:
+            assert error.kind not in ("bug",), f"{action}: {error.kind} {error.message}"
+            answer = error.kind
+        self._tell(action, uuid, fault, answer)
+
+    def _tell(self, action: str, uuid: str, fault: str, answer: str) -> None:
+        self.answers[action, answer] += 1
+        self.story.append(Step(len(self.story), action, uuid, fault, answer))
+
+    # -- faults
+
+    def _arm(self) -> str:
+        """Let something go wrong soon; what."""
+        kind = self.rng.choice(("conductor", "compute", "driver", "silence"))
+        host = self.rng.choice(list(self.cloud.computes))
+        compute, number = self.cloud.computes[host], self.rng.randint(1, 6)
+        if kind == "conductor":
+            self._kill_conductor_in(number)
+            return f"the conductor dies at its point {number}"
+        if kind == "compute":
+            compute.driver.knobs.countdown(number, "die")
+            return f"{host} dies at its call {number}"
+        if kind == "driver":
+            error = self.rng.choice(("host_refused", "crash", "conflict"))
+            compute.driver.knobs.countdown(number, error)
+            return f"{host} fails ({error}) at its call {number}"
+        compute.silent = True
+        return f"{host} is silent"
+
+    def _kill_conductor_in(self, number: int) -> None:
+        left = [number]
+        runner = self.cloud.world.runner
+
+        def act(_action: str, _step: str, _when: str) -> None:
+            if self.cloud.world.runner is not runner:
+                return
+            left[0] -= 1
+            if left[0] == 0:
+                runner.journal.dead = True
+            if runner.journal.dead:
+                raise Killed
+        self.cloud.on_point = act
+
+    # -- and all is well again
+
+    def _heal(self) -> None:
+        """Wait for the dead to be noticed, start them again, and let everything come to its end."""
+        cloud = self.cloud
+        revive_at = time.monotonic() + self.rng.choice((0.0, PATIENCE_S))  # what waits for a dead host, waits
+        end = revive_at + 20
+        while cloud.open_operations():
+            if cloud.world.runner.journal.dead:
+                cloud.replace_conductor()
+            if time.monotonic() > revive_at:
+                revive_at = end + 1
+                self._revive()
+            assert time.monotonic() < end, "\n".join(["it does not end:", *map(str, self.story[-8:]), *self._last()])
+            cloud.nudge()
+        cloud.on_point = lambda action, step, when: None
+        self._revive()
+        cloud.settle()
+        cloud.pay_debts()
+        cloud.report_power()
+        cloud.settle()
+
+    def _revive(self) -> None:
+        for compute in self.cloud.computes.values():
+            compute.driver.knobs.clear()
+            compute.silent = False
+            if compute.dead:
+                compute.start()
+            compute.service.register()
+            compute.beat()
+
+    def _live(self) -> list[str]:
+        table = cell_tables.servers
+        return [row.uuid for row in self.cloud.rows("cell", sa.select(table.c.uuid).where(table.c.deleted == 0)
+                                                    .order_by(table.c.id))]
+
+    def _last(self) -> list[str]:
+        """The journal of the server that was last."""
+        return [f"  {row.action} {row.step} {row.direction} {row.outcome} {row.fault or ''} "
+                f"{[event.step + ':' + (event.result or '?') for event in row.history]}"
+                for row in self.cloud.journal(self.story[-1].server)[-3:]] if self.story else []
+
+    def unrecorded(self) -> list[str]:
+        """Servers of which fewer actions are recorded than were taken."""
+        found = []
+        for uuid, count in self.accepted.items():
+            recorded = sum(1 for row in self.cloud.journal(uuid) if API_NAMES.get(row.action, row.action) != "create")
+            if recorded < count:
+                found.append(f"{uuid}: {count} actions were taken, {recorded} are recorded")
+        return found

@@ -1,0 +1,39 @@
+"""Thousands of random actions on a whole cloud, with processes that die, fail and fall silent at random moments."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from tests.fakes import living_cloud
+from tests.fakes.small_cloud import make_templates
+from tests.fakes.walk import Walk
+from tests.fakes.walking import FLAVORS, IMAGES, walking_cloud
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+
+HOSTS = ("host1", "host2", "host3", "host4", "host5")
+SERVERS, ACTIONS, ALL_ACTIONS = 20, 400, 2000
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_walk_when_faults_come_at_random_then_after_each_action_all_is_as_the_records_say(
+        tmp_path: Path, seed: int, number: int, request: pytest.FixtureRequest, monkeypatch) -> None:
+    living_cloud.impatient(monkeypatch)
+    logging.disable(logging.CRITICAL)  # thousands of faults are told at length
+    (tmp_path / "schemas").mkdir()
+    templates = make_templates(tmp_path / "schemas")
+    steps = ALL_ACTIONS if request.config.getoption("--long") else ACTIONS
+    print(f"seed {seed + number}")
+    try:
+        with walking_cloud(tmp_path, templates, HOSTS, seed + number) as cloud, cloud.mortal():
+            walk = Walk(cloud, seed + number, FLAVORS, IMAGES, SERVERS)
+            for _ in range(steps):
+                walk.step()
+            assert walk.unrecorded() == []
+            answers = {action for (action, answer) in walk.answers if answer == "ok"}
+            assert len(answers) > 15
+    finally:
+        logging.disable(logging.NOTSET)

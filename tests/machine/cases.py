@@ -1,0 +1,57 @@
+"""Tests that run in a room: a file of cases is run there once, and each of its cases is shown as a test here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from nova.concurrency import SWITCH
+from tests.machine import room
+
+ROOT = Path(__file__).parents[2]
+
+Results = dict[str, tuple[str, str] | None]
+
+
+def _pytest(file: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", file, *arguments]
+
+
+def names(file: str) -> list[str]:
+    """Of the cases in ``file`` (a path below the root)."""
+    listed = subprocess.run(_pytest(file, "--collect-only"), cwd=ROOT, capture_output=True, text=True, check=False,
+                            env={**os.environ, "PYTHONPATH": str(ROOT)})
+    return [line.split("::", 1)[1] for line in listed.stdout.splitlines() if "::" in line] or ["collection"]
+
+
+def run(file: str, mode: str, report: Path, timeout_s: float = 900) -> Results:
+    """Name of a case -> None, or (what it was: failure, error, skipped; its text). ``mode``: eventlet or threads."""
+    if reason := room.unable():
+        pytest.skip(f"no room for a libvirtd here: {reason}")
+    done = subprocess.run(room.command(*_pytest(file, f"--junitxml={report}")), cwd=ROOT, capture_output=True,
+                          text=True, timeout=timeout_s, check=False,
+                          env={**os.environ, "PYTHONPATH": str(ROOT), SWITCH: mode})
+    assert report.exists(), done.stdout + done.stderr
+    found: Results = {}
+    module = Path(file).stem
+    for case in ET.parse(report).iter("testcase"):
+        group = case.get("classname", "").rpartition(f".{module}")[2].lstrip(".")
+        name = "::".join(part for part in (group, case.get("name", "")) if part)
+        bad = next((child for child in case if child.tag in ("failure", "error", "skipped")), None)
+        found[name] = None if bad is None else (bad.tag, f"{bad.get('message')}\n{bad.text}")
+    return found
+
+
+def show(results: Results, name: str) -> None:
+    """What became of the case, as this test's own end."""
+    assert name in results, f"was not run; there are {sorted(results)}"
+    if (bad := results[name]) is not None:
+        kind, text = bad
+        if kind == "skipped":
+            pytest.skip(text)
+        pytest.fail(f"{kind}: {text}", pytrace=False)

@@ -1,0 +1,149 @@
+"""Run in a host's room: the libvirt driver as that host's nova.conf makes it, told what to do by lines of JSON.
+
+A line in: {"id": 1, "call": "leave", "with": ...}; a line out, in the order in which the calls end: {"id": 1,
+"done": ...} or {"id": 1, "failed": [kind, code, message]}.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from oslo_config import cfg
+
+from nova import concurrency, errors
+from nova import conf as nova_conf
+from nova.model.orders import BuildOrder, LiveOrder, MoveOrder
+from nova.virt.libvirt import LibvirtDriver, from_conf
+
+concurrency.patch("threads")
+
+_said = threading.Lock()
+
+
+class Cached:
+    """What nova-compute keeps on this host."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def path(self, image_id: str) -> str:
+        key = hashlib.sha1(image_id.encode(), usedforsecurity=False).hexdigest()
+        for name in (key, f"{key}.qcow2"):
+            if (self._directory / name).exists():
+                return str(self._directory / name)
+        raise KeyError(image_id)
+
+
+class Calls:
+    def __init__(self, driver: LibvirtDriver, images: Cached) -> None:
+        self._driver, self._images = driver, images
+        self._told: list[int] = []
+
+    def order(self, uuid: str) -> BuildOrder | None:
+        return self._driver._folder(uuid).order()
+
+    def leave(self, uuid: str) -> Any:
+        return self._driver.leave(uuid)
+
+    def take_back(self, uuid: str) -> bool:
+        return self._driver.take_back(uuid)
+
+    def forget(self, uuid: str) -> None:
+        self._driver.forget(uuid)
+
+    def put_aside(self) -> list[str]:
+        return sorted(self._driver.put_aside())
+
+    def describe(self, uuid: str) -> Any:
+        return self._driver.describe(uuid)
+
+    def fetch(self, order: MoveOrder) -> None:
+        self._driver.fetch(order, self._images)
+
+    def prepare_arrival(self, order: MoveOrder) -> Any:
+        return self._driver.prepare_arrival(order, self._images)
+
+    def migrate(self, order: LiveOrder) -> list[int]:
+        told: list[int] = []
+        self._driver.migrate(order, lambda percent, progress: told.append(percent), lambda: False)
+        return told
+
+    def abort(self, uuid: str) -> None:
+        self._driver.abort(uuid)
+
+    def force(self, uuid: str) -> None:
+        self._driver.force(uuid)
+
+    def land(self, order: MoveOrder) -> str:
+        for _ in range(100):
+            try:
+                return str(self._driver.land(order))
+            except errors.Conflict:
+                time.sleep(0.1)
+        raise TimeoutError("it never lands")
+
+    def start(self, order: BuildOrder) -> str:
+        self._driver.plug(order)
+        return str(self._driver.start_new(order))
+
+    def power_off(self, uuid: str) -> str:
+        return str(self._driver.shut_down(uuid, 0))
+
+    def pause(self, uuid: str) -> str:
+        return str(self._driver.pause(uuid))
+
+    def unpause(self, uuid: str) -> str:
+        return str(self._driver.unpause(uuid))
+
+    def clean(self, uuid: str) -> None:
+        """What destroy_guests does."""
+        self._driver.destroy(uuid)
+        self._driver.unplug(uuid, None)
+        self._driver.remove_disks(uuid)
+
+    def state(self, uuid: str) -> str:
+        return str(self._driver.power_state(uuid))
+
+    def guests(self) -> list[str]:
+        return [guest.server_uuid for guest in self._driver.guests()]
+
+
+TYPES: dict[str, Any] = {"fetch": MoveOrder, "prepare_arrival": MoveOrder, "land": MoveOrder, "migrate": LiveOrder,
+                         "start": BuildOrder, "guests": None, "put_aside": None}
+
+
+def answer(number: int, call: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    try:
+        said: dict[str, Any] = {"id": number, "done": call(*arguments)}
+    except errors.NovaError as error:
+        said = {"id": number, "failed": [error.kind, error.code, str(error)]}
+    except Exception as error:
+        said = {"id": number, "failed": ["", type(error).__name__, str(error)]}
+    with _said:
+        sys.stdout.write(msgspec.json.encode(said).decode() + "\n")
+        sys.stdout.flush()
+
+
+def main(conf_file: str) -> None:
+    conf = nova_conf.register(cfg.ConfigOpts())
+    conf(["--config-file", conf_file], project="nova")
+    driver = from_conf(conf, conf.host)
+    driver.connect()
+    calls = Calls(driver, Cached(Path(conf.instances_path) / conf.image_cache.subdirectory_name))
+    for line in sys.stdin:
+        asked = msgspec.json.decode(line)
+        kind = TYPES.get(asked["call"], str)
+        arguments = () if kind is None else (msgspec.convert(asked["with"], kind),)
+        call = getattr(calls, asked["call"])
+        threading.Thread(target=answer, args=(asked["id"], call, arguments), daemon=True).start()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,99 @@
+"""Doctor's lines about the cloud as it runs: hosts, operations that stand still, servers that failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nova import errors
+from nova.cmd import doctor
+from nova.model.base import utcnow
+from nova.model.flavors import Flavor
+from nova.model.servers import Fault, ServerDetail, ServerListQuery, ServerPage
+from nova.model.services import Service
+from nova.model.states import TaskState, VmState
+from tests.unit.cmd.test_doctor import options
+
+CHECKS = {"hosts": doctor.hosts, "tasks": doctor.tasks, "failures": doctor.failures}
+
+
+class Bus:
+    """Where the broker's client would be; a conductor with a few rows."""
+
+    def __init__(self) -> None:
+        self.services: tuple[Service, ...] = ()
+        self.servers: tuple[ServerDetail, ...] = ()
+        self.query = ServerListQuery()
+        self.away = False
+
+    def __call__(self, *args: object) -> Bus:
+        return self
+
+    def client(self, contract: type) -> Bus:
+        return self
+
+    def list_services(self, query: Any) -> tuple[Service, ...]:
+        assert query.binary == "nova-compute"
+        return self._answer(self.services)
+
+    def list_servers(self, query: ServerListQuery) -> ServerPage:
+        self.query = query
+        return ServerPage(servers=self._answer(self.servers))
+
+    def _answer(self, found: Any) -> Any:
+        if self.away:
+            raise errors.Unavailable("away")
+        return found
+
+
+@pytest.fixture
+def bus(monkeypatch: pytest.MonkeyPatch) -> Bus:
+    from nova.rpc import transport
+
+    made = Bus()
+    monkeypatch.setattr(transport, "Bus", made)
+    return made
+
+
+def service(number: int, **fields: Any) -> Service:
+    return Service(**{"id": number, "uuid": f"s{number}", "host": f"h{number}", "binary": "nova-compute", "up": True,
+                      **fields})
+
+
+def server(number: int, **fields: Any) -> ServerDetail:
+    return ServerDetail(**{"uuid": f"u{number}", "id": number, "name": "vm", "project_id": "p", "user_id": "u",
+                           "created_at": utcnow(), "vm_state": VmState.ACTIVE, "host": "h1",
+                           "flavor": Flavor(flavorid="1", name="m", memory_mb=1, vcpus=1, root_gb=1), **fields})
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_check_when_all_is_well_then_ok_and_when_nobody_answers_then_it_says_so(bus: Bus, name: str) -> None:
+    bus.services = (service(1),)
+    assert CHECKS[name](options()).state == doctor.OK
+    bus.away = True
+    finding = CHECKS[name](options())
+    assert finding.state == doctor.WARN and "no conductor answers" in finding.what
+    assert CHECKS[name](options(compute_driver="libvirt.LibvirtDriver")).state == doctor.OK  # it may not ask
+
+
+def test_hosts_when_some_are_down_or_drained_then_they_are_named_with_the_way_back(bus: Bus) -> None:
+    bus.services = (service(1), service(2, up=False), service(3, disabled=True, disabled_reason="drained by ann on c1"))
+    finding = doctor.hosts(options())
+    assert finding.state == doctor.WARN and "1 down: h2" in finding.what
+    assert "1 disabled: h3 (drained by ann on c1)" in finding.what and "undrain" in finding.cure
+
+
+def test_tasks_when_operations_stand_still_then_the_oldest_are_named(bus: Bus) -> None:
+    bus.servers = tuple(server(number, task_state=TaskState.MIGRATING) for number in range(7))
+    finding = doctor.tasks(options())
+    assert finding.what.startswith("7 operations")
+    assert "u0 (migrating on h1)" in finding.what and "2 more" in finding.what
+    age = utcnow() - bus.query.changes_before
+    assert abs(age.total_seconds() - 60 * doctor.STILL_MIN) < 60 and bus.query.conditions[0].column == "task_state"
+
+
+def test_failures_when_servers_failed_lately_then_the_newest_says_why(bus: Bus) -> None:
+    bus.servers = (server(1, vm_state=VmState.ERROR, fault=Fault(message="No valid host was found")),)
+    finding = doctor.failures(options())
+    assert "1 servers" in finding.what and "u1" in finding.what and "No valid host was found" in finding.what

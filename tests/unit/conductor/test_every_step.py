@@ -1,0 +1,157 @@
+"""Every step of every workflow, over whole compute hosts: it fails, or a process is killed right before or after it.
+
+Whatever happens, the server ends in a state of the table on one host, claims equal what hosts run, and nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nova import context, errors
+from nova.conductor.workflow import Workflow
+from nova.conductor.workflows import ALL
+from nova.model.states import ACTIONS as TABLE
+from tests.fakes import living_cloud
+from tests.fakes.invariants import wrong
+from tests.fakes.living_cloud import Killed, LivingCloud
+from tests.fakes.small_cloud import DEMO
+from tests.fakes.walk import ACTIONS, Walk
+from tests.fakes.walking import FLAVORS, IMAGES, walking_cloud
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+
+#: action -> what is done before it
+BEFORE: dict[str, tuple[str, ...]] = {
+    "start": ("stop",), "unpause": ("pause",), "resume": ("suspend",), "unrescue": ("rescue",),
+    "confirmResize": ("resize",), "revertResize": ("resize",), "restore": ("soft_delete",),
+    "shelveOffload": ("shelve",), "unshelve": ("shelve", "shelveOffload")}
+#: Recorded without a workflow of their own.
+NO_ORDER = {"create", "reset_state"}
+
+
+def workflows() -> list[Workflow]:
+    return [one for one in ALL if one.action.name not in NO_ORDER]
+
+
+def points() -> list[Any]:
+    return [pytest.param(one.action.name, step.name, id=f"{one.action.name}-{step.name}")
+            for one in workflows() for step in one.steps]
+
+
+@pytest.fixture
+def walk(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Walk]:
+    living_cloud.impatient(monkeypatch)
+    with walking_cloud(tmp_path, templates, ("host1", "host2", "host3")) as cloud, cloud.mortal():
+        yield Walk(cloud, 1, FLAVORS, IMAGES)
+
+
+def prepared(walk: Walk, action: str) -> str:
+    """A server that the action may begin on; what has to be before it is settled."""
+    [uuid] = walk.cloud.active(image_id=IMAGES[0])
+    for earlier in BEFORE.get(action, ()):
+        ordered(walk, uuid, earlier)
+        walk.cloud.settle(uuid)
+    return uuid
+
+
+def ordered(walk: Walk, uuid: str, action: str) -> None:
+    with context.entered(DEMO):
+        ACTIONS[action](walk, uuid)
+
+
+def ended(walk: Walk, uuid: str, action: str, before: str) -> str:
+    """Everything has come to its end and all is well; the vm_state that the server has then."""
+    walk._heal()
+    assert wrong(walk.cloud) == []
+    row = walk.cloud.server(uuid)
+    if row.deleted:
+        return "deleted"
+    table = TABLE[action]
+    legal = {before, "error", *(state.value for state in (table.result, table.failed) if state is not None)}
+    legal |= {"stopped", "active"} if action in ("rebuild", "evacuate", "confirmResize", "revertResize") else set()
+    legal |= {"shelved_offloaded"} if action in ("shelve", "unshelve") else set()
+    assert row.vm_state in legal
+    return str(row.vm_state)
+
+
+def at(walk: Walk, action: str, step: str, when: str, act: Callable[[], None]) -> list[str]:
+    """``act`` happens the first time that the runner stands at this point; what was reached, when it was."""
+    reached: list[str] = []
+
+    def look(*point: str) -> None:
+        if walk.cloud.world.runner.journal.dead:
+            raise Killed
+        if point == (action, step, when) and not reached:
+            reached.append(when)
+            act()
+    walk.cloud.on_point = look
+    return reached
+
+
+def die(cloud: LivingCloud) -> None:
+    cloud.world.runner.journal.dead = True
+    raise Killed
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("action, step", points())
+def test_step_when_the_conductor_dies_then_another_ends_it(walk: Walk, action: str, step: str, when: str) -> None:
+    uuid = prepared(walk, action)
+    before = walk.cloud.server(uuid).vm_state
+    reached = at(walk, action, step, when, lambda: die(walk.cloud))
+    ordered(walk, uuid, action)
+    state = ended(walk, uuid, action, before)
+    assert reached
+    result = TABLE[action].result
+    assert result is None or state in (result.value, "shelved_offloaded")  # nothing was wrong with the hosts
+
+
+@pytest.mark.parametrize("which", ["source", "destination"])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("action, step", points())
+def test_step_when_a_host_dies_then_it_ends_and_nothing_is_left(walk: Walk, action: str, step: str, when: str,
+                                                                which: str) -> None:
+    uuid = prepared(walk, action)
+    row = walk.cloud.server(uuid)
+    source = row.host
+
+    def kill() -> None:
+        place = source if which == "source" else _destination(walk, uuid)
+        if place is not None and not walk.cloud.computes[place].dead:
+            walk.cloud.computes[place].kill()
+    at(walk, action, step, when, kill)
+    ordered(walk, uuid, action)
+    ended(walk, uuid, action, row.vm_state)
+
+
+def _destination(walk: Walk, uuid: str) -> str | None:
+    """Where the newest operation takes the server."""
+    journal = walk.cloud.journal(uuid)[-1]
+    return journal.data.get("host") or walk.cloud.server(uuid).host
+
+
+@pytest.mark.parametrize("error", [errors.HostRefused("no"), errors.Unavailable("away"), RuntimeError("unforeseen")],
+                         ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("action, step", points())
+def test_step_when_it_fails_after_its_work_then_it_is_undone_or_done(walk: Walk, monkeypatch, action: str, step: str,
+                                                                     error: Exception) -> None:
+    uuid = prepared(walk, action)
+    before = walk.cloud.server(uuid).vm_state
+    [workflow] = [one for one in ALL if one.action.name == action]
+    [found] = [one for one in workflow.steps if one.name == step]
+    real, left = found.do, [1]
+
+    def fail(*args: Any) -> Any:
+        result = real(*args)
+        left[0] -= 1
+        if left[0] >= 0:
+            raise error
+        return result
+    monkeypatch.setattr(found, "do", fail)
+    ordered(walk, uuid, action)
+    ended(walk, uuid, action, before)
+    assert left[0] < 1

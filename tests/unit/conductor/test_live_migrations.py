@@ -1,0 +1,143 @@
+"""Live migrations under way: how far they are, and how they are stopped or brought to an end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nova import context, errors
+from nova.conductor.admission import live_migrations
+from nova.model.migrations import MigrationProgress, ProgressReport
+from nova.model.server_orders import MigrationOrder
+from nova.model.servers import ServerQuery
+from tests.fakes.move_cloud import MoveCloud
+from tests.fakes.small_cloud import DEMO, until
+
+
+@pytest.fixture
+def cloud(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MoveCloud]:
+    monkeypatch.setattr(live_migrations, "PAUSE_S", 0.01)
+    made = MoveCloud(tmp_path, templates)
+    yield made
+    made.close()
+
+
+class Held:
+    """A live migration that stands at an order until it is let go, or told to fail."""
+
+    def __init__(self, cloud: MoveCloud, host: str, kind: str) -> None:
+        self.cloud, [self.uuid] = cloud, cloud.active()
+        self.go, self.error = threading.Event(), None
+        seen = threading.Event()
+
+        def hold(_orders: Any) -> None:
+            seen.set()
+            self.go.wait(10)
+            if self.error:
+                raise self.error
+        cloud.computes[host].before[kind] = hold
+        cloud.begin(self.uuid, "live-migration")
+        assert seen.wait(5)
+
+    @property
+    def move(self) -> Any:
+        return self.cloud.moves(self.uuid)[0]
+
+    def order(self, name: str) -> None:
+        with context.entered(DEMO):
+            getattr(self.cloud.control, name)(MigrationOrder(uuid=self.uuid, migration_id=self.move.id))
+
+    def end(self) -> Any:
+        self.go.set()
+        return self.cloud.settle(self.uuid)
+
+
+def action(cloud: MoveCloud, uuid: str, name: str) -> Any:
+    return next(row for row in cloud.journal(uuid) if row.action == name)
+
+
+def test_progress_when_the_source_reports_it_then_server_and_move_show_it(cloud):
+    held = Held(cloud, "host1", "migrate")
+    epoch = cloud.server(held.uuid).epoch
+    amounts = MigrationProgress(memory_total_bytes=100, memory_processed_bytes=42)
+    for host, told in (("host2", epoch), ("host1", epoch - 1)):  # neither is the source, now
+        cloud.hosts.report_progress(host, (ProgressReport(server_uuid=held.uuid, epoch=told, percent=9,
+                                                          progress=amounts),))
+    assert cloud.server(held.uuid).progress == 0 and held.move.progress is None
+    cloud.hosts.report_progress("host1", (ProgressReport(server_uuid=held.uuid, epoch=epoch, percent=42,
+                                                         progress=amounts),))
+    assert cloud.server(held.uuid).progress == 42 and held.move.progress == amounts
+    [shown] = cloud.control.list_server_migrations(ServerQuery(uuid=held.uuid)).migrations
+    assert (shown.status, shown.source_compute, shown.dest_compute) == ("running", "host1", "host2")
+    assert held.end().progress == 0
+    assert cloud.control.list_server_migrations(ServerQuery(uuid=held.uuid)).migrations == ()
+
+
+def test_abort_when_it_is_being_sent_then_the_source_is_told_and_it_is_cancelled(cloud):
+    held = Held(cloud, "host1", "migrate")
+    held.order("abort_live_migration")
+    until(lambda: cloud.computes["host1"].told, "the source is told")
+    assert cloud.computes["host1"].told == [("abort", held.uuid)]
+    held.error = errors.Conflict("it was stopped")
+    row = held.end()
+    assert (row.vm_state, row.task_state, held.move.status) == ("active", None, "cancelled")
+    cloud.whole(held.uuid, "host1")
+    recorded = action(cloud, held.uuid, "live_migration_cancel")
+    assert recorded.outcome == "success" and recorded.history[0].event == "compute_live_migration_abort"
+    assert action(cloud, held.uuid, "live-migration").outcome == "error"
+
+
+@pytest.mark.parametrize("host, kind, status", [("host1", "describe", "preparing"), ("host2", "prepare", "preparing")])
+def test_abort_when_it_is_not_sent_yet_then_it_never_is(cloud, host, kind, status):
+    held = Held(cloud, host, kind)
+    assert held.move.status == status
+    held.order("abort_live_migration")
+    assert held.move.status == "cancelled"
+    assert held.end().vm_state == "active" and held.move.status == "cancelled"
+    assert "migrate" not in [kind for kind, _order in cloud.computes["host1"].orders]
+    assert cloud.computes["host1"].told == [] or ("abort", held.uuid) not in cloud.computes["host1"].told[1:]
+    cloud.whole(held.uuid, "host1")
+
+
+def test_abort_when_the_source_has_none_under_way_then_its_record_says_so(cloud):
+    held = Held(cloud, "host1", "migrate")
+
+    def none(host: str, uuid: str, epoch: int) -> None:
+        raise errors.Conflict("none is under way")
+    cloud.computes["host1"].abort_migration = none
+    held.order("abort_live_migration")
+    until(lambda: action(cloud, held.uuid, "live_migration_cancel").outcome == "error", "it is recorded")
+    assert held.end().host == "host2" and held.move.status == "completed"
+
+
+def test_force_when_it_is_being_sent_then_the_source_is_told(cloud):
+    held = Held(cloud, "host1", "migrate")
+    held.order("force_live_migration")
+    until(lambda: cloud.computes["host1"].told, "the source is told")
+    assert cloud.computes["host1"].told == [("force", held.uuid)]
+    assert held.end().host == "host2"
+    assert action(cloud, held.uuid, "live_migration_force_complete").history[0].result == "Success"
+
+
+@pytest.mark.parametrize("name, host, kind", [("abort_live_migration", "host2", "land"),
+                                              ("force_live_migration", "host2", "prepare"),
+                                              ("force_live_migration", "host2", "land")])
+def test_order_when_the_status_does_not_do_then_it_is_invalid_and_unrecorded(cloud, name, host, kind):
+    held = Held(cloud, host, kind)
+    with pytest.raises(errors.Invalid, match="Cannot live_migration"):
+        held.order(name)
+    assert held.end().host == "host2" and len(cloud.journal(held.uuid)) == 2
+
+
+def test_order_when_there_is_no_such_migration_then_not_found_or_wrong_state(cloud):
+    held = Held(cloud, "host1", "migrate")
+    with pytest.raises(errors.NotFound), context.entered(DEMO):
+        cloud.control.abort_live_migration(MigrationOrder(uuid=held.uuid, migration_id=4711))
+    held.end()
+    for name in ("abort_live_migration", "force_live_migration"):
+        with pytest.raises(errors.WrongState, match="task_state None"):
+            held.order(name)

@@ -1,0 +1,612 @@
+"""Moves of the libvirt driver between two fake hypervisors, with real files, image tools and offers of disks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+from oslo_config import cfg
+
+from nova import conf as nova_conf
+from nova import errors
+from nova.model.orders import Disk
+from nova.model.states import PowerState
+from nova.privileged import disk_exports
+from nova.privileged.qemu_img import QemuImg
+from nova.privileged.runner import hide
+from nova.virt import interface
+from nova.virt.libvirt import LibvirtDriver
+from nova.virt.libvirt.disks import header
+from nova.virt.libvirt.moves import told as tell
+from nova.virt.libvirt.moves.settings import BadMoveSetting, MoveSettings, move_settings_of
+from nova.virt.libvirt.vifs import bridge
+from tests.contract.driver_conformance import build, eventually, make_order, unbuild
+from tests.contract.driver_move_cases import MoveCases, grown, move_order, off_and_left, prepared
+from tests.unit.virt.libvirt.orders import settings
+from tests.unit.virt.libvirt.test_libvirt_driver import FakeLinks, Rig
+
+pytestmark = pytest.mark.skipif(
+    not all(map(shutil.which, ("qemu-img", "qemu-io", "xorrisofs", "qemu-storage-daemon"))),
+    reason="needs qemu-img, qemu-io, qemu-storage-daemon and xorrisofs")
+
+RUNNING, SHUTDOWN = PowerState.RUNNING, PowerState.SHUTDOWN
+MARK_AT = 200 << 10
+
+
+class MoveRig(Rig):
+    """A host. Both see the other's files only where ``shared`` is their directory."""
+
+    def __init__(self, path: Path, links: FakeLinks, shared: Path | None = None, **moves) -> None:
+        path.mkdir()
+        address = f"qemu+tcp://{path.name}/system"
+        changes = {"tpm_path": path / "swtpm", **({"instances_path": shared} if shared else {})}
+        super().__init__(path, links, moves=MoveSettings(uri=address, **moves), **changes)
+        self.root, self.address, self.has_image = self.driver._tools.settings.instances_path, address, True
+        self.driver.connect()
+
+    def path(self, image_id: str) -> str:
+        if not self.has_image:
+            raise KeyError(image_id)
+        return super().path(image_id)
+
+    def disk(self, order, name: str = "disk") -> Path:
+        return self.root / order.server_uuid / name
+
+    def mark(self, order, text: str) -> None:
+        pattern = self.root / "pattern"
+        pattern.write_text(text.ljust(512))
+        subprocess.run(["qemu-io", "-f", "qcow2", "-c", f"write -s {pattern} {MARK_AT} 512", str(self.disk(order))],
+                       check=True, capture_output=True)
+
+    def marked(self, order) -> str:
+        raw = self.root / "raw"
+        subprocess.run(["qemu-img", "convert", "-f", "qcow2", "-O", "raw", str(self.disk(order)), str(raw)], check=True)
+        with raw.open("rb") as source:
+            source.seek(MARK_AT)
+            return source.read(512).decode().strip()
+
+
+@pytest.fixture
+def links(monkeypatch):
+    fake = FakeLinks()  # netlink needs root and changes the machine
+    monkeypatch.setattr(bridge, "links", fake)
+    return fake
+
+
+def two(first: MoveRig, second: MoveRig) -> MoveRig:
+    for one, other in ((first, second), (second, first)):
+        one.hypervisor.peers[other.address] = other.hypervisor
+    first.other = second
+    return first
+
+
+@pytest.fixture
+def rig(tmp_path, links):
+    made = two(MoveRig(tmp_path / "a", links, post_copy=True), MoveRig(tmp_path / "b", links))
+    yield made
+    made.driver.close()
+    made.other.driver.close()
+
+
+@pytest.fixture
+def shared(tmp_path, links):
+    """Two hosts with one directory of guests."""
+    folder = tmp_path / "shared"
+    made = two(MoveRig(tmp_path / "a", links, folder), MoveRig(tmp_path / "b", links, folder))
+    yield made
+    made.driver.close()
+    made.other.driver.close()
+
+
+@pytest.fixture
+def order(rig):
+    made = make_order(rig.bridge)
+    yield made
+    for host in (rig, rig.other):
+        host.driver.forget(made.server_uuid)
+        unbuild(host, made)
+
+
+class TestMovesOfTheLibvirtDriver(MoveCases):
+    pass
+
+
+def test_driver_has_the_protocols_of_moves(rig):
+    assert isinstance(rig.driver, interface.ColdMoves) and isinstance(rig.driver, interface.LiveMoves)
+
+
+def off(rig, order):
+    build(rig, order)
+    rig.driver.shut_down(order.server_uuid, 0)
+    rig.mark(order, "precious")
+    return rig.driver.leave(order.server_uuid)
+
+
+# --- cold: files
+
+def test_base_comes_from_the_source_when_the_destination_has_not_got_the_image(rig, order):
+    source = off(rig, order)
+    rig.other.has_image = False
+    rig.other.driver.fetch(move_order(order, source), rig.other.images)
+    assert rig.other.marked(order) == "precious"
+    base = rig.other.disk(order, "disk.base")
+    assert base.read_bytes() == rig.base.read_bytes()
+    record = next(disk for disk in rig.other.driver._folder(order.server_uuid).disks() if disk.kind == "root")
+    assert record.backing == str(base) and str(rig.root) not in str(record)
+    rig.other.driver.plug(order)
+    rig.other.driver.start_new(order)
+    rig.other.driver.shut_down(order.server_uuid, 0)
+    back = rig.other.driver.leave(order.server_uuid)  # the base is put aside with the disk
+    rig.driver.forget(order.server_uuid)
+    rig.has_image = False
+    rig.driver.fetch(move_order(order, back), rig.images)
+    assert rig.marked(order) == "precious"
+
+
+def test_cached_image_of_another_size_is_not_taken_for_the_base(rig, order):
+    source = off(rig, order)
+    os.truncate(rig.other.base, 2 << 20)
+    rig.other.driver.fetch(move_order(order, source), rig.other.images)
+    assert rig.other.marked(order) == "precious" and rig.other.disk(order, "disk.base").exists()
+
+
+def test_disks_grow_swap_begins_anew_and_config_drive_follows(rig, order):
+    source = off(rig, order)
+    config = (rig.root / f"{order.server_uuid}_resize" / "disk.config").read_bytes()
+    larger = msgspec.structs.replace(grown(order), disks=(
+        Disk(kind="root", size_gb=3), Disk(kind="ephemeral", size_gb=2), Disk(kind="ephemeral", index=1, size_gb=1),
+        Disk(kind="swap", size_mb=16)))
+    rig.other.driver.fetch(move_order(larger, source), rig.other.images)
+    sizes = {name: header.size(rig.other.disk(order, name), "qcow2") for name in
+             ("disk", "disk.eph0", "disk.eph1", "disk.swap")}
+    assert sizes == {"disk": 3 << 30, "disk.eph0": 2 << 30, "disk.eph1": 1 << 30, "disk.swap": 16 << 20}
+    assert rig.other.disk(order, "disk.config").read_bytes() == config
+    records = {disk.name: disk.size_bytes for disk in rig.other.driver._folder(order.server_uuid).disks()}
+    assert {name: records[name] for name in sizes} == sizes
+
+
+@pytest.mark.parametrize("disks", [(Disk(kind="root", size_gb=1), Disk(kind="swap", size_mb=8)),
+                                   (Disk(kind="root", size_gb=1), Disk(kind="ephemeral", size_gb=1))])
+def test_ephemeral_disk_is_never_lost_but_swap_may_be(rig, order, disks):
+    source = off(rig, order)
+    there = move_order(msgspec.structs.replace(order, disks=disks), source)
+    if any(disk.kind == "ephemeral" for disk in disks):
+        rig.other.driver.fetch(there, rig.other.images)
+        assert not rig.other.disk(order, "disk.swap").exists()
+    else:
+        with pytest.raises(errors.HostRefused, match="shrink"):
+            rig.other.driver.fetch(there, rig.other.images)
+
+
+def test_fetch_goes_on_where_it_was_cut_off(rig, order):
+    source = off(rig, order)
+    there = move_order(order, source)
+    rig.other.driver.fetch(there, rig.other.images)
+    rig.other.disk(order, "disk").unlink()
+    rig.other.disk(order, "disk.part").write_bytes(b"half")
+    kept = rig.other.disk(order, "disk.eph0").stat().st_ino
+    rig.other.driver.fetch(there, rig.other.images)
+    assert rig.other.marked(order) == "precious" and not rig.other.disk(order, "disk.part").exists()
+    assert rig.other.disk(order, "disk.eph0").stat().st_ino == kept
+
+
+def test_copies_of_an_earlier_move_are_not_taken_for_those_of_this_one(rig, order):
+    rig.other.driver.fetch(move_order(order, off(rig, order)), rig.other.images)
+    rig.driver.take_back(order.server_uuid)
+    rig.mark(order, "changed")
+    again = rig.driver.leave(order.server_uuid)
+    rig.other.driver.fetch(move_order(order, again), rig.other.images)
+    assert rig.other.marked(order) == "changed"
+
+
+def test_files_that_no_move_has_brought_are_not_overwritten(rig, order):
+    build(rig.other, order)
+    rig.other.driver.destroy(order.server_uuid)
+    source = off(rig, order)
+    with pytest.raises(errors.HostRefused, match="another time"):
+        rig.other.driver.fetch(move_order(order, source), rig.other.images)
+
+
+def test_source_that_lies_is_refused(rig, order, tmp_path):
+    source = off(rig, order)
+    path = rig.root / f"{order.server_uuid}_resize" / "disk"
+    subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-o", "data_file=data", "evil", "1G"], check=True,
+                   cwd=tmp_path)
+    bad = msgspec.structs.replace(source, facts={**source.facts, "records": source.facts["records"].replace(
+        '"name":"disk"', '"name":"../disk"')})
+    with pytest.raises(errors.HostRefused, match="is called"):
+        rig.other.driver.fetch(move_order(order, bad), rig.other.images)
+    rig.driver.take_back(order.server_uuid)
+    shutil.copyfile(tmp_path / "evil", rig.disk(order))
+    evil = rig.driver.leave(order.server_uuid)
+    with pytest.raises(errors.HostRefused, match="another file"):
+        rig.other.driver.fetch(move_order(order, evil), rig.other.images)
+    assert path.exists() and not rig.other.disk(order).exists()
+
+
+# --- cold: the offer
+
+def pid_of(rig, order) -> int:
+    return int((rig.root / f"{order.server_uuid}_resize" / disk_exports.PID_FILE).read_text())
+
+
+def test_offer_lives_until_it_is_forgotten_and_its_record_is_private(rig, order):
+    off(rig, order)
+    folder, pid = rig.root / f"{order.server_uuid}_resize", pid_of(rig, order)
+    assert (folder / disk_exports.OFFER_FILE).stat().st_mode & 0o777 == 0o600
+    assert rig.driver.leave(order.server_uuid) and pid_of(rig, order) == pid
+    secret = next(iter(msgspec.json.decode((folder / disk_exports.OFFER_FILE).read_bytes())["names"].values()))
+    assert secret.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
+    rig.driver.forget(order.server_uuid)
+    assert eventually(lambda: not Path(f"/proc/{pid}/exe").exists(), 5)
+
+
+def test_offer_whose_process_died_is_made_again(rig, order):
+    first = off(rig, order)
+    os.kill(pid_of(rig, order), 9)
+    assert eventually(lambda: rig.driver.leave(order.server_uuid).disks != first.disks, 5)
+    rig.other.driver.fetch(move_order(order, rig.driver.leave(order.server_uuid)), rig.other.images)
+    assert rig.other.marked(order) == "precious"
+
+
+def test_pid_of_somebody_else_is_not_ended(tmp_path):
+    (tmp_path / disk_exports.PID_FILE).write_text(str(os.getpid()))
+    disk_exports.withdraw(tmp_path)
+    assert not (tmp_path / disk_exports.PID_FILE).exists()
+
+
+def test_offer_without_a_free_port_is_a_refusal(tmp_path):
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        (tmp_path / "f").write_bytes(b"x" * 512)
+        with pytest.raises(disk_exports.CannotOffer, match="no port"):
+            disk_exports.offer(tmp_path, {"f": tmp_path / "f"}, disk_exports.Listen("127.0.0.1", (port, port)))
+
+
+def test_names_of_exports_are_hidden_in_logs():
+    _, options = disk_exports.source_options("10.0.0.1", 49216, "5ecre7", "/etc/pki/qemu")
+    assert "5ecre7" not in hide(f"ran qemu-img convert --image-opts {options} x") and "tls-creds=tls" in hide(options)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """Of one authority, for a server and a client at 127.0.0.1, as they lie in /etc/pki/qemu."""
+    if not shutil.which("openssl"):
+        pytest.skip("needs openssl")
+    folder = tmp_path_factory.mktemp("pki")
+
+    def openssl(*words: str) -> None:
+        subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
+
+    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca-key.pem", "-out", "ca-cert.pem",
+            "-days", "2", "-subj", "/CN=test authority", "-addext", "basicConstraints=critical,CA:TRUE",
+            "-addext", "keyUsage=critical,keyCertSign")
+    for role in ("server", "client"):
+        (folder / "extensions").write_text(f"subjectAltName=IP:127.0.0.1\nextendedKeyUsage={role}Auth\n"
+                                           "keyUsage=critical,digitalSignature,keyEncipherment\n")
+        openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{role}-key.pem", "-out", f"{role}.csr", "-subj",
+                f"/CN={role}")
+        openssl("x509", "-req", "-in", f"{role}.csr", "-CA", "ca-cert.pem", "-CAkey", "ca-key.pem", "-CAcreateserial",
+                "-days", "2", "-extfile", "extensions", "-out", f"{role}-cert.pem")
+    return folder
+
+
+def test_offer_with_tls_is_read_by_those_with_a_certificate_alone(tmp_path, certificates):
+    file, got = tmp_path / "disk", tmp_path / "got"
+    file.write_bytes(b"precious".ljust(4096, b"."))
+    listen = disk_exports.Listen("127.0.0.1", (49216, 49279), str(certificates))
+    offer = disk_exports.offer(tmp_path, {"disk": file}, listen)
+    try:
+        for pki in ("", str(certificates)):
+            objects, options = disk_exports.source_options(offer.address, offer.port, offer.names["disk"], pki)
+            if pki:
+                QemuImg().fetch(objects, options, str(got))
+            else:
+                with pytest.raises(errors.HostRefused):
+                    QemuImg().fetch(objects, options, str(got))
+        assert got.read_bytes() == file.read_bytes()
+    finally:
+        disk_exports.withdraw(tmp_path)
+
+
+# --- cold: again and again
+
+def test_leave_of_a_guest_that_runs_is_a_conflict(rig, order):
+    build(rig, order)
+    with pytest.raises(errors.Conflict):
+        rig.driver.leave(order.server_uuid)
+    assert rig.driver.power_state(order.server_uuid) == RUNNING
+
+
+def test_leave_that_was_cut_off_before_the_rename_goes_on(rig, order):
+    build(rig, order)
+    rig.driver.shut_down(order.server_uuid, 0)
+    rig.hypervisor.undefine(order.server_uuid)
+    assert rig.driver.leave(order.server_uuid).port
+
+
+def test_leave_while_an_older_move_is_not_forgotten_is_a_conflict(rig, order):
+    off(rig, order)
+    build(rig, order)
+    rig.driver.shut_down(order.server_uuid, 0)
+    with pytest.raises(errors.Conflict, match="earlier move"):
+        rig.driver.leave(order.server_uuid)
+
+
+# --- live
+
+def nobody(percent, progress) -> None:
+    pass
+
+
+def test_arrival_has_the_destinations_paths_and_devices(rig, order):
+    build(rig, order)
+    rig.driver.migrate(prepared(rig, order, rig.other), nobody, lambda: False)
+    xml = rig.hypervisor.departures[-1].xml
+    assert str(rig.root) not in xml and str(rig.other.base) in xml and str(rig.other.disk(order, "console.log")) in xml
+    assert rig.hypervisor.departures[-1].disks == ("vda", "vdb", "vdc")
+    assert rig.other.disk(order, "disk.config").stat().st_size > 0
+    assert header.size(rig.other.disk(order), "qcow2") == 1 << 30
+
+
+def test_processor_that_the_destination_has_not_is_named_flag_by_flag(rig, order):
+    build(rig, order)
+    source = rig.driver.describe(order.server_uuid)
+    cpu = '<cpu><feature policy="require" name="avx512f"/><feature policy="require" name="aes"/></cpu>'
+    with pytest.raises(errors.HostRefused, match="required features: avx512f$"):
+        rig.other.driver.prepare_arrival(move_order(order, msgspec.structs.replace(source, cpu=cpu)), rig.other.images)
+    assert not rig.other.disk(order).exists()
+
+
+def test_storage_that_is_not_shared_is_refused_unless_blocks_may_be_copied(rig, order):
+    build(rig, order)
+    source = rig.driver.describe(order.server_uuid)
+    with pytest.raises(errors.HostRefused, match="do not share"):
+        rig.other.driver.prepare_arrival(move_order(order, source, block=False), rig.other.images)
+    assert rig.other.driver.prepare_arrival(move_order(order, source, block=True), rig.other.images).shared is False
+
+
+def test_space_counts_unless_it_may_be_promised_twice(rig, order, monkeypatch):
+    build(rig, order)
+    source = rig.driver.describe(order.server_uuid)
+    monkeypatch.setattr("nova.virt.libvirt.moves.live._free", lambda path: 100 << 20)  # no test fills a disk
+    with pytest.raises(errors.HostRefused, match="no space"):
+        rig.other.driver.prepare_arrival(move_order(order, source), rig.other.images)
+    assert rig.other.driver.prepare_arrival(move_order(order, source, over_commit=True), rig.other.images)
+
+
+def going(rig, live_order, stopped=lambda: False):
+    """A migration under way: its thread, and what it ends with."""
+    ends: list[object] = []
+
+    def run() -> None:
+        try:
+            ends.append(rig.driver.migrate(live_order, nobody, stopped))
+        except errors.NovaError as error:
+            ends.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    assert eventually(lambda: bool(rig.hypervisor.jobs or ends), 5)
+    return thread, ends
+
+
+def test_aborted_migration_ends_with_an_error_and_the_guest_runs_on(rig, order):
+    build(rig, order)
+    rig.hypervisor.migration_hangs = True
+    thread, ends = going(rig, prepared(rig, order, rig.other))
+    rig.driver.abort(order.server_uuid)
+    thread.join(10)
+    assert isinstance(ends[0], errors.Conflict) and "canceled" in str(ends[0])
+    assert rig.driver.power_state(order.server_uuid) == RUNNING
+
+
+def test_migration_is_given_up_when_its_operation_was_overtaken(rig, order):
+    build(rig, order)
+    rig.hypervisor.migration_hangs = True
+    overtaken = threading.Event()
+    thread, ends = going(rig, prepared(rig, order, rig.other), stopped=overtaken.is_set)
+    overtaken.set()
+    thread.join(10)
+    assert isinstance(ends[0], errors.Conflict)
+
+
+def test_repeated_order_joins_the_migration(rig, order):
+    build(rig, order)
+    rig.hypervisor.migration_hangs = True
+    live_order = prepared(rig, order, rig.other)
+    first, ends = going(rig, live_order)
+    second, more = going(rig, live_order)
+    rig.driver.force(order.server_uuid)
+    first.join(10)
+    second.join(10)
+    assert ends == [None] == more and len(rig.hypervisor.departures) == 1
+
+
+def test_migration_of_an_earlier_process_is_watched_to_its_end(rig, order):
+    build(rig, order)
+    rig.hypervisor.migration_hangs = True
+    live_order = prepared(rig, order, rig.other)
+    thread, _ = going(rig, live_order)
+    restarted = LibvirtDriver(rig.driver._tools.settings, rig.hypervisor)
+    told: list[int] = []
+    threading.Timer(2.5, lambda: restarted.force(order.server_uuid)).start()
+    restarted.migrate(live_order, lambda percent, progress: told.append(percent), lambda: False)
+    thread.join(10)
+    assert told == [60] and len(rig.hypervisor.departures) == 1
+    assert rig.other.driver.land(move_order(order)) == RUNNING
+
+
+def test_call_that_is_lost_while_the_guest_goes_is_a_success(rig, order):
+    build(rig, order)
+    live_order = prepared(rig, order, rig.other)
+    rig.hypervisor.migration_lost = True
+    rig.driver.migrate(live_order, nobody, lambda: False)
+    assert rig.other.driver.land(move_order(order)) == RUNNING
+
+
+def test_failed_migration_says_why_and_the_next_one_may_succeed(rig, order):
+    build(rig, order)
+    rig.hypervisor.migration_fails = "the network went away"
+    with pytest.raises(errors.Conflict, match="the network went away"):
+        rig.driver.migrate(prepared(rig, order, rig.other), nobody, lambda: False)
+    unbuild(rig.other, order)
+    rig.driver.migrate(prepared(rig, order, rig.other), nobody, lambda: False)
+
+
+@pytest.mark.parametrize("no_post_copy", [False, True])
+def test_force_is_post_copy_where_it_can_be_else_a_pause(rig, order, no_post_copy):
+    build(rig, order)
+    rig.hypervisor.migration_hangs, rig.hypervisor.no_post_copy = True, no_post_copy
+    thread, ends = going(rig, prepared(rig, order, rig.other))
+    rig.driver.force(order.server_uuid)
+    if no_post_copy:
+        assert rig.hypervisor.power[order.server_uuid] == PowerState.PAUSED
+        rig.hypervisor.forced.append("pause")
+    thread.join(10)
+    assert ends == [None] and rig.hypervisor.forced == ["pause" if no_post_copy else "post-copy"]
+
+
+def test_pause_that_did_not_help_is_taken_back(rig, order):
+    build(rig, order)
+    rig.hypervisor.migration_hangs = rig.hypervisor.no_post_copy = True
+    thread, ends = going(rig, prepared(rig, order, rig.other))
+    rig.driver.force(order.server_uuid)
+    rig.driver.abort(order.server_uuid)
+    thread.join(10)
+    assert isinstance(ends[0], errors.Conflict) and rig.driver.power_state(order.server_uuid) == RUNNING
+
+
+# --- what belongs to a guest beside its disks
+
+def with_tpm(rig, order) -> None:
+    folder, tpms = rig.driver._folder(order.server_uuid), rig.driver._tools.tpms
+    tpms.prepare(order.server_uuid, folder)
+    (tpms.state(order.server_uuid) / "tpm2").mkdir(parents=True)
+    (tpms.state(order.server_uuid) / "tpm2" / "tpm2-00.permall").write_bytes(b"sealed")
+
+
+def tpm_of(rig, order) -> tuple[bytes, bytes]:
+    tpms = rig.driver._tools.tpms
+    return tpms.secret(order.server_uuid), (tpms.state(order.server_uuid) / "tpm2" / "tpm2-00.permall").read_bytes()
+
+
+def test_tpm_and_firmware_variables_follow_a_guest_that_is_off(rig, order):
+    build(rig, order)
+    rig.driver.shut_down(order.server_uuid, 0)
+    with_tpm(rig, order)
+    rig.disk(order, "nvram.fd").write_bytes(b"variables")
+    had = tpm_of(rig, order)
+    source = rig.driver.leave(order.server_uuid)
+    rig.other.driver.fetch(move_order(order, source), rig.other.images)
+    rig.other.driver.fetch(move_order(order, source), rig.other.images)
+    assert tpm_of(rig.other, order) == had and rig.other.disk(order, "nvram.fd").read_bytes() == b"variables"
+    assert not list(rig.other.disk(order, "").glob("tpm.s*")), "no secret is left in the folder"
+    rig.driver.forget(order.server_uuid)
+    assert rig.driver._tools.tpms.secret(order.server_uuid) is None and tpm_of(rig.other, order) == had
+
+
+def test_secret_of_a_tpm_is_there_before_the_guest_that_runs(rig, order):
+    build(rig, order)
+    with_tpm(rig, order)
+    live_order = prepared(rig, order, rig.other)
+    assert rig.other.driver._tools.tpms.secret(order.server_uuid) == tpm_of(rig, order)[0]
+    rig.driver.migrate(live_order, nobody, lambda: False)
+    for host in (rig, rig.other):
+        assert not list(host.disk(order, "").glob("tpm.s*")), "no secret is left in the folder"
+
+
+def test_disks_that_are_no_files_are_refused_before_anything_is_touched(rig, order):
+    build(rig, order)
+    folder = rig.driver._folder(order.server_uuid)
+    first, *others = folder.disks()
+    folder.keep_disks((msgspec.structs.replace(first, store="lvm", place="vg/x"), *others))
+    with pytest.raises(errors.Conflict, match="kept as lvm"):
+        rig.driver.describe(order.server_uuid)
+    rig.driver.shut_down(order.server_uuid, 0)
+    with pytest.raises(errors.Conflict, match="kept as lvm"):
+        rig.driver.leave(order.server_uuid)
+    assert rig.driver.power_state(order.server_uuid) == SHUTDOWN
+    folder.keep_disks((first, *others))
+
+
+# --- shared storage
+
+def test_guest_on_shared_storage_moves_and_stays_where_it_is(shared):
+    order = make_order(shared.bridge)
+    build(shared, order)
+    inode = shared.disk(order).stat().st_ino
+    live_order = prepared(shared, order, shared.other)
+    assert live_order.arrival.shared and {host.driver.guests()[0].server_uuid for host in (shared, shared.other)}
+    with pytest.raises(errors.HostRefused, match="share"):
+        again = move_order(order, shared.driver.describe(order.server_uuid), block=True)
+        shared.other.driver.prepare_arrival(again, None)
+    shared.driver.migrate(live_order, nobody, lambda: False)
+    assert shared.hypervisor.departures[-1].disks == ()
+    assert shared.other.driver.land(move_order(order)) == RUNNING
+    unbuild(shared, order)  # what is another host's now stays
+    assert shared.disk(order).stat().st_ino == inode and shared.driver.guests() == ()
+    assert [guest.epoch for guest in shared.other.driver.guests()] == [3]
+    unbuild(shared.other, order)
+    assert shared.left_over(order) == [] == shared.other.left_over(order)
+
+
+def test_destination_on_shared_storage_that_gives_up_leaves_the_guest_as_it_was(shared):
+    order = make_order(shared.bridge)
+    build(shared, order)
+    before = sorted(path.name for path in shared.disk(order, "").iterdir())
+    prepared(shared, order, shared.other)
+    unbuild(shared.other, order)
+    assert shared.other.driver.guests() == ()
+    after = sorted(path.name for path in shared.disk(order, "").iterdir()
+                   if not path.name.startswith(("probe", "exports")))
+    assert after == before and shared.driver.guests()[0].power_state == RUNNING
+
+
+def test_cold_move_on_shared_storage_copies_without_the_network(shared):
+    order = make_order(shared.bridge)
+    build(shared, order)
+    shared.driver.shut_down(order.server_uuid, 0)
+    shared.mark(order, "precious")
+    source = msgspec.structs.replace(off_and_left(shared, order), port=0)
+    assert shared.other.driver.put_aside() == frozenset()
+    shared.other.driver.fetch(move_order(order, source), shared.other.images)
+    assert shared.marked(order) == "precious"
+    shared.mark(order, "changed")
+    unbuild(shared.other, order)
+    assert shared.driver.take_back(order.server_uuid) is True and shared.marked(order) == "precious"
+
+
+# --- small things
+
+@pytest.mark.parametrize("probe", ["", "/", "a/../b", "../a", "a/b/c", "/etc/passwd", "a/."])
+def test_probe_that_is_no_name_is_not_seen(tmp_path, probe):
+    assert tell.sees(tmp_path, probe) is False
+
+
+@pytest.mark.parametrize(("option", "value"), [("disk_export_ports", "9-3"), ("disk_export_ports", "x"),
+                                               ("live_migration_uri", "qemu+tcp://%d/system")])
+def test_setting_that_can_not_be_is_named(option, value):
+    conf = nova_conf.register(cfg.ConfigOpts())
+    conf([])
+    conf.set_override(option, value, "libvirt")
+    with pytest.raises(BadMoveSetting, match=option):
+        move_settings_of(conf, conf.libvirt)
+
+
+def test_settings_say_where_others_reach_this_host():
+    conf = nova_conf.register(cfg.ConfigOpts())
+    conf([])
+    conf.set_override("live_migration_inbound_addr", "fd00::1", "libvirt")
+    assert move_settings_of(conf, conf.libvirt).uri == "qemu+tcp://[fd00::1]/system"
+    conf.set_override("live_migration_with_native_tls", True, "libvirt")
+    made = move_settings_of(conf, conf.libvirt)
+    assert made.uri == "qemu+tls://[fd00::1]/system" and made.tls and made.completion_s == 800
+    assert settings().moves == MoveSettings()
