@@ -86,4 +86,6 @@ class Debts:
                 self._moves.back(debt.server_uuid)
 
     def _drop_snapshot(self, debt: Debt) -> None:
-        self._guests.drop_snapshot(debt.server_uuid, debt.arguments.get("image_id", ""))
+        """Without waiting for its turn: another snapshot of the guest may be uploaded for hours."""
+        for image_id in debt.arguments.get("image_id", "").split():
+            self._guests.drop_snapshot(debt.server_uuid, image_id)

@@ -34,6 +34,11 @@ BUILD: tuple[Step, ...] = (
 )
 
 
+class HalfBuilt(errors.Conflict):
+    code = "guest.half_built"
+    message = "Guest {uuid} on host {host} was only built in part; rebuild the server, or delete it."
+
+
 class Guests:
     """The guests of this host, one order at a time for each (the caller sees to that)."""
 
@@ -121,6 +126,8 @@ class Guests:
         """Ask the guest to shut down, and power it off after the order's time. One that isn't defined is off."""
         work.check()
         if self._driver.power_state(order.server_uuid) is None:
+            if self._tools.markers.has(order.server_uuid):
+                raise HalfBuilt(uuid=order.server_uuid, host=self._tools.host)
             LOG.warning("guest %s is not defined, so it counts as stopped", order.instance_name,
                         extra={"server": order.server_uuid})
             return PowerState.SHUTDOWN
@@ -138,8 +145,22 @@ class Guests:
             self._driver.shut_down(order.server_uuid, 0)
             return self._driver.start(order.server_uuid)
         self._driver.destroy(order.server_uuid)
+        self._take_back_stranded(order)
         self._driver.plug(order.build)
-        return self._driver.start_new(order.build)
+        state = self._driver.start_new(order.build)
+        self._tools.markers.clear(order.server_uuid)  # whatever was left undone before, it is whole enough to run
+        return state
+
+    def _take_back_stranded(self, order: GuestOrder) -> None:
+        """A move that ended in ERROR may have left the guest put aside here, and nothing else of it: who reboots it
+        hard wants that."""
+        uuid, driver = order.server_uuid, self._driver
+        if isinstance(driver, ColdMoves) and uuid in driver.put_aside() and \
+                uuid not in {guest.server_uuid for guest in driver.guests()}:
+            LOG.warning("guest %s was put aside by a move that failed, and is taken back", order.instance_name,
+                        extra={"server": uuid})
+            driver.take_back(uuid)
+            self._tools.aside.clear(uuid)
 
     def _reboot_softly(self, order: GuestOrder) -> bool:
         try:

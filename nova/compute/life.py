@@ -97,7 +97,9 @@ class Life:
             work.check()
             self._driver.plug(order.build)
             gate.pass_(uuid)
-            return driver.rescue(order, self._tools.images, self._files(order.build, order.admin_password))
+            state = driver.rescue(order, self._tools.images, self._files(order.build, order.admin_password))
+            self._tools.markers.clear(uuid)
+            return state
         except Exception:
             if state == PowerState.RUNNING:
                 self._back_from_rescue(order, work, gate)

@@ -230,6 +230,11 @@ def delete(tx: Connection, row: Row[Any]) -> None:
 
 # -- debts
 
+#: The one kind of debt that no claim waits for: a file beside the guest.
+SNAPSHOT_DEBT = "drop_snapshots"
+HOLDS = owed.c.step != SNAPSHOT_DEBT
+
+
 def owe(tx: Connection, debts: Sequence[Mapping[str, Any]]) -> None:
     """Write debts; one that is written already takes the newer epoch."""
     for debt in debts:
@@ -249,9 +254,9 @@ def debts(tx: Connection, host: str | None = None) -> tuple[Debt, ...]:
 
 
 def owed_by(tx: Connection, uuids: Sequence[str]) -> dict[str, list[str]]:
-    """The hosts that owe something for these servers."""
+    """The hosts that owe something of these servers' resources."""
     found: dict[str, list[str]] = {}
-    for row in tx.execute(sa.select(owed.c.server_uuid, owed.c.host).where(owed.c.server_uuid.in_(uuids))):
+    for row in tx.execute(sa.select(owed.c.server_uuid, owed.c.host).where(owed.c.server_uuid.in_(uuids), HOLDS)):
         found.setdefault(row.server_uuid, []).append(row.host)
     return found
 
@@ -261,13 +266,14 @@ def owing_hosts(tx: Connection) -> set[str]:
 
 
 def debt(tx: Connection, host: str, key: int) -> tuple[str, bool] | None:
-    """The server a debt of this host is for, and whether it is the host's last one for it. None: paid already."""
-    uuid = tx.execute(sa.select(owed.c.server_uuid).where(owed.c.id == key, owed.c.host == host)).scalar_one_or_none()
-    if uuid is None:
+    """The server a debt of this host is for, and whether it is the last one that a claim of it waits for. None: paid
+    already."""
+    found = tx.execute(sa.select(owed.c.server_uuid, owed.c.step).where(owed.c.id == key, owed.c.host == host)).first()
+    if found is None:
         return None
-    more = tx.execute(sa.select(owed.c.id).where(owed.c.server_uuid == uuid, owed.c.host == host,
-                                                 owed.c.id != key).limit(1)).first()
-    return str(uuid), more is None
+    more = tx.execute(sa.select(owed.c.id).where(owed.c.server_uuid == found.server_uuid, owed.c.host == host,
+                                                 owed.c.id != key, HOLDS).limit(1)).first()
+    return str(found.server_uuid), more is None and found.step != SNAPSHOT_DEBT
 
 
 def debt_of(tx: Connection, host: str, key: int) -> Mapping[str, str]:

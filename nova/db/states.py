@@ -19,7 +19,7 @@ from nova.db.statements import by_key, update_where
 from nova.db.types import later, utc_now
 from nova.model.actions import ActionEvent
 from nova.model.base import Value
-from nova.model.states import API_NAMES, Action, TaskState, VmState, refusal
+from nova.model.states import API_NAMES, Action, Refusal, TaskState, VmState, refusal
 
 
 class NotInState(errors.WrongState):
@@ -63,6 +63,9 @@ class Begin(NamedTuple):
     step: str
 
 
+#: What may overtake a delete, whatever the table allows: for all others the server is as good as gone.
+_OVER_A_DELETE = frozenset({"delete", "reset_state"})
+
 ENTRY_COLUMNS = [operations.c[field] for field in Entry.__struct_fields__]
 
 
@@ -73,6 +76,8 @@ def begin(tx: Connection, what: Begin) -> tuple[Entry, tuple[Entry, ...]]:
     """
     row = _locked(tx, what.server_uuid)
     why = refusal(what.action, row.vm_state, row.task_state, row.launched_at is not None)
+    if why is None and row.task_state is TaskState.DELETING and what.action.name not in _OVER_A_DELETE:
+        why = Refusal("task_state", row.task_state.value)
     if why is not None:
         raise NotInState(action=API_NAMES.get(what.action.name, what.action.name), server=what.server_uuid,
                          attribute=why.attribute, value=why.value)

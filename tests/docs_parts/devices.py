@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from nova.model import image_properties
 from nova.model.extra_specs import SPECS, Rule
-from nova.virt.libvirt import peripherals, properties, rescue
+from nova.virt.libvirt import peripherals, rescue
 from nova.virt.libvirt.disks.xml import THROTTLES
 from nova.virt.libvirt.processor import TUNING
 from nova.virt.libvirt.properties import FLAVOR, IMAGE, REFUSED, Sets
@@ -17,9 +17,9 @@ INTRO = """\
 What images and flavors may ask of a guest's machine, and what the libvirt driver makes of it. How to set them, what is
 chosen where nothing is asked, and what hosts need is in `guests' devices <../devices.rst>`_.
 
-Names with ``hw_``, ``os_`` and ``img_`` are properties of images, those with a colon are extra specs of flavors. A value
-that is none of those here is refused: by the API where no driver has it, else by the host. A property that is in no
-table has no meaning to this driver.
+Names with ``hw_``, ``os_`` and ``img_`` are properties of images, those with a colon are extra specs of flavors. A
+value that is none of those here is refused: by the API where no driver has it, else by the host. A property that is in
+no table has no meaning to this driver.
 """
 
 REFUSED_INTRO = """\
@@ -28,7 +28,7 @@ column ask for nothing, and are accepted.
 """
 
 QUOTA_INTRO = """\
-Extra specs that bound what a guest takes. Zero bounds of a disk mean no bound.
+Extra specs that bound what a guest takes. 0 bounds no disk.
 """
 
 #: Sections, each of wishes (fields of ``properties.Wishes``): what one is, and what it takes.
@@ -37,14 +37,15 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "architecture": "The guest's processor: the host's own; on x86_64 also i686.",
         "machine": "Machine type, one that the host's QEMU has (``qemu-system-x86_64 -machine help``).",
         "efi": "Firmware. UEFI takes the package ovmf.",
-        "secure_boot": "Needs q35 (or virt), and firmware with enrolled keys (package ovmf). Where it is required, UEFI "
-                       "and q35 come with it; optional takes it when there is UEFI anyway and the host can.",
+        "secure_boot": "Needs q35 (or virt), and firmware with enrolled keys (package ovmf). Where it is required, "
+                       "UEFI comes with it, and q35 unless another machine type is named; optional takes it when there "
+                       "is UEFI anyway and the host can.",
         "stateless": "UEFI that keeps no variables. Needs UEFI, and firmware that can: "
                      "its description has ``\"mode\": \"stateless\"``.",
         "tpm_version": "An emulated TPM. Needs ``[libvirt]swtpm_enabled`` and the packages swtpm and swtpm-tools.",
         "tpm_model": "Its model; without one tpm-crb for 2.0, tpm-tis for 1.2. Needs a version.",
-        "iommu": "An IOMMU. intel needs q35, smmuv3 virt, virtio either; auto is virtio. Without a machine type the guest "
-                 "gets one that can.",
+        "iommu": "An IOMMU. intel needs q35, smmuv3 virt, virtio either; auto is virtio. Where nobody names a machine "
+                 "type the guest gets one that can.",
         "boot_menu": "The firmware shows a boot menu.",
         "command_line": "Of the kernel, for images with a ``kernel_id``.",
         "": "Full virtualization is all there is.",
@@ -85,8 +86,8 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "sound_model": "A sound device; none otherwise. virtio needs QEMU 8.2.",
         "usb_model": "The USB controller; none takes USB and the tablet away.",
         "agent": "A channel for the QEMU guest agent. The agent itself is the image's.",
-        "serial_ports": "Number of serial ports; 1 otherwise. The first writes the console log. An image may ask for as many "
-                        "as its flavor says.",
+        "serial_ports": "Number of serial ports; 1 otherwise. The first writes the console log. An image may ask for "
+                        "as many as its flavor says.",
     },
 }
 
@@ -122,9 +123,17 @@ def _table(rows: Iterable[tuple[str, ...]]) -> str:
 def _rows(fields: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
     for field, text in fields.items():
         image, flavor = _named(IMAGE, field), _named(FLAVOR, field)
-        values = dict.fromkeys([*(_image_values(name, IMAGE[name].read) for name in image),
-                                *(_spec_values(SPECS[name][0], FLAVOR[name].read) for name in flavor)])
-        yield (", ".join(map(rst.literal, image)), ", ".join(map(rst.literal, flavor)), "; ".join(values), text)
+        yield (", ".join(map(rst.literal, image)), ", ".join(map(rst.literal, flavor)), _values(image, flavor), text)
+
+
+def _values(image: list[str], flavor: list[str]) -> str:
+    """Of the first of each: the others are other names of it."""
+    asked = [_image_values(name, IMAGE[name].read) for name in image[:1]]
+    given = [_spec_values(SPECS[name][0], FLAVOR[name].read) for name in flavor[:1]]
+    both = list(dict.fromkeys(["; ".join(asked), "; ".join(given)]))
+    if asked and given and set(asked[0].split(", ")) != set(given[0].split(", ")):
+        return f"image: {both[0]}; flavor: {both[1]}"
+    return next(filter(None, both))
 
 
 def _named(table: Mapping[str, Sets], field: str) -> list[str]:
@@ -180,7 +189,7 @@ def _quotas() -> Iterator[tuple[str, ...]]:
 
 def _refused() -> Iterator[tuple[str, ...]]:
     for name, promise in REFUSED.items():
-        harmless = "no" if promise.harmless == properties._NO else ", ".join(sorted(promise.harmless)) or "nothing"
+        harmless = "no" if "no" in promise.harmless else ", ".join(sorted(promise.harmless)) or "nothing"
         yield rst.literal(name), harmless, rst.plain(promise.reason)
 
 

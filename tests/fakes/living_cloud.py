@@ -284,6 +284,13 @@ class LivingCloud(SmallCloud):
             "api", sa.select(given.c.host, claimed.c.consumer, claimed.c.resource_class, claimed.c.used)
             .join_from(claimed, given, given.c.id == claimed.c.provider_id))}
 
+    @property
+    def moving(self) -> dict[str, str]:
+        """Consumer -> the server whose move it is."""
+        claimed = api_tables.allocations
+        return {row.consumer: row.moving for row in self.rows("api", sa.select(claimed.c.consumer, claimed.c.moving)
+                                                              .where(claimed.c.moving.is_not(None)))}
+
     def close(self) -> None:
         for compute in self.computes.values():
             compute.end()

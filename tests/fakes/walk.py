@@ -200,8 +200,7 @@ class Walk:
         while cloud.open_operations():
             if cloud.world.runner.journal.dead:
                 cloud.replace_conductor()
-            if time.monotonic() > revive_at:
-                revive_at = end + 1
+            if time.monotonic() > revive_at and any(one.dead or one.silent for one in cloud.computes.values()):
                 self._revive()
             assert time.monotonic() < end, "\n".join(["it does not end:", *map(str, self.story[-8:]), *self._last()])
             cloud.nudge()

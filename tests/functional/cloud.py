@@ -242,6 +242,8 @@ class Cloud:
         for host in self.hosts:
             marks = {path.name for path in (self.state(host) / "building").glob("*") if path.is_file()}
             found |= {f"guests on {host}": sorted(self.guests(host)), f"marks on {host}": sorted(marks)}
+            found |= {f"{what} on {host}": sorted(path.name for path in (self.state(host) / "fake" / what).glob("*"))
+                      for what in ("aside", "snapshots", "arrivals")}
         return {what: left for what, left in found.items() if left}
 
     def wait_clean(self, seconds: float = 15.0) -> None:

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import os
-import signal
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -21,9 +17,9 @@ from tests.functional.backends import wait_until
 from tests.functional.client import Refused
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.kills import Kill, matrix, sample
+from tests.functional.scene import BOUND_S, Scene
 
 SAMPLE = 6
-BOUND_S = 40.0  # for a lease of 4 s, 4 s of silence of a host, and a machine that is busy with other things
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -43,8 +39,8 @@ def cloud(make_cloud, tmp_path_factory: pytest.TempPathFactory) -> Cloud:
 
 
 @pytest.fixture
-def scene(cloud: Cloud) -> Iterator[Scene]:
-    scene = Scene(cloud)
+def scene(cloud: Cloud) -> Iterator[CreateAndDelete]:
+    scene = CreateAndDelete(cloud)
     yield scene
     scene.mend()
     if cloud.leftovers():  # the test has failed already: the next one shall not
@@ -52,52 +48,12 @@ def scene(cloud: Cloud) -> Iterator[Scene]:
             cloud.empty()
 
 
-class Scene:
-    """A cloud in which something is about to die."""
+class CreateAndDelete(Scene):
+    """A cloud in which a server is made or deleted while something dies."""
 
-    def __init__(self, cloud: Cloud) -> None:
-        self.cloud, self.api = cloud, cloud.api()
-        self.point = Path(cloud.plan.env["NOVA_FAULT_POINT"].removeprefix("@"))
-
-    def mend(self) -> None:
-        """All daemons run again, nothing is armed."""
-        self.point.unlink(missing_ok=True)
-        self.wake()
-        for host in self.cloud.hosts:
-            (self.cloud.state(host) / "fake-knobs.json").unlink(missing_ok=True)
-        for daemon in self.cloud.daemons.values():
-            if not daemon.running:
-                daemon.restart()
-
-    def arm(self, kill: Kill) -> None:
-        action = kill.action.removeprefix("failing ")
-        where = "scheduler" if kill.victim == "scheduler" else action
-        self.point.write_text(f"{where}:{kill.point}:{kill.when}:{'pause' if kill.what == 'pause' else 'kill'}")
-
-    def sleepers(self) -> list[int]:
-        """Conductor processes that were stopped."""
-        return [pid for pid in self.cloud.daemons["conductor"].workers()
-                if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"]
-
-    def wake(self) -> None:
-        for pid in self.sleepers():
-            os.kill(pid, signal.SIGCONT)
-
-    def row(self, uuid: str) -> Any:
-        return self.cloud.stores.rows("cell", sa.select(servers).where(servers.c.uuid == uuid))[0]
-
-    def settled(self, uuid: str) -> Any:
-        """The server's row once nothing goes on (read behind the API, whose calls may wait for the sleeper)."""
-        def look() -> Any:
-            row = self.row(uuid)
-            return row if row.deleted or (row.vm_state != "building" and row.task_state is None) else None
-        try:
-            return wait_until("the operation ends", look, BOUND_S, 0.1)
-        except AssertionError:
-            journal = [(one.action, one.step, one.direction, one.runner_id, one.finished_at)
-                       for one in self.cloud.stores.journal(uuid)]
-            row = self.row(uuid)
-            raise AssertionError(f"{uuid} is {row.vm_state}/{row.task_state}: {journal}") from None
+    def aim(self, kill: Kill) -> None:
+        where = "scheduler" if kill.victim == "scheduler" else kill.action.removeprefix("failing ")
+        self.arm(where, kill.point, kill.when, "pause" if kill.what == "pause" else "kill")
 
     def run(self, kill: Kill) -> str:
         """Do what is to be interrupted; the server's uuid."""
@@ -123,7 +79,7 @@ class Scene:
             if kill.action == "failing create":
                 for host in self.cloud.hosts:
                     stack.enter_context(self.cloud.knobs(host, {"call": "start_new", "do": "fail"}))
-            self.arm(kill)
+            self.aim(kill)
             done = do()
             wait_until(f"{kill} strikes", lambda: not self.point.exists(), 20)
             if kill.victim == "scheduler":
@@ -148,7 +104,8 @@ class Scene:
         return done
 
 
-def test_server_when_a_process_dies_at_a_step_then_it_ends_well_and_leaves_nothing(scene: Scene, kill: Kill) -> None:
+def test_server_when_a_process_dies_at_a_step_then_it_ends_well_and_leaves_nothing(scene: CreateAndDelete,
+                                                                                   kill: Kill) -> None:
     uuid = scene.run(kill)
     row = scene.settled(uuid)
     if kill.action == "delete":

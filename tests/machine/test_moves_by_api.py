@@ -45,8 +45,9 @@ class Server:
         return float(self.ssh("cat /proc/uptime").split()[0])
 
     def left_on(self, host: str) -> list[str]:
-        """What a host has of it."""
-        folders = [path.name for path in self.sandbox.instances(host).glob(f"{self.uuid}*")]
+        """What a host has of it. (Its folder on shared storage is not one host's.)"""
+        names = f"{self.uuid}_*" if self.sandbox.layout.choices.shared_storage else f"{self.uuid}*"
+        folders = [path.name for path in self.sandbox.instances(host).glob(names)]
         script = f"virsh -q list --all --uuid; ps -eo args | grep '[{self.uuid[0]}]{self.uuid[1:]}'"
         told = self.sandbox.run("sh", "-c", script, host=host, code=None)
         return folders + [line for line in told.splitlines() if self.uuid in line]

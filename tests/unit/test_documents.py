@@ -15,8 +15,11 @@ from oslo_config import cfg
 
 from nova import conf
 from nova.cmd import manage
+from nova.model.states import ACTIONS
 from tests import docs
 from tests.docs_parts import conf as conf_pages
+from tests.docs_parts import devices as device_pages
+from tests.docs_parts import states as state_pages
 
 TOP = docs.TOP
 PAGES = [TOP / "README.rst", *sorted((TOP / "doc").rglob("*.rst"))]
@@ -79,6 +82,22 @@ def test_sample_when_uncommented_then_it_is_a_file_of_the_defaults(tmp_path: Pat
 def test_option_has_a_help_of_whole_sentences(group: str, option: cfg.Opt) -> None:
     text = (option.help or "").strip()
     assert len(text.split()) >= 2 and text.endswith(ENDS), f"[{group}]{option.name}: {text!r}"
+
+
+def test_page_of_states_draws_every_action() -> None:
+    text = state_pages.page()
+    diagram = text[text.index("Diagram"):]
+    assert {name for name in ACTIONS if not re.search(rf"── {name} +──▶", diagram)} == set()
+    assert set(state_pages.ENDINGS) <= set(ACTIONS)
+
+
+def test_page_of_devices_tells_every_property_that_the_driver_reads() -> None:
+    text = device_pages.page()
+    assert device_pages.untold() == set()
+    told = {field: words for fields in device_pages.SECTIONS.values() for field, words in fields.items()}
+    assert {field for field, words in device_pages.newer().items() if words not in told[field]} == set()
+    assert {name for table in (device_pages.IMAGE, device_pages.FLAVOR, device_pages.REFUSED, device_pages.TUNING)
+            for name in table if f"``{name}``" not in text} == set()
 
 
 # -- pages written by hand

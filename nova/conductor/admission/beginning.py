@@ -13,7 +13,7 @@ from nova.conductor.world import World
 from nova.db import servers, states
 from nova.db.engine import Connection
 from nova.model.servers import ServerMemo, ServerOrder
-from nova.model.states import ACTIONS, VmState
+from nova.model.states import ACTIONS, TaskState, VmState
 
 
 class NoHost(errors.Conflict):
@@ -88,7 +88,8 @@ def _begin_delete(world: World, tx: Connection, order: ServerOrder) -> states.En
     if force or world.settings.reclaim_instance_interval <= 0:
         return begin(world, tx, "delete", order.uuid, arguments)
     row = locked(tx, order.uuid)
-    soft = row.launched_at is not None and row.vm_state != VmState.SOFT_DELETED.value
+    going = row.vm_state == VmState.SOFT_DELETED.value or row.task_state == TaskState.DELETING.value
+    soft = row.launched_at is not None and not going
     return begin(world, tx, "soft_delete" if soft else "delete", order.uuid, arguments)
 
 

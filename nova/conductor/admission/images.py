@@ -43,7 +43,8 @@ class ImagesOfServers:
 
         def arguments(row: Any) -> Mapping[str, Any]:
             return holding(self.world, row, NewImage(
-                id=image_id, name=order.name, properties={**order.metadata, **_origin(row, SNAPSHOT)}))
+                id=image_id, name=order.name,
+                properties={**order.metadata, **_origin(row, order.metadata.get("image_type", SNAPSHOT))}))
         begin_with_image(self.world, "createImage", order.uuid, arguments)
         return image_id
 
@@ -110,7 +111,10 @@ def _inherited(base: Image, but: tuple[str, ...]) -> dict[str, str]:
 
 
 def _origin(row: Any, kind: str) -> dict[str, str]:
-    """Where an image of a server came from: these properties are ours to set, whatever the request's metadata says."""
+    """Where an image of a server came from: these properties are ours to set, whatever the request's metadata says.
+
+    But for a snapshot's ``image_type``, which is only a label to find it by: clients put their own there.
+    """
     who = context.current()
     return {"image_type": kind, "instance_uuid": row.uuid, "user_id": who.user_id or row.user_id,
             "owner_id": row.project_id, "base_image_ref": row.image_id, "image_state": "available",

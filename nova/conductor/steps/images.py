@@ -17,6 +17,8 @@ from nova.conductor.orders import build_order
 from nova.conductor.steps.guests import NoHost, fence, results_of
 from nova.conductor.workflow import Op, Result, Step
 from nova.conductor.world import World
+from nova.db import services
+from nova.db.engine import Connection
 from nova.model.images import Image, ImageQuery, NewImage
 from nova.model.orders import Outcome, Snapshot, SnapshotOrder
 from nova.model.states import TaskState
@@ -72,17 +74,32 @@ class TakeSnapshots(Step):
                 for op, result in zip(ops, results_of(ops, outcomes), strict=True)]
 
     def undo(self, world: World, ops: Sequence[Op]) -> None:
-        """A host that can't be told keeps a file that goes with its guest: no reason to hold up the server."""
+        """A host that can't be told owes it: no reason to hold up the server."""
         for op in ops:
             if not op.server.host:
                 continue
             try:
-                results_of([op], world.compute.drop_snapshots(op.server.host, (snapshot_order(world, op),)))
+                [result] = results_of([op], world.compute.drop_snapshots(op.server.host, (snapshot_order(world, op),)))
             except errors.Overtaken:
                 raise
             except errors.NovaError as error:
-                LOG.warning("host %s does not forget a snapshot: %s", op.server.host, error.message,
-                            extra={"server": op.uuid})
+                result = error
+            if isinstance(result, errors.NovaError):
+                _owe(world, op, result)
+
+
+def _owe(world: World, op: Op, why: errors.NovaError) -> None:
+    """The host has to forget this snapshot, and those that it owes already."""
+    LOG.warning("host %s does not forget a snapshot and owes it: %s", op.server.host, why.message,
+                extra={"server": op.uuid})
+
+    def write(tx: Connection) -> None:
+        older = next((debt.arguments.get("image_id", "") for debt in services.debts(tx, op.server.host)
+                      if (debt.server_uuid, debt.step) == (op.uuid, services.SNAPSHOT_DEBT)), "")
+        services.owe(tx, [{"host": op.server.host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
+                           "step": services.SNAPSHOT_DEBT,
+                           "arguments": {"image_id": " ".join(dict.fromkeys([*older.split(), image_of(op)]))}}])
+    op.entry = world.runner.journal.leave_behind(op.entry, write)
 
 
 def _kept(op: Op, host: str, outcome: Outcome) -> Result:

@@ -236,6 +236,8 @@ class Settle(MoveStep):
         held = world.api.transact(look)
         if any(one.move or one.host != op.server.host for one in held):
             self._settle(world, op, held)
+        elif "hosts" in op.entry.arguments:  # it overtook something, which may have been a move that claimed nothing yet
+            self._end_moves(world, op)
         # whoever owes something for this server is none of its destinations: with the debt it would pay with the claim
         owing = owed(world, [op]).get(op.uuid, ())
         return {"tried": list(owing)} if owing else {}
@@ -250,13 +252,16 @@ class Settle(MoveStep):
             remove(world, op, self._end(op, host), keep and host not in apart)
         if self.source_answers:
             self._whole_again(world, op, [one.move for one in held if one.host == here and one.move], kinds)
-        # what was removed above closed the epoch on those hosts, and one of them may be the next destination
-        op.entry = world.runner.journal.leave_behind(op.entry, lambda tx: migrations.end_open(
-            tx, op.uuid, ERROR, but=moving.move_of(op)))
+        self._end_moves(world, op)  # (what was removed closed the epoch on hosts that may be the next destination)
         kept = owed(world, [op]).get(op.uuid, ())
 
         world.feed.after_release(world.api.transact(
             lambda tx: ledger.settle(tx, op.uuid, op.entry.epoch, here, kept)))
+
+    @staticmethod
+    def _end_moves(world: World, op: Op) -> None:
+        op.entry = world.runner.journal.leave_behind(op.entry, lambda tx: migrations.end_open(
+            tx, op.uuid, ERROR, but=moving.move_of(op)))
 
     def _whole_again(self, world: World, op: Op, moves: Sequence[str], kinds: Mapping[str, str]) -> None:
         """A guest that a cold move put aside on the server's host: taken back, or forgotten where it had ended."""

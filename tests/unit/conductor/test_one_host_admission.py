@@ -111,12 +111,25 @@ def test_create_image_then_it_has_what_snapshots_have_and_its_bases_properties(c
     assert (image.name, image.status, image.visibility, image.owner) == ("photo", "active", "private", "demo")
     assert (image.disk_format, image.container_format, image.min_disk_gb, image.min_ram_mb) == ("qcow2", "bare", 1, 32)
     assert dict(image.properties) == {
-        "hw_disk_bus": "scsi", "kernel_id": "", "mine": "own", "image_type": "snapshot", "instance_uuid": uuid,
+        "hw_disk_bus": "scsi", "kernel_id": "", "mine": "own", "image_type": "x", "instance_uuid": uuid,
         "user_id": "joe", "owner_id": "demo", "base_image_ref": BASE, "image_state": "available",
         "image_location": "snapshot"}
     assert ("create", made, "joe's own token") in cloud.image_service.calls
     assert {whose for method, image_id, whose in cloud.image_service.calls
             if image_id == made and method != "create"} == {None}
+
+
+def test_image_when_its_metadata_names_a_type_then_a_snapshot_has_it_but_a_backup_stays_one_and_is_rotated(cloud):
+    uuid = ready(cloud, ACTIVE)
+    label = {"image_type": "test"}
+    made = [cloud.control.create_image(CreateImage(uuid=uuid, name="photo", metadata=label))]
+    cloud.settle(uuid)
+    for name in ("first", "second"):
+        made.append(cloud.control.create_backup(CreateBackup(uuid=uuid, name=name, backup_type="daily", rotation=1,
+                                                             metadata=label)))
+        cloud.settle(uuid)
+    images = cloud.image_service.images
+    assert [images[one].properties["image_type"] for one in made if one in images] == ["test", "backup"]
 
 
 def test_create_image_when_its_metadata_is_over_the_quota_then_it_is_refused_where_that_counts(cloud):

@@ -45,6 +45,16 @@ def new_runner(cell: Database, alive: bool = True) -> int:
 
 
 @pytest.mark.parametrize("name", ACTIONS)
+def test_begin_when_the_server_is_being_deleted_then_only_another_delete_or_a_reset_overtakes(cell, name):
+    uuid = add(cell, vm_state="active", task_state="deleting")
+    if name in ("delete", "reset_state"):
+        assert begin(cell, uuid, name)[0].epoch > 1
+    else:
+        with pytest.raises(errors.WrongState):
+            begin(cell, uuid, name)
+
+
+@pytest.mark.parametrize("name", ACTIONS)
 def test_begin_when_the_table_refuses_then_nothing_changes_and_else_the_epoch_rises(cell, name):
     action = ACTIONS[name]
     for vm_state in VmState:

@@ -51,13 +51,15 @@ class LibvirtColdMoves(Moves):
     def leave(self, server_uuid: str) -> GuestOnSource:
         folder, aside = self._folder(server_uuid), self._tools.folders.aside(server_uuid)
         state = self._tools.hypervisor.state(server_uuid)
-        if aside.exists() and state is not None:
+        if self._has(aside) and state is not None:
             raise OlderMove(uuid=server_uuid)
-        if not aside.exists():
+        if not self._has(aside):
             if not folder.exists() or not folder.owned:
                 raise NoGuest(uuid=server_uuid)
             if state not in OFF | {None}:
                 raise StillOn(uuid=server_uuid)
+            if aside.exists():
+                raise OlderMove(uuid=server_uuid)
             tell.check_files(folder, server_uuid)
             self._put_aside(server_uuid, folder, aside)
         tpm_baggage.pack(self._tools.tpms, server_uuid, aside)
@@ -78,7 +80,7 @@ class LibvirtColdMoves(Moves):
 
     def take_back(self, server_uuid: str) -> bool:
         folder, aside = self._folder(server_uuid), self._tools.folders.aside(server_uuid)
-        if not aside.exists():
+        if not self._has(aside):
             return False
         disk_exports.withdraw(aside.path)
         self._tools.hypervisor.stop_now(server_uuid)  # what fetch brought to this same host
@@ -91,7 +93,7 @@ class LibvirtColdMoves(Moves):
 
     def forget(self, server_uuid: str) -> None:
         aside = self._tools.folders.aside(server_uuid)
-        if aside.exists():
+        if self._has(aside):
             disk_exports.withdraw(aside.path)
             aside.remove()
         folder = self._folder(server_uuid)
@@ -102,6 +104,10 @@ class LibvirtColdMoves(Moves):
         return frozenset(self._tools.folders.put_aside())
 
     # --- inside
+
+    def _has(self, aside: Folder) -> bool:
+        """On storage that hosts share, what another one put aside is seen, and none of ours."""
+        return aside.exists() and aside.owned
 
     def _put_aside(self, server_uuid: str, folder: Folder, aside: Folder) -> None:
         self._tools.hypervisor.undefine(server_uuid)
@@ -114,7 +120,7 @@ class LibvirtColdMoves(Moves):
         """Where the disks come from, what is told of them, and what they are known by."""
         aside, source, carrier = self._tools.folders.aside(order.server_uuid), order.source, self._tools.carrier
         if source is None:
-            if not aside.exists():
+            if not self._has(aside):
                 raise NothingAside(uuid=order.server_uuid)
             disks, facts = tell.told(aside, {})
             told = Told(GuestOnSource(disks=disks, facts=facts))

@@ -49,6 +49,11 @@ class MoveRig(Rig):
         self.root, self.address, self.has_image = self.driver._tools.settings.instances_path, address, True
         self.driver.connect()
 
+    def close(self) -> None:
+        for folder in self.driver._tools.folders.all():
+            disk_exports.withdraw(folder.path)  # what is offered outlives us
+        self.driver.close()
+
     def path(self, image_id: str) -> str:
         if not self.has_image:
             raise KeyError(image_id)
@@ -89,8 +94,8 @@ def two(first: MoveRig, second: MoveRig) -> MoveRig:
 def rig(tmp_path, links):
     made = two(MoveRig(tmp_path / "a", links, post_copy=True), MoveRig(tmp_path / "b", links))
     yield made
-    made.driver.close()
-    made.other.driver.close()
+    for host in (made, made.other):
+        host.close()
 
 
 @pytest.fixture
@@ -99,8 +104,8 @@ def shared(tmp_path, links):
     folder = tmp_path / "shared"
     made = two(MoveRig(tmp_path / "a", links, folder), MoveRig(tmp_path / "b", links, folder))
     yield made
-    made.driver.close()
-    made.other.driver.close()
+    for host in (made, made.other):
+        host.close()
 
 
 @pytest.fixture
@@ -582,6 +587,22 @@ def test_cold_move_on_shared_storage_copies_without_the_network(shared):
     shared.mark(order, "changed")
     unbuild(shared.other, order)
     assert shared.driver.take_back(order.server_uuid) is True and shared.marked(order) == "precious"
+
+
+def test_what_another_host_put_aside_on_shared_storage_is_left_alone(shared):
+    order = make_order(shared.bridge)
+    build(shared, order)
+    shared.driver.shut_down(order.server_uuid, 0)
+    shared.mark(order, "precious")
+    shared.driver.leave(order.server_uuid)
+    pid = pid_of(shared, order)
+    shared.other.driver.forget(order.server_uuid)
+    assert shared.other.driver.take_back(order.server_uuid) is False
+    assert pid_of(shared, order) == pid and Path(f"/proc/{pid}/exe").exists()
+    with pytest.raises(errors.NotFound):
+        shared.other.driver.leave(order.server_uuid)
+    assert shared.driver.take_back(order.server_uuid) is True and shared.marked(order) == "precious"
+    assert eventually(lambda: not Path(f"/proc/{pid}/exe").exists(), 5)
 
 
 # --- small things
