@@ -82,6 +82,29 @@ def run_in_thread(function: Callable[..., Any], *args: Any) -> Any:
     return function(*args)
 
 
+def run_apart(function: Callable[..., Any], *args: Any) -> Any:
+    """The same for a call that may take minutes or hours: in a real thread of its own. Those of :func:`run_in_thread`
+    are few (eventlet has 20), and as many calls that last would keep all others waiting."""
+    if _mode != "eventlet":
+        return function(*args)
+    ends: list[tuple[Any, BaseException | None]] = []
+
+    def run() -> None:
+        try:
+            ends.append((function(*args), None))
+        except BaseException as error:
+            ends.append((None, error))
+    native_threading().Thread(target=run, name="apart", daemon=True).start()
+    pause = 0.002
+    while not ends:  # no lock of the standard library works between a real thread and a green one
+        sleep(pause)
+        pause = min(2 * pause, 0.1)
+    result, error = ends[0]
+    if error is not None:
+        raise error
+    return result
+
+
 def sleep(seconds: float) -> None:
     time.sleep(seconds)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 from pathlib import Path
 
@@ -19,6 +20,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     sampling.LONG = config.getoption("--long")
+    sampling.SEED = config.getoption("--nova-seed") or datetime.date.today().toordinal()
+    config.addinivalue_line("markers", "in_turn(place, of): slow; one of so many runs has it, and each with --long")
 
 
 FAILED: list[str] = []
@@ -44,6 +47,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--long"):
         return
+    others = [item for item in items if not _has_its_turn(item)]
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if _has_its_turn(item)]
     for item in items:
         if "long" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="takes minutes: runs with --long"))
+
+
+def _has_its_turn(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("in_turn")
+    return mark is None or sampling.SEED % mark.args[1] == mark.args[0]

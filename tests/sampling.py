@@ -1,4 +1,5 @@
-"""How much of a product of cases a run tries: a spread that is the same in every run, or with ``--long`` all of it."""
+"""How much of a product of cases a run tries: a spread that is the same in every run (or, of what is slow, a few that
+change from day to day), or with ``--long`` all of it."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from typing import Any
 
 #: Set by tests/conftest.py before the tests are collected.
 LONG = False
+#: The seed of the run, as given with ``--nova-seed``, or the day's number. Set in the same place.
+SEED = 0
 
 
 def examples(usual: int, long: int) -> int:
@@ -19,3 +22,8 @@ def turn(values: Sequence[Any], number: int, few: int) -> list[Any]:
     if LONG or few >= len(values):
         return list(values)
     return [values[(number * few + step) % len(values)] for step in range(few)]
+
+
+def drawn(values: Sequence[Any], few: int) -> list[Any]:
+    """A few of what takes seconds each: a run with the next seed has the next few, so that all get their turn."""
+    return turn(values, SEED, few)

@@ -57,7 +57,7 @@ def build_image(stack: Stack) -> str:
     words = "copied"
     if not built.with_name(f".{built.name}.built").exists():  # which build-guest writes when the image is whole
         built.parent.mkdir(exist_ok=True)
-        stack.command("image", [str(builder), "--output", str(built)], seconds=900)
+        stack.machine_command("image", [str(builder), "--output", str(built)], seconds=900)
         words = "built"
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(f".{target.name}.new")

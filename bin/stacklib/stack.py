@@ -62,6 +62,12 @@ class Stack:
         log.parent.mkdir(parents=True, exist_ok=True)
         return self.at_controller(lambda: _logged(argv, log, env or {}, user, seconds))
 
+    def machine_command(self, name: str, argv: list[str], seconds: float = 300) -> str:
+        """The same on the machine itself, for what fetches things: a sandbox's controller has no way to the outside."""
+        log = self.layout.log(f"setup-{name}")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return _logged(argv, log, dict(os.environ), None, seconds)
+
 
 def _logged(argv: list[str], log: Path, env: dict[str, str], user: str | None, seconds: float) -> str:
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "HOME": "/root", **env}

@@ -33,9 +33,10 @@ Order = Any  # a value with server_uuid and fence
 #: One order done: the guest's power state then, or a whole outcome where there is more to tell. Raises.
 Do = Callable[[Any, Work, Gate], PowerState | Outcome]
 
-UNLIMITED = 200  # builds at one time where the operator set no limit
+UNLIMITED = 200  # builds, or snapshots, at one time where the operator set no limit
+MIGRATING = 12  # live migrations likewise: each takes one of libvirtd's 20 workers (max_workers) as long as it lasts
 SIDE_BY_SIDE = 64  # orders of other kinds at one time: they mostly wait for guests
-COPYING = 8  # that read or write whole disks at one time: more would only share the disk's speed
+COPYING = 8  # that fetch whole disks at one time: more would only share the disk's speed
 FIRST_REPORT_S, LONGEST_PAUSE_S = 1.0, 30.0
 
 
@@ -81,6 +82,14 @@ class Reporter:
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
 
+class Limits(NamedTuple):
+    """How many orders of a kind are carried out at one time; the others wait their turn. 0: nobody set it."""
+
+    builds: int = 0
+    migrations: int = 0
+    snapshots: int = 0
+
+
 class _Job(NamedTuple):
     order: Order
     work: Work
@@ -92,16 +101,17 @@ class Batches:
     ``hurry`` is called with a destroy before it waits for its turn."""
 
     def __init__(self, do: Mapping[str, Do], hurry: Callable[[Any, Work, Gate], None], orders: Orders,
-                 conductor: Any, host: Host, max_builds: int) -> None:
+                 conductor: Any, host: Host, limits: Limits) -> None:
         self._orders, self._conductor, self._host = orders, conductor, host
         self._do, self._hurry, self._stopping = do, hurry, False
         self._others = concurrency.Pool(SIDE_BY_SIDE, "orders")
-        builds, copies = concurrency.Pool(max_builds or UNLIMITED, "builds"), concurrency.Pool(COPYING, "copies")
+        builds = concurrency.Pool(limits.builds or UNLIMITED, "builds")
+        snapshots = concurrency.Pool(limits.snapshots or UNLIMITED, "snapshots")
         # Destroys have a pool of their own: they never wait behind guests that are asked to shut down kindly; nor does
         # anything wait behind live migrations, which may take hours.
         self._pools = {BUILD: builds, REBUILD: builds, DESTROY: concurrency.Pool(SIDE_BY_SIDE, "destroys"),
-                       FETCH: copies, SNAPSHOT: copies, UPLOAD: copies,
-                       MIGRATE: concurrency.Pool(UNLIMITED, "migrations")}
+                       FETCH: concurrency.Pool(COPYING, "copies"), SNAPSHOT: snapshots, UPLOAD: snapshots,
+                       MIGRATE: concurrency.Pool(limits.migrations or MIGRATING, "migrations")}
 
     def run(self, kind: str, orders: Sequence[Order]) -> tuple[Outcome, ...]:
         """One outcome an order, in the same sequence. Never raises: an error is an outcome."""

@@ -70,7 +70,8 @@ class Debts:
             if self._fences.known(debt.server_uuid).built > debt.epoch:
                 LOG.info("guest was built anew after debt %d was made", debt.id, extra={"server": debt.server_uuid})
                 return
-            self._guests.remove(debt.server_uuid, keep_disks=debt.arguments.get("keep_disks") == "1")
+            self._guests.remove(debt.server_uuid, keep_disks=debt.arguments.get("keep_disks") == "1",
+                                operation_id=int(debt.arguments.get("operation_id", 0)))
             self._fences.note(debt.server_uuid, debt.epoch, destroyed=True)
 
     def _forget(self, debt: Debt) -> None:

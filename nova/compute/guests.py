@@ -61,13 +61,15 @@ class Guests:
     def destroy(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
         """Leave nothing of the guest."""
         gate.pass_(order.server_uuid)
-        self.remove(order.server_uuid, order.build, order.keep_disks)
+        self.remove(order.server_uuid, order.build, order.keep_disks, order.fence.operation_id)
         return PowerState.NOSTATE
 
-    def remove(self, server_uuid: str, order: BuildOrder | None = None, keep_disks: bool = False) -> None:
+    def remove(self, server_uuid: str, order: BuildOrder | None = None, keep_disks: bool = False,
+               operation_id: int = 0) -> None:
         """Domain, taps and disks (also those that were put aside), without asking: whoever calls has an explicit record
-        that the guest is gone. ``keep_disks``: the server's new host uses them."""
-        keep_disks = keep_disks and not self._are_copies(server_uuid)
+        that the guest is gone. ``keep_disks``: the server's new host uses them; but not those that this very operation
+        had made here."""
+        keep_disks = keep_disks and not self._are_copies(server_uuid) and not self._made_for(server_uuid, operation_id)
         self._driver.destroy(server_uuid)  # a guest that can not be stopped keeps its disks
         try:
             self._driver.unplug(server_uuid, order)
@@ -84,6 +86,12 @@ class Guests:
         not know (when our answer was lost) that they are not the guest's own, and this host does."""
         mark = self._tools.markers.get(server_uuid)
         return mark is not None and mark.own_disks and self._driver.power_state(server_uuid) is None
+
+    def _made_for(self, server_uuid: str, operation_id: int) -> bool:
+        """Whether the disks here were made by an evacuation that is now undone: its conductor may not know (when our
+        answer was lost) that the host shares no storage, and this host does."""
+        mark = self._tools.arrived.get(server_uuid)
+        return mark is not None and mark.own_disks and mark.operation_id == operation_id
 
     def forget(self, server_uuid: str) -> None:
         """Remove what was put aside of the guest, without asking."""

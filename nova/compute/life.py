@@ -85,9 +85,10 @@ class Life:
     # --- rescued
 
     def rescue(self, order: RescueOrder, work: Work, gate: Gate) -> PowerState:
-        """The image comes first: one that is unfit leaves the guest alone. What fails later starts the guest again."""
+        """The image comes first: one that is unfit (larger than the guest's own disk, too: nobody pays for more) leaves
+        the guest alone. What fails later starts the guest again."""
         driver, uuid = able(self._driver, Rescuing, self._tools.host, "rescue guests"), order.server_uuid
-        cache_images(self._tools, (order.image, *self._parts_of(order.image)))
+        cache_images(self._tools, (order.image, *self._parts_of(order.image)), root_gb_of(order.build))
         gate.pass_(uuid)
         work.check()
         state = self._driver.power_state(uuid)

@@ -47,6 +47,8 @@ class LiveGuests:
         driver = self._able()
         gate.pass_(order.server_uuid)
         work.check()
+        if work.aborted:  # while it waited for its turn
+            raise Aborted(uuid=order.server_uuid)
         watch = Watch(self._conductor, self._host, self._fences, order.server_uuid)
         progress = Progress(self._conductor, self._host, order.server_uuid, order.fence.epoch, watch.look).start()
         try:

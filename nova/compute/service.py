@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from nova import errors
 from nova.compute import identity, kinds
-from nova.compute.batches import Batches
+from nova.compute.batches import Batches, Limits
 from nova.compute.debts import Debts
 from nova.compute.events import PowerEvents
 from nova.compute.fences import Fences
@@ -82,7 +82,7 @@ class ComputeService(Ordered, Told):
         self._live = LiveGuests(tools, self._orders, self._fences, parts.conductor, host)
         moves = Moves(tools, guests)
         self._batches = Batches(kinds.table(tools, guests, moves, self._live), guests.hurry, self._orders,
-                                parts.conductor, host, parts.options.max_concurrent_builds)
+                                parts.conductor, host, _limits(parts.options))
         self._debts = Debts(guests, moves, self._orders, self._fences, parts.conductor, host)
         desk = Desk(parts.driver, guests, self._orders, self._fences, markers, self._events)
         self._reconciler = Reconciler(desk, parts.conductor, parts.options, host)
@@ -191,6 +191,11 @@ class ComputeService(Ordered, Told):
             if self._stopping.wait(pause * random.uniform(0.8, 1.2)):
                 raise _ToldToStop
             pause = min(2 * pause, LONGEST_WAIT_S)
+
+
+def _limits(options: Any) -> Limits:
+    return Limits(builds=options.max_concurrent_builds, migrations=options.max_concurrent_live_migrations,
+                  snapshots=options.max_concurrent_snapshots)
 
 
 class _ToldToStop(Exception):

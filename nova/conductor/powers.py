@@ -1,9 +1,10 @@
 """What hosts say of their guests' power, and what follows: the record is right within a moment, or the guest is.
 
 A guest that went off by itself makes its server SHUTOFF (its user shut it down, or it crashed). One that runs although
-its server is stopped is stopped again: somebody started it behind the cloud's back, and its owner counts on its not
-running. One that was paused or suspended, or goes on again, turns its server likewise: an order whose host died before
-it could answer was carried out, and the owner must be able to take it back. Servers with a task are their operation's.
+its server is stopped, or deleted and kept for a while, is stopped again: somebody started it behind the cloud's back,
+or its host was away when it was to be stopped, and its owner counts on its not running. One that was paused or
+suspended, or goes on again, turns its server likewise: an order whose host died before it could answer was carried
+out, and the owner must be able to take it back. Servers with a task are their operation's.
 """
 
 from __future__ import annotations
@@ -50,10 +51,11 @@ def _stop(world: World, host: str, strays: Mapping[str, states.Power]) -> None:
             except (errors.WrongState, errors.NotFound):
                 continue  # something was ordered meanwhile
             if entry is not None:
-                LOG.warning("the server is stopped, and its guest runs on %s: it is stopped again", host,
+                LOG.warning("the server should be off, and its guest runs on %s: it is stopped again", host,
                             extra={"server": uuid})
                 world.runner.start([entry])
 
 
 def _begin(tx: Connection, world: World, host: str, uuid: str, power: states.Power) -> states.Entry | None:
-    return begin(world, tx, "stop", uuid, {}) if states.set_running(tx, host, uuid, power) else None
+    action = states.set_running(tx, host, uuid, power)
+    return begin(world, tx, action, uuid, {}) if action else None

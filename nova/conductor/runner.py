@@ -225,8 +225,9 @@ class Runner:
         self._note_end(op, "Error", error.message)
         fault = {"kind": error.kind, "code": error.code, "message": error.message}
         op.change(data={**op.data, "fault": fault})
-        here_again = op.committed or (isinstance(error, workflow.again_on)
-                                      and not workflow.goes_back(error, position, op))
+        unclear = workflow.steps[position].decisive and type(error) is errors.Bug
+        here_again = op.committed or unclear or (isinstance(error, workflow.again_on)
+                                                 and not workflow.goes_back(error, position, op))
         if here_again and op.entry.attempt < AGAIN:
             concurrency.spawn(self._in_context, context.current(), self._again, workflow, op, position, name="again")
             return

@@ -78,6 +78,7 @@ class Step:
     pure: ClassVar[bool] = False
     lenient: ClassVar[bool] = False  # its failure is logged and no more: it only tidies up after what is done
     per_host: ClassVar[bool] = False  # after it, servers of different hosts go on apart
+    decisive: ClassVar[bool] = False  # an error that nobody foresaw says not whether it is done: it is done again
 
     def __init__(self, task: TaskState | None = None, *, event: str | None = None, when: str | None = None) -> None:
         self.task, self.when = task, when

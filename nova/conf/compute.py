@@ -35,6 +35,14 @@ OPTS = [
     # How guests are kept.
     cfg.IntOpt("max_concurrent_builds", default=10, min=0,
                help="How many guests are built at one time; the others wait their turn. 0: no limit."),
+    cfg.IntOpt("max_concurrent_live_migrations", default=0, min=0,
+               help="How many guests leave this host at one time while they run; the others wait their turn, and can be "
+                    "aborted meanwhile. 0: 12, for each takes one of libvirtd's 20 workers (max_workers in libvirtd.conf). "
+                    "Upstream's default is 1; ours lets nova-manage host drain --parallel say how many. Set it where the "
+                    "network between hosts bears only so much."),
+    cfg.IntOpt("max_concurrent_snapshots", default=5, min=0,
+               help="How many guests' disks are copied for an image, or sent to the image service, at one time; the "
+                    "others wait their turn. More share the disks' and the network's speed. 0: no limit."),
     cfg.BoolOpt("resume_guests_state_on_host_boot", default=False,
                 help="Start guests again that ran when the host went down. Otherwise they are shown as stopped, and "
                      "their owners start them."),

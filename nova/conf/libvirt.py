@@ -96,9 +96,10 @@ _MOVES = [
                help="Seconds between two steps, for each GiB of memory and copied disk."),
     cfg.IntOpt("live_migration_completion_timeout", default=800, min=0, mutable=True,
                help="Seconds that a migration may take for each GiB of memory and copied disk (2 GiB at least). 0: no "
-                    "bound."),
+                    "bound. Changed by SIGHUP, too: for migrations that begin after it."),
     cfg.StrOpt("live_migration_timeout_action", default="abort", choices=("abort", "force_complete"), mutable=True,
-               help="What follows when that time is over. force_complete: post-copy where it may, else a pause."),
+               help="What follows when that time is over. force_complete: post-copy where it may, else a pause. "
+                    "Changed by SIGHUP, too: for migrations that begin after it."),
     cfg.BoolOpt("live_migration_tunnelled", default=False, deprecated_for_removal=True,
                 help="Accepted for older files: nothing is tunnelled; see live_migration_with_native_tls."),
     cfg.StrOpt("disk_export_ports", default="49216-49279",

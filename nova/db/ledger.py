@@ -336,6 +336,40 @@ def describe(tx: Connection, server_uuid: str, flavor: Flavor) -> None:
                    .values(facts=msgspec.structs.replace(facts, flavor=flavor)))
 
 
+class Count(NamedTuple):
+    """What quota counts of a server, under its row's key."""
+
+    id: int
+    server_uuid: str
+    vcpus: int
+    memory_mb: int
+    flavor: Flavor | None  # as the ledger knows it; None in older rows
+
+    @property
+    def doubtful(self) -> bool:
+        """More or less than the flavor: a resize is open, or died half-way."""
+        return self.flavor is None or (self.vcpus, self.memory_mb) != (self.flavor.vcpus, self.flavor.memory_mb)
+
+
+def counts(tx: Connection, after: int, limit: int) -> list[Count]:
+    """A page of open rows behind the key ``after``."""
+    rows = tx.execute(sa.select(ledger.c.id, ledger.c.server_uuid, ledger.c.vcpus, ledger.c.memory_mb, ledger.c.facts)
+                      .where(ledger.c.id > after, ledger.c.closed == sa.false()).order_by(ledger.c.id).limit(limit))
+    return [Count(row.id, row.server_uuid, row.vcpus, row.memory_mb, row.facts.flavor if row.facts else None)
+            for row in rows]
+
+
+def recount(tx: Connection, was: Count, flavor: Flavor) -> bool:
+    """Count this flavor for a server, on which nothing works (the caller holds its row). False: it was counted anew
+    meanwhile, or is closed. The epoch stays: it may be that of the operation that died, and is the next one's."""
+    same = sa.and_(ledger.c.id == was.id, ledger.c.closed == sa.false(), ledger.c.vcpus == was.vcpus,
+                   ledger.c.memory_mb == was.memory_mb)
+    if not tx.execute(sa.update(ledger).where(same).values(vcpus=flavor.vcpus, memory_mb=flavor.memory_mb)).rowcount:
+        return False
+    describe(tx, was.server_uuid, flavor)
+    return True
+
+
 def release_on(tx: Connection, server_uuid: str, host: str, move: str = "") -> list[int]:
     """Give back what a server holds on a host that has paid its debt; its row may be closed already. ``move``: only
     what this move of it holds there."""

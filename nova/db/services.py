@@ -236,12 +236,14 @@ HOLDS = owed.c.step != SNAPSHOT_DEBT
 
 
 def owe(tx: Connection, debts: Sequence[Mapping[str, Any]]) -> None:
-    """Write debts; one that is written already takes the newer epoch."""
+    """Write debts; a newer epoch's stands in place of one that is written already.
+
+    What it is to be done with is the newest's to say: disks that were to be kept may be nobody's by now. It has a key
+    of its own: a host that did the older one, and could not say so yet, must not count as having paid the newer.
+    """
     for debt in debts:
         same = [owed.c[name] == debt[name] for name in ("host", "server_uuid", "step")]
-        # what it is to be done with is the newest's to say: disks that were to be kept may be nobody's by now
-        tx.execute(sa.update(owed).where(*same, owed.c.epoch < debt["epoch"])
-                   .values(epoch=debt["epoch"], arguments=debt["arguments"]))
+        tx.execute(sa.delete(owed).where(*same, owed.c.epoch < debt["epoch"]))
     if debts:
         insert_ignoring(tx, owed, [{**debt, "created_at": utc_now()} for debt in debts])
 

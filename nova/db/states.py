@@ -254,15 +254,17 @@ class Power(NamedTuple):
     now: str  # the vm_state that fits; empty when it says nothing about that
 
 
+#: A server whose guest runs although it should be off -> what is ordered for it.
+STRAYS = {"stopped": "stop", "soft-delete": "stop_deleted"}
 #: What a guest does by itself -> the states of servers that turn with it. (One that runs although its server is
-#: stopped is another thing: it is stopped again.)
+#: stopped, or deleted, is another thing: it is stopped again.)
 _TURNS = {"stopped": ("active", "paused"), "paused": ("active",), "suspended": ("active",),
           "active": ("paused", "suspended")}
 
 
 def note_power(tx: Connection, host: str, reported: Mapping[str, Power]) -> tuple[str, ...]:
     """Power states a host reported; idle servers turn with guests that changed by themselves. Gives the servers that
-    are stopped and whose guests run all the same: :func:`set_running` is for them.
+    should be off and whose guests run all the same: :func:`set_running` is for them.
 
     A report that was under way while an operation ended is older than the server's epoch, and counts for nothing.
     What says what is known already changes no row, so that ``updated_at`` tells of changes only.
@@ -275,7 +277,7 @@ def note_power(tx: Connection, host: str, reported: Mapping[str, Power]) -> tupl
             tx.execute(sa.update(servers).where(mine, servers.c.uuid.in_(turned), servers.c.vm_state.in_(before))
                        .values(vm_state=after, power_state=power, updated_at=utc_now()))
     on = [uuid for uuid, one in reported.items() if one.now == "active"]
-    strays = sa.select(servers.c.uuid).where(mine, servers.c.uuid.in_(on), servers.c.vm_state == "stopped")
+    strays = sa.select(servers.c.uuid).where(mine, servers.c.uuid.in_(on), servers.c.vm_state.in_(STRAYS))
     found = tuple(tx.execute(strays).scalars()) if on else ()
     rest = [uuid for uuid in reported if uuid not in found]
     if rest:
@@ -284,11 +286,18 @@ def note_power(tx: Connection, host: str, reported: Mapping[str, Power]) -> tupl
     return found
 
 
-def set_running(tx: Connection, host: str, uuid: str, power: Power) -> bool:
-    """A stopped server's guest runs: it is active for all to see, so that it can be stopped. False: not any more."""
-    return tx.execute(sa.update(servers).where(_reported(host, {uuid: power}), servers.c.uuid == uuid,
-                                               servers.c.vm_state == "stopped")
-                      .values(vm_state="active", power_state=power.state, updated_at=utc_now())).rowcount == 1
+def set_running(tx: Connection, host: str, uuid: str, power: Power) -> str | None:
+    """The guest of a server that should be off runs: the action that stops it. None: not any more.
+
+    A stopped server is active for all to see, so that it can be stopped; a deleted one stays deleted.
+    """
+    for was, action in STRAYS.items():
+        shown = {"vm_state": "active"} if was == "stopped" else {}
+        mine = sa.and_(_reported(host, {uuid: power}), servers.c.uuid == uuid, servers.c.vm_state == was)
+        if tx.execute(sa.update(servers).where(mine).values(**shown, power_state=power.state, updated_at=utc_now())
+                      ).rowcount:
+            return action
+    return None
 
 
 def _reported(host: str, reported: Mapping[str, Power]) -> Any:

@@ -209,6 +209,9 @@ _ROWS = (
            "compute_rebuild_instance", refused_when_locked=False),
     Action("soft_delete", ANY, ANY, T.SOFT_DELETING, V.SOFT_DELETED, V.ERROR, "compute_soft_delete_instance",
            needs_host=False),
+    # by the cloud itself, of a guest that runs all the same
+    Action("stop_deleted", _v(V.SOFT_DELETED), IDLE, T.POWERING_OFF, None, None, "compute_stop_instance",
+           refused_when_locked=False),
     Action("restore", _v(V.SOFT_DELETED), IDLE, T.RESTORING, V.ACTIVE, None, "compute_restore_instance",
            needs_host=False),
     # with shelved_offload_time 0 it is offloaded at once: the workflow's ending says so
@@ -238,7 +241,7 @@ METADATA_STATES = _v(V.ACTIVE, V.PAUSED, V.STOPPED, V.SUSPENDED)
 
 #: The name os-instance-actions shows, where it differs.
 API_NAMES = {"soft_reboot": "reboot", "hard_reboot": "reboot", "soft_delete": "delete",
-             "reset_state": "resetState"}
+             "stop_deleted": "stop", "reset_state": "resetState"}
 
 
 class Refusal(NamedTuple):

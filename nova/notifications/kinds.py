@@ -116,6 +116,7 @@ ACTIONS: dict[str, tuple[Told, ...]] = {
     "restore": _whole("restore"),
     "start": _whole("power_on"),
     "stop": _whole("power_off"),
+    "stop_deleted": _whole("power_off"),
     "soft_reboot": _whole("reboot"),
     "hard_reboot": _whole("reboot"),
     "pause": _whole("pause"),

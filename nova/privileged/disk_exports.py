@@ -1,21 +1,25 @@
 """Files of a host offered to other hosts, read-only, by NBD: one process of qemu-storage-daemon for each guest.
 
-Who fetches a file must know its name, a random secret of 128 bits; with TLS he must also show a certificate. The
-process outlives us, and is found again by its pid file, which it writes itself and has in its command line. It ends by
-itself after a day, should nobody end it before.
+Who fetches a file must know its secret, of 128 random bits. An export's name is none: NBD tells it to whoever asks. So
+the secret is a TLS key that both ends have, which encrypts what is sent, too; where hosts have certificates, these are
+asked for instead. The process outlives us, and is found again by its pid file, which it writes itself and has in its
+command line. It ends by itself after a day, should nobody end it before.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import random
 import secrets
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +29,9 @@ from nova import concurrency, errors
 from nova.privileged.runner import SYSTEM_PATH
 
 PROGRAM = "qemu-storage-daemon"
-PID_FILE, OFFER_FILE = "exports.pid", "exports.json"
+PID_FILE, OFFER_FILE, KEYS = "exports.pid", "exports.json", "exports.psk"
+KEYS_FILE = "keys.psk"  # as QEMU calls it
+KEY_PREFIX = ".key-"
 LONGEST_S = 24 * 3600
 STOP_S = 5.0
 BUSY = ("Address already in use", "Failed to bind")
@@ -36,7 +42,7 @@ class CannotOffer(errors.HostRefused):
 
 
 class Listen(NamedTuple):
-    """Where. ``certificates``: the directory of TLS' certificates; empty: no TLS."""
+    """Where. ``certificates``: the directory of TLS' certificates; empty: TLS with keys of our own."""
 
     address: str
     ports: tuple[int, int]
@@ -44,7 +50,7 @@ class Listen(NamedTuple):
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """``names``: by what its file is called, the name of each export."""
+    """``names``: by what its file is called, the secret of each export."""
 
     address: str
     port: int
@@ -79,6 +85,7 @@ def withdraw(folder: Path) -> None:
         _end(pid, folder)
     for name in (OFFER_FILE, PID_FILE):
         (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / KEYS, ignore_errors=True)
 
 
 def _read(folder: Path) -> Offer | None:
@@ -118,7 +125,7 @@ def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> Offer:
         raise CannotOffer(reason=str(error)) from error
     with _buried(process):
         try:
-            return _tell(process, paths, listen)
+            return _tell(process, paths, listen, folder / KEYS)
         except (_Refused, OSError, ValueError) as error:
             process.terminate()  # timeout(1) hands it on
             raise CannotOffer(reason=str(error) or f"{PROGRAM} ended") from error
@@ -136,33 +143,34 @@ def _buried(process: subprocess.Popen[bytes]) -> Iterator[None]:
         concurrency.spawn(process.wait, name="disk-exports")
 
 
-def _tell(process: subprocess.Popen[bytes], paths: Mapping[str, str], listen: Listen) -> Offer:
+def _tell(process: subprocess.Popen[bytes], paths: Mapping[str, str], listen: Listen, keys: Path) -> Offer:
     assert process.stdin and process.stdout
     process.stdout.readline()  # its greeting
     _ask(process, "qmp_capabilities")
-    tls = {}
-    if listen.certificates:
-        tls = {"tls-creds": "tls"}
-        _ask(process, "object-add", **{"qom-type": "tls-creds-x509", "id": "tls", "dir": listen.certificates,
-                                       "endpoint": "server", "verify-peer": True})
-    port = _listen(process, listen, tls)
     names = {name: secrets.token_hex(16) for name in paths}
+    if listen.certificates:
+        asked = {"qom-type": "tls-creds-x509", "dir": listen.certificates, "verify-peer": True}
+    else:
+        _keep_keys(keys, names.values())
+        asked = {"qom-type": "tls-creds-psk", "dir": str(keys)}
+    _ask(process, "object-add", **{"id": "tls", "endpoint": "server", **asked})
+    port = _listen(process, listen)
     for number, (name, path) in enumerate(paths.items()):
         _ask(process, "blockdev-add", **{"driver": "file", "node-name": f"file{number}", "filename": path,
                                          "read-only": True})
         _ask(process, "block-export-add", **{"type": "nbd", "id": f"export{number}", "node-name": f"file{number}",
-                                             "name": names[name], "writable": False})
+                                             "name": _shown(names[name]), "writable": False})
     return Offer(address=listen.address, port=port, names=names, paths=dict(paths))
 
 
-def _listen(process: subprocess.Popen[bytes], listen: Listen, tls: Mapping[str, str]) -> int:
+def _listen(process: subprocess.Popen[bytes], listen: Listen) -> int:
     first, last = listen.ports
     ports = list(range(first, last + 1))
     random.shuffle(ports)
     for port in ports:
         where = {"type": "inet", "data": {"host": listen.address, "port": str(port)}}
         try:
-            _ask(process, "nbd-server-start", addr=where, **{"max-connections": 0}, **tls)
+            _ask(process, "nbd-server-start", addr=where, **{"max-connections": 0, "tls-creds": "tls"})
             return port
         except _Refused as error:
             if not any(text in str(error) for text in BUSY):
@@ -185,10 +193,50 @@ def _ask(process: subprocess.Popen[bytes], execute: str, **arguments: Any) -> No
             return
 
 
+# --- what both sides make of a secret
+
+def _shown(secret: str) -> str:
+    """The export's name, and the name of its key: no secret, and as hard to guess."""
+    return hashlib.sha256(f"name {secret}".encode()).hexdigest()[:32]
+
+
+def _keep_keys(directory: Path, of: Iterable[str]) -> None:
+    """Read by root alone, at each handshake. The directory is ours: nothing that was there is written to."""
+    directory.mkdir(mode=0o700)
+    with open(os.open(directory / KEYS_FILE, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as target:
+        for secret in of:
+            target.write(f"{_shown(secret)}:{hashlib.sha256(f'key {secret}'.encode()).hexdigest()}\n")
+
+
 # --- the other side
 
-def source_options(address: str, port: int, name: str, certificates: str = "") -> tuple[list[str], str]:
-    """What qemu-img is told of an export: objects, and image options."""
-    objects = [f"tls-creds-x509,id=tls,dir={certificates},endpoint=client,verify-peer=on"] if certificates else []
-    options = f"driver=raw,file.driver=nbd,file.server.type=inet,file.server.host={address},file.server.port={port}"
-    return objects, f"{options},file.export={name}{',file.tls-creds=tls' if certificates else ''}"
+class Source(NamedTuple):
+    """Where a file is read. ``address`` and ``port`` are what another host told: checked by whoever calls."""
+
+    address: str
+    port: int
+    secret: str
+    certificates: str = ""
+
+
+@contextlib.contextmanager
+def reading(source: Source, beside: Path) -> Iterator[tuple[list[str], str]]:
+    """What qemu-img is told of an export, objects and image options; the key lies in a directory in ``beside`` as long.
+    Nobody else reads into ``beside`` at the same time: what a kill left there goes.
+    """
+    for left in beside.glob(f"{KEY_PREFIX}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=KEY_PREFIX, dir=beside) as made:
+        keys = Path(made) / KEYS
+        if source.certificates:
+            creds = f"tls-creds-x509,id=tls,dir={_escaped(source.certificates)},endpoint=client,verify-peer=on"
+        else:
+            _keep_keys(keys, [source.secret])
+            creds = f"tls-creds-psk,id=tls,dir={_escaped(str(keys))},endpoint=client,username={_shown(source.secret)}"
+        yield [creds], (f"driver=raw,file.driver=nbd,file.server.type=inet,file.server.host={_escaped(source.address)},"
+                        f"file.server.port={source.port},file.export={_shown(source.secret)},file.tls-creds=tls")
+
+
+def _escaped(value: str) -> str:
+    """As one value of an option."""
+    return value.replace(",", ",,")

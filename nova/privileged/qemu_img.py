@@ -72,11 +72,11 @@ class QemuImg:
                 "-S", "64k", source, target]
         self._run("convert an image", argv, self._limits._replace(file_bytes=max_bytes))
 
-    def fetch(self, objects: Sequence[str], source: str, target: str) -> None:
-        """Copy an export of another host (``disk_exports.source_options``) as it is, sparse."""
+    def fetch(self, objects: Sequence[str], source: str, target: str, max_bytes: int | None = None) -> None:
+        """Copy an export of another host (``disk_exports.reading``) as it is, sparse, and no more than was told."""
         argv = ["qemu-img", "convert", *(word for one in objects for word in ("--object", one)), "--image-opts",
                 "-O", "raw", "-S", "64k", source, target]
-        self._run("fetch a disk", argv)
+        self._run("fetch a disk", argv, self._limits._replace(file_bytes=max_bytes))
 
     def rebase(self, path: str, base: str, base_format: str) -> None:
         """Let an overlay show ``base``, which has the same content as the one it showed."""

@@ -1,6 +1,6 @@
 """The benchmark: what reads and boots cost, as counts and times of one run on this machine.
 
-    python -m tests.bench [--quick] [reads|load|boots|daemons ...]
+    python -m tests.bench [--quick] [reads|load|boots|actions|drain|daemons ...]
 
 Counts are of MariaDB's and RabbitMQ's own counters. Times are for comparing within one run: machines are noisy.
 The databases here do not wait for the disk (see tests/functional/backends.py).
@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import contextlib
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import requests
 
-from tests.bench import load
+from tests.bench import actions, load
 from tests.bench.meters import Meters, children, percentile, pss_mb
 from tests.functional.backends import Backends, wait_until
 from tests.functional.client import Client
 from tests.functional.cloud import Cloud, Plan
 
+PARTS = ("reads", "load", "boots", "actions", "drain", "daemons")
 SIZES = (1, 100, 1000)
 VERSION = "2.96"
 #: Heartbeats as seldom as counting wants them; everything else as it is.
@@ -193,19 +195,42 @@ def daemons(cloud: Cloud) -> None:
     report.row("together", "", total, "", "")
 
 
+def lives(backends: Backends, root: Path, what: Sequence[str], quick: bool) -> None:
+    """What is done to servers that are there, between two hosts."""
+    options = {"DEFAULT": {**QUIET["DEFAULT"], **actions.OPTIONS}}
+    if "actions" in what:
+        with running(Cloud(backends, root, Plan(computes=2, options=options))) as cloud:
+            actions.furnish(cloud)
+            actions.actions(cloud, Meters(backends.database("mariadb"), backends.broker), Report, 2 if quick else 10)
+    if "drain" in what:
+        slow = {**options, "fake": {"live_migration_time": 1.0 if quick else 5.0}}
+        with running(Cloud(backends, root.with_name("drained"), Plan(computes=2, options=slow))) as cloud:
+            actions.drain(cloud, Report, say, 10 if quick else 20)
+
+
+@contextlib.contextmanager
+def running(cloud: Cloud) -> Iterator[Cloud]:
+    try:
+        yield cloud.start()
+    finally:
+        cloud.stop()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="bin/test bench", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="smaller numbers, a minute in all")
-    parser.add_argument("what", nargs="*", choices=("reads", "load", "boots", "daemons", []), help="all when left out")
+    parser.add_argument("what", nargs="*", choices=(*PARTS, []), help="all when left out")
     given = parser.parse_args()
-    what = given.what or ["reads", "load", "boots", "daemons"]
+    what = given.what or PARTS
     root = Path(tempfile.mkdtemp(prefix="nova-bench-"))
     root.chmod(0o755)
     (root / "backends").mkdir()
     backends = Backends(root / "backends")
     try:
-        for hosts in (1, 10) if "boots" in what else (1,):
+        if {"actions", "drain"} & set(what):
+            lives(backends, root / "lives", what, given.quick)
+        for hosts in (1, 10) if "boots" in what else (1,) if {"reads", "load", "daemons"} & set(what) else ():
             cloud = Cloud(backends, root / f"cloud{hosts}", Plan(computes=hosts, glance=True, options=QUIET)).start()
             try:
                 meters = Meters(backends.database("mariadb"), backends.broker)
@@ -219,7 +244,6 @@ def main() -> int:
                     daemons(cloud)
             finally:
                 cloud.stop()
-
     finally:
         backends.close()
         shutil.rmtree(root, ignore_errors=True)

@@ -30,7 +30,7 @@ OPERATIONS = {
         "resize", "migrate", "confirmResize", "revertResize")},
 }
 #: The contract says nothing of when a server may be created: it is not there before.
-WITHOUT_OPERATION = {"create"}
+WITHOUT_OPERATION = {"create", "stop_deleted"}
 
 VM_STATES = [state for state in VmState if state is not VmState.UNKNOWN]
 TASK_STATES = [None, *(state for state in TaskState if state is not TaskState.UNKNOWN)]

@@ -7,6 +7,7 @@ write of its journal, a host's at the next call of its driver, and nobody hears 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import random
 import threading
@@ -138,7 +139,12 @@ class ComputeProcess:
         self.service = ComputeService(Parts(self.driver, client, None, settings, store=self.cloud.images),
                                       Host(self.name, self.path))
         self.cloud.bus.serve(ComputeRPC, self._door(self.service, self.driver), self.name)
-        self.service.start()
+        try:
+            self.service.start()
+        except Killed:
+            if self.service._lock is not None:
+                self.service._lock.release()
+            raise
         return self
 
     def beat(self) -> None:
@@ -148,11 +154,12 @@ class ComputeProcess:
 
     def kill(self) -> None:
         """Its threads end at their next call of the driver, and its answers are lost."""
-        self.dead = self.driver.dead = True
-        if self.service is not None and self.service._lock is not None:
-            self.service._lock.release()
-        if self.service is not None:
-            self.service._periodic.stop()
+        service, self.driver.dead = self.service, True
+        if service is not None and service._lock is not None:
+            service._lock.release()
+        self.dead = True  # from here on it may be started again
+        if service is not None:
+            service._periodic.stop()
 
     def end(self) -> None:
         if self.service is not None and not self.dead:
@@ -204,6 +211,10 @@ class LivingCloud(SmallCloud):
         (path := self.folder / host).mkdir()
         made = self.computes[host] = ComputeProcess(self, host, path)
         return made.start()
+
+    def set(self, **settings: Any) -> None:
+        """Options of the conductor, from now on."""
+        self.world.settings = dataclasses.replace(self.world.settings, **settings)
 
     # -- who dies, and when
 

@@ -97,6 +97,7 @@ CASES = (
     Case("rebuild-same", "rebuild", (), "active", "error", password=True),
     Case("rebuild-other-of-stopped", "rebuild", ("stop",), "stopped", "error", begin=_rebuild(OTHER), password=True),
     Case("soft-delete", "soft_delete", (), "soft-delete", "error", settings=RECLAIMED),
+    Case("stop-deleted", "stop_deleted", ("soft_delete",), "soft-delete", "soft-delete", settings=RECLAIMED),
     Case("restore", "restore", ("soft_delete",), "active", "soft-delete", settings=RECLAIMED),
     Case("shelve", "shelve", (), "shelved", "active", settings=KEPT, leaves=1),
     Case("shelve-of-suspended", "shelve", ("suspend",), "shelved", "stopped", settings=KEPT, leaves=1),

@@ -5,6 +5,7 @@ Everything random comes from one seed, so that a walk can be repeated (but for w
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections import Counter
@@ -215,10 +216,11 @@ class Walk:
         for compute in self.cloud.computes.values():
             compute.driver.knobs.clear()
             compute.silent = False
-            if compute.dead:
-                compute.start()
-            compute.service.register()
-            compute.beat()
+            with contextlib.suppress(Killed):  # in the middle of its start: the next time, then
+                if compute.dead:
+                    compute.start()
+                compute.service.register()
+                compute.beat()
 
     def _live(self) -> list[str]:
         table = cell_tables.servers

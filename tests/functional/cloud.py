@@ -179,10 +179,10 @@ class Cloud:
     def api(self, user: str = "demo", project: str = "demo", version: str = NEWEST) -> Client:
         return Client(self.url, user, project, version)
 
-    def manage(self, *words: str, code: int = 0, host: str = "ctl") -> str:
+    def manage(self, *words: str, code: int = 0, host: str = "ctl", seconds: float = MANAGE_S) -> str:
         """Run nova-manage; its output. AssertionError when it ends otherwise than with ``code``."""
         process = self._manage(*words, host=host)
-        output, _ = process.communicate(timeout=MANAGE_S)
+        output, _ = process.communicate(timeout=seconds)
         assert process.returncode == code, f"nova-manage {' '.join(words)}: {process.returncode}, not {code}\n{output}"
         return output
 

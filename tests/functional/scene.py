@@ -123,3 +123,9 @@ class Truth:
         return {(row.host, row.consumer, row.resource_class): row.used for row in self.rows(
             "api", sa.select(given.c.host, claimed.c.consumer, claimed.c.resource_class, claimed.c.used)
             .join_from(claimed, given, given.c.id == claimed.c.provider_id))}
+
+    @property
+    def moving(self) -> dict[str, str]:
+        claimed = api_tables.allocations
+        return {row.consumer: row.moving for row in self.rows("api", sa.select(claimed.c.consumer, claimed.c.moving)
+                                                              .where(claimed.c.moving.is_not(None)))}

@@ -117,7 +117,7 @@ class Life(Scene):
             self.force_down(host, True)
         return uuid
 
-    def begin(self, kill: LifeKill, uuid: str) -> str:
+    def begin(self, kill: LifeKill, uuid: str, home: str | None) -> str:
         """Order the action and let the victim die at its point; the host that died, if one did."""
         self.arm(kill.ordered, kill.step, kill.when, "kill" if (kill.victim, kill.what) == ("conductor", "kill")
                  else "pause")
@@ -127,7 +127,7 @@ class Life(Scene):
             if kill.victim == "conductor":
                 host = ""
             else:
-                host = self._place(kill.victim, uuid)
+                host = self._place(kill.victim, uuid, home)
                 self.cloud.compute(host).kill()
                 wait_until("the conductor stands", self.sleepers, 5, 0.01)
                 self.wake()
@@ -140,16 +140,15 @@ class Life(Scene):
         except Refused as refused:  # who died may have been about to answer; what was begun goes on
             assert refused.status in (500, 503), refused
 
-    def _place(self, victim: str, uuid: str) -> str:
-        """The host of the operation that runs."""
+    def _place(self, victim: str, uuid: str, home: str | None) -> str:
+        """The host of the operation that runs; ``home``: where the server was before it."""
         [operation] = self.open(uuid)
         if operation.action in ENDS_OF_MOVES:
             return str(operation.arguments[victim])
         if victim == "destination":
             return str(operation.data["host"])
-        move = self.cloud.stores.rows("cell", sa.select(migrations).where(
-            migrations.c.server_uuid == uuid).order_by(migrations.c.id.desc()))
-        return str(move[0].source_compute if move else self.row(uuid).host)
+        assert home, "a server without a host has no source"
+        return home
 
     def interrupted(self, kill: LifeKill) -> tuple[str, Any, Any]:
         """(uuid, the row before, the row once all was over)."""
@@ -159,7 +158,7 @@ class Life(Scene):
             if kill.fails:
                 for host in self.cloud.hosts:
                     stack.enter_context(self.cloud.knobs(host, {"call": FAILING[kill.ordered], "do": "fail"}))
-            host = self.begin(kill, uuid)
+            host = self.begin(kill, uuid, before.host)
             if kill.fails:
                 self.settled(uuid)
         if host and kill.what == "stay":  # what waits for the host goes on waiting; all else has ended

@@ -18,6 +18,7 @@ from nova.model.orders import BuildOrder, Disk, Fence, RescueOrder, SnapshotOrde
 from nova.model.states import PowerState
 from nova.virt.libvirt import LibvirtDriver, Settings
 from nova.virt.libvirt.xml import running
+from tests import sampling
 from tests.contract.driver_conformance import IMAGE_ID, build, eventually, make_order, unbuild
 from tests.machine.libvirt_cases import BRIDGE, GUEST, Cached, LibvirtRig, booting
 from tests.machine.serial_line import Serial
@@ -162,6 +163,8 @@ def test_live_snapshot_takes_at_most_half_as_long_again_as_a_conversion(rig, lar
         rig.driver.take_snapshot(snapshot_order(large))
         ratios.append((time.monotonic() - began) / converted)
         rig.driver.drop_snapshot(large.server_uuid, SNAPSHOT_ID)
+        if ratios[-1] <= 1.5:
+            break
     with capsys.disabled():
         print(f"\nlive snapshot: {', '.join(f'{ratio:.2f}' for ratio in ratios)} times qemu-img convert")
     assert min(ratios) <= 1.5  # of several, for other programs of the machine have their part in each
@@ -265,7 +268,7 @@ def test_interrupt_arrives_in_the_guest(rig, living, serial):
 
 
 @booting
-@pytest.mark.parametrize("image_format", ["qcow2", "raw"])
+@pytest.mark.parametrize("image_format", sampling.drawn(["qcow2", "raw"], 1))
 def test_live_snapshot_is_whole_and_boots_with_the_mark(rig, living, serial, image_format):
     serial.run(f"rm -f /root/after; echo live-{image_format} > /root/mark; sync")
     boot = serial.boot_id()
@@ -342,8 +345,8 @@ def test_rescued_guest_sees_its_old_disk_and_boots_it_again(rig):
         with Serial(order.server_uuid) as line:
             line.log_in()
             line.run("echo own > /root/mark; sync")
-        for name, properties in RESCUE.items():
-            check_rescue(rig, order, name, properties)
+        for name in ["first", *sampling.drawn([name for name in RESCUE if name != "first"], 1)]:
+            check_rescue(rig, order, name, RESCUE[name])
         assert rig.driver.unrescue(order) == PowerState.RUNNING
         with Serial(order.server_uuid) as line:
             line.log_in()
@@ -376,7 +379,7 @@ def check_rescue(rig, order: BuildOrder, name: str, properties: dict[str, str]) 
 
 
 @booting
-@pytest.mark.parametrize("kept", [True, False], ids=["ephemeral-kept", "all-new"])
+@pytest.mark.parametrize("kept", sampling.drawn([True, False], 1), ids=lambda kept: "kept" if kept else "all-new")
 def test_rebuilt_guest_has_lost_its_mark_and_keeps_its_ephemeral_disk_if_it_is_to(rig, kept):
     order = guest_order(disks=(Disk(kind="root", size_gb=1), Disk(kind="ephemeral", size_gb=1)))
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from nova.concurrency import SWITCH
+from tests import sampling
 from tests.machine import room
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +21,21 @@ Results = dict[str, tuple[str, str] | None]
 
 
 def _pytest(file: str, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", file, *arguments]
+    """With the same choice of cases as ours."""
+    chosen = [f"--nova-seed={sampling.SEED}", *(["--long"] if sampling.LONG else [])]
+    return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", file, *chosen, *arguments]
+
+
+@functools.cache
+def build_guest() -> None:
+    """The guest's image and its parts, where cases look for them: the network ends where a room begins."""
+    cache = Path(os.environ.get("NOVA_TEST_CACHE") or Path.home() / ".cache/nova")
+    guest = Path(os.environ.get("NOVA_TEST_GUEST") or cache / "tiny.qcow2")
+    outputs = {"--output": guest, "--kernel": guest.with_name("tiny-vmlinuz"),
+               "--initrd": guest.with_name("tiny-initrd"), "--root": guest.with_name("tiny-root.qcow2")}
+    words = [str(word) for flag, path in outputs.items() for word in (flag, path)]
+    subprocess.run([str(ROOT / "bin/build-guest"), *words, "--cache", str(cache / "build-guest")], check=True,
+                   timeout=600)
 
 
 def names(file: str) -> list[str]:
@@ -33,6 +49,7 @@ def run(file: str, mode: str, report: Path, timeout_s: float = 900) -> Results:
     """Name of a case -> None, or (what it was: failure, error, skipped; its text). ``mode``: eventlet or threads."""
     if reason := room.unable():
         pytest.skip(f"no room for a libvirtd here: {reason}")
+    build_guest()
     done = subprocess.run(room.command(*_pytest(file, f"--junitxml={report}")), cwd=ROOT, capture_output=True,
                           text=True, timeout=timeout_s, check=False,
                           env={**os.environ, "PYTHONPATH": str(ROOT), SWITCH: mode})

@@ -1,7 +1,8 @@
-"""One sandbox a session: two hosts with libvirt, Keystone, Glance, MariaDB, RabbitMQ, all real."""
+"""A sandbox a session, and another for shared storage: two hosts with libvirt, Keystone, Glance, MariaDB, RabbitMQ."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import random
@@ -23,6 +24,19 @@ GIVEN = "NOVA_TEST_STACK"
 
 @pytest.fixture(scope="session")
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    with _sandbox(request) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def shared_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """Another, whose hosts keep guests' disks in one directory."""
+    with _sandbox(request, "--shared-storage") as made:
+        yield made
+
+
+@contextlib.contextmanager
+def _sandbox(request: pytest.FixtureRequest, *options: str) -> Iterator[Sandbox]:
     if reason := _unable():
         pytest.skip(f"no sandbox here: {reason}")
     from tests.machine import stack
@@ -32,7 +46,7 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
         return
     top = Path(tempfile.mkdtemp(prefix="nt", dir="/var/tmp"))  # short: sockets lie in it
     top.chmod(0o755)  # daemons of several users have to get in
-    made = stack.Sandbox(top / "s")
+    made = stack.Sandbox(top / "s", options)
     failed_before = request.session.testsfailed
     try:
         made.up()

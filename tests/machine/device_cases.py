@@ -17,6 +17,7 @@ from nova.model.images import Image
 from nova.model.orders import BuildOrder, Disk
 from nova.model.states import PowerState
 from nova.virt.libvirt import LibvirtDriver, Settings
+from tests import sampling
 from tests.contract.driver_conformance import build, eventually, make_order, unbuild
 
 concurrency.patch("threads")
@@ -131,7 +132,7 @@ BOOTS = {  # name -> (image properties, extra specs, what the guest's console sa
 
 
 @booting
-@pytest.mark.parametrize("name", BOOTS)
+@pytest.mark.parametrize("name", sampling.drawn(list(BOOTS), 4))
 def test_guest_boots_with(rig, name):
     properties, specs, texts = BOOTS[name]
     with running(rig, order_of(properties, specs, vcpus=2 if name == "cpus" else 1)) as order:
@@ -139,6 +140,7 @@ def test_guest_boots_with(rig, name):
 
 
 @booting
+@pytest.mark.in_turn(0, 4)
 def test_guest_on_sata_is_loaded_from_its_disk(rig):
     """(Its kernel has no driver for the bus, and waits for the root disk.)"""
     with running(rig, order_of({"hw_machine_type": "q35", "hw_disk_bus": "sata"}, direct=False)) as order:
@@ -149,7 +151,7 @@ def test_guest_on_sata_is_loaded_from_its_disk(rig):
 
 @booting
 @uefi
-@pytest.mark.parametrize("machine", ["pc", "q35"])
+@pytest.mark.parametrize("machine", sampling.drawn(["pc", "q35"], 1))
 def test_guest_boots_by_uefi_and_its_variables_stay_with_it(rig, machine):
     properties = {"hw_firmware_type": "uefi", "hw_machine_type": machine}
     with running(rig, order_of(properties, memory_mb=256)) as order:
@@ -169,6 +171,7 @@ SECURE = {"os_secure_boot": "required", "hw_firmware_type": "uefi"}
 
 @booting
 @uefi
+@pytest.mark.in_turn(0, 2)
 def test_guest_with_secure_boot_sees_it_in_force(rig):
     """(The firmware trusts a kernel that QEMU hands it.)"""
     with running(rig, order_of(SECURE, memory_mb=256)) as order:
@@ -189,6 +192,7 @@ def efi_disk(path: Path) -> None:
 
 @booting
 @uefi
+@pytest.mark.in_turn(1, 2)
 @pytest.mark.parametrize(("properties", "loaded"), [({"hw_firmware_type": "uefi"}, True), (SECURE, False)],
                          ids=["uefi", "secure"])
 def test_program_that_nobody_signed_is_loaded_from_disk_but_for_secure_boot(rig, properties, loaded):
@@ -204,10 +208,12 @@ def test_program_that_nobody_signed_is_loaded_from_disk_but_for_secure_boot(rig,
 
 # --- TPM
 
+TPM_MODELS = [("2.0", "tpm-crb", "tpm_crb"), ("2.0", "tpm-tis", "tpm_tis"), ("1.2", "tpm-tis", "tpm_tis")]
+
+
 @booting
 @tpm
-@pytest.mark.parametrize(("version", "model", "seen"), [("2.0", "tpm-crb", "tpm_crb"), ("2.0", "tpm-tis", "tpm_tis"),
-                                                        ("1.2", "tpm-tis", "tpm_tis")])
+@pytest.mark.parametrize(("version", "model", "seen"), sampling.drawn(TPM_MODELS, 1))
 def test_guest_has_a_tpm_whose_state_stays_until_the_guest_goes(rig, version, model, seen):
     order = order_of({}, {"hw:tpm_version": version, "hw:tpm_model": model, "hw:tpm_secret_security": "host"})
     with running(rig, order):
@@ -256,7 +262,7 @@ FIRES = {
 }
 
 
-@pytest.mark.parametrize("action", [*FIRES, "none", "disabled"])
+@pytest.mark.parametrize("action", sampling.drawn([*FIRES, "none", "disabled"], 2))
 def test_watchdog_that_fires_does_what_the_image_says(rig, action):
     watchdog_disk(rig.state / "watchdog")
     image = Image(id="watchdog", disk_format="raw", properties={"hw_watchdog_action": action})

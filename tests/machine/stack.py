@@ -25,7 +25,7 @@ from tests.machine.live import Live
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "bin"))  # bin/ is not a package: what is behind bin/stack is imported from its folder
 
-from stacklib import databases, demo, identity, rooms  # noqa: E402
+from stacklib import databases, demo, identity, novaconf, rooms  # noqa: E402
 from stacklib.control import Control  # noqa: E402
 from stacklib.credentials import PROJECTS  # noqa: E402
 from stacklib.layout import CONTROLLER, Layout, load  # noqa: E402
@@ -34,6 +34,7 @@ from stacklib.secrets import Secrets  # noqa: E402
 
 UP_S, COMMAND_S, READY_S = 900, 120, 90
 NEWEST = "2.104"
+__all__ = ["SSH", "TINY", "TOP", "Footprint", "Live", "Outline", "Sandbox", "demo", "novaconf", "outline", "remains"]
 TINY = {"name": "t1.nano", "ram": 128, "vcpus": 1, "disk": 1}
 SSH = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes", "ConnectTimeout=10")
 
@@ -53,8 +54,9 @@ class Footprint:
 class Sandbox:
     """One of two compute hosts, with its state in ``state``."""
 
-    def __init__(self, state: Path) -> None:
-        self.state = state
+    def __init__(self, state: Path, options: tuple[str, ...] = ()) -> None:
+        """``options``: more words for ``bin/stack up``."""
+        self.state, self.options = state, options
         self._apis: dict[str, Live] = {}
 
     # --- bin/stack
@@ -68,14 +70,14 @@ class Sandbox:
         return said
 
     def up(self) -> str:
-        return self.tool("up", "--sandbox", "--hosts", "2", seconds=UP_S)
+        return self.tool("up", "--sandbox", "--hosts", "2", *self.options, seconds=UP_S)
 
     def run(self, *argv: str, user: str = "demo", host: str | None = None, code: int | None = 0,
-            stdin: str = "") -> str:
+            stdin: str = "", seconds: float = COMMAND_S) -> str:
         """Run a command at the controller, or at a host; its standard output."""
         where = ["--host", host] if host else []
         words = [str(TOP / "bin" / "stack"), "--state", str(self.state), "exec", "--as", user, *where, "--", *argv]
-        done = subprocess.run(words, text=True, input=stdin, capture_output=True, timeout=COMMAND_S, check=False)
+        done = subprocess.run(words, text=True, input=stdin, capture_output=True, timeout=seconds, check=False)
         assert code is None or done.returncode == code, f"{argv}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
 

@@ -21,8 +21,10 @@ import pytest
 from nova.model.orders import BuildOrder, Fence, GuestArrival, GuestOnSource, LiveOrder, MoveOrder
 from tests.functional.backends import wait_until
 from tests.machine.stack import TOP, Sandbox
+from tests.machine.storages import mobile
 from tests.machine.talk import longest_silence_s, talk
 
+__all__ = ["mobile"]  # a fixture
 FENCE = Fence(operation_id=1, epoch=1)
 CALL_S = 120
 
@@ -86,15 +88,15 @@ class MoveHost:
 
 
 @pytest.fixture(scope="module")
-def hosts(sandbox: Sandbox) -> Iterator[dict[str, MoveHost]]:
-    daemons = [f"nova-compute-{name}" for name in sandbox.hosts]
-    made = {name: MoveHost(sandbox, name) for name in sandbox.hosts}
+def hosts(mobile: Sandbox) -> Iterator[dict[str, MoveHost]]:
+    daemons = [f"nova-compute-{name}" for name in mobile.hosts]
+    made = {name: MoveHost(mobile, name) for name in mobile.hosts}
     yield made
     for host in made.values():
         host.close()
     for name in daemons:
-        sandbox.tool("start", name)
-        sandbox.wait_ready(name)
+        mobile.tool("start", name)
+        mobile.wait_ready(name)
 
 
 class Mover:
@@ -151,15 +153,15 @@ class Mover:
 
 
 @pytest.fixture(scope="module")
-def guest(sandbox: Sandbox, hosts: dict[str, MoveHost]) -> Iterator[Mover]:
-    api = sandbox.api("demo")
+def guest(mobile: Sandbox, hosts: dict[str, MoveHost]) -> Iterator[Mover]:
+    api = mobile.api("demo")
     made = api.create("mover", key_name="demo", config_drive=True)
     api.settled(made["id"], "ACTIVE")
-    facts = sandbox.ready(api, made["id"])
-    host = sandbox.footprint(made["id"]).host
-    for name in sandbox.hosts:
-        sandbox.tool("stop", f"nova-compute-{name}")
-    mover = Mover(sandbox, hosts, made["id"], facts["address"])
+    facts = mobile.ready(api, made["id"])
+    host = mobile.footprint(made["id"]).host
+    for name in mobile.hosts:
+        mobile.tool("stop", f"nova-compute-{name}")
+    mover = Mover(mobile, hosts, made["id"], facts["address"])
     yield mover
     for one in hosts.values():  # what a failed test left
         if mover.here.name != one.name:
@@ -167,10 +169,10 @@ def guest(sandbox: Sandbox, hosts: dict[str, MoveHost]) -> Iterator[Mover]:
             one.do("forget", mover.uuid)
     if mover.here.name != host:
         live_move(mover)
-    for name in sandbox.hosts:
-        sandbox.tool("start", f"nova-compute-{name}")
-        sandbox.wait_ready(f"nova-compute-{name}")
-    sandbox.remove(api, mover.uuid)
+    for name in mobile.hosts:
+        mobile.tool("start", f"nova-compute-{name}")
+        mobile.wait_ready(f"nova-compute-{name}")
+    mobile.remove(api, mover.uuid)
 
 
 def live_move(mover: Mover) -> list[int]:

@@ -3,65 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from tests.functional.backends import wait_until
-from tests.machine.stack import TINY, Live, Sandbox
+from tests.machine.server import Server
+from tests.machine.stack import TINY, Sandbox
+from tests.machine.storages import mobile
 from tests.machine.talk import longest_silence_s, talk
 
+__all__ = ["mobile"]  # a fixture
 LARGER = {**TINY, "name": "t1.larger", "ram": 160, "disk": 2, "swap": 16}
 
 
-class Server:
-    """One server, as its owner and the operator see it."""
-
-    def __init__(self, sandbox: Sandbox, uuid: str, address: str) -> None:
-        self.sandbox, self.uuid, self.address = sandbox, uuid, address
-        self.admin: Live = sandbox.api("admin")
-
-    @property
-    def host(self) -> str:
-        return self.admin.show(self.uuid)["OS-EXT-SRV-ATTR:host"]
-
-    @property
-    def other_host(self) -> str:
-        return next(name for name in self.sandbox.hosts if name != self.host)
-
-    def act(self, action: str, body: Any = None) -> None:
-        self.admin.call("POST", f"/servers/{self.uuid}/action", {action: body})
-
-    def settled(self, status: str) -> None:
-        self.admin.settled(self.uuid, status, seconds=120)
-
-    def ssh(self, command: str) -> str:
-        return self.sandbox.ssh(self.address, command)
-
-    def awake(self) -> None:
-        wait_until("the guest answers", lambda: self.sandbox.ssh(self.address, "echo yes", code=None) == "yes\n", 90, 1)
-
-    def uptime_s(self) -> float:
-        return float(self.ssh("cat /proc/uptime").split()[0])
-
-    def left_on(self, host: str) -> list[str]:
-        """What a host has of it. (Its folder on shared storage is not one host's.)"""
-        names = f"{self.uuid}_*" if self.sandbox.layout.choices.shared_storage else f"{self.uuid}*"
-        folders = [path.name for path in self.sandbox.instances(host).glob(names)]
-        script = f"virsh -q list --all --uuid; ps -eo args | grep '[{self.uuid[0]}]{self.uuid[1:]}'"
-        told = self.sandbox.run("sh", "-c", script, host=host, code=None)
-        return folders + [line for line in told.splitlines() if self.uuid in line]
-
-
 @pytest.fixture(scope="module")
-def server(sandbox: Sandbox) -> Iterator[Server]:
-    api = sandbox.api("demo")
+def server(mobile: Sandbox) -> Iterator[Server]:
+    api = mobile.api("demo")
     uuid = api.create("wanderer", key_name="demo", config_drive=True)["id"]
     api.settled(uuid, "ACTIVE")
-    made = Server(sandbox, uuid, sandbox.ready(api, uuid)["address"])
+    made = Server(mobile, uuid, mobile.ready(api, uuid)["address"])
     made.ssh("echo kept > /root/mark; sync")
     yield made
-    sandbox.remove(api, uuid)
+    mobile.remove(api, uuid)
 
 
 def test_live_migration_when_asked_for_then_the_guest_and_its_connection_go_on(server: Server) -> None:

@@ -1,6 +1,7 @@
 """Runs tempest's tests of a list against a sandbox on the fake driver: ``python -m tests.tempest [LIST]``.
 
-Without a list: compute.txt beside this file, of which every test must pass; a skipped one has not.
+Without a list: compute.txt beside this file, of which every test must pass; a skipped one has not. With ``--guests``:
+guests.txt, against two hosts with libvirt, whose guests tempest logs in to.
 """
 
 from __future__ import annotations
@@ -19,27 +20,29 @@ from pathlib import Path
 
 from nova.virt.fake.knobs import FILE as KNOBS
 from tests.machine.live import Live
-from tests.machine.stack import NEWEST, TOP, Sandbox
+from tests.machine.stack import NEWEST, TOP, Sandbox, demo
 from tests.tempest import conf
 from tests.tempest.outcome import Outcome, Result, judge, patterns, wanted
 
-LIST = Path(__file__).with_name("compute.txt")
+LIST, GUESTS = (Path(__file__).resolve().with_name(name) for name in ("compute.txt", "guests.txt"))
 COMPUTES = 2
 NETWORK, REGION = "private", "RegionOne"  # as bin/stack names them
 #: The state directory of a sandbox that is up already: it is used and left as it is. For those who write tests.
 GIVEN = "NOVA_TEMPEST_STACK"
 SHAPE = ("--sandbox", "--driver", "fake", "--computes", str(COMPUTES), "--no-demo")
+REAL = ("--sandbox", "--hosts", str(COMPUTES))
 LOGS = Path(tempfile.gettempdir()) / "nova-tempest-logs"  # of the last sandbox's daemons
 UP_S, RUN_S = 900, 3600
 SMALL = {"name": "tempest.small", "ram": 128, "vcpus": 1, "disk": 1}
 LARGE = {"name": "tempest.large", "ram": 256, "vcpus": 2, "disk": 2}
 IMAGES = ("tempest-1", "tempest-2")
+AGENT = "hw_qemu_guest_agent=yes"  # which changes passwords
 #: A snapshot of a guest that is not there takes no time, but some tests must catch one while it is being saved.
 SLOW = {"rules": [{"call": "take_snapshot", "do": "delay", "seconds": 1.5}]}
 
 
 @contextmanager
-def sandbox() -> Iterator[Sandbox]:
+def sandbox(shape: tuple[str, ...]) -> Iterator[Sandbox]:
     if given := os.environ.get(GIVEN):
         yield Sandbox(Path(given))
         return
@@ -47,7 +50,7 @@ def sandbox() -> Iterator[Sandbox]:
     top.chmod(0o755)  # daemons of several users have to get in
     made = Sandbox(top / "s")
     try:
-        made.tool("up", *SHAPE, seconds=UP_S)
+        made.tool("up", *shape, seconds=UP_S)
         yield made
     finally:
         if (made.state / "logs").is_dir():
@@ -93,13 +96,16 @@ def pretend_network(cloud: Sandbox) -> None:
 
 
 def _images(cloud: Sandbox, folder: Path) -> tuple[str, str]:
-    """Of a few bytes: guests of the fake driver boot from anything."""
+    """Where guests run: the small one that a sandbox has. Guests of the fake driver boot from a few bytes."""
     there = {one["Name"]: one["ID"] for one in cloud.openstack("image", "list", user="admin")}
-    content = folder / "image"
-    content.write_bytes(b"a disk" * 100)
+    if cloud.layout.choices.driver == "fake":
+        content, words = folder / "image", ["--disk-format", "raw"]
+        content.write_bytes(b"a disk" * 100)
+    else:
+        content, words = demo.image_file(cloud.layout), ["--disk-format", "qcow2", "--property", AGENT]
     first, second = (there.get(name) or cloud.openstack(
-        "image", "create", "--public", "--disk-format", "raw", "--container-format", "bare", "--file", str(content),
-        name, user="admin")["id"] for name in IMAGES)
+        "image", "create", "--public", *words, "--container-format", "bare", "--file", str(content), name,
+        user="admin")["id"] for name in IMAGES)
     return first, second
 
 
@@ -171,7 +177,8 @@ def unable() -> str | None:
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bin/test tempest", description=__doc__.splitlines()[0])
-    parser.add_argument("list", nargs="?", type=Path, default=LIST, metavar="LIST", help="names of tests, one a line")
+    parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="names of tests, one a line")
+    parser.add_argument("--guests", action="store_true", help="against guests that run; without a list: guests.txt")
     parser.add_argument("--workers", type=int, default=2, help="tests side by side (2)")
     parser.add_argument("--passed", type=Path, metavar="FILE", help="write the names of those that passed, for a list")
     parser.add_argument("--counts", type=Path, help=argparse.SUPPRESS)  # a file for "PASSED FAILED SKIPPED"
@@ -180,11 +187,12 @@ def main(argv: list[str]) -> int:
         print(f"tempest: skipped: {reason}")
         tell_counts(args.counts, (0, 0, 1))
         return 0
-    names = wanted(args.list)
+    chosen = args.list or (GUESTS if args.guests else LIST)
+    names = wanted(chosen)
     folder = Path(tempfile.mkdtemp(prefix="nova-tempest-"))
     folder.chmod(0o700)  # tempest.conf has the administrator's password
     try:
-        with sandbox() as cloud, slow_snapshots(cloud):
+        with sandbox(REAL if args.guests else SHAPE) as cloud, slow_snapshots(cloud):
             started = time.monotonic()
             outcome = Run(cloud, folder).tests(names, args.workers)
     finally:
@@ -193,7 +201,7 @@ def main(argv: list[str]) -> int:
     tell_counts(args.counts, outcome.counts)
     if args.passed:
         args.passed.write_text("".join(f"{name}\n" for name in sorted(outcome.passed)))
-    must_pass = outcome.skipped if args.list.resolve() == LIST.resolve() else {}
+    must_pass = outcome.skipped if chosen.resolve() in (LIST, GUESTS) else {}
     return 1 if outcome.failed or must_pass or not outcome.passed else 0
 
 

@@ -39,6 +39,15 @@ SERVICES = {"nova": True, "glance": True, "cinder": False, "swift": False, "hori
 #: look for; of the catalogue's entry it needs no more than that it answers 404. Without the lie it finds nova-network's
 #: network by name, but at microversions that still have the API for it only.
 PRETENDED = {"service_available": {"neutron": True}}
+#: What tempest says in a guest before each command: the small guest has no sudo, and no lsblk to list its disks.
+PROLOGUE = """set -eu -o pipefail; PATH=$PATH:/sbin:/usr/sbin; sudo() { "$@"; }; \
+lsblk() { printf '%-8s TYPE\\n' NAME; for disk in /sys/block/vd*; do printf '%-8s disk\\n' "${disk##*/}"; done; };"""
+#: For a sandbox whose guests run: tempest logs in to them, at their own addresses, and sees what they say.
+LOG_IN = {
+    "run_validation": True, "connect_method": "fixed", "security_group": False, "security_group_rules": False,
+    "image_ssh_user": "root", "image_alt_ssh_user": "root", "ssh_timeout": 180,
+    "ssh_shell_prologue": PROLOGUE,
+}
 #: Tests that look for nova-network's network themselves.
 BY_NAME = ("tempest.api.compute.admin.test_networks",)
 
@@ -61,8 +70,9 @@ class Facts:
 def settings(facts: Facts, by_name: bool) -> Settings:
     """For the tests of :data:`BY_NAME`, or for all others."""
     network = {"compute": {"fixed_network_name": facts.network}, "service_available": {"neutron": False}}
+    guests = {} if facts.driver == "fake" else {"validation": {**LOG_IN, "network_for_ssh": facts.network}}
     sections = _common(facts)
-    for section, options in (network if by_name else PRETENDED).items():
+    for section, options in (*(network if by_name else PRETENDED).items(), *guests.items()):
         sections[section] = {**sections[section], **options}
     return sections
 
@@ -82,7 +92,7 @@ def _common(facts: Facts) -> dict[str, Mapping[str, object]]:
             "flavor_ref": facts.flavors[0], "flavor_ref_alt": facts.flavors[1],
             "min_compute_nodes": facts.computes,
             "hypervisor_type": facts.driver, "min_microversion": "2.1", "max_microversion": "latest",
-            "build_interval": 1, "build_timeout": 60,
+            "build_interval": 1, "build_timeout": 60 if facts.driver == "fake" else 180,
         },
         "compute-feature-enabled": FEATURES,
         "enforce_scope": {"nova": True},

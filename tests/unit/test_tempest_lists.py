@@ -68,9 +68,18 @@ def test_conf_when_a_value_has_a_dollar_then_it_is_no_reference() -> None:
     assert "admin_password = a$$b" in conf.text({"auth": {"admin_password": "a$b"}})
 
 
-def test_lists_when_taken_together_then_no_test_is_named_twice() -> None:
-    now, later = wanted(FOLDER / "compute.txt"), wanted(FOLDER / "later.txt")
-    assert now and not set(now) & set(later)
+@pytest.mark.parametrize("driver, logs_in", [("fake", False), ("libvirt", True)])
+def test_conf_when_guests_run_then_tempest_logs_in_to_them_at_their_network(driver: str, logs_in: bool) -> None:
+    facts = conf.Facts("http://keystone/v3", "r", "pw", ("i1", "i2"), ("f1", "f2"), "private", 2, "/tmp/x", driver)
+    for by_name in (False, True):
+        validation = conf.settings(facts, by_name)["validation"]
+        assert (validation["run_validation"], validation.get("network_for_ssh")) == (
+            logs_in, "private" if logs_in else None)
+
+
+def test_lists_when_taken_together_then_no_test_runs_that_waits_for_something() -> None:
+    now, guests, later = (wanted(FOLDER / f"{name}.txt") for name in ("compute", "guests", "later"))
+    assert now and guests and not {*now, *guests} & set(later)
 
 
 def test_lists_when_taken_together_then_all_of_the_contracts_tests_are_there() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from nova import context, errors
+from nova.conductor.admission import promises
 from nova.conductor.admission.endings import ENDINGS
 from nova.conductor.world import World
 from nova.db import servers, states
@@ -32,11 +33,12 @@ OWN_CALLS = frozenset({"create", "rebuild", "createImage", "createBackup", "resc
 
 
 def begin(world: World, tx: Connection, action: str, uuid: str, arguments: Mapping[str, Any]) -> states.Entry:
-    """Take the server over for an action, as who asks. WrongState, NotFound."""
+    """Take the server over for an action, as who asks. WrongState, NotFound; NotForThisServer."""
     who = context.current()
     entry, overtaken = states.begin(tx, states.Begin(
         action=ACTIONS[action], server_uuid=uuid, arguments=dict(arguments), request_id=who.request_id,
         user_id=who.user_id, project_id=who.project_id, runner_id=world.runner.journal.runner_id, step=""))
+    promises.check_kept(tx, action, uuid)
     return states.remember(tx, entry, overtaken) if overtaken else entry
 
 

@@ -121,7 +121,7 @@ class Moves:
 
     def _begin(self, plan: Plan, secrets: Mapping[str, Any] | None = None) -> states.Entry:
         """In one transaction of the cell: the journal's row and the move's. What quota counts of a resize is checked
-        and written within it: a conductor that dies in between has counted too much until the server's next move."""
+        and written within it: a conductor that dies in between has counted too much (see nova.conductor.recounts)."""
         entry = self.world.cell.transact(lambda tx: self._write(tx, plan))
         self.world.runner.start([entry], secrets=secrets)
         return entry

@@ -12,7 +12,7 @@ import msgspec
 
 from nova import context, errors
 from nova.conductor import quota, zones
-from nova.conductor.admission import server_groups, wishes
+from nova.conductor.admission import promises, server_groups, wishes
 from nova.conductor.world import World
 from nova.db import flavors, keypairs, ledger, networks, servers
 from nova.db.engine import Connection
@@ -166,15 +166,26 @@ class Admission:
 
 
 def usable_image(world: World, image_id: str) -> Image:
-    """An image that a server can be made of, as the user who asks sees it. BadImage, BadProperty; Unavailable."""
+    """An image that a server can be made of, as the user who asks sees it. BadImage, BadProperty; Unavailable.
+
+    Its kernel and ramdisk are looked up likewise: hosts fetch them with credentials that see everybody's images.
+    """
+    image = _active_image(world, image_id)
+    for part in (image.kernel_id, image.ramdisk_id):
+        if part:
+            _active_image(world, part)
+    if (wrong := image_properties.problem(image.properties)) is not None:
+        raise BadProperty(image_id=image_id, reason=wrong)
+    return image
+
+
+def _active_image(world: World, image_id: str) -> Image:
     try:
         image: Image = world.images.show(image_id, as_user=True)
     except (errors.NotFound, errors.Forbidden):
         raise BadImage(image_id=image_id, reason="it does not exist, or is not yours") from None
     if image.status != "active":
         raise BadImage(image_id=image_id, reason=f"its status is {image.status}, not active")
-    if (wrong := image_properties.problem(image.properties)) is not None:
-        raise BadProperty(image_id=image_id, reason=wrong)
     return image
 
 
@@ -209,7 +220,9 @@ def check_flavor(flavor: Flavor, image: Image | None, order: NewServer | ResizeS
 
 
 def check_fits(flavor: Flavor, image: Image) -> None:
-    """FlavorTooSmall: the image needs more memory, or a larger root disk (0 GB: as large as the image)."""
+    """FlavorTooSmall: the image needs more memory, or a larger root disk (0 GB: as large as the image). NoSuchGuest:
+    they contradict each other."""
+    promises.check_together(flavor, image)
     if flavor.memory_mb < image.min_ram_mb:
         raise FlavorTooSmall(reason=f"Flavor's memory is too small for requested image: it has {flavor.memory_mb} MB, "
                                     f"the image needs {image.min_ram_mb} MB.")
@@ -245,10 +258,13 @@ def _decoded_bytes(contents: str) -> int:
 
 
 def sane_hostname(name: str, fallback: str) -> str:
-    """A host name made of a display name: lower case letters, digits, dashes and dots (RFC 1123), at most 63 long."""
+    """A host name made of a display name: lower case letters, digits and dashes (RFC 1123), at most 63 long.
+
+    Dots become dashes too: ``web.1`` is no name in a domain ``1``.
+    """
     ascii_name = name.encode("ascii", "ignore").decode()
-    words = re.sub(r"[^\w.-]+", "", re.sub(r"[ _]", "-", ascii_name)).lower().strip(".-")
-    return words[:MAX_HOSTNAME].strip(".-") or fallback
+    words = re.sub(r"[^\w-]+", "", re.sub(r"[ _.]", "-", ascii_name)).lower().strip("-")
+    return words[:MAX_HOSTNAME].strip("-") or fallback
 
 
 def _names(order: NewServer, uuid_list: Sequence[str]) -> list[tuple[str, str]]:

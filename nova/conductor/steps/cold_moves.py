@@ -95,7 +95,7 @@ class ForgetSource(MoveStep):
     """What was put aside goes. A source that can't be told owes it; of one host, the confirming fails and is repeated:
     it would take the server with it."""
 
-    status, event = CONFIRMING, "compute_confirm_resize"
+    status, event, decisive = CONFIRMING, "compute_confirm_resize", True
 
     def act(self, world: World, op: Op) -> Mapping[str, Any]:
         end = moving.source(op)
@@ -107,7 +107,7 @@ class ForgetSource(MoveStep):
             if end.host == op.server.host:
                 raise
             remove(world, op, end)
-        return {}
+        return {"committed": True}  # there is nothing left to revert to
 
     def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
         for op in ops:
@@ -117,17 +117,33 @@ class ForgetSource(MoveStep):
 
 # -- reverting
 
+class FindAtSource(MoveStep):
+    """What was put aside is still there: before this is known nothing is removed anywhere. (Who leaves a host twice is
+    told the same; on one host the taking back looks for itself.)"""
+
+    status = REVERTING
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        if not _within_one_host(op):
+            ask_source(world, "leave_guests", op, moving.order_at(world, op, moving.source(op)))
+        return {}
+
+
 class RevertAtDestination(MoveStep):
     """Nothing is left where the server came to. On one host this is the next step's work."""
 
-    status, event = REVERTING, "compute_revert_resize"
+    event, decisive = "compute_revert_resize", True
 
     def act(self, world: World, op: Op) -> Mapping[str, Any]:
         arguments = op.entry.arguments
         flavor = moving.source(op).flavor
-        if arguments["destination"] != arguments["source"]:
+        if not _within_one_host(op):
             remove(world, op, moving.End(arguments["destination"], arguments["destination_node"], None, flavor))
-        return {}
+        return {"committed": True}
+
+
+def _within_one_host(op: Op) -> bool:
+    return bool(op.entry.arguments["destination"] == op.entry.arguments["source"])
 
 
 class ReturnToSource(MoveStep):
@@ -161,5 +177,5 @@ class ReturnToSource(MoveStep):
         world.feed.after_release(world.api.transact(write))
 
 
-__all__ = ["FetchDisks", "FinishResize", "ForgetSource", "LeaveSource", "ReturnToSource", "RevertAtDestination",
-           "take_back"]
+__all__ = ["FetchDisks", "FindAtSource", "FinishResize", "ForgetSource", "LeaveSource", "ReturnToSource",
+           "RevertAtDestination", "take_back"]

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from nova import errors
+from nova.clients.glance import BASE_KEYS
 from nova.conductor.orders import build_order
 from nova.conductor.steps.guests import NoHost, fence, results_of
 from nova.conductor.workflow import Op, Result, Step
@@ -51,8 +52,11 @@ class HoldImage(Step):
         wanted = msgspec.convert(op.entry.arguments["image"], NewImage)
         try:
             world.images.show(wanted.id)
-        except errors.NotFound:  # its admission died before it could ask: the user's token is gone, the owner is not
-            world.images.create(msgspec.structs.replace(wanted, owner=op.server.project_id))
+        except errors.NotFound:
+            # Its admission died before it could ask: the user's token is gone, the owner is not. Nobody says any more
+            # whether that user may name an image's own members (visibility, protected) in its metadata.
+            own = {name: value for name, value in wanted.properties.items() if name not in BASE_KEYS}
+            world.images.create(msgspec.structs.replace(wanted, owner=op.server.project_id, properties=own))
         return {}
 
     def undo(self, world: World, ops: Sequence[Op]) -> None:

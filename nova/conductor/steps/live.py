@@ -54,7 +54,7 @@ class MigrateGuests(MoveStep):
     """The source sends the guest: the point of no return. A source that says nothing may have done it all the same:
     the destination knows."""
 
-    status, event = RUNNING, "compute_live_migration"
+    status, event, decisive = RUNNING, "compute_live_migration", True
 
     def act(self, world: World, op: Op) -> Mapping[str, Any]:
         end = moving.source(op)
@@ -65,7 +65,7 @@ class MigrateGuests(MoveStep):
             ask(world, "migrate_guests", end.host, op, order)
         except errors.Overtaken:
             raise
-        except NoAnswer as error:
+        except errors.Unavailable as error:  # of the host itself, or of the hypervisor there
             return self._without_answer(world, op, error)
         except errors.NovaError as error:
             raise SourceFailed(host=end.host, server=op.uuid, why=error.message) from None

@@ -236,7 +236,7 @@ class Settle(MoveStep):
         held = world.api.transact(look)
         if any(one.move or one.host != op.server.host for one in held):
             self._settle(world, op, held)
-        elif "hosts" in op.entry.arguments:  # it overtook something, which may have been a move that claimed nothing yet
+        elif "hosts" in op.entry.arguments:  # it overtook something: maybe a move that claimed nothing yet
             self._end_moves(world, op)
         # whoever owes something for this server is none of its destinations: with the debt it would pay with the claim
         owing = owed(world, [op]).get(op.uuid, ())

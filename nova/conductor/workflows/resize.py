@@ -66,8 +66,11 @@ def confirmed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping
 
 
 def reverted(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
-    migrations.advance(tx, moving.move_of(op), status=status.ERROR if error else status.REVERTED)
-    return {}
+    """What failed before anything was removed can be tried again, or confirmed."""
+    again = error is not None and not op.committed
+    migrations.advance(tx, moving.move_of(op), status=status.FINISHED if again else
+                       status.ERROR if error else status.REVERTED)
+    return {"vm_state": VmState.RESIZED.value} if again else {}
 
 
 CONFIRM_RESIZE = Workflow(
@@ -81,6 +84,7 @@ CONFIRM_RESIZE = Workflow(
 
 REVERT_RESIZE = Workflow(
     "revertResize",
+    cold_moves.FindAtSource(),                                    # what there is to go back to
     cold_moves.RevertAtDestination(),                             # nothing is left there, or it is owed
     cold_moves.ReturnToSource(),                                  # the row, the claims, the guest: as before
     ending=settled,

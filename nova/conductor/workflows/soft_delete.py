@@ -1,4 +1,4 @@
-"""Delete a server so that it can be restored for a while, and restore it."""
+"""Delete a server so that it can be restored for a while, keep it off until then, and restore it."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ SOFT_DELETE_SERVER = Workflow(
     steps.StopIfThere(event="compute_soft_delete_instance"),  # what it holds it keeps until it is reclaimed
     ending=set_aside,
 )
+
+#: Its host was away when it was deleted, or somebody started its guest behind the cloud's back.
+STOP_DELETED_SERVER = Workflow("stop_deleted", steps.StopGuests(), ending=powered)
 
 RESTORE_SERVER = Workflow(
     "restore",

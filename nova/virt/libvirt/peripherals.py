@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from nova.virt.libvirt.facts import HostFacts
 from nova.virt.libvirt.firmware import check_pcie, is_kind
-from nova.virt.libvirt.properties import NotHere, Wishes, WrongValue
+from nova.virt.libvirt.properties import NotHere, Wishes
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 from nova.virt.libvirt.xml.specs import DeviceSpec, TpmSpec
@@ -56,7 +56,7 @@ def device_spec(asked: Wishes, settings: Settings, folder: Path, machine: str | 
     check_offers(asked, can, host)
     return DeviceSpec(
         serial_ports=asked.serial_ports, console_log=str(folder / CONSOLE_LOG), vnc_listen=settings.vnc_listen,
-        video_model=asked.video_model or ("virtio" if screen else None), video_ram_mb=_video_ram(asked),
+        video_model=asked.video_model or ("virtio" if screen else None), video_ram_mb=asked.video_ram_mb,
         pointer_bus=_pointer(asked, settings) if screen else None,
         rng_path=settings.rng_path if asked.rng else None, rng_bytes=asked.rng_bytes,
         rng_period_ms=asked.rng_period_ms, balloon_period_s=settings.balloon_period_s,
@@ -69,14 +69,9 @@ def device_spec(asked: Wishes, settings: Settings, folder: Path, machine: str | 
 def _tpm(asked: Wishes, can: DomainCapabilities, host: HostFacts, server_uuid: str) -> TpmSpec | None:
     version = asked.tpm_version
     if version is None:
-        if asked.tpm_model is not None:
-            raise WrongValue(name=asked.name_of("tpm_model"), value=asked.tpm_model,
-                             reason="hw:tpm_version must say which version")
         return None
     model = asked.tpm_model or (TPM_MODEL if version == "2.0" else "tpm-tis")
     name = asked.name_of("tpm_version")
-    if version == "1.2" and model != "tpm-tis":
-        raise WrongValue(name=asked.name_of("tpm_model"), value=model, reason="TPM 1.2 is of model tpm-tis alone")
     if not host.tpm:
         raise NotHere(name=name, value=version, reason="guests have no TPM here: it takes [libvirt]swtpm_enabled, and "
                                                        "the packages swtpm and swtpm-tools")
@@ -94,13 +89,6 @@ def _iommu(asked: Wishes, machine: str | None) -> str | None:
     if not any(is_kind(machine, kind) for kind in IOMMU_KINDS[asked.iommu]):
         raise NotHere(name=asked.name_of("iommu"), value=asked.iommu, reason=f"machine type {machine} has another")
     return AUTO_IOMMU if asked.iommu == "auto" else asked.iommu
-
-
-def _video_ram(asked: Wishes) -> int | None:
-    if asked.video_ram_mb and asked.video_ram_mb > asked.video_ram_max_mb:
-        raise WrongValue(name="hw_video_ram", value=asked.video_ram_mb,
-                         reason=f"the flavor allows {asked.video_ram_max_mb} MB (hw_video:ram_max_mb)")
-    return asked.video_ram_mb
 
 
 def _pointer(asked: Wishes, settings: Settings) -> str | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from nova import errors
+from nova.model import demands
 from nova.model.extra_specs import SPECS
 from nova.model.image_properties import CHOICES, LOOSE
 
@@ -185,7 +186,7 @@ IMAGE: dict[str, Sets] = {
     "hw_vm_mode": Sets("", _of("hvm")),
 }
 
-#: What a flavor sets stands above what its image asks for (but see ALIKE and LIMITS).
+#: What a flavor sets stands above what its image asks for (but see BOUNDED and nova.model.demands).
 FLAVOR: dict[str, Sets] = {
     "hw:cpu_sockets": Sets("sockets", _some),
     "hw:cpu_cores": Sets("cores", _some),
@@ -213,11 +214,8 @@ FLAVOR: dict[str, Sets] = {
     "hw_video:ram_max_mb": Sets("video_ram_max_mb", _count),
 }
 
-#: Where image and flavor both say something, they must say the same.
-ALIKE = ("tpm_version", "tpm_model", "iommu", "packed_ring", "multiqueue", "pmu")
-#: Wish -> where the flavor's limit of what an image may wish for stands.
-LIMITS = {"serial_ports": "serial_ports", "sockets": "max_sockets", "cores": "max_cores", "threads": "max_threads",
-          "max_sockets": "max_sockets", "max_cores": "max_cores", "max_threads": "max_threads"}
+#: What a flavor sets no more than a bound for, below which its image chose.
+BOUNDED = ("serial_ports", "max_sockets", "max_cores", "max_threads")
 
 _NO = frozenset({"no", "false", "off", "0", "n", "f"})
 _NOT_YET = "this release does not have it"
@@ -256,8 +254,10 @@ def wishes(image: Mapping[str, str], extra_specs: Mapping[str, str]) -> Wishes:
     for name, value in (*renamed.items(), *extra_specs.items()):
         _refuse_promise(name, value)
     wished, decided = _set_by(IMAGE, renamed.items()), _set_by(FLAVOR, extra_specs.items())
-    _check_conflicts(wished, decided)
-    found = {**wished, **{field: one for field, one in decided.items() if field not in _below(wished, decided)}}
+    contradiction = demands.conflict(renamed, extra_specs)
+    if contradiction is not None:
+        raise WrongValue(**contradiction._asdict())
+    found = {**wished, **{field: one for field, one in decided.items() if field not in BOUNDED or field not in wished}}
     return replace(Wishes(), names={field: one.name for field, one in found.items()},
                    **{field: one.value for field, one in found.items()})
 
@@ -301,23 +301,3 @@ def _canonical(name: str, value: str) -> str:
 def _elsewhere(name: str) -> tuple[str, ...]:
     """Every value that some driver's host may give."""
     return SPECS[name][0].allowed if name in SPECS else CHOICES.get(name, ())
-
-
-def _check_conflicts(wished: Mapping[str, _Said], decided: Mapping[str, _Said]) -> None:
-    for one in ALIKE:
-        if one in wished and one in decided and wished[one].value != decided[one].value:
-            raise WrongValue(name=wished[one].name, value=wished[one].value,
-                             reason=f"the flavor says {decided[one].name}={decided[one].value}")
-    secure = (wished.get("secure_boot", _Said("", "")), decided.get("secure_boot", _Said("", "")))
-    if {said.value for said in secure} == {"required", "disabled"}:
-        raise WrongValue(name=secure[0].name, value=secure[0].value,
-                         reason=f"the flavor says {secure[1].name}={secure[1].value}")
-    for one, limit in LIMITS.items():
-        if one in wished and limit in decided and wished[one].value > decided[limit].value:
-            raise WrongValue(name=wished[one].name, value=wished[one].value,
-                             reason=f"the flavor allows {decided[limit].value} ({decided[limit].name})")
-
-
-def _below(wished: Mapping[str, _Said], decided: Mapping[str, _Said]) -> frozenset[str]:
-    """Fields whose flavor's word is a limit, below which the image chose."""
-    return frozenset(one for one, limit in LIMITS.items() if one == limit and one in wished and one in decided)

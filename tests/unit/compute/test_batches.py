@@ -6,8 +6,9 @@ import time
 
 from nova import context
 from nova.compute import batches
+from nova.model.orders import SnapshotOrder
 from nova.model.states import PowerState
-from tests.fakes.compute import HOST, World, beside, build_order, guest_order, new_uuid, wait_until
+from tests.fakes.compute import HOST, World, beside, build_order, fence, guest_order, new_uuid, wait_until
 
 
 def _orders(count: int, **fields):
@@ -53,6 +54,25 @@ def test_build_when_the_limit_is_two_then_never_more_are_built_at_one_time(make_
     world.driver.create_disks = counted
     assert all(outcome.ok for outcome in world.build(*_orders(12)))
     assert most[0] == 2
+
+
+def test_snapshot_when_the_limit_is_one_then_the_next_waits_for_its_turn(make_world):
+    world = make_world(max_concurrent_snapshots=1).start()
+    inside, most = [0], [0]
+    run = world.service._batches._run
+
+    def counted(job, reporter):
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        time.sleep(0.01)
+        run(job, reporter)
+        inside[0] -= 1
+    world.service._batches._run = counted
+    orders = tuple(SnapshotOrder(server_uuid=new_uuid(), instance_name=f"vm{number}", image_id=new_uuid(),
+                                 fence=fence(2), build=build_order(number=number))
+                   for number in range(1, 6))
+    world.service.snapshot_guests(HOST, orders)
+    assert most[0] == 1
 
 
 def test_build_when_the_batch_is_slow_then_finished_guests_are_told_before_its_end(world, monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 from nova.model.images import Image
 from nova.model.orders import Disk, PasswordOrder, RebuildOrder, RescueOrder
 from nova.model.states import PowerState
+from nova.virt.image_files import TooBig
 from tests.fakes.compute import beside, build_order, fence, guest_order, wait_until
 
 RUNNING, PAUSED, SHUTDOWN, SUSPENDED = (PowerState.RUNNING, PowerState.PAUSED, PowerState.SHUTDOWN,
@@ -211,6 +212,28 @@ def test_rescue_when_it_fails_then_a_guest_that_ran_runs_from_its_own_disk(world
     world.driver.knobs.fail_next(call)
     assert not world.one("rescue_guests", rescue_order(order, 3)).ok
     assert world.driver.power_state(order.server_uuid) == state and inspect(world, order).rescue_image == ""
+
+
+def test_rescue_then_its_image_may_be_as_large_as_the_guests_own_disk_and_no_larger(make_world, monkeypatch):
+    asked = {}
+
+    class Images:
+        sweep_interval_s = -1.0
+
+        def open(self): ...
+
+        def fetch(self, image, max_gb=None):
+            asked[image.id] = max_gb
+            raise TooBig(image_id=image.id, needs_gb=9, root_gb=max_gb)
+    world = make_world()
+    world.start()
+    order = build_order(disks=DISKS)
+    world.build(order)
+    monkeypatch.setattr(type(world.driver), "needs_images", True)
+    life = world.service._batches._do["rescue"].__self__
+    life._tools = type(life._tools)(**{**vars(life._tools), "images": Images()})
+    assert world.one("rescue_guests", rescue_order(order, 2)).error_code == TooBig.code
+    assert asked == {RESCUE_IMAGE.id: 1}
 
 
 def test_rescue_when_its_image_is_not_to_be_had_then_the_guest_is_not_stopped(make_world, monkeypatch):

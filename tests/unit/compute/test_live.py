@@ -198,6 +198,50 @@ def test_power_events_when_a_guest_goes_from_host_to_host_then_neither_reports_m
             and guest.power_state != RUNNING] == []
 
 
+# --- many of them
+
+
+@pytest.fixture
+def narrow(world):
+    """The host lets one guest leave at a time, and that one takes long."""
+    world.fake["live_migration_time"] = 30.0
+    world.settings["max_concurrent_live_migrations"] = 1
+    return world.restart()
+
+
+def waiting(narrow, other, number: int):
+    """One more migration, which waits for its turn."""
+    order = build_order(number=number)
+    narrow.build(order)
+    live = prepared(narrow, other, order)
+    thread, results = beside(narrow.one, "migrate_guests", live)
+    wait_until(lambda: narrow.service._orders.under_way("migrate", order.server_uuid))
+    return live, thread, results
+
+
+def test_migrations_when_one_may_leave_at_a_time_then_the_next_waits_for_its_end(narrow, other, order):
+    first, _one = under_way(narrow, prepared(narrow, other, order))
+    live, second, two = waiting(narrow, other, 2)
+    assert live.server_uuid not in narrow.driver._migrations
+    narrow.service.force_migration(HOST, order.server_uuid, 2)
+    first.join(5)
+    wait_until(lambda: live.server_uuid in narrow.driver._migrations)
+    narrow.service.force_migration(HOST, live.server_uuid, 2)
+    second.join(5)
+    assert two[0].ok and narrow.driver.power_state(live.server_uuid) is None
+
+
+def test_migration_when_it_is_aborted_while_it_waits_then_it_never_begins(narrow, other, order):
+    first, one = under_way(narrow, prepared(narrow, other, order))
+    live, second, two = waiting(narrow, other, 2)
+    narrow.service.abort_migration(HOST, live.server_uuid, 2)
+    narrow.service.force_migration(HOST, order.server_uuid, 2)
+    first.join(5)
+    second.join(5)
+    assert one[0].ok and two[0].error_code == "migration.aborted"
+    assert narrow.driver.power_state(live.server_uuid) == RUNNING
+
+
 # --- progress
 
 

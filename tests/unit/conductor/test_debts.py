@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor.queries import usage
+from nova.db import services as table
 from nova.db.models.cell import services
 from nova.model.services import Debt
 from tests.fakes.small_cloud import SmallCloud, silent
@@ -30,6 +31,21 @@ def test_debts_are_listed_by_host(cloud: SmallCloud) -> None:
     uuid, debt = lost(cloud)
     assert (debt.host, debt.server_uuid, debt.step) == ("a", uuid, "destroy_guests") and debt.created_at is not None
     assert cloud.control.list_debts("a") == (debt,) and cloud.control.list_debts("b") == ()
+
+
+def test_debt_when_a_newer_one_stands_in_its_place_then_paying_the_older_does_not_pay_it(cloud: SmallCloud) -> None:
+    """The host did the older, could not say so, and is told of the newer: it must do that, too."""
+    uuid, old = lost(cloud)
+    again = {"host": "a", "server_uuid": uuid, "step": old.step, "arguments": {"keep_disks": "1"}}
+    cloud.cell.transact(lambda tx: table.owe(tx, [{**again, "epoch": old.epoch - 1}, {**again, "epoch": old.epoch}]))
+    assert cloud.control.list_debts("a") == (old,)
+    cloud.cell.transact(lambda tx: table.owe(tx, [{**again, "epoch": old.epoch + 1}]))
+    new, = cloud.control.list_debts("a")
+    assert new.id != old.id and new.epoch == old.epoch + 1 and new.arguments == {"keep_disks": "1"}
+    cloud.hosts.debt_paid("a", old.id)
+    assert cloud.control.list_debts("a") == (new,) and ("a", uuid) in cloud.claims()
+    cloud.hosts.debt_paid("a", new.id)
+    assert cloud.control.list_debts("a") == () and ("a", uuid) not in cloud.claims()
 
 
 def test_forgiving_when_the_host_is_registered_then_conflict_and_the_debt_stands(cloud: SmallCloud) -> None:

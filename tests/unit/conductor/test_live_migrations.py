@@ -12,6 +12,7 @@ import pytest
 from nova import context, errors
 from nova.conductor.admission import live_migrations
 from nova.model.migrations import MigrationProgress, ProgressReport
+from nova.model.orders import Outcome
 from nova.model.server_orders import MigrationOrder
 from nova.model.servers import ServerQuery
 from tests.fakes.move_cloud import MoveCloud
@@ -141,3 +142,20 @@ def test_order_when_there_is_no_such_migration_then_not_found_or_wrong_state(clo
     for name in ("abort_live_migration", "force_live_migration"):
         with pytest.raises(errors.WrongState, match="task_state None"):
             held.order(name)
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+def test_migration_when_the_sources_hypervisor_can_not_tell_then_the_destination_is_asked(cloud, arrived):
+    [uuid] = cloud.active()
+    source = cloud.computes["host1"]
+
+    def cut_off(kind: str, order: Any) -> Outcome:
+        if arrived:
+            assert source.moving.one(kind, order).ok
+        return Outcome(server_uuid=order.server_uuid, ok=False, error_kind=errors.Unavailable.kind,
+                       error_code="migration.unclear", error_message="libvirt can not tell")
+    source.answers["migrate"] = cut_off
+    cloud.begin(uuid, "live-migration")
+    row = cloud.settle(uuid)
+    assert (row.vm_state, row.host) == ("active", "host2" if arrived else "host1")
+    assert (uuid in cloud.computes["host2"].guests) is arrived and (uuid in source.guests) is not arrived

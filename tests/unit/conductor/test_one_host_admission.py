@@ -98,6 +98,29 @@ def test_order_when_the_action_has_a_call_of_its_own_then_it_is_refused(cloud, a
 # -- images
 
 
+@pytest.mark.parametrize("part", ["kernel_id", "ramdisk_id"])
+@pytest.mark.parametrize("what", ["create", "rebuild", "rescue"])
+def test_image_when_its_kernel_or_ramdisk_is_not_its_users_then_it_is_refused_before_any_host_fetches_it(
+        cloud, monkeypatch, what, part):
+    uuid = ready(cloud, ACTIVE)
+    cloud.image_service.add("parted", properties={part: "somebody-elses"})
+    cloud.image_service.add("somebody-elses")
+    shown = cloud.image_service.show
+
+    def show(image_id: str, as_user: bool = False) -> Any:
+        if image_id == "somebody-elses" and as_user:
+            raise errors.NotFound("Image somebody-elses could not be found.")
+        return shown(image_id, as_user)
+    monkeypatch.setattr(cloud.image_service, "show", show)
+    asks = {"create": lambda: cloud.boot(image_id="parted"),
+            "rebuild": lambda: cloud.control.rebuild_server(RebuildServer(uuid=uuid, image_id="parted")),
+            "rescue": lambda: cloud.control.rescue_server(RescueServer(uuid=uuid, image_id="parted"))}
+    with pytest.raises(errors.Invalid, match="somebody-elses"):
+        asks[what]()
+    monkeypatch.undo()
+    asks[what]()
+
+
 def test_create_image_then_it_has_what_snapshots_have_and_its_bases_properties(cloud):
     uuid = ready(cloud, ACTIVE)
     cloud.image_service.add(BASE, min_ram_mb=32, properties={

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import threading
 
@@ -82,12 +83,55 @@ def test_report_when_the_host_never_saw_the_newest_operation_then_it_counts_afte
     assert cloud.ended(stopped).vm_state == "stopped" and stops(cloud) == before + 1
 
 
+@pytest.fixture
+def deleted(cloud: SmallCloud) -> str:
+    """Deleted at epoch 2, and kept; its host was away, so that its guest runs on."""
+    cloud.world.settings = dataclasses.replace(cloud.world.settings, reclaim_instance_interval=3600)
+    uuid, = cloud.active()
+    cloud.computes["a"].answers["stop"] = refused(errors.Unavailable("away"))
+    cloud.order(uuid, "delete")
+    assert cloud.ended(uuid).vm_state == "soft-delete"
+    cloud.computes["a"].answers.clear()
+    return uuid
+
+
+def test_report_when_a_deleted_servers_guest_runs_then_it_is_stopped_and_stays_deleted(cloud, deleted) -> None:
+    before, memo = stops(cloud), cloud.server(deleted).memo
+    report(cloud, deleted, PowerState.RUNNING, epoch=2)
+    row = cloud.ended(deleted)
+    assert (row.vm_state, row.power_state, row.memo) == ("soft-delete", PowerState.SHUTDOWN, memo)
+    assert memo.soft_deleted_at and stops(cloud) == before + 1
+    assert (cloud.journal(deleted)[-1].action, cloud.journal(deleted)[-1].outcome) == ("stop_deleted", "success")
+    report(cloud, deleted, PowerState.SHUTDOWN, epoch=3)
+    assert stops(cloud) == before + 1
+
+
+def test_report_when_a_deleted_servers_guest_can_not_be_stopped_then_the_next_report_orders_it_again(
+        cloud, deleted) -> None:
+    cloud.computes["a"].answers["stop"] = refused(errors.Conflict("no"))
+    report(cloud, deleted, PowerState.RUNNING, epoch=2)
+    row = cloud.ended(deleted)
+    assert (row.vm_state, row.power_state) == ("soft-delete", PowerState.RUNNING)
+    cloud.computes["a"].answers.clear()
+    report(cloud, deleted, PowerState.RUNNING, epoch=row.epoch)
+    row = cloud.ended(deleted)
+    assert (row.vm_state, row.power_state) == ("soft-delete", PowerState.SHUTDOWN)
+
+
+def test_report_when_the_server_was_restored_meanwhile_then_its_guest_runs_on(cloud, deleted) -> None:
+    cloud.order(deleted, "restore")
+    assert cloud.ended(deleted).vm_state == "active"
+    before = stops(cloud)
+    report(cloud, deleted, PowerState.RUNNING, epoch=2)
+    assert cloud.ended(deleted).vm_state == "active" and stops(cloud) == before
+
+
 @pytest.mark.parametrize("vm_state, state, after", [
     ("active", PowerState.CRASHED, "stopped"), ("paused", PowerState.SHUTDOWN, "stopped"),
     ("active", PowerState.PAUSED, "paused"), ("active", PowerState.SUSPENDED, "suspended"),
     ("suspended", PowerState.SHUTDOWN, "suspended"), ("rescued", PowerState.SHUTDOWN, "rescued"),
     ("paused", PowerState.RUNNING, "active"), ("suspended", PowerState.RUNNING, "active"),
-    ("soft-delete", PowerState.RUNNING, "soft-delete")])
+    ("soft-delete", PowerState.SHUTDOWN, "soft-delete")])
 def test_report_when_a_guest_does_something_by_itself_then_its_server_shows_it(cloud, vm_state, state, after) -> None:
     uuid, = cloud.active()
     write(cloud, uuid, vm_state=vm_state, power_state=9)

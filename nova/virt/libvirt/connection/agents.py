@@ -35,4 +35,4 @@ class Agents(Link):
                 if ANSWERED in reason_of(error):
                     raise AgentFailed(uuid=server_uuid, task=task, reason=reason_of(error)) from None
                 raise
-        self.on_domain(task, server_uuid, asked)
+        self.on_domain(task, server_uuid, asked, lasts=True)  # a guest takes as long as it likes, up to the timeout

@@ -149,8 +149,19 @@ class Link:
                     raise LibvirtDown(host=os.uname().nodename, uri=self._uri, reason=reason_of(error)) from error
         raise errors.Bug()
 
-    def on_domain(self, task: str, server_uuid: str, function: Callable[[Any], T]) -> T:
-        """``function`` on the domain. NoGuest."""
+    def call_apart(self, task: str, function: Callable[[Any], T]) -> T:
+        """``function``, which may last, on a connection and in a thread of its own; never tried again. libvirtd answers
+        five calls of one connection at a time (``max_client_requests``), and none of its signs of life beyond that."""
+        self._live()
+        try:
+            return concurrency.run_apart(_with_own, self._uri, self._keepalive_s, function)
+        except libvirt.libvirtError as error:
+            if is_broken(error):
+                raise LibvirtDown(host=os.uname().nodename, uri=self._uri, reason=reason_of(error)) from error
+            raise LibvirtRefused(task=task, reason=reason_of(error)) from error
+
+    def on_domain(self, task: str, server_uuid: str, function: Callable[[Any], T], lasts: bool = False) -> T:
+        """``function`` on the domain. ``lasts``: it may take long. NoGuest."""
         def find(connection: Any) -> tuple[bool, T | None]:
             try:
                 return True, function(connection.lookupByUUIDString(server_uuid))
@@ -158,13 +169,22 @@ class Link:
                 if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
                     return False, None
                 raise
-        found, result = self.call(task, find)
+        found, result = (self.call_apart if lasts else self.call)(task, find)
         if not found:
             raise NoGuest(uuid=server_uuid)
         return result  # type: ignore[return-value]
 
 
 # --- run in a real thread: nothing but libvirt's calls
+
+def _with_own(uri: str, keepalive_s: int, function: Callable[[Any], T]) -> T:
+    connection = libvirt.open(uri)
+    try:
+        connection.setKeepAlive(keepalive_s, KEEPALIVE_COUNT)
+        return function(connection)
+    finally:
+        _close(connection)
+
 
 def _close(connection: Any) -> None:
     try:

@@ -7,7 +7,7 @@ from typing import Any
 import libvirt
 
 from nova.virt.libvirt.connection.link import Link, unless
-from nova.virt.libvirt.hypervisor import BrokenSave, LibvirtRefused, NoGuest
+from nova.virt.libvirt.hypervisor import BrokenSave, LibvirtDown, LibvirtRefused, NoGuest
 
 #: libvirt waits 30 s for another call of the same guest: a save whose caller died may still be under way.
 SAVE_TRIES = 20
@@ -24,7 +24,10 @@ class Memory(Link):
         self.on_domain("let the guest go on", server_uuid, _unpause)
 
     def save(self, server_uuid: str) -> None:
-        self.on_domain("keep the guest's memory", server_uuid, _save)
+        try:
+            self.on_domain("keep the guest's memory", server_uuid, _save, lasts=True)
+        except LibvirtDown:  # it was restarted: what was begun goes on, or is begun again
+            self.on_domain("keep the guest's memory", server_uuid, _save, lasts=True)
 
     def has_saved(self, server_uuid: str) -> bool:
         try:

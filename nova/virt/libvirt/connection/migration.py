@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 import libvirt
 
-from nova import concurrency
 from nova.model.migrations import MigrationProgress
-from nova.virt.libvirt.connection.link import Link, is_broken, reason_of
-from nova.virt.libvirt.hypervisor import LibvirtDown, LibvirtRefused, NoGuest
+from nova.virt.libvirt.connection.link import Link, reason_of
+from nova.virt.libvirt.hypervisor import NoGuest
 from nova.virt.libvirt.moves.calls import CpuQuestion, Departure, Job
 
 ALWAYS = (libvirt.VIR_MIGRATE_LIVE | libvirt.VIR_MIGRATE_PEER2PEER | libvirt.VIR_MIGRATE_PERSIST_DEST
@@ -30,15 +28,7 @@ class Migration(Link):
         return self.call("compare processors", lambda connection: _unfit(connection, question))
 
     def migrate(self, server_uuid: str, departure: Departure) -> None:
-        connection = self._live()
-        try:
-            concurrency.run_in_thread(_migrate, connection, server_uuid, departure)
-        except libvirt.libvirtError as error:
-            if is_broken(error):
-                raise LibvirtDown(host=os.uname().nodename, uri=self._uri, reason=reason_of(error)) from error
-            if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
-                raise NoGuest(uuid=server_uuid) from error
-            raise LibvirtRefused(task="migrate the guest", reason=reason_of(error)) from error
+        self.on_domain("migrate the guest", server_uuid, lambda domain: _migrate(domain, departure), lasts=True)
 
     def job(self, server_uuid: str) -> Job | None:
         try:
@@ -75,7 +65,7 @@ def _unfit(connection: Any, question: CpuQuestion) -> str:
     return ""
 
 
-def _migrate(connection: Any, server_uuid: str, departure: Departure) -> None:
+def _migrate(domain: Any, departure: Departure) -> None:
     flags = ALWAYS
     for wanted, flag in ((departure.disks, libvirt.VIR_MIGRATE_NON_SHARED_INC),
                          # libvirt knows shared storage by the file system's type, and not all that are shared
@@ -90,7 +80,7 @@ def _migrate(connection: Any, server_uuid: str, departure: Departure) -> None:
         given[libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = list(departure.disks)
     if departure.bandwidth_mib:
         given[libvirt.VIR_MIGRATE_PARAM_BANDWIDTH] = departure.bandwidth_mib
-    connection.lookupByUUIDString(server_uuid).migrateToURI3(departure.uri, given, flags)
+    domain.migrateToURI3(departure.uri, given, flags)
 
 
 def _job(domain: Any) -> Job | None:

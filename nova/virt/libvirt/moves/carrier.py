@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from nova import errors
-from nova.model.orders import GuestOnSource
-from nova.privileged.disk_exports import source_options
+from nova.model.orders import BuildOrder, GuestOnSource
+from nova.privileged import disk_exports
 from nova.privileged.qemu_img import DiskFull, Limits, QemuImg
 from nova.privileged.runner import Runner
 from nova.virt import image_files
@@ -24,7 +24,7 @@ from nova.virt.interface import LocalImages
 from nova.virt.libvirt.disks import header
 from nova.virt.libvirt.disks.maker import whole
 from nova.virt.libvirt.folders import DiskRecord, Folder
-from nova.virt.libvirt.moves.settings import MoveSettings
+from nova.virt.libvirt.moves.settings import MoveSettings, is_host
 from nova.virt.libvirt.moves.told import BASE, BadOffer, Told
 
 
@@ -70,9 +70,29 @@ class FromHost:
     def get(self, name: str, target: Path) -> None:
         if not self.source.port:
             raise BadOffer(reason="its disks can not be read from here")
-        objects, options = source_options(self.source.address, self.source.port, self.told.export(name),
-                                          self.certificates)
-        self.tool.fetch(objects, options, str(target))
+        if not is_host(self.source.address) or not 0 < self.source.port < 65536:
+            raise BadOffer(reason=f"they are said to be at {self.source.address[:100]!r} port {self.source.port}")
+        source = disk_exports.Source(self.source.address, self.source.port, self.told.export(name), self.certificates)
+        with disk_exports.reading(source, target.parent) as (objects, options):
+            self.tool.fetch(objects, options, str(target), _sectors(self.told.length(name)))
+
+
+class OnlyImage(NamedTuple):
+    """One image of the cache. What a source tells of a disk may name any: others' images are not shown to its guest."""
+
+    images: LocalImages
+    image_id: str
+
+    def path(self, image_id: str) -> str:
+        """KeyError."""
+        if image_id != self.image_id:
+            raise KeyError(image_id)
+        return self.images.path(image_id)
+
+
+def only(images: LocalImages | None, build: BuildOrder) -> LocalImages | None:
+    """The guest's own image, if there is a cache."""
+    return OnlyImage(images, build.image.id) if images is not None and build.image is not None else None
 
 
 class Wanted(NamedTuple):
@@ -149,12 +169,12 @@ class Carrier:
         return _over(disk, str(folder.file(name)), disk.backing_format or "raw")
 
     def _get(self, origin: Origin, told: Told, name: str, part: Path) -> None:
-        length = told.bytes(name) or next((extra.size_bytes for extra in told.extras() if extra.name == name), 0)
+        length = told.length(name)
         free = shutil.disk_usage(part.parent).free
         if free < told.used(name):
             raise DiskFull(what="a disk", host=os.uname().nodename)
         origin.get(name, part)
-        if not length <= part.stat().st_size <= -(-length // 512) * 512:  # NBD knows whole sectors alone
+        if not length <= part.stat().st_size <= _sectors(length):
             raise BadOffer(reason=f"{name} has {part.stat().st_size} bytes, and should have {length}")
         os.truncate(part, length)
 
@@ -164,6 +184,11 @@ def _cached(images: LocalImages | None, image_id: str) -> str | None:
         return images.path(image_id) if images is not None and image_id else None
     except KeyError:
         return None
+
+
+def _sectors(length: int) -> int:
+    """NBD knows whole sectors alone."""
+    return -(-length // 512) * 512
 
 
 def _over(disk: DiskRecord, base: str, base_format: str) -> DiskRecord:

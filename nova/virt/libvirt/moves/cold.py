@@ -17,7 +17,7 @@ from nova.virt.libvirt.folders import DiskRecord, Folder
 from nova.virt.libvirt.hypervisor import NoGuest
 from nova.virt.libvirt.moves import told as tell
 from nova.virt.libvirt.moves import tpm_baggage
-from nova.virt.libvirt.moves.carrier import DiskShrinks, Origin, Wanted
+from nova.virt.libvirt.moves.carrier import DiskShrinks, Origin, Wanted, only
 from nova.virt.libvirt.moves.told import Told
 
 LOG = logging.getLogger(__name__)
@@ -134,8 +134,8 @@ class LibvirtColdMoves(Moves):
                images: LocalImages | None) -> tuple[DiskRecord, ...]:
         """Every disk that the guest had and goes on to have; the records of all that it shall have."""
         wanted, fresh = _wanted(plan.plan(order.build, self._tools.settings, None), told.records)
-        carrier = self._tools.carrier
-        found = {one.disk.name: carrier.bring_disk(origin, folder, told, one, images) for one in wanted}
+        carrier, own = self._tools.carrier, only(images, order.build)
+        found = {one.disk.name: carrier.bring_disk(origin, folder, told, one, own) for one in wanted}
         for extra in told.extras():
             carrier.bring(origin, folder, told, extra.name)
         tpm_baggage.unpack(self._tools.tpms, order.server_uuid, folder)

@@ -33,6 +33,11 @@ class MigrationFailed(errors.Conflict):
     code, message = "migration.failed", "The live migration of guest {uuid} failed: {reason}"
 
 
+class MigrationUnclear(errors.Unavailable):
+    code = "migration.unclear"
+    message = "Guest {uuid} stands still here, and may run where it was sent: libvirt can not tell."
+
+
 class NotMigrating(errors.Conflict):
     code, message = "migration.none", "No live migration of guest {uuid} is under way."
 
@@ -55,12 +60,12 @@ class MigrationJob:
         self._sent = threading.Event()
         self._reason = ""
         self._held = self._watching = self._force_soon = False
-        self._gave_up = False
+        self._gave_up = self._cut_off = False
         self.over = threading.Event()
         self.error: Exception | None = None
 
     def run(self, ears: Ears) -> None:
-        """To the end. MigrationFailed, LibvirtDown."""
+        """To the end. MigrationFailed: the guest is here; LibvirtDown, MigrationUnclear: only its destination knows."""
         try:
             if self._departure is not None:
                 if ears.stopped():
@@ -106,6 +111,8 @@ class MigrationJob:
     def _send(self, departure: Departure) -> None:
         try:
             self._hypervisor.migrate(self.uuid, departure)
+        except LibvirtDown as error:
+            self._cut_off, self._reason = True, str(error)
         except errors.NovaError as error:
             self._reason = str(error)
         except Exception as error:
@@ -164,15 +171,19 @@ class MigrationJob:
             self.abort()
 
     def _settle(self) -> None:
-        """Where the guest is. MigrationFailed: it is here, and as it was."""
+        """Where the guest is. MigrationFailed: it is here, and as it was. One that stands still may have gone on there,
+        unless libvirt itself told how the migration ended."""
         until = time.monotonic() + SETTLE_S
         while True:
             if self._hypervisor.migrated(self.uuid):
                 return self._hypervisor.undefine(self.uuid)
             state = self._hypervisor.state(self.uuid)
-            if self._reason or state != PowerState.PAUSED or time.monotonic() >= until:
+            told = self._reason and not self._cut_off
+            if told or state != PowerState.PAUSED or time.monotonic() >= until:
                 break
             concurrency.sleep(POLL_S)
+        if state == PowerState.PAUSED and not told:
+            raise MigrationUnclear(uuid=self.uuid)
         if self._held and state == PowerState.PAUSED:
             self._hypervisor.unpause(self.uuid)
         raise MigrationFailed(uuid=self.uuid, reason=self._reason or "it did not come to its end")

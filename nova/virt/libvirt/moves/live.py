@@ -23,9 +23,10 @@ from nova.virt.libvirt.hypervisor import LibvirtRefused, NotRunning
 from nova.virt.libvirt.moves import told as tell
 from nova.virt.libvirt.moves import tpm_baggage
 from nova.virt.libvirt.moves.calls import CpuQuestion, Departure
+from nova.virt.libvirt.moves.carrier import only
 from nova.virt.libvirt.moves.cold import Moves
 from nova.virt.libvirt.moves.job import Ears, MigrationJob, MigrationJobs, NotMigrating
-from nova.virt.libvirt.moves.settings import bracketed
+from nova.virt.libvirt.moves.settings import BadDestination, bracketed, check_destination
 from nova.virt.libvirt.moves.told import Told
 from nova.virt.libvirt.moves.watch import Watch
 from nova.virt.libvirt.vifs import bridge
@@ -144,6 +145,7 @@ class LibvirtLiveMoves(Moves):
         if state in OFF:
             raise NotRunning(uuid=uuid)
         moves, text = self._tools.settings.moves, hypervisor.moving_xml(uuid)
+        check_destination(moves.uri, there.uri, there.address)
         disks = () if there.shared else copied_disks(text)
         folder = self._folder(uuid)
         departure = Departure(
@@ -197,7 +199,7 @@ class LibvirtLiveMoves(Moves):
                 carrier.bring(origin, folder, told, disk.name)
                 records.append(disk)
             else:
-                records.append(carrier.over_base_here(origin, folder, told, disk, images))
+                records.append(carrier.over_base_here(origin, folder, told, disk, only(images, order.build)))
                 self._make_empty(folder, records[-1])
         for extra in told.extras():
             if extra.export:
@@ -226,9 +228,12 @@ class LibvirtLiveMoves(Moves):
 
 def _places(there: GuestArrival) -> Places:
     pairs = dict[str, tuple[str, str]]
-    return Places(folder=there.facts["folder"], vnc_listen=there.facts.get("vnc_listen") or None,
-                  bases=msgspec.json.decode(there.facts["bases"], type=pairs),
-                  vifs=msgspec.json.decode(there.facts["vifs"], type=pairs))
+    try:
+        return Places(folder=there.facts["folder"], vnc_listen=there.facts.get("vnc_listen") or None,
+                      bases=msgspec.json.decode(there.facts["bases"], type=pairs),
+                      vifs=msgspec.json.decode(there.facts["vifs"], type=pairs))
+    except (KeyError, msgspec.DecodeError) as error:
+        raise BadDestination(reason=f"it does not tell where the guest's things will be ({error})") from error
 
 
 def _free(path: Path) -> int:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 
 from nova import errors
 
 CERTIFICATES = "/etc/pki/qemu"
+#: A host as it stands in a URI: a name, or an address (of IPv6 in brackets).
+HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,253}|\[[0-9A-Fa-f:.]{2,45}\]")
 
 
 class BadMoveSetting(errors.Invalid):
     code, message = "config.libvirt", "nova-compute can not run with {option}: {reason}."
+
+
+class BadDestination(errors.HostRefused):
+    code = "move.bad_destination"
+    message = "Where the destination is to be reached can not be: {reason}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +28,7 @@ class MoveSettings:
     """``address``: this host's, for other hosts; ``uri``: its libvirt's. Times in seconds, but for the downtime's.
 
     ``completion_s`` is for each GiB; 0: no bound. ``ports``: the first and the last on which disks are offered.
+    ``libvirt``: the section itself, for what may change while the daemon runs (see :meth:`now`).
     """
 
     address: str = "127.0.0.1"
@@ -35,6 +45,16 @@ class MoveSettings:
     force_at_timeout: bool = False
     ports: tuple[int, int] = (49216, 49279)
     copy_timeout_s: int = 6 * 3600
+    libvirt: Any = field(default=None, repr=False, compare=False)
+
+    def now(self) -> MoveSettings:
+        """As the operator has them at this moment."""
+        return self if self.libvirt is None else replace(self, **_mutable(self.libvirt))
+
+
+def _mutable(libvirt: Any) -> dict[str, Any]:
+    return {"completion_s": libvirt.live_migration_completion_timeout,
+            "force_at_timeout": libvirt.live_migration_timeout_action == "force_complete"}
 
 
 def move_settings_of(default: Any, libvirt: Any) -> MoveSettings:
@@ -50,9 +70,8 @@ def move_settings_of(default: Any, libvirt: Any) -> MoveSettings:
         post_copy=libvirt.live_migration_permit_post_copy, auto_converge=libvirt.live_migration_permit_auto_converge,
         bandwidth_mib=libvirt.live_migration_bandwidth, downtime_ms=libvirt.live_migration_downtime,
         downtime_steps=libvirt.live_migration_downtime_steps, downtime_delay_s=libvirt.live_migration_downtime_delay,
-        completion_s=libvirt.live_migration_completion_timeout,
-        force_at_timeout=libvirt.live_migration_timeout_action == "force_complete",
-        ports=_ports(libvirt.disk_export_ports), copy_timeout_s=libvirt.disk_copy_timeout)
+        ports=_ports(libvirt.disk_export_ports), copy_timeout_s=libvirt.disk_copy_timeout, libvirt=libvirt,
+        **_mutable(libvirt))
 
 
 def bracketed(address: str) -> str:
@@ -65,3 +84,43 @@ def _ports(text: str) -> tuple[int, int]:
     if not (first.isdecimal() and (last or first).isdecimal() and 0 < int(first) <= int(last or first) < 65536):
         raise BadMoveSetting(option=f"[libvirt]disk_export_ports={text}", reason="it must be like 49216-49279")
     return int(first), int(last or first)
+
+
+def check_destination(own_uri: str, uri: str, address: str) -> None:
+    """Raise BadDestination, unless ``uri`` is this host's own with another host in it, and ``address`` is one.
+
+    Our libvirtd, which is root, opens what a destination told: a URI may name a command to run (``qemu+ext``, or
+    ``ssh`` with parameters), so that its form is ours to say.
+    """
+    own, told = _split(own_uri), _split(uri)
+    if not HOST.fullmatch(_host(told)) or told._replace(netloc="") != own._replace(netloc="") \
+            or _around(told) != _around(own):
+        raise BadDestination(reason=f"its libvirt is at {uri[:200]!r}, and ours at {own_uri!r}: they may differ in the "
+                                    "host alone ([libvirt]live_migration_scheme, live_migration_uri)")
+    if not address.startswith("tcp://") or not HOST.fullmatch(address.removeprefix("tcp://")):
+        raise BadDestination(reason=f"it takes guests at {address[:200]!r}")
+
+
+def _split(uri: str) -> SplitResult:
+    try:
+        if re.fullmatch("[!-~]{1,1000}", uri):  # urlsplit leaves out what it does not like
+            return urlsplit(uri)
+    except ValueError:
+        pass
+    raise BadDestination(reason=f"{uri[:200]!r} is no URI")
+
+
+def _host(uri: SplitResult) -> str:
+    found = re.fullmatch(r"(?:[^@]*@)?(\[[^]]*\]|[^:]*)(?::[0-9]*)?", uri.netloc)
+    return found.group(1) if found else ""
+
+
+def _around(uri: SplitResult) -> tuple[str, str]:
+    """User and port."""
+    before, _, after = uri.netloc.rpartition("@")
+    return before, after.removeprefix(_host(uri))
+
+
+def is_host(text: str) -> bool:
+    """Whether it can be a host's name or address, as it stands outside of a URI."""
+    return HOST.fullmatch(bracketed(text)) is not None

@@ -13,6 +13,7 @@ import msgspec
 from nova import errors
 from nova.model.orders import DiskOnSource, GuestOnSource
 from nova.virt.libvirt.disks import header
+from nova.virt.libvirt.disks.plan import CONFIG_NAME
 from nova.virt.libvirt.firmware import KERNEL, NVRAM, RAMDISK, SECURE_NVRAM
 from nova.virt.libvirt.folders import DiskRecord, Folder
 from nova.virt.libvirt.moves.tpm_baggage import SECRET, STATE
@@ -25,6 +26,9 @@ MOVED = frozenset({"root", "ephemeral", "swap", "config"})
 BASE = "base:"  # before a disk's name: the file that it lies over
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
 FORMATS = frozenset({"raw", "qcow2"})
+#: The one name that a disk of each kind has here: a file of another name could be read as a record of ours.
+NAMES = {"root": "disk", "ephemeral": "disk.eph{index}", "swap": "disk.swap", "config": CONFIG_NAME}
+DEVICES = frozenset({"disk", "cdrom"})
 
 
 class NotInFiles(errors.Conflict):
@@ -114,10 +118,18 @@ class Told:
             if disk.store != "file" or disk.kind not in MOVED or disk.format not in FORMATS or disk.size_bytes < 0 \
                     or (disk.backing and (disk.format != "qcow2" or disk.backing_format not in FORMATS)):
                 raise BadOffer(reason=f"a disk is {disk.kind} {disk.format} over {disk.backing_format}")
+            if disk.name != NAMES[disk.kind].format(index=disk.index) or disk.device not in DEVICES:
+                raise BadOffer(reason=f"a {disk.kind} disk is the {disk.device} {disk.name[:60]!r}")
+            if disk.kind == "config" and (disk.format != "raw" or disk.backing):  # nothing looks into it
+                raise BadOffer(reason=f"a config drive is {disk.format}")
 
     def bytes(self, name: str) -> int:
         """How long a file is."""
         return self._number(f"bytes:{name}")
+
+    def length(self, name: str) -> int:
+        """How long a file is, of those that are no disks, too."""
+        return self.bytes(name) or next((extra.size_bytes for extra in self.extras() if extra.name == name), 0)
 
     def used(self, name: str) -> int:
         """What of a disk takes space."""

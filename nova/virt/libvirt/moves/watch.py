@@ -31,9 +31,10 @@ def downtimes(settings: MoveSettings, gib: int) -> tuple[tuple[float, int], ...]
 
 
 class Watch:
-    """One migration of ``amount_bytes`` (memory, and disks that are copied)."""
+    """One migration of ``amount_bytes`` (memory, and disks that are copied), with the settings as it begins."""
 
     def __init__(self, settings: MoveSettings, amount_bytes: int) -> None:
+        settings = settings.now()
         gib = max(LEAST_GIB, -(-amount_bytes // GIB))
         self._downtimes = list(downtimes(settings, gib))
         self._over_at = settings.completion_s * gib or None

@@ -18,12 +18,13 @@ from nova.model.orders import Disk
 from nova.model.states import PowerState
 from nova.privileged import disk_exports
 from nova.privileged.qemu_img import QemuImg
-from nova.privileged.runner import hide
 from nova.virt import interface
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.disks import header
+from nova.virt.libvirt.hypervisor import LibvirtDown
 from nova.virt.libvirt.moves import told as tell
-from nova.virt.libvirt.moves.settings import BadMoveSetting, MoveSettings, move_settings_of
+from nova.virt.libvirt.moves.settings import BadMoveSetting, MoveSettings, check_destination, move_settings_of
+from nova.virt.libvirt.moves.watch import GIB, Act, Due, Watch
 from nova.virt.libvirt.vifs import bridge
 from tests.contract.driver_conformance import build, eventually, make_order, unbuild
 from tests.contract.driver_move_cases import MoveCases, grown, move_order, off_and_left, prepared
@@ -234,6 +235,44 @@ def test_source_that_lies_is_refused(rig, order, tmp_path):
     assert path.exists() and not rig.other.disk(order).exists()
 
 
+def told_otherwise(source, **changes):
+    """What a stolen source would say of its config drive."""
+    records = msgspec.json.decode(source.facts["records"])
+    config = next(record for record in records if record["kind"] == "config")
+    disk = next(disk for disk in source.disks if disk.name == config["name"])
+    others = tuple(one for one in source.disks if one is not disk)
+    config |= changes
+    facts = {**source.facts, "records": msgspec.json.encode(records).decode()}
+    return msgspec.structs.replace(source, facts=facts,
+                                   disks=(*others, msgspec.structs.replace(disk, name=config["name"])))
+
+
+@pytest.mark.parametrize("changes", [
+    {"format": "qcow2"}, {"format": "qcow2", "backing": "/etc/shadow", "backing_format": "raw"},
+    {"name": "rescue.json"}, {"name": "exports.pid"}, {"device": "lun"}])
+def test_config_drive_that_would_show_files_of_the_destination_is_refused(rig, order, changes):
+    source = told_otherwise(off(rig, order), **changes)
+    with pytest.raises(errors.HostRefused):
+        rig.other.driver.fetch(move_order(order, source), rig.other.images)
+    assert not rig.other.disk(order, changes.get("name", "disk.config")).exists()
+
+
+def test_image_of_somebody_else_is_not_taken_for_the_base(rig, order):
+    source = off(rig, order)
+    told = msgspec.structs.replace(source, disks=tuple(
+        msgspec.structs.replace(disk, image_id="another") if disk.image_id else disk for disk in source.disks))
+    rig.other.driver.fetch(move_order(order, told), rig.other.images)
+    record = next(disk for disk in rig.other.driver._folder(order.server_uuid).disks() if disk.kind == "root")
+    assert record.backing == str(rig.other.disk(order, "disk.base")) and rig.other.marked(order) == "precious"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1,file.server.type=unix", "", "-x", "a b"])
+def test_address_of_an_offer_that_is_none_is_refused(rig, order, address):
+    source = msgspec.structs.replace(off(rig, order), address=address)
+    with pytest.raises(errors.HostRefused, match="are said to be"):
+        rig.other.driver.fetch(move_order(order, source), rig.other.images)
+
+
 # --- cold: the offer
 
 def pid_of(rig, order) -> int:
@@ -275,9 +314,49 @@ def test_offer_without_a_free_port_is_a_refusal(tmp_path):
             disk_exports.offer(tmp_path, {"f": tmp_path / "f"}, disk_exports.Listen("127.0.0.1", (port, port)))
 
 
-def test_names_of_exports_are_hidden_in_logs():
-    _, options = disk_exports.source_options("10.0.0.1", 49216, "5ecre7", "/etc/pki/qemu")
-    assert "5ecre7" not in hide(f"ran qemu-img convert --image-opts {options} x") and "tls-creds=tls" in hide(options)
+@pytest.mark.parametrize("certificates", ["", "/etc/pki/qemu"])
+def test_secret_of_an_export_is_in_no_command_line(tmp_path, certificates):
+    source = disk_exports.Source("10.0.0.1", 49216, "5ecre7", certificates)
+    with disk_exports.reading(source, tmp_path) as told:
+        assert "5ecre7" not in str(told) and "tls-creds=tls" in told[1]
+        assert all(path.stat().st_mode & 0o077 == 0 for path in tmp_path.rglob("*"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_key_that_a_kill_left_goes_at_the_next_read(tmp_path):
+    (tmp_path / f"{disk_exports.KEY_PREFIX}old").mkdir()
+    (tmp_path / f"{disk_exports.KEY_PREFIX}old" / "keys.psk").touch()
+    with disk_exports.reading(disk_exports.Source("10.0.0.1", 49216, "5ecre7"), tmp_path):
+        assert [path for path in tmp_path.iterdir() if path.name.endswith("old")] == []
+    assert not list(tmp_path.iterdir())
+
+
+def test_offer_is_read_by_those_who_know_its_secret_alone(tmp_path):
+    (tmp_path / "there").mkdir()
+    file, got = tmp_path / "disk", tmp_path / "got"
+    file.write_bytes(b"precious".ljust(4096, b"."))
+    listen = disk_exports.Listen("127.0.0.1", (49216, 49279))
+    offer = disk_exports.offer(tmp_path / "there", {"disk": file}, listen)
+    try:
+        asked = subprocess.run(["qemu-nbd", "--list", "--bind", offer.address, "--port", str(offer.port)],
+                               capture_output=True, text=True, timeout=30, check=False)
+        assert asked.returncode and "export" not in asked.stdout
+        with disk_exports.reading(disk_exports.Source(offer.address, offer.port, "0" * 32), tmp_path) as wrong, \
+                pytest.raises(errors.HostRefused):
+            QemuImg().fetch(*wrong, str(got))
+        source = disk_exports.Source(offer.address, offer.port, offer.names["disk"])
+        with disk_exports.reading(source, tmp_path) as (objects, options):
+            without = options.removesuffix(",file.tls-creds=tls")
+            assert without != options
+            with pytest.raises(errors.HostRefused):
+                QemuImg().fetch([], without, str(got))
+            with pytest.raises(errors.HostRefused, match="limits"):
+                QemuImg().fetch(objects, options, str(got), 2048)
+            QemuImg().fetch(objects, options, str(got), 4096)
+        assert got.read_bytes() == file.read_bytes()
+    finally:
+        disk_exports.withdraw(tmp_path / "there")
+    assert not list((tmp_path / "there").iterdir())
 
 
 @pytest.fixture(scope="module")
@@ -310,12 +389,13 @@ def test_offer_with_tls_is_read_by_those_with_a_certificate_alone(tmp_path, cert
     offer = disk_exports.offer(tmp_path, {"disk": file}, listen)
     try:
         for pki in ("", str(certificates)):
-            objects, options = disk_exports.source_options(offer.address, offer.port, offer.names["disk"], pki)
-            if pki:
-                QemuImg().fetch(objects, options, str(got))
-            else:
-                with pytest.raises(errors.HostRefused):
+            source = disk_exports.Source(offer.address, offer.port, offer.names["disk"], pki)
+            with disk_exports.reading(source, tmp_path) as (objects, options):
+                if pki:
                     QemuImg().fetch(objects, options, str(got))
+                else:
+                    with pytest.raises(errors.HostRefused):
+                        QemuImg().fetch(objects, options, str(got))
         assert got.read_bytes() == file.read_bytes()
     finally:
         disk_exports.withdraw(tmp_path)
@@ -455,6 +535,24 @@ def test_call_that_is_lost_while_the_guest_goes_is_a_success(rig, order):
     rig.hypervisor.migration_lost = True
     rig.driver.migrate(live_order, nobody, lambda: False)
     assert rig.other.driver.land(move_order(order)) == RUNNING
+
+
+def test_call_that_is_lost_while_the_guest_stands_still_is_no_failure_that_may_be_undone(rig, order, monkeypatch):
+    build(rig, order)
+    live_order = prepared(rig, order, rig.other)
+    monkeypatch.setattr("nova.virt.libvirt.moves.job.SETTLE_S", 0.5)
+
+    def cut_off(uuid, departure):
+        rig.hypervisor.power[uuid] = PowerState.PAUSED  # sent whole; what became of it there was not heard
+        raise LibvirtDown(host="host1", uri="fake:///", reason="it went away")
+    monkeypatch.setattr(rig.hypervisor, "migrate", cut_off)
+    with pytest.raises(errors.Unavailable, match="may run where it was sent"):
+        rig.driver.migrate(live_order, nobody, lambda: False)
+    rig.hypervisor.power[order.server_uuid] = PowerState.RUNNING
+    monkeypatch.setattr(rig.hypervisor, "migrate", lambda uuid, departure: (_ for _ in ()).throw(
+        LibvirtDown(host="host1", uri="fake:///", reason="it went away")))
+    with pytest.raises(errors.Conflict, match="went away"):
+        rig.driver.migrate(live_order, nobody, lambda: False)
 
 
 def test_failed_migration_says_why_and_the_next_one_may_succeed(rig, order):
@@ -612,6 +710,45 @@ def test_probe_that_is_no_name_is_not_seen(tmp_path, probe):
     assert tell.sees(tmp_path, probe) is False
 
 
+OWN = "qemu+tls://compute1.example/system"
+
+
+@pytest.mark.parametrize("uri", [
+    "qemu+ext:///system?command=/tmp/evil", "qemu+tls://compute2/system?command=/tmp/evil",
+    "qemu+ssh://compute2/system", "qemu+ssh://root@-oProxyCommand=evil/system", "qemu+tls://a@compute2/system",
+    "qemu+tls://compute2:1/system", "qemu+tls://compute2/session", "qemu+tls:///system", "test:///default", "",
+    "qemu+tls://[/system", "qemu+tls://compute2/system#x", "qemu+tls://compute2\n/system"])
+def test_destination_may_say_its_host_and_nothing_else_of_how_it_is_reached(uri):
+    with pytest.raises(errors.HostRefused):
+        check_destination(OWN, uri, "tcp://compute2")
+
+
+@pytest.mark.parametrize("address", ["exec:evil", "unix:///x", "tcp://a:1", "tcp://", "tcp://a?x=1", "rdma://a", ""])
+def test_destination_takes_guests_at_a_host_and_nowhere_else(address):
+    with pytest.raises(errors.HostRefused):
+        check_destination(OWN, OWN, address)
+
+
+@pytest.mark.parametrize(("own", "uri", "address"), [
+    (OWN, "qemu+tls://10.0.0.2/system", "tcp://10.0.0.2"), (OWN, "qemu+tls://[fd00::2]/system", "tcp://[fd00::2]"),
+    ("qemu+ssh://nova@a:22/system?keyfile=/k", "qemu+ssh://nova@b:22/system?keyfile=/k", "tcp://b"),
+    ("qemu+tcp://[fd00::1]/system", "qemu+tcp://b/system", "tcp://b")])
+def test_destination_elsewhere_is_taken(own, uri, address):
+    check_destination(own, uri, address)
+
+
+def test_source_does_not_open_what_a_destination_makes_up(rig, order):
+    build(rig, order)
+    going_to = prepared(rig, order, rig.other)
+    for change, said in (({"uri": "qemu+ext:///system?command=/tmp/evil"}, "in the host alone"),
+                         ({"facts": {}}, "does not tell"),
+                         ({"facts": {"folder": "/x", "bases": "[", "vifs": ""}}, "does not tell")):
+        arrival = msgspec.structs.replace(going_to.arrival, **change)
+        with pytest.raises(errors.HostRefused, match=said):
+            rig.driver.migrate(msgspec.structs.replace(going_to, arrival=arrival), nobody, lambda: False)
+    assert rig.hypervisor.departures == [] and rig.driver.power_state(order.server_uuid) == RUNNING
+
+
 @pytest.mark.parametrize(("option", "value"), [("disk_export_ports", "9-3"), ("disk_export_ports", "x"),
                                                ("live_migration_uri", "qemu+tcp://%d/system")])
 def test_setting_that_can_not_be_is_named(option, value):
@@ -631,3 +768,18 @@ def test_settings_say_where_others_reach_this_host():
     made = move_settings_of(conf, conf.libvirt)
     assert made.uri == "qemu+tls://[fd00::1]/system" and made.tls and made.completion_s == 800
     assert settings().moves == MoveSettings()
+
+
+def test_settings_when_the_files_are_read_again_then_the_next_migration_has_the_new_bound(tmp_path):
+    file = tmp_path / "nova.conf"
+    file.write_text("[libvirt]\nlive_migration_completion_timeout = 100\n")
+    conf = nova_conf.register(cfg.ConfigOpts())
+    conf([], default_config_files=[str(file)])
+    made = move_settings_of(conf, conf.libvirt)
+    before = Watch(made, GIB)
+    file.write_text("[libvirt]\nlive_migration_completion_timeout = 10\n"
+                    "live_migration_timeout_action = force_complete\n")
+    conf.mutate_config_files()
+    after = Watch(made, GIB)
+    assert (made.now().completion_s, made.now().force_at_timeout) == (10, True)
+    assert after.due(20) == Due(Act.FORCE) and before.due(20) != Due(Act.FORCE) and before.due(200) == Due(Act.ABORT)

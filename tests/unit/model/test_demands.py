@@ -1,0 +1,69 @@
+"""What image and flavor ask for together, without asking a host."""
+
+from __future__ import annotations
+
+import pytest
+
+from nova.model import demands
+from nova.model.extra_specs import SPECS
+from nova.model.image_properties import problem
+from nova.virt.libvirt import properties
+
+CONTRADICTIONS = [
+    ({"hw_tpm_version": "1.2"}, {"hw:tpm_version": "2.0"}, "hw_tpm_version", "the flavor says hw:tpm_version=2.0"),
+    ({"hw_viommu_model": "virtio"}, {"hw:viommu_model": "intel"}, "hw_viommu_model", "the flavor says"),
+    ({"hw_virtio_packed_ring": "yes"}, {"hw:virtio_packed_ring": "false"}, "hw_virtio_packed_ring", "the flavor says"),
+    ({"hw_pmu": "off"}, {"hw:pmu": "1"}, "hw_pmu", "the flavor says hw:pmu=1"),
+    ({"os_secure_boot": "required"}, {"os:secure_boot": "disabled"}, "os_secure_boot", "the flavor says"),
+    ({"os_secure_boot": "disabled"}, {"os:secure_boot": "required"}, "os_secure_boot", "the flavor says"),
+    ({"hw_serial_port_count": "3"}, {"hw:serial_port_count": "2"}, "hw_serial_port_count", "the flavor allows 2"),
+    ({"hw_cpu_threads": "4"}, {"hw:cpu_max_threads": "2"}, "hw_cpu_threads", "the flavor allows 2"),
+    ({"hw_cpu_max_cores": "4"}, {"hw:cpu_max_cores": "2"}, "hw_cpu_max_cores", "the flavor allows 2"),
+    ({"hw_video_ram": "64"}, {"hw_video:ram_max_mb": "32"}, "hw_video_ram", "the flavor allows 32"),
+    ({"hw_video_ram": "64"}, {}, "hw_video_ram", "the flavor allows 0"),
+    ({"hw_tpm_model": "tpm-crb"}, {}, "hw_tpm_model", "must say which version"),
+    ({}, {"hw:tpm_model": "tpm-crb", "hw:tpm_version": "1.2"}, "hw:tpm_model", "tpm-tis alone"),
+    ({"hw_tpm_model": "tpm-crb"}, {"hw:tpm_version": "1.2"}, "hw_tpm_model", "tpm-tis alone"),
+]
+
+
+@pytest.mark.parametrize(("image", "specs", "name", "reason"), CONTRADICTIONS)
+def test_conflict_when_image_and_flavor_contradict_each_other_then_it_names_the_property(image, specs, name, reason):
+    found = demands.conflict(image, specs)
+    assert found is not None and found.name == name and reason in found.reason
+    with pytest.raises(properties.WrongValue, match=f"{name}={found.value} is not possible"):
+        properties.wishes(image, specs)
+
+
+@pytest.mark.parametrize(("image", "specs"), [
+    ({}, {}), ({"hw_pmu": "yes"}, {"hw:pmu": "True"}), ({"hw_pmu": "yes"}, {}), ({}, {"hw:pmu": "no"}),
+    ({"hw_serial_port_count": "2"}, {"hw:serial_port_count": "2"}), ({"hw_serial_port_count": "4"}, {}),
+    ({"hw_tpm_version": "2.0", "hw_tpm_model": "tpm-crb"}, {"hw:tpm_version": "2.0"}),
+    ({"os_secure_boot": "optional"}, {"os:secure_boot": "required"}),
+    ({"hw_video_ram": "32"}, {"hw_video:ram_max_mb": "32"}), ({"any": "thing"}, {"more": "things"})])
+def test_conflict_when_they_agree_then_there_is_none(image, specs):
+    assert demands.conflict(image, specs) is None
+
+
+def test_tables_name_properties_and_extra_specs_that_there_are():
+    pairs = [(name, spec) for name, (spec, _) in (*demands.ALIKE.items(), *demands.LIMITS.items())]
+    assert {spec for _, spec in pairs} <= set(SPECS)
+    assert all(problem({name: "nothing of this kind"}) for name, _ in pairs)
+
+
+@pytest.mark.parametrize(("image", "specs", "tpm", "users"), [
+    ({}, {}, False, False), ({"hw_tpm_version": "2.0"}, {}, True, False), ({}, {"hw:tpm_version": "1.2"}, True, False),
+    ({}, {"hw:tpm_version": "2.0", "hw:tpm_secret_security": "user"}, True, True),
+    ({}, {"hw:tpm_version": "2.0", "hw:tpm_secret_security": "deployment"}, True, False),
+    ({}, {"hw:tpm_secret_security": "user"}, False, False)])
+def test_broken_when_the_server_has_a_tpm_then_what_would_empty_it_is_told(image, specs, tpm, users):
+    told = {action for action in demands.BROKEN_BY if demands.broken(action, image, specs)}
+    assert told == ({"rebuild", "rescue", "shelve", "evacuate"} if tpm else set()) | (
+        {"live-migration"} if users else set())
+
+
+@pytest.mark.parametrize(("image", "specs"), [({"hw_mem_encryption": "yes"}, {}), ({}, {"hw:mem_encryption": "True"})])
+def test_broken_when_the_memory_is_encrypted_then_what_would_send_or_keep_it_is_told(image, specs):
+    assert {action for action in demands.BROKEN_BY if demands.broken(action, image, specs)} == {
+        "suspend", "live-migration"}
+    assert demands.broken("stop", image, specs) is None

@@ -1,0 +1,39 @@
+"""Calls that block, in the mode of green threads: in a process of their own, as the mode is a process's for good."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+MANY_THAT_LAST = """
+import time
+from nova import concurrency
+
+concurrency.patch("eventlet")
+from eventlet import patcher
+really_sleep = patcher.original("time").sleep
+for _ in range(40):
+    concurrency.spawn(concurrency.run_apart, really_sleep, 5)
+time.sleep(0.1)
+began = time.monotonic()
+assert concurrency.run_in_thread(lambda: "quick") == "quick"
+assert concurrency.run_apart(lambda a, b: a + b, 1, 2) == 3
+assert time.monotonic() - began < 2, "it waited behind calls that last"
+
+
+def fails():
+    raise KeyError("as it was")
+
+
+try:
+    concurrency.run_apart(fails)
+except KeyError as error:
+    print("done", error)
+"""
+
+
+def test_call_when_many_that_last_are_under_way_then_it_does_not_wait_for_them():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", MANY_THAT_LAST], capture_output=True, text=True,
+                          timeout=60, check=False,
+                          env={"NOVA_CONCURRENCY": "eventlet", "PYTHONPATH": ":".join(sys.path)})
+    assert done.stdout == "done 'as it was'\n", done.stderr

@@ -1,0 +1,88 @@
+"""Calls that last have a connection of their own: against libvirt's own test driver, in this process."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+libvirt = pytest.importorskip("libvirt")
+
+from nova.virt.libvirt.connection.link import Link  # noqa: E402
+from nova.virt.libvirt.hypervisor import LibvirtDown, LibvirtRefused, NoGuest  # noqa: E402
+
+GUEST = "6695eb01-f6a4-8304-79aa-97f2502e193f"  # the test driver's one
+
+
+class Opened(Link):
+    """Counts its connections, and those that are open."""
+
+    def _open(self):
+        return libvirt.open(self._uri)
+
+
+@pytest.fixture
+def link(monkeypatch):
+    made = Opened("test:///default")
+    opened: list[object] = []
+    really = libvirt.open
+
+    def open_(uri):
+        connection = really(uri)
+        opened.append(connection)
+        return _NoKeepAlive(connection)
+    monkeypatch.setattr(libvirt, "open", open_)
+    made.opened = opened
+    yield made
+    made.close()
+
+
+class _NoKeepAlive:
+    """The test driver has none."""
+
+    def __init__(self, connection):
+        self._connection, self.closed = connection, False
+
+    def setKeepAlive(self, interval, count):  # noqa: N802
+        return 0
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+
+def test_call_that_lasts_then_it_has_a_connection_of_its_own(link):
+    shared = link.call("ask", lambda connection: connection)
+    own = []
+    assert link.on_domain("ask", GUEST, lambda domain: own.append(domain.connect()) or domain.name(),
+                          lasts=True) == "test"
+    assert len(link.opened) == 2 and link.call("ask", lambda connection: connection) is shared
+
+
+def test_call_while_others_last_then_it_is_answered(link):
+    go_on, begun = threading.Event(), threading.Barrier(9)
+    threads = [threading.Thread(target=link.on_domain, args=("wait", GUEST, lambda domain: begun.wait() and None or
+                                                             go_on.wait(20)), kwargs={"lasts": True})
+               for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    begun.wait(10)
+    assert link.on_domain("ask", GUEST, lambda domain: domain.name()) == "test"
+    go_on.set()
+    for thread in threads:
+        thread.join(10)
+    assert len(link.opened) == 9
+
+
+@pytest.mark.parametrize("lasts", [False, True])
+def test_call_when_the_guest_is_not_there_or_libvirt_says_no_then_it_is_told_the_same(link, lasts):
+    with pytest.raises(NoGuest):
+        link.on_domain("ask", "00000000-0000-0000-0000-000000000000", lambda domain: None, lasts=lasts)
+    with pytest.raises(LibvirtRefused, match="ask"):
+        link.on_domain("ask", GUEST, lambda domain: domain.setMemory(1 << 40), lasts=lasts)
+
+
+def test_call_that_lasts_when_there_is_no_libvirt_then_it_is_down(link, monkeypatch):
+    link.call("ask", lambda connection: None)
+    monkeypatch.setattr(link, "_uri", "qemu+unix:///system?socket=/nonexistent")
+    with pytest.raises(LibvirtDown):
+        link.call_apart("ask", lambda connection: None)
