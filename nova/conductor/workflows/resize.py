@@ -67,7 +67,7 @@ def confirmed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping
 
 def reverted(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
     """What failed before anything was removed can be tried again, or confirmed."""
-    again = error is not None and not op.committed
+    again = error is not None and all(event.step != "RevertAtDestination" for event in op.entry.history)
     migrations.advance(tx, moving.move_of(op), status=status.FINISHED if again else
                        status.ERROR if error else status.REVERTED)
     return {"vm_state": VmState.RESIZED.value} if again else {}

