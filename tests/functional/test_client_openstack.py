@@ -20,8 +20,9 @@ from tests.functional.cloud import Cloud, Plan
 LATER = re.compile(r"server (add|remove|volume|share)\b|console (url|connection)")
 #: where sessions of the command are
 SESSIONS = [Path(__file__), Path(__file__).with_name("test_client_life.py")]
-#: gone from every server; of the client alone; one that needs a host that left
-OTHER = {"compute agent create", "compute agent delete", "compute agent set", "server ssh", "compute service delete"}
+#: gone from every server; of the client alone; one that needs a host that left; old names of `server migration ...`
+OTHER = {"compute agent create", "compute agent delete", "compute agent set", "server ssh", "compute service delete",
+         "server migrate confirm", "server migrate revert"}
 CREATE = "server create --flavor m1.tiny --image tiny --nic auto --wait"
 
 
