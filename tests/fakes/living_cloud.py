@@ -138,13 +138,14 @@ class ComputeProcess:
         settings = options(compute_options, resume_guests_state_on_host_boot=True)
         self.service = ComputeService(Parts(self.driver, client, None, settings, store=self.cloud.images),
                                       Host(self.name, self.path))
-        self.cloud.bus.serve(ComputeRPC, self._door(self.service, self.driver), self.name)
         try:
             self.service.start()
         except Killed:
             if self.service._lock is not None:
                 self.service._lock.release()
             raise
+        # ready for orders, and not before
+        self.cloud.bus.serve(ComputeRPC, self._door(self.service, self.driver), self.name)
         return self
 
     def beat(self) -> None:
