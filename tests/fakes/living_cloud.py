@@ -29,7 +29,6 @@ from nova.conductor.runner import Runner
 from nova.conductor.workflows import ALL
 from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
-from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.model.services import Heartbeat
 from nova.rpc.contracts.compute import ComputeRPC
@@ -39,6 +38,7 @@ from nova.scheduler.service import SchedulerService
 from nova.scheduler.service import Settings as SchedulerSettings
 from nova.virt.fake import FakeDriver
 from nova.virt.fake.knobs import Knobs, Rule
+from tests.fakes import claims
 from tests.fakes.compute import options
 from tests.fakes.scheduling import filter_options
 from tests.fakes.small_cloud import SmallCloud, until
@@ -291,17 +291,12 @@ class LivingCloud(SmallCloud):
 
     def amounts(self) -> dict[tuple[str, str, str], int]:
         """(host, consumer, resource class) -> how much is claimed."""
-        claimed, given = api_tables.allocations, api_tables.providers
-        return {(row.host, row.consumer, row.resource_class): row.used for row in self.rows(
-            "api", sa.select(given.c.host, claimed.c.consumer, claimed.c.resource_class, claimed.c.used)
-            .join_from(claimed, given, given.c.id == claimed.c.provider_id))}
+        return claims.amounts(self.rows)
 
     @property
     def moving(self) -> dict[str, str]:
         """Consumer -> the server whose move it is."""
-        claimed = api_tables.allocations
-        return {row.consumer: row.moving for row in self.rows("api", sa.select(claimed.c.consumer, claimed.c.moving)
-                                                              .where(claimed.c.moving.is_not(None)))}
+        return claims.moving(self.rows)
 
     def close(self) -> None:
         for compute in self.computes.values():

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.db.models.cell import servers
 from nova.virt.fake.store import FakeGuest
+from tests.fakes import claims
 from tests.fakes.invariants import wrong
 from tests.functional.backends import wait_until
 from tests.functional.cloud import Cloud
@@ -119,13 +119,10 @@ class Truth:
         return found
 
     def amounts(self) -> dict[tuple[str, str, str], int]:
-        claimed, given = api_tables.allocations, api_tables.providers
-        return {(row.host, row.consumer, row.resource_class): row.used for row in self.rows(
-            "api", sa.select(given.c.host, claimed.c.consumer, claimed.c.resource_class, claimed.c.used)
-            .join_from(claimed, given, given.c.id == claimed.c.provider_id))}
+        """(host, consumer, resource class) -> how much is claimed."""
+        return claims.amounts(self.rows)
 
     @property
     def moving(self) -> dict[str, str]:
-        claimed = api_tables.allocations
-        return {row.consumer: row.moving for row in self.rows("api", sa.select(claimed.c.consumer, claimed.c.moving)
-                                                              .where(claimed.c.moving.is_not(None)))}
+        """Consumer -> the server whose move it is."""
+        return claims.moving(self.rows)

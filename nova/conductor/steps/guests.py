@@ -172,7 +172,6 @@ class GuestStep(Step):
         return [{**result, "host": host} if not isinstance(result, errors.NovaError) else result
                 for result in results_of(ops, outcomes)]
 
-
     def order(self, world: World, op: Op) -> Any:
         return guest_order(world.settings, op, fence(op), self.reboot)
 

@@ -1,0 +1,25 @@
+"""What is claimed of hosts, read from the api database. ``rows(schema, query)`` reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from nova.db.models.api import allocations, providers
+
+Rows = Callable[[str, Any], Sequence[Any]]
+
+
+def amounts(rows: Rows) -> dict[tuple[str, str, str], int]:
+    """(host, consumer, resource class) -> how much is claimed."""
+    return {(row.host, row.consumer, row.resource_class): row.used for row in rows("api", sa.select(
+        providers.c.host, allocations.c.consumer, allocations.c.resource_class, allocations.c.used)
+        .join_from(allocations, providers, providers.c.id == allocations.c.provider_id))}
+
+
+def moving(rows: Rows) -> dict[str, str]:
+    """Consumer -> the server whose move it is."""
+    return {row.consumer: row.moving for row in rows("api", sa.select(
+        allocations.c.consumer, allocations.c.moving).where(allocations.c.moving.is_not(None)))}
