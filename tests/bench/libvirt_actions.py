@@ -9,15 +9,12 @@ up and stays; without it one is made and removed.
 
 from __future__ import annotations
 
-import argparse
-import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from tests.bench import sandboxed
 from tests.bench.__main__ import Report, say
 from tests.functional.backends import wait_until
 from tests.machine.stack import Sandbox
@@ -162,26 +159,5 @@ def show(found: dict[str, list[tuple[float, float]]], rounds: int) -> None:
     say("virsh's times have those of its own processes in them")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.libvirt_actions", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--state", type=Path)
-    given = parser.parse_args()
-    if given.state:
-        measure(Sandbox(given.state), given.rounds)
-        return 0
-    top = Path(tempfile.mkdtemp(prefix="nb", dir="/var/tmp"))
-    top.chmod(0o755)
-    sandbox = Sandbox(top / "s")
-    try:
-        sandbox.up()
-        measure(sandbox, given.rounds)
-    finally:
-        sandbox.tool("clean", code=None)
-        shutil.rmtree(top, ignore_errors=True)
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(sandboxed.main("tests.bench.libvirt_actions", __doc__, measure, 5))

@@ -8,13 +8,10 @@ of a sandbox which is up and stays; without it one is made and removed.
 
 from __future__ import annotations
 
-import argparse
-import shutil
 import statistics
-import tempfile
 import time
-from pathlib import Path
 
+from tests.bench import sandboxed
 from tests.bench.__main__ import Report, say
 from tests.functional.backends import wait_until
 from tests.machine.stack import Live, Sandbox
@@ -74,26 +71,5 @@ def measure(sandbox: Sandbox, rounds: int) -> None:
     say(f"the cloud adds {difference:.2f} s to libvirt's own time (at most {GOAL_S} wanted)")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.libvirt_boot", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--state", type=Path)
-    given = parser.parse_args()
-    if given.state:
-        measure(Sandbox(given.state), given.rounds)
-        return 0
-    top = Path(tempfile.mkdtemp(prefix="nb", dir="/var/tmp"))
-    top.chmod(0o755)
-    sandbox = Sandbox(top / "s")
-    try:
-        sandbox.up()
-        measure(sandbox, given.rounds)
-    finally:
-        sandbox.tool("clean", code=None)
-        shutil.rmtree(top, ignore_errors=True)
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(sandboxed.main("tests.bench.libvirt_boot", __doc__, measure, 10))
