@@ -236,8 +236,8 @@ def test_delete_when_it_overtakes_a_move_then_no_host_has_anything(cloud, action
     assert all(row.status in ("cancelled", "done", "completed") for row in cloud.moves(uuid))
 
 
-@pytest.mark.parametrize("action, host, kind", POINTS)
-def test_delete_when_the_state_was_reset_in_a_move_then_no_host_has_anything(cloud, action, host, kind):
+def reset_in(cloud, action: str, host: str, kind: str) -> str:
+    """A server whose state was reset while a move of it waited for a host's answer, which never came."""
     uuid = cloud.ready(action)
     seen: list[str] = []
     cloud.computes[host].before[kind] = lambda _orders: (seen.append(kind), until(
@@ -247,6 +247,12 @@ def test_delete_when_the_state_was_reset_in_a_move_then_no_host_has_anything(clo
     cloud.control.reset_state(StateReset(uuid=uuid, state="active"))
     cloud.idle()
     cloud.computes[host].before.clear()
+    return uuid
+
+
+@pytest.mark.parametrize("action, host, kind", POINTS)
+def test_delete_when_the_state_was_reset_in_a_move_then_no_host_has_anything(cloud, action, host, kind):
+    uuid = reset_in(cloud, action, host, kind)
     cloud.delete(uuid)
     cloud.settle(uuid)
     pay(cloud)
@@ -255,15 +261,7 @@ def test_delete_when_the_state_was_reset_in_a_move_then_no_host_has_anything(clo
 
 @pytest.mark.parametrize("action, host, kind", [point for point in POINTS if point[0] != "evacuate"])
 def test_move_when_the_state_was_reset_in_one_before_then_that_is_settled_first(cloud, action, host, kind):
-    uuid = cloud.ready(action)
-    seen: list[str] = []
-    cloud.computes[host].before[kind] = lambda _orders: (seen.append(kind), until(
-        lambda: cloud.journal(uuid)[-1].action == "reset_state", "it is reset"), silent("", None))
-    cloud.begin(uuid, action)
-    until(lambda: seen, f"{kind} is ordered")
-    cloud.control.reset_state(StateReset(uuid=uuid, state="active"))
-    cloud.idle()
-    cloud.computes[host].before.clear()
+    uuid = reset_in(cloud, action, host, kind)
     where = cloud.server(uuid).host
     if (where, uuid) not in cloud.guests() and uuid not in cloud.computes[where].moving.aside:
         return  # its guest is elsewhere: evacuated, rebuilt or deleted by an operator
