@@ -34,10 +34,12 @@ AGAIN, AGAIN_S = 6, 2.0  # how often a step is tried before its operation gives 
 class Runner:
     """Runs operations until they end, and resumes those whose runner died."""
 
-    def __init__(self, world: World, journal: Journal, workflows: Iterable[Workflow]) -> None:
+    def __init__(self, world: World, journal: Journal, workflows: Iterable[Workflow],
+                 again_s: float = AGAIN_S) -> None:
         self.world, self.journal = world, journal
         self.workflows = {workflow.action.name: workflow for workflow in workflows}
         self.announce = announce.Operations(world)
+        self._again_s = again_s
         self._active: set[int] = set()
 
     # -- entrances
@@ -234,7 +236,7 @@ class Runner:
         concurrency.spawn(self._in_context, context.current(), self._unwind, workflow, op, position, name="undo")
 
     def _again(self, workflow: Workflow, op: Op, position: int) -> None:
-        concurrency.sleep(AGAIN_S * op.entry.attempt)
+        concurrency.sleep(self._again_s * op.entry.attempt)
         op.change(attempt=op.entry.attempt + 1)
         self._run(workflow, [op], position)
 

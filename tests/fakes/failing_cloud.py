@@ -31,7 +31,7 @@ class FailingCloud(SmallCloud):
         """A new runner process takes the conductor's work from here on."""
         opened = journal(self.cell, "runner", **more)
         opened.open()
-        self.world.runner = Runner(self.world, opened, ALL)
+        self.world.runner = Runner(self.world, opened, ALL, again_s=0.001)
         return self.world.runner
 
     def on_order(self, before: Callable[[str, str], None]) -> None:

@@ -223,7 +223,7 @@ class LivingCloud(SmallCloud):
         """A new conductor takes the work from here on; it takes over what older ones left."""
         journal = MortalJournal(self.cell, "runner", lease_s=86400)  # nobody renews it here
         journal.open()
-        self.world.runner = Runner(self.world, journal, ALL)
+        self.world.runner = Runner(self.world, journal, ALL, again_s=0.001)
         return self.world.runner
 
     def replace_conductor(self) -> None:
@@ -306,10 +306,7 @@ class LivingCloud(SmallCloud):
 
 def impatient(monkeypatch: Any) -> None:
     """Waits that are there for real networks are over at once."""
-    from nova.conductor import runner
-
     monkeypatch.setattr(gate, "ASK_FOR_S", 0.0)
-    monkeypatch.setattr(runner, "AGAIN_S", 0.01)
 
 
 def quiet_threads() -> None:

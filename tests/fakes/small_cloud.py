@@ -319,7 +319,7 @@ class SmallCloud:
         world.feed, world.teller = Feed(world), Teller(self.cell, world.network)
         journal = Journal(self.cell, name, clock=lambda: time.monotonic() + self.clock_s)
         journal.open()
-        world.runner = Runner(world, journal, ALL)
+        world.runner = Runner(world, journal, ALL, again_s=0.001)
         self.conductors.append(world)
         return world
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import sampling
 from tests.functional.backends import Absent, Backends
 from tests.functional.clients import User, Worker, at_terminals
 from tests.functional.cloud import Cloud, Plan
@@ -68,4 +68,4 @@ def demo(worker: Worker) -> User:
 @pytest.fixture(scope="session")
 def seed(request: pytest.FixtureRequest) -> int:
     """What chooses samples: given, or the same for a day."""
-    return request.config.getoption("--nova-seed") or datetime.date.today().toordinal()
+    return sampling.SEED

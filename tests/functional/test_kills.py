@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 from collections.abc import Callable, Iterator
 
 import pytest
 import sqlalchemy as sa
 
 from nova.db.models.cell import servers
+from tests import sampling
 from tests.functional.backends import wait_until
 from tests.functional.client import Refused
 from tests.functional.cloud import Cloud, Plan
@@ -25,7 +25,7 @@ SAMPLE = 6
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "kill" in metafunc.fixturenames:
         option = metafunc.config.getoption
-        seed = option("--nova-seed") or datetime.date.today().toordinal()
+        seed = sampling.SEED
         kills = matrix() if option("--long") else sample(matrix(), seed, SAMPLE)
         metafunc.parametrize("kill", kills, ids=str)
 

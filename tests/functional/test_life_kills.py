@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import datetime
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,6 +18,7 @@ import sqlalchemy as sa
 
 from nova.db.models.cell import migrations
 from nova.model.states import ACTIONS
+from tests import sampling
 from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE, Refused
 from tests.functional.cloud import Cloud, Plan
@@ -44,7 +44,7 @@ LONG_STEP_S = 6.0
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "kill" in metafunc.fixturenames:
         option = metafunc.config.getoption
-        seed = option("--nova-seed") or datetime.date.today().toordinal()
+        seed = sampling.SEED
         kills = matrix() if option("--long") else sample(matrix(), seed)
         metafunc.parametrize("kill", kills, ids=str)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import os
 import random
 import shutil
@@ -13,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests import sampling
 
 if TYPE_CHECKING:  # what they need is only there where the stack can be installed
     from tests.machine.live import Live
@@ -82,7 +83,7 @@ def _unable() -> str | None:
 @pytest.fixture(scope="session")
 def seed(request: pytest.FixtureRequest) -> int:
     """What chooses samples: given, or the same for a day."""
-    return request.config.getoption("--nova-seed") or datetime.date.today().toordinal()
+    return sampling.SEED
 
 
 @pytest.fixture

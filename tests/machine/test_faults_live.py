@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import itertools
 import os
 import random
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import sampling
 from tests.functional.backends import wait_until
 from tests.functional.client import Refused
 from tests.machine.stack import Live, Sandbox
@@ -61,7 +61,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A pair of moments, chosen by the seed; with --long every moment of both."""
     if "boot_moment" not in metafunc.fixturenames:
         return
-    seed = metafunc.config.getoption("--nova-seed") or datetime.date.today().toordinal()
+    seed = sampling.SEED
     dice = random.Random(seed)
     boots, deletes = (dice.sample(list(moments), len(moments)) for moments in (BOOT_MOMENTS, DELETE_MOMENTS))
     pairs = list(zip(boots, itertools.cycle(deletes), strict=False))

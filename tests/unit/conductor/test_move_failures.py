@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.conductor import runner as running
 from nova.conductor.workflow import Step, Workflow
 from nova.conductor.workflows import CONFIRM_RESIZE, EVACUATE, LIVE_MIGRATE, MIGRATE, MOVES, RESIZE, REVERT_RESIZE
 from nova.model.server_parts import StateReset
@@ -24,8 +23,7 @@ BEFORE, AFTER = "host1", "host2"
 
 
 @pytest.fixture
-def cloud(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MoveCloud]:
-    monkeypatch.setattr(running, "AGAIN_S", 0.001)
+def cloud(tmp_path: Path, templates: Path) -> Iterator[MoveCloud]:
     made = MoveCloud(tmp_path, templates)
     yield made
     made.close()

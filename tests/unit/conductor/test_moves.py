@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from nova.conductor import runner as running
 from tests.fakes.move_cloud import MoveCloud
 
 
 @pytest.fixture
-def cloud(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MoveCloud]:
-    monkeypatch.setattr(running, "AGAIN_S", 0.01)
+def cloud(tmp_path: Path, templates: Path) -> Iterator[MoveCloud]:
     made = MoveCloud(tmp_path, templates)
     yield made
     made.close()

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor import runner as running
 from nova.db import keypairs
 from nova.db.models import api, cell
 from nova.model.keypairs import NewKeypair
@@ -37,8 +36,7 @@ DELETED = next(case for case in CASES if case.name == "restore")
 
 
 @pytest.fixture
-def cloud(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FailingCloud]:
-    monkeypatch.setattr(running, "AGAIN_S", 0.001)
+def cloud(tmp_path: Path, templates: Path) -> Iterator[FailingCloud]:
     made = FailingCloud(tmp_path, templates)
     yield made
     made.close()

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor import runner as running
 from nova.conductor.workflow import Step
 from nova.conductor.workflows import ON_ONE_HOST
 from nova.model.states import ACTIONS
@@ -26,8 +25,7 @@ IMAGES_AT_FIRST = 3
 
 
 @pytest.fixture
-def cloud(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FailingCloud]:
-    monkeypatch.setattr(running, "AGAIN_S", 0.001)
+def cloud(tmp_path: Path, templates: Path) -> Iterator[FailingCloud]:
     made = FailingCloud(tmp_path, templates)
     yield made
     made.close()

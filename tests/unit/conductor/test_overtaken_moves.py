@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.conductor import runner as running
 from nova.db.models import cell as cell_tables
 from nova.model.orders import Outcome
 from nova.model.server_parts import StateReset
@@ -18,8 +17,7 @@ from tests.fakes.small_cloud import silent, until
 
 
 @pytest.fixture
-def cloud(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MoveCloud]:
-    monkeypatch.setattr(running, "AGAIN_S", 0.001)
+def cloud(tmp_path: Path, templates: Path) -> Iterator[MoveCloud]:
     made = MoveCloud(tmp_path, templates)
     yield made
     made.close()

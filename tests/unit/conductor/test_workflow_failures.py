@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.conductor import runner as running
 from nova.conductor.workflow import Step, Workflow
 from nova.conductor.workflows import (
     ALL,
@@ -29,8 +28,7 @@ WRONG = errors.Invalid("wrong")
 
 
 @pytest.fixture
-def cloud(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FailingCloud]:
-    monkeypatch.setattr(running, "AGAIN_S", 0.01)
+def cloud(tmp_path: Path, templates: Path) -> Iterator[FailingCloud]:
     made = FailingCloud(tmp_path, templates)
     yield made
     made.close()
