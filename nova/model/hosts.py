@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nova.model.base import HostName, Time, Value
+from nova.model.providers import Amount, ChildProvider, ClassInventory, ProviderState
+from nova.model.topology import HostTopology, Packing
 
 
 class Node(Value):
@@ -31,6 +33,11 @@ class Node(Value):
     traits: tuple[str, ...] = ()
     host_ip: str = ""
     capabilities: Mapping[str, str] = {}
+    topology: HostTopology | None = None
+    inventories: tuple[ClassInventory, ...] = ()  # of other classes than VCPU, MEMORY_MB and DISK_GB
+    children: tuple[ChildProvider, ...] = ()
+    metrics: Mapping[str, float] = {}
+    failed_builds: int = 0  # in a row
 
 
 class Inventory(Value):
@@ -63,6 +70,11 @@ class HostState(Value):
     vcpus_total: int = 0
     memory_mb_total: int = 0
     disk_gb_total: int = 0
+    amounts: Mapping[str, Amount] = {}  # of other classes
+    children: tuple[ProviderState, ...] = ()  # providers below the node
+    packings: tuple[Packing, ...] = ()  # of guests that hold something of the topology
+    own_traits: tuple[str, ...] = ()  # given by Placement's API, beside those the host reports
+    own_aggregates: tuple[str, ...] = ()  # uuids, given by Placement's API
     # service, stamped with the row's version
     service_version: int = 0
     enabled: bool = True
@@ -74,10 +86,16 @@ class HostState(Value):
     supported: tuple[tuple[str, str, str], ...] = ()
     capabilities: Mapping[str, str] = {}
     traits: tuple[str, ...] = ()
+    topology: HostTopology | None = None
+    host_ip: str = ""
+    metrics: Mapping[str, float] = {}
+    failed_builds: int = 0
+    provider_uuid: str = ""
     # aggregates, stamped with one version for all
     aggregates_version: int = 0
     zone: str = "nova"
     aggregate_metadata: Mapping[str, tuple[str, ...]] = {}
+    aggregate_uuids: tuple[str, ...] = ()
 
 
 class Stamp(Value):
@@ -93,6 +111,7 @@ class AggregateMembers(Value):
 
     hosts: tuple[str, ...] = ()
     metadata: Mapping[str, str] = {}
+    uuid: str = ""
 
 
 class AggregateStates(Value):

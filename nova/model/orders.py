@@ -9,6 +9,7 @@ from nova.model.flavors import Flavor
 from nova.model.images import Image
 from nova.model.networks import Interface
 from nova.model.states import PowerState
+from nova.model.topology import Packing
 
 
 class Fence(Value):
@@ -63,6 +64,7 @@ class BuildOrder(Value):
     security_groups: tuple[str, ...] = ()
     files: Mapping[str, str] = {}
     created_at: Time | None = None
+    packing: Packing | None = None  # what it holds of the host's cells and devices
 
 
 class GuestOrder(Value):

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from nova.model.base import Value
 from nova.model.hosts import HostState
+from nova.model.providers import ResourceRequest
+from nova.model.topology import Wanted
 
 
 class Resources(Value):
@@ -14,6 +16,14 @@ class Resources(Value):
     vcpus: int
     memory_mb: int
     disk_gb: int
+
+
+class Wishes(Value):
+    """What a server asks of a host beyond so many vcpus, MB and GB of the node itself. ``request``: all the resources
+    it needs (those three too), traits and aggregates, in groups; ``topology``: of its cells and devices."""
+
+    request: ResourceRequest = ResourceRequest()
+    topology: Wanted = Wanted()
 
 
 class PlacementGroup(Value):
@@ -48,12 +58,29 @@ class PlacementRequest(Value):
     hints: Mapping[str, object] = {}
     alternates: int = 2
     group: PlacementGroup | None = None
+    wishes: Wishes | None = None
+    rebuild: bool = False  # on the host where it is: only filters about images are asked, and nothing is claimed
+    source_host: str | None = None  # where a server that moves comes from
+    image_disk_format: str = ""
+    busy: Mapping[str, int] = {}  # host -> servers there on which something works that costs it I/O
+    server_hosts: Mapping[str, str] = {}  # servers that hints name -> where they are
+    image_matches: Mapping[str, int] = {}  # host -> servers there that share image properties with the request
 
 
 class HostChoice(Value):
     host: str
     node: str
     provider_id: int
+
+
+class Refusal(Value):
+    """How many hosts one filter took out, and what the one that missed it least lacks (empty: nothing to measure).
+    ``reasons``: why -> how many. None of it names a host."""
+
+    filter: str
+    hosts: int
+    reasons: Mapping[str, int] = {}
+    nearest: str = ""
 
 
 class Selection(Value):
@@ -66,6 +93,8 @@ class Selection(Value):
     hosts: tuple[HostChoice, ...] = ()
     reason: str = ""
     details: str = ""
+    asked: int = 0  # how many hosts there were to choose from
+    refusals: tuple[Refusal, ...] = ()
 
 
 class ClaimRefused(Value):

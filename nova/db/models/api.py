@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from nova.db.types import Json, ident, key, long_text, moment, text
 from nova.model.servers import ServerFacts
+from nova.model.topology import HostTopology, Packing
 
 #: ``sqlite_autoincrement`` where a key must never come again: SQLite would reuse that of the last row when it is gone.
 metadata = sa.MetaData(naming_convention={"ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -89,7 +90,9 @@ ledger = sa.Table(
     sa.Index("ix_ledger_closed_at", "closed", "closed_at"),
     sqlite_autoincrement=True)
 
-#: A provider is a node of a host (host id, node uuid). ``generation`` counts each change of what it has or gave.
+#: A provider is a node of a host (host id, node uuid), something below one, or (with an empty ``host``) what somebody
+#: made by Placement's API. ``generation`` counts each change of what it has or gave. ``root_id`` is NULL for a root;
+#: whoever changes anything in a tree locks its root first.
 providers = sa.Table(
     "resource_providers", metadata,
     sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -99,7 +102,13 @@ providers = sa.Table(
     sa.Column("host_id", ident(), nullable=False),
     sa.Column("generation", key(), nullable=False, default=1),
     sa.Column("inventory_version", key(), nullable=False, default=0),
+    sa.Column("parent_id", key()),
+    sa.Column("root_id", key()),
+    sa.Column("topology", Json(HostTopology)),
+    sa.Column("updated_at", moment()),
     sa.Index("ix_resource_providers_host", "host"),
+    sa.Index("ix_resource_providers_root", "root_id"),
+    sa.Index("ix_resource_providers_name", "name"),
     sqlite_autoincrement=True)
 
 inventories = sa.Table(
@@ -111,9 +120,45 @@ inventories = sa.Table(
     sa.Column("min_unit", sa.Integer, nullable=False, default=1),
     sa.Column("max_unit", sa.Integer, nullable=False),
     sa.Column("step_size", sa.Integer, nullable=False, default=1),
-    sa.Column("allocation_ratio", sa.Float, nullable=False, default=1.0))
+    sa.Column("allocation_ratio", sa.Float, nullable=False, default=1.0),
+    sa.Column("reported", sa.Boolean, nullable=False, default=True, server_default=sa.true()))
+
+#: ``reported`` by its host, and replaced with the next report; the others were given by Placement's API.
+provider_traits = sa.Table(
+    "provider_traits", metadata,
+    sa.Column("provider_id", key(), primary_key=True, autoincrement=False),
+    sa.Column("trait", text(), primary_key=True),
+    sa.Column("reported", sa.Boolean, nullable=False, default=False),
+    sa.Index("ix_provider_traits_trait", "trait"))
+
+#: Given by Placement's API. Members of the aggregates of hosts are in ``aggregate_hosts``.
+provider_aggregates = sa.Table(
+    "provider_aggregates", metadata,
+    sa.Column("provider_id", key(), primary_key=True, autoincrement=False),
+    sa.Column("aggregate_uuid", ident(), primary_key=True),
+    sa.Index("ix_provider_aggregates_aggregate", "aggregate_uuid"))
+
+#: Names beside the standard ones (``nova.model.traits``).
+custom_traits = sa.Table("custom_traits", metadata, sa.Column("name", text(), primary_key=True),
+                         sa.Column("created_at", moment(), nullable=False))
+custom_classes = sa.Table("custom_classes", metadata, sa.Column("name", text(), primary_key=True),
+                          sa.Column("created_at", moment(), nullable=False))
+
+#: Who allocates by Placement's API. Servers are in the ledger, with their epoch as generation.
+consumers = sa.Table(
+    "consumers", metadata,
+    sa.Column("uuid", ident(), primary_key=True),
+    sa.Column("project_id", text(), nullable=False),
+    sa.Column("user_id", text(), nullable=False),
+    sa.Column("consumer_type", text()),
+    sa.Column("generation", key(), nullable=False, default=1),
+    sa.Column("mappings", Json(Mapping[str, tuple[str, ...]])),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.Column("updated_at", moment()),
+    sa.Index("ix_consumers_project", "project_id", "user_id"))
 
 #: ``consumer`` is a server; or, for the end that a move leaves (or came from), the move, and ``moving`` is its server.
+#: ``packing``: what it holds of the provider's cells and devices, on one of its rows there.
 allocations = sa.Table(
     "allocations", metadata,
     sa.Column("provider_id", key(), primary_key=True, autoincrement=False),
@@ -121,6 +166,7 @@ allocations = sa.Table(
     sa.Column("resource_class", text(64), primary_key=True),
     sa.Column("used", sa.Integer, nullable=False),
     sa.Column("moving", text(36)),
+    sa.Column("packing", Json(Packing)),
     sa.Index("ix_allocations_consumer", "consumer"),
     sa.Index("ix_allocations_moving", "moving"))
 

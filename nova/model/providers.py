@@ -1,0 +1,251 @@
+"""Resource providers, what they have and gave, and what is asked of them: the words of Placement.
+
+A provider is a node of a host, something inside one (a PCI device, a NIC's bandwidth), or what somebody else registered
+by Placement's API. Providers form trees. A consumer is a server, a move of one, or whoever else allocates.
+Source: the public reference of the Placement API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nova.model.base import Time, Value
+
+Traits = tuple[str, ...]
+
+# -- states, as schedulers and claims look at them
+
+
+class Amount(Value):
+    """What a provider has of one resource class. ``capacity`` already has ratio and reservation in it."""
+
+    capacity: int
+    used: int = 0
+    min_unit: int = 1
+    max_unit: int
+    step_size: int = 1
+
+
+class ProviderState(Value):
+    """One provider of a tree, with what is used of it. ``parent_id`` None: the tree's root."""
+
+    id: int
+    uuid: str
+    name: str = ""
+    parent_id: int | None = None
+    amounts: Mapping[str, Amount] = {}  # by resource class
+    traits: Traits = ()
+    aggregates: tuple[str, ...] = ()  # uuids
+
+
+class RequestGroup(Value):
+    """Resources that come from one provider; those of the unnamed group (suffix "") from anywhere in the tree.
+
+    ``required`` and ``member_of``: of each tuple at least one. ``in_tree``: uuid of any provider of the tree.
+    """
+
+    suffix: str = ""
+    resources: Mapping[str, int] = {}
+    required: tuple[Traits, ...] = ()
+    forbidden: Traits = ()
+    member_of: tuple[tuple[str, ...], ...] = ()
+    not_member_of: tuple[str, ...] = ()
+    in_tree: str | None = None
+
+
+class ResourceRequest(Value):
+    """Groups that one consumer asks for together. ``group_policy`` isolate: no two named groups share a provider.
+
+    ``same_subtree``: suffixes whose providers have one of them as their common ancestor. ``root_required`` and
+    ``root_forbidden`` are traits of the tree's root.
+    """
+
+    groups: tuple[RequestGroup, ...] = ()
+    group_policy: str = "none"
+    same_subtree: tuple[tuple[str, ...], ...] = ()
+    root_required: Traits = ()
+    root_forbidden: Traits = ()
+
+
+# -- what a host reports of its own
+
+
+class ClassInventory(Value):
+    """A provider's inventory of one class, as reported by a host or written by Placement's API."""
+
+    resource_class: str
+    total: int
+    reserved: int = 0
+    min_unit: int = 1
+    max_unit: int = 2147483647
+    step_size: int = 1
+    allocation_ratio: float = 1.0
+
+
+class ChildProvider(Value):
+    """A provider inside a node. ``parent``: the name of another child; empty: the node itself. ``uuid`` is its own
+    and stays over reports."""
+
+    name: str
+    uuid: str
+    parent: str = ""
+    inventories: tuple[ClassInventory, ...] = ()
+    traits: Traits = ()
+
+
+# -- Placement's API
+
+
+class Provider(Value):
+    """A provider as Placement's API shows it."""
+
+    uuid: str
+    name: str
+    generation: int = 0
+    parent_uuid: str | None = None
+    root_uuid: str = ""
+    updated_at: Time | None = None
+
+
+class ProviderQuery(Value):
+    """Which providers: all of these conditions. ``group``: they must have these amounts free, traits, aggregates and
+    tree (its suffix says nothing here)."""
+
+    name: str | None = None
+    uuid: str | None = None
+    group: RequestGroup = RequestGroup()
+
+
+class NewProvider(Value):
+    uuid: str
+    name: str
+    parent_uuid: str | None = None
+
+
+class ProviderUpdate(Value):
+    """A new name and parent. ``may_reparent``: it may get another parent than the one it has (from 1.37)."""
+
+    uuid: str
+    name: str
+    parent_uuid: str | None = None
+    parent_asked: bool = False
+    may_reparent: bool = False
+
+
+class ProviderInventories(Value):
+    """All inventories of a provider. To write them, ``generation`` is the one that was read."""
+
+    uuid: str
+    generation: int | None = None
+    inventories: tuple[ClassInventory, ...] = ()
+
+
+class ProviderUsages(Value):
+    uuid: str
+    generation: int
+    used: Mapping[str, int] = {}
+
+
+class UsageGroup(Value):
+    """What consumers of one type use in a project. ``consumer_type`` "all" (before 1.38) or "unknown" are types too."""
+
+    consumer_type: str
+    consumers: int
+    used: Mapping[str, int] = {}
+
+
+class PlacementUsageQuery(Value):
+    """``consumer_type`` None: every type, one group each; "all": one group for all."""
+
+    project_id: str
+    user_id: str | None = None
+    consumer_type: str | None = "all"
+
+
+class ProviderTraits(Value):
+    """A provider's traits. To write them, ``generation`` is the one that was read; None: whatever it is."""
+
+    uuid: str
+    generation: int | None = None
+    traits: Traits = ()
+
+
+class TraitQuery(Value):
+    """``associated``: only those that a provider has (True) or none has (False)."""
+
+    names: tuple[str, ...] | None = None
+    prefix: str | None = None
+    associated: bool | None = None
+
+
+class ProviderAggregates(Value):
+    """A provider's aggregates. ``generation`` None: not checked (before 1.19)."""
+
+    uuid: str
+    generation: int | None = None
+    aggregates: tuple[str, ...] = ()
+
+
+class ProviderAllocation(Value):
+    """What one consumer has of one provider."""
+
+    provider_uuid: str
+    resources: Mapping[str, int]
+    generation: int = 0
+    mappings: tuple[str, ...] = ()  # suffixes of the groups it met
+
+
+class ConsumerAllocations(Value):
+    """All that a consumer has. ``generation`` None: it must not exist yet; -1: not checked (before 1.28)."""
+
+    consumer: str
+    allocations: tuple[ProviderAllocation, ...] = ()
+    project_id: str = ""
+    user_id: str = ""
+    consumer_type: str | None = None
+    generation: int | None = -1
+
+
+class ProviderConsumers(Value):
+    """What all consumers have of one provider."""
+
+    uuid: str
+    generation: int
+    consumers: tuple[ConsumerAllocations, ...] = ()
+
+
+class Reshape(Value):
+    """Inventories and allocations that change together, or not at all."""
+
+    inventories: tuple[ProviderInventories, ...] = ()
+    allocations: tuple[ConsumerAllocations, ...] = ()
+
+
+class CandidateQuery(Value):
+    """``limit`` None: all. ``nested``: below the roots too (from 1.29)."""
+
+    request: ResourceRequest
+    limit: int | None = None
+    nested: bool = True
+
+
+class Candidate(Value):
+    """One way to meet a request. ``mappings``: suffix -> uuids of the providers that meet the group."""
+
+    allocations: tuple[ProviderAllocation, ...]
+    mappings: Mapping[str, tuple[str, ...]] = {}
+
+
+class ProviderSummary(Value):
+    """A provider that a candidate is about. ``amounts``: all it has, by class."""
+
+    uuid: str
+    parent_uuid: str | None
+    root_uuid: str
+    amounts: Mapping[str, Amount] = {}
+    traits: Traits = ()
+
+
+class Candidates(Value):
+    candidates: tuple[Candidate, ...] = ()
+    summaries: tuple[ProviderSummary, ...] = ()
