@@ -10,9 +10,9 @@ from nova import errors
 from nova.conductor.world import World
 from nova.db import aggregates as aggregate_rows
 from nova.db import hosts as host_rows
-from nova.db import services
+from nova.db import services, trees
+from nova.db.claims import DISK_GB, MEMORY_MB, VCPU, Usage
 from nova.db.engine import Connection
-from nova.db.ledger import DISK_GB, MEMORY_MB, VCPU, Usage
 from nova.db.services import as_time
 from nova.model.aggregates import placed
 from nova.model.base import Time
@@ -21,6 +21,7 @@ from nova.model.hosts import AggregateMembers, AggregateStates, HostState, HostS
 LOG = logging.getLogger(__name__)
 
 _AMOUNTS = ((VCPU, "vcpus"), (MEMORY_MB, "memory_mb"), (DISK_GB, "disk_gb"))
+PLAIN = frozenset(name for name, _ in _AMOUNTS)
 
 
 class Feed:
@@ -48,15 +49,18 @@ class Feed:
             rows = host_rows.node_rows(tx)
         with self.world.api.reading() as tx:
             providers = host_rows.provider_rows(tx)
+            beyond = trees.beyond(tx)
             aggregates = self._aggregates(tx)
-        of_host: dict[str, list[Mapping[str, str]]] = {}
+        of_host: dict[str, list[AggregateMembers]] = {}
         for one in aggregates.aggregates:
             for host in one.hosts:
-                of_host.setdefault(host, []).append(one.metadata)
+                of_host.setdefault(host, []).append(one)
 
         def place(host: str) -> Place:
-            return Place(aggregates.version, *placed(of_host.get(host, ()), aggregates.default_zone))
-        return aggregates, rows, [state(row, providers[row.uuid], place(row.host))
+            mine = of_host.get(host, ())
+            zone, metadata = placed([one.metadata for one in mine], aggregates.default_zone)
+            return Place(aggregates.version, zone, metadata, tuple(one.uuid for one in mine))
+        return aggregates, rows, [state(row, Provided(providers[row.uuid], beyond), place(row.host))
                                   for row in rows if row.uuid in providers]
 
     def _read_one(self, host: str) -> tuple[list[Any], list[HostState]]:
@@ -67,37 +71,48 @@ class Feed:
             return [], []
         with self.world.api.reading() as tx:
             providers = host_rows.provider_rows(tx, host=host)
+            beyond = trees.beyond(tx, [one["id"] for one in providers.values()])
             place = self._place(tx, host)
-        return rows, [state(row, providers[row.uuid], place) for row in rows if row.uuid in providers]
+        return rows, [state(row, Provided(providers[row.uuid], beyond), place) for row in rows
+                      if row.uuid in providers]
 
     def _aggregates(self, tx: Connection) -> AggregateStates:
         """The stamp is read first: rows may be newer than it says, and come again with theirs; never older."""
         stamp = aggregate_rows.version(tx)
         return AggregateStates(
             version=stamp, default_zone=self.world.settings.default_availability_zone,
-            aggregates=tuple(AggregateMembers(hosts=one.hosts, metadata=one.metadata)
-                             for one in aggregate_rows.select(tx) if one.hosts and one.metadata))
+            aggregates=tuple(AggregateMembers(hosts=one.hosts, metadata=one.metadata, uuid=one.uuid)
+                             for one in aggregate_rows.select(tx) if one.hosts))
 
     def _place(self, tx: Connection, host: str) -> Place:
         stamp = aggregate_rows.version(tx)
-        return Place(stamp, *placed(aggregate_rows.metadata_of(tx, host),
-                                    self.world.settings.default_availability_zone))
+        mine = [one for one in aggregate_rows.select(tx) if host in one.hosts]
+        zone, metadata = placed([one.metadata for one in mine], self.world.settings.default_availability_zone)
+        return Place(stamp, zone, metadata, tuple(one.uuid for one in mine))
 
     def after_claims(self, usages: Sequence[Usage], claimed: Sequence[str]) -> None:
         """Tell the schedulers a provider's new amounts, and which servers' claims are in them. No host is named: what
-        else belongs to the generation (totals, guests) is not known here, and comes with the next sweep."""
-        if usages:
-            self._cast(HostStates(states=tuple(self._resources(usage) for usage in usages), claimed=tuple(claimed)))
+        else belongs to the generation (totals) is not known here, and comes with the next sweep."""
+        if not usages:
+            return
+        whole = self._parts([usage.provider_id for usage in usages if usage.whole])
+        plain = tuple(self._resources(usage) for usage in usages if not usage.whole)
+        self._cast(HostStates(states=(*plain, *whole), claimed=tuple(claimed)))
 
     def after_release(self, providers: Sequence[int]) -> None:
-        """The same, for providers whose numbers must be read again."""
+        """The same, for providers (nodes', or of what is below them) whose numbers must be read again."""
+        if providers:
+            self._cast(HostStates(states=self._parts(providers)))
+
+    def _parts(self, providers: Sequence[int]) -> tuple[HostState, ...]:
+        """All that the generation stamps, of the nodes that these providers belong to."""
         if not providers:
-            return
+            return ()
         with self.world.api.reading() as tx:
-            rows = host_rows.provider_rows(tx, providers)
-        self._cast(HostStates(states=tuple(
-            HostState(host=row["host"], node=row["name"], provider_id=row["id"], generation=row["generation"],
-                      instances=row["consumers"], **_resources(row["classes"])) for row in rows.values())))
+            rows = host_rows.provider_rows(tx, trees.roots(tx, providers))
+            beyond = trees.beyond(tx, [row["id"] for row in rows.values()])
+        return tuple(HostState(host=row["host"], node=row["name"], **Provided(row, beyond).fields())
+                     for row in rows.values())
 
     def host_changed(self, host: str) -> None:
         """A host was registered, changed, enabled, disabled: send what is known of it."""
@@ -126,7 +141,8 @@ class Feed:
         for name, field in _AMOUNTS:
             capacity, used = usage.amounts.get(name, (0, 0))
             numbers |= {f"{field}_capacity": capacity, f"{field}_used": used}
-        return HostState(host="", node="", provider_id=usage.provider_id, generation=usage.generation, **numbers)
+        return HostState(host="", node="", provider_id=usage.provider_id, generation=usage.generation,
+                         instances=usage.instances, **numbers)
 
     def _cast(self, states: HostStates) -> None:
         try:
@@ -141,18 +157,36 @@ class Place(NamedTuple):
     version: int
     zone: str
     metadata: Mapping[str, tuple[str, ...]]
+    uuids: tuple[str, ...] = ()
 
 
-def state(row: Any, provider: dict[str, Any], place: Place) -> HostState:
+class Provided(NamedTuple):
+    """A node's provider: its row (of ``provider_rows``), and what it has beyond its numbers."""
+
+    row: Mapping[str, Any]
+    beyond: Mapping[int, trees.Beyond]
+
+    def fields(self) -> dict[str, Any]:
+        """What a state has under the provider's generation."""
+        row, beyond = self.row, self.beyond.get(self.row["id"], trees.NOTHING)
+        others = {name: trees.amount(total, reserved, ratio, used, row["limits"][name])
+                  for name, (total, reserved, ratio, used) in row["classes"].items() if name not in PLAIN}
+        return {"provider_id": row["id"], "generation": row["generation"], "instances": row["consumers"],
+                **_resources(row["classes"]), "amounts": others, "children": beyond.children,
+                "packings": beyond.packings, "own_traits": beyond.traits, "own_aggregates": beyond.aggregates}
+
+
+def state(row: Any, provider: Provided, place: Place) -> HostState:
     """A node's whole state from its row (of ``node_rows``), its provider's, and where aggregates put it."""
     facts = row.facts
     return HostState(
-        host=row.host, node=row.name, provider_id=provider["id"], generation=provider["generation"],
-        instances=provider["consumers"], **_resources(provider["classes"]), service_version=row.service_version,
+        host=row.host, node=row.name, **provider.fields(), service_version=row.service_version,
         enabled=not row.disabled, forced_down=row.forced_down, disabled_reason=row.disabled_reason,
         last_seen_at=row.last_seen_at, hypervisor_type=facts.hypervisor_type,
         hypervisor_version=facts.hypervisor_version, supported=facts.supported, capabilities=facts.capabilities,
-        traits=facts.traits, aggregates_version=place.version, zone=place.zone, aggregate_metadata=place.metadata)
+        traits=facts.traits, topology=facts.topology, host_ip=facts.host_ip, metrics=facts.metrics,
+        failed_builds=facts.failed_builds, provider_uuid=row.uuid, aggregates_version=place.version, zone=place.zone,
+        aggregate_metadata=place.metadata, aggregate_uuids=place.uuids)
 
 
 def _resources(classes: dict[str, tuple[int, int, float, int]]) -> dict[str, Any]:
@@ -169,4 +203,4 @@ def _newer(one: HostState, known: Stamp | None) -> bool:
     return known is None or (one.generation, one.service_version) != (known.generation, known.service_version)
 
 
-__all__ = ["Feed", "Place", "state"]
+__all__ = ["Feed", "Place", "Provided", "state"]

@@ -15,7 +15,7 @@ from nova.conductor.hosts import Daemons
 from nova.conductor.orders import disks_of
 from nova.conductor.workflows.create_server import CREATE_SERVER
 from nova.conductor.world import World
-from nova.db import hosts, ledger, migrations, networks, servers, services, states
+from nova.db import hosts, ledger, migrations, networks, reports, servers, services, states
 from nova.db.engine import Connection
 from nova.model.base import HostName, Time
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
@@ -83,7 +83,7 @@ class HostService:
                 raise NotRegistered(host=host, host_id=inventory.host_id)
             return hosts.write_nodes(tx, inventory)
         if self.world.cell.transact(write):
-            self.world.api.transact(lambda tx: hosts.write_providers(tx, inventory))
+            self.world.api.transact(lambda tx: reports.write_providers(tx, inventory))
             self.world.feed.host_changed(host)
 
     # -- its guests

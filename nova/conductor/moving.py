@@ -7,6 +7,7 @@ The destination is what :class:`nova.conductor.steps.TakeNextHost` took.
 
 from __future__ import annotations
 
+import functools
 import types
 import uuid as uuids
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ from nova.conductor.steps.guests import fence
 from nova.conductor.steps.placement import wanted_flavor
 from nova.conductor.workflow import Op
 from nova.conductor.world import World
+from nova.model.counting import classes, larger
 from nova.model.flavors import Flavor
 from nova.model.orders import BuildOrder, Disk, GuestOnSource, GuestOrder, MoveOrder
 from nova.model.states import VmState
@@ -79,8 +81,13 @@ def server_at(op: Op, end: End) -> Any:
 
 def build_at(world: World, op: Op, end: End) -> BuildOrder:
     """All that the end's host needs to make the guest."""
-    order = build_order(world.settings, server_at(op, end), op, fence(op))
+    order = build_order(world, server_at(op, end), op, fence(op), end.host, leaves(op, end))
     return msgspec.structs.replace(order, node=end.node)
+
+
+def leaves(op: Op, end: End) -> bool:
+    """Whether the end is the one that the move is to leave."""
+    return "source" in op.entry.arguments and end == source(op)
 
 
 def runs(op: Op) -> bool:
@@ -91,7 +98,7 @@ def runs(op: Op) -> bool:
 def order_at(world: World, op: Op, end: End, keep_disks: bool = False) -> GuestOrder:
     """An order for the guest that the end's host has."""
     whole = types.SimpleNamespace(entry=op.entry, data={}, secrets=op.secrets, server=server_at(op, end))
-    order = guest_order(world.settings, whole, fence(op))  # type: ignore[arg-type]
+    order = guest_order(world, whole, fence(op), leaving=leaves(op, end))  # type: ignore[arg-type]
     return msgspec.structs.replace(order, keep_disks=keep_disks)
 
 
@@ -108,4 +115,7 @@ def kept(value: Any) -> Any:
 def counted(server: Any, flavor: Flavor, other: Flavor | None = None) -> Mapping[str, Any]:
     """What quota counts of a server: of one flavor, or (while a resize is open) the larger of both."""
     flavors = [flavor, *([other] if other is not None else [])]
-    return {"vcpus": max(one.vcpus for one in flavors), "memory_mb": max(one.memory_mb for one in flavors)}
+    image = server.image.properties if server.image else {}
+    needed = functools.reduce(larger, (classes(one, image) for one in flavors))
+    return {"vcpus": max(one.vcpus for one in flavors), "memory_mb": max(one.memory_mb for one in flavors),
+            "classes": needed}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nova.conductor.world import Settings
+from nova.conductor.world import World
+from nova.db import claims
 from nova.db.servers import instance_name
 from nova.model.images import Image
 from nova.model.orders import BuildOrder, Disk, Fence, GuestOrder
+from nova.model.topology import Packing
+from nova.model.wishes import needs_of
 
 if TYPE_CHECKING:
     from nova.conductor.workflow import Op
@@ -26,9 +29,10 @@ def disks_of(server: Any) -> tuple[Disk, ...]:
     return tuple(disks)
 
 
-def build_order(settings: Settings, server: Any, op: Op, fence: Fence) -> BuildOrder:
-    """All a host needs to build this guest."""
-    secrets = op.secrets
+def build_order(world: World, server: Any, op: Op, fence: Fence, host: str = "", leaving: bool = False) -> BuildOrder:
+    """All a host (the server's, unless another is named) needs to build this guest. ``leaving``: a move is to end
+    there, which holds the server's place."""
+    settings, secrets = world.settings, op.secrets
     return BuildOrder(
         server_uuid=server.uuid, id=server.id, name=server.name, hostname=server.hostname or "",
         instance_name=instance_name(settings.instance_name_template, server.id, server.uuid),
@@ -40,16 +44,27 @@ def build_order(settings: Settings, server: Any, op: Op, fence: Fence) -> BuildO
         config_drive=server.config_drive or settings.force_config_drive,
         admin_password=secrets.get("admin_password"), availability_zone=server.availability_zone,
         launch_index=server.launch_index, reservation_id=server.reservation_id,
-        security_groups=server.security_groups or (), files=server.files or {}, created_at=server.created_at)
+        security_groups=server.security_groups or (), files=server.files or {}, created_at=server.created_at,
+        packing=packing_at(world, server, host or op.data.get("host") or server.host, leaving))
 
 
-def guest_order(settings: Settings, op: Op, fence: Fence, reboot: str = "soft") -> GuestOrder:
+def packing_at(world: World, server: Any, host: str, leaving: bool = False) -> Packing | None:
+    """What the server holds of the host's cells and devices: asked for only where it can hold something."""
+    wishes = needs_of(server.flavor, server.image.properties if server.image else {}, world.settings.pci_aliases).wishes
+    if wishes is None or not wishes.topology.anything:
+        return None
+    with world.api.reading() as tx:
+        return claims.packing_at(tx, server.uuid, host, leaving)
+
+
+def guest_order(world: World, op: Op, fence: Fence, reboot: str = "soft", leaving: bool = False) -> GuestOrder:
     """An order for a guest that exists; with what it is made of, so that the host can define it again."""
-    server = op.server
+    server, settings = op.server, world.settings
     return GuestOrder(
         server_uuid=server.uuid, fence=fence, reboot=reboot, timeout_s=settings.shutdown_timeout,
         instance_name=instance_name(settings.instance_name_template, server.id, server.uuid),
-        build=build_order(settings, server, op, fence) if server.host else None, interfaces=server.interfaces or ())
+        build=build_order(world, server, op, fence, server.host, leaving) if server.host else None,
+        interfaces=server.interfaces or ())
 
 
 def _part(image_id: str, kind: str) -> Image | None:

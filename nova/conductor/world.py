@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
+from nova.conductor.limits import Limits, Written
 from nova.db.engine import Database
+from nova.model.topology import PciRequest
 from nova.notifications.notifier import Silent
 
 
@@ -39,6 +42,7 @@ class Settings:
     shelved_offload_time: int = 0  # 0 is at once, -1 never
     shelved_poll_interval: int = 3600
     non_inheritable_image_properties: tuple[str, ...] = ("cache_in_nova", "bittorrent")
+    pci_aliases: Mapping[str, PciRequest] = dataclasses.field(default_factory=dict)  # [pci]alias by name
 
 
 @dataclasses.dataclass
@@ -57,3 +61,4 @@ class World:
     runner: Any = None  # nova.conductor.runner.Runner
     teller: Any = None  # nova.conductor.teller.Teller
     notifier: Silent = dataclasses.field(default_factory=Silent)
+    quotas: Limits = dataclasses.field(default_factory=Written)

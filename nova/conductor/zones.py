@@ -13,8 +13,8 @@ from nova import errors
 from nova.conductor.workflow import Op, Result
 from nova.conductor.world import World
 from nova.db import aggregates, hosts, services
+from nova.db.claims import Usage
 from nova.db.engine import Connection
-from nova.db.ledger import Usage
 
 LOG = logging.getLogger(__name__)
 

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from nova.db.ledger import DISK_GB, MEMORY_MB, VCPU
+from nova.db import reports
 from nova.db.models.api import allocations, inventories, ledger, providers
 from nova.db.models.cell import nodes, servers, services
-from nova.db.statements import insert_all
 from nova.db.types import utc_now
-from nova.model.hosts import Inventory, Node
+from nova.model.hosts import Inventory
 
 
 def write_nodes(tx: Connection, inventory: Inventory) -> bool:
@@ -38,40 +37,9 @@ def write_nodes(tx: Connection, inventory: Inventory) -> bool:
     return True
 
 
-def write_providers(tx: Connection, inventory: Inventory) -> None:
-    """Providers and inventories as the host reports them; what is allocated stays. An older report changes nothing."""
-    uuids = [node.uuid for node in inventory.nodes]
-    known = {row.uuid: row for row in tx.execute(
-        sa.select(providers.c.id, providers.c.uuid, providers.c.inventory_version)
-        .where(providers.c.uuid.in_(uuids)).order_by(providers.c.id).with_for_update())}
-    for node in inventory.nodes:
-        row = known.get(node.uuid)
-        if row is not None and row.inventory_version > inventory.version:
-            continue
-        values = {"name": node.name, "host": inventory.host, "host_id": inventory.host_id,
-                  "inventory_version": inventory.version}
-        if row is None:
-            made = tx.execute(sa.insert(providers).values(**values, uuid=node.uuid, generation=1))
-            key = made.inserted_primary_key[0]
-        else:
-            key = row.id
-            tx.execute(sa.update(providers).where(providers.c.id == key)
-                       .values(**values, generation=providers.c.generation + 1))
-        tx.execute(sa.delete(inventories).where(inventories.c.provider_id == key))
-        insert_all(tx, inventories, [{"provider_id": key, **one} for one in _inventories(node)])
-
-
-def _inventories(node: Node) -> list[dict[str, Any]]:
-    rows = ((VCPU, node.vcpus, node.reserved_vcpus, node.cpu_allocation_ratio),
-            (MEMORY_MB, node.memory_mb, node.reserved_memory_mb, node.ram_allocation_ratio),
-            (DISK_GB, node.local_gb, node.reserved_disk_gb, node.disk_allocation_ratio))
-    return [{"resource_class": name, "total": total, "reserved": min(reserved, total), "allocation_ratio": ratio,
-             "max_unit": total, "min_unit": 1, "step_size": 1} for name, total, reserved, ratio in rows if total > 0]
-
-
 def providers_of_hosts(tx: Connection, host: str | None = None) -> list[Row[Any]]:
-    """id, host, name and generation of every provider (of a host)."""
-    chosen = sa.true() if host is None else providers.c.host == host
+    """id, host, name and generation of every provider of hosts (or of one), those below nodes too."""
+    chosen = providers.c.host != "" if host is None else providers.c.host == host
     return list(tx.execute(sa.select(providers.c.id, providers.c.host, providers.c.name, providers.c.generation)
                            .where(chosen).order_by(providers.c.id)))
 
@@ -86,34 +54,37 @@ def claimants(tx: Connection, ids: Sequence[int]) -> set[str]:
 
 
 def drop_providers(tx: Connection, generations: Mapping[int, int]) -> None:
-    """Hosts are taken out: their providers go, with what is still allocated on them. One whose generation is another
-    by now stays: its host has come back."""
+    """Hosts are taken out: their providers go, with what is still allocated on them, and what anybody put below. One
+    whose generation is another by now stays: its host has come back."""
     keys = [row.id for row in tx.execute(
         sa.select(providers.c.id, providers.c.generation).where(providers.c.id.in_(list(generations)))
         .order_by(providers.c.id).with_for_update()) if generations[row.id] == row.generation]
-    for table, column in ((allocations, allocations.c.provider_id), (inventories, inventories.c.provider_id),
-                          (providers, providers.c.id)):
-        if keys:
-            tx.execute(sa.delete(table).where(column.in_(keys)))
+    if keys:
+        keys += tx.execute(sa.select(providers.c.id).where(providers.c.root_id.in_(keys),
+                                                           providers.c.id.not_in(keys))).scalars()
+        reports.forget(tx, keys)
 
 
 def provider_rows(tx: Connection, ids: Sequence[int] | None = None, host: str | None = None,
                   uuids: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
-    """By provider uuid: id, host, name, generation and per class (total, reserved, ratio, used), and consumers. Of all
-    providers, of some (by id or uuid), or of a host's: then nothing of the others is summed."""
-    wanted = [column.in_(list(values)) for column, values in ((providers.c.id, ids), (providers.c.uuid, uuids))
+    """By the uuid of a node's provider: id, host, name, generation, per class (total, reserved, ratio, used), limits
+    (min_unit, max_unit and step_size by class), and consumers. Of all nodes, of some (by id or uuid), or of a host's:
+    then nothing of the others is summed."""
+    wanted = [providers.c.root_id.is_(None), providers.c.host != ""]
+    wanted += [column.in_(list(values)) for column, values in ((providers.c.id, ids), (providers.c.uuid, uuids))
               if values is not None]
     if host is not None:
         wanted.append(providers.c.host == host)
-    chosen = sa.and_(sa.true(), *wanted)
+    chosen = sa.and_(*wanted)
     claims = sa.select(allocations.c.provider_id, allocations.c.resource_class,
                        sa.func.sum(allocations.c.used).label("used"), sa.func.count().label("consumers"))
-    if wanted:
+    if len(wanted) > 2:
         claims = claims.where(allocations.c.provider_id.in_(sa.select(providers.c.id).where(chosen)))
     used = claims.group_by(allocations.c.provider_id, allocations.c.resource_class).subquery()
     query = (sa.select(providers.c.id, providers.c.uuid, providers.c.host, providers.c.name, providers.c.generation,
                        inventories.c.resource_class, inventories.c.total, inventories.c.reserved,
-                       inventories.c.allocation_ratio, sa.func.coalesce(used.c.used, 0).label("used"),
+                       inventories.c.allocation_ratio, inventories.c.min_unit, inventories.c.max_unit,
+                       inventories.c.step_size, sa.func.coalesce(used.c.used, 0).label("used"),
                        sa.func.coalesce(used.c.consumers, 0).label("consumers"))
              .join_from(providers, inventories, inventories.c.provider_id == providers.c.id)
              .join(used, sa.and_(used.c.provider_id == providers.c.id,
@@ -122,8 +93,9 @@ def provider_rows(tx: Connection, ids: Sequence[int] | None = None, host: str | 
     found: dict[str, dict[str, Any]] = {}
     for row in tx.execute(query):
         one = found.setdefault(row.uuid, {"id": row.id, "host": row.host, "name": row.name,
-                                          "generation": row.generation, "classes": {}, "consumers": 0})
+                                          "generation": row.generation, "classes": {}, "limits": {}, "consumers": 0})
         one["classes"][row.resource_class] = (row.total, row.reserved, row.allocation_ratio, int(row.used))
+        one["limits"][row.resource_class] = row
         one["consumers"] = max(one["consumers"], int(row.consumers))
     return found
 

@@ -1,7 +1,7 @@
-"""The ledger of servers and the claims on providers: what quota counts, and what hosts gave away.
+"""The ledger of servers: what quota counts, and how what hosts gave them is given back, or moves with them.
 
-Every claim and release is one transaction that begins by writing the ledger row's epoch: no row changed means that a
-newer epoch owns the server. Capacity is checked under the provider's row lock: no race, no drift, no healing tool.
+Every claim (:mod:`nova.db.claims`) and release is one transaction that begins by writing the ledger row's epoch: no row
+changed means that a newer epoch owns the server.
 """
 
 from __future__ import annotations
@@ -16,19 +16,11 @@ from sqlalchemy.engine import Connection, Row
 
 from nova import errors
 from nova.db import server_groups
-from nova.db.aggregates import zone_of
-from nova.db.models.api import allocations, inventories, ledger, providers, quota_locks
+from nova.db.models.api import allocations, ledger, providers, quota_locks
 from nova.db.statements import insert_all, insert_ignoring
 from nova.db.types import later, utc_now
 from nova.model.base import Scope
 from nova.model.flavors import Flavor
-from nova.model.scheduling import Resources
-
-VCPU, MEMORY_MB, DISK_GB = "VCPU", "MEMORY_MB", "DISK_GB"
-
-
-class NotEnough(errors.ClaimConflict):
-    code, message = "claim.not_enough", "Provider {provider} has {free} {resource_class} left, {wanted} are needed."
 
 
 class RowClosed(errors.Bug):
@@ -38,28 +30,6 @@ class RowClosed(errors.Bug):
 
 class AlreadyOpen(errors.Conflict):
     code, message = "ledger.open", "These servers were asked for already."
-
-
-class Claim(NamedTuple):
-    """One server's wish for one provider. ``grouped``: it may be in a server group."""
-
-    server_uuid: str
-    epoch: int
-    provider_id: int
-    resources: Resources
-    grouped: bool = False
-
-
-class Usage(NamedTuple):
-    """A provider's numbers after a claim: resource class -> (capacity, used). ``zone``: the availability zone that an
-    aggregate makes of its host; None where none does."""
-
-    provider_id: int
-    host: str
-    node: str
-    generation: int
-    amounts: Mapping[str, tuple[int, int]]
-    zone: str | None = None
 
 
 _ONE_TURN = (sa.update(quota_locks).where(quota_locks.c.owner == sa.bindparam("whose"))
@@ -145,34 +115,7 @@ def raise_epochs(tx: Connection, epochs: Mapping[str, int]) -> set[str]:
     return mine
 
 
-def claim(tx: Connection, claims: Sequence[Claim]) -> tuple[dict[str, errors.NovaError | None], list[Usage]]:
-    """Take what each claim asks for; for each server None or why not, and the providers' numbers after it.
-
-    Repeating a claim is harmless: what the server holds on that provider is counted as its own.
-    """
-    mine = raise_epochs(tx, {one.server_uuid: one.epoch for one in claims})
-    results: dict[str, errors.NovaError | None] = dict(_lost(tx, [one.server_uuid for one in claims
-                                                                  if one.server_uuid not in mine]))
-    wanted = [one for one in claims if one.server_uuid in mine]
-    if not wanted:
-        return results, []
-    groups = server_groups.HardGroups(tx, [one.server_uuid for one in wanted if one.grouped])
-    numbers = _lock_providers(tx, sorted({one.provider_id for one in wanted}))
-    held = _held(tx, [one.server_uuid for one in wanted]) if len(claims) > 1 or wanted[0].epoch > 1 else set()
-    rows = []
-    for one in wanted:
-        refused = None if (one.server_uuid, one.provider_id) in held else _take(numbers, one, groups)
-        results[one.server_uuid] = refused
-        if refused is None and (one.server_uuid, one.provider_id) not in held:
-            rows += [{"provider_id": one.provider_id, "consumer": one.server_uuid, "resource_class": name,
-                      "used": amount} for name, amount in _amounts(one.resources).items() if amount]
-    insert_all(tx, allocations, rows)
-    return results, [Usage(key, number["host"], number["node"], number["generation"], number["amounts"],
-                           number["zone"])
-                     for key, number in numbers.items()]
-
-
-def _lost(tx: Connection, uuids: Sequence[str]) -> dict[str, errors.NovaError]:
+def lost(tx: Connection, uuids: Sequence[str]) -> dict[str, errors.NovaError]:
     """Why the rows are not ours: closed (or gone), or a newer epoch's."""
     if not uuids:
         return {}
@@ -182,63 +125,13 @@ def _lost(tx: Connection, uuids: Sequence[str]) -> dict[str, errors.NovaError]:
             else RowClosed(server=uuid) for uuid in uuids}
 
 
-def _amounts(resources: Resources) -> dict[str, int]:
-    return {VCPU: resources.vcpus, MEMORY_MB: resources.memory_mb, DISK_GB: resources.disk_gb}
-
-
 _COUNT_UP = (sa.update(providers).where(providers.c.id == sa.bindparam("provider"))
              .values(generation=providers.c.generation + 1))
-_USED = (sa.select(sa.func.coalesce(sa.func.sum(allocations.c.used), 0))
-         .where(allocations.c.provider_id == inventories.c.provider_id,
-                allocations.c.resource_class == inventories.c.resource_class).scalar_subquery())
-_NUMBERS = (sa.select(providers.c.id, providers.c.host, providers.c.name, providers.c.generation,
-                      inventories.c.resource_class, inventories.c.total, inventories.c.reserved,
-                      inventories.c.allocation_ratio, inventories.c.max_unit, _USED.label("used"),
-                      zone_of(providers.c.host).label("zone"))
-            .join_from(providers, inventories, inventories.c.provider_id == providers.c.id)
-            .where(providers.c.id.in_(sa.bindparam("keys", expanding=True))))
 
 
-def _lock_providers(tx: Connection, keys: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """Lock the providers' rows in id order (by counting their generation up); their capacity and usage."""
-    for key in keys:
-        tx.execute(_COUNT_UP, {"provider": key})
-    rows = tx.execute(_NUMBERS, {"keys": list(keys)})
-    numbers: dict[int, dict[str, Any]] = {}
-    for row in rows:
-        number = numbers.setdefault(row.id, {"host": row.host, "node": row.name, "generation": row.generation,
-                                             "zone": row.zone, "amounts": {}, "max_unit": {}})
-        number["amounts"][row.resource_class] = (int((row.total - row.reserved) * row.allocation_ratio), int(row.used))
-        number["max_unit"][row.resource_class] = row.max_unit
-    return numbers
-
-
-def _held(tx: Connection, uuids: Sequence[str]) -> set[tuple[str, int]]:
-    rows = tx.execute(sa.select(allocations.c.consumer, allocations.c.provider_id)
-                      .where(allocations.c.consumer.in_(uuids)).distinct())
-    return {(row.consumer, row.provider_id) for row in rows}
-
-
-def _take(numbers: dict[int, dict[str, Any]], one: Claim, groups: server_groups.HardGroups) -> errors.NovaError | None:
-    """Count it, or why not: the provider has too little left, or its host would break the server's group's policy."""
-    number = numbers.get(one.provider_id)
-    if number is None:
-        return errors.ClaimConflict(f"resource provider {one.provider_id} is gone")
-    broken = groups.refusal(one.server_uuid, number["host"])
-    if broken is not None:
-        return broken
-    amounts = number["amounts"]
-    wanted = {name: amount for name, amount in _amounts(one.resources).items() if amount}
-    for name, amount in wanted.items():
-        capacity, used = amounts.get(name, (0, 0))
-        free = min(capacity - used, number["max_unit"].get(name, 0))
-        if amount > free:
-            return NotEnough(provider=one.provider_id, free=free, resource_class=name, wanted=amount)
-    for name, amount in wanted.items():
-        capacity, used = amounts[name]
-        amounts[name] = (capacity, used + amount)
-    groups.place(one.server_uuid, number["host"])
-    return None
+def count_up(tx: Connection, provider: int) -> None:
+    """One more change of a provider, whose row is ours until the transaction ends."""
+    tx.execute(_COUNT_UP, {"provider": provider})
 
 
 def release(tx: Connection, epochs: Mapping[str, int], kept: Mapping[str, Sequence[str]]) -> list[int]:
@@ -389,7 +282,7 @@ def _give_back_where(tx: Connection, whose: Any, where: Any) -> list[int]:
                                                        providers.c.id == allocations.c.provider_id)
         .where(whose, where)).scalars()))
     for key in changed:
-        tx.execute(_COUNT_UP, {"provider": key})
+        count_up(tx, key)
         tx.execute(sa.delete(allocations).where(allocations.c.provider_id == key, whose))
     return changed
 
@@ -400,7 +293,7 @@ def _give_back(tx: Connection, uuids: Sequence[str]) -> list[int]:
     changed = sorted(set(tx.execute(sa.select(allocations.c.provider_id).where(_held_for(uuids))).scalars()))
     if changed:
         for key in changed:
-            tx.execute(_COUNT_UP, {"provider": key})
+            count_up(tx, key)
         tx.execute(sa.delete(allocations).where(_held_for(uuids)))
     return changed
 

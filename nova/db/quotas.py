@@ -8,7 +8,6 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from nova.db import ledger
 from nova.db.models.api import keypairs, quota_classes, quotas, server_groups
 from nova.db.statements import insert_all
 from nova.model.quotas import DEFAULT_CLASS
@@ -68,7 +67,7 @@ def delete(tx: Connection, project_id: str, user_id: str | None) -> None:
 
 
 def used(tx: Connection, project_id: str, user_id: str | None) -> dict[str, int]:
-    """What rows there are of each counted resource, in two statements: a project's, or one user's in it.
+    """What rows there are of server groups and key pairs, in one statement: a project's, or one user's in it.
 
     Key pairs are a user's, whatever the project: they count only where a user is asked about.
     """
@@ -79,5 +78,4 @@ def used(tx: Connection, project_id: str, user_id: str | None) -> dict[str, int]
     pairs = (sa.select(sa.func.count()).select_from(keypairs).where(keypairs.c.user_id == user_id).scalar_subquery()
              if user_id else sa.literal(0))
     row = tx.execute(sa.select(groups.label("server_groups"), pairs.label("key_pairs"))).one()
-    servers = ledger.usage(tx, project_id, user_id)["user" if user_id else "project"]
-    return {**servers, "server_groups": int(row.server_groups), "key_pairs": int(row.key_pairs)}
+    return {"server_groups": int(row.server_groups), "key_pairs": int(row.key_pairs)}

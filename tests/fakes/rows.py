@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from nova.db import hosts, ledger, networks
+from nova.db import ledger, networks, reports
 from nova.db.engine import Database
 from nova.db.models import api, cell
 from nova.model import addressing
@@ -43,7 +43,7 @@ def add_provider(database: Database, host: str = "host1", vcpus: int = 4, **fiel
     node = Node(name=host, uuid=new_uuid(), hypervisor_type="fake", **{
         "vcpus": vcpus, "memory_mb": 65536, "local_gb": 1000, "cpu_allocation_ratio": 1.0, **fields})
     inventory = Inventory(host=host, host_id=new_uuid(), nodes=(node,), version=1)
-    database.transact(lambda tx: hosts.write_providers(tx, inventory))
+    database.transact(lambda tx: reports.write_providers(tx, inventory))
     with database.reading() as tx:
         return int(tx.execute(sa.select(api.providers.c.id).where(api.providers.c.uuid == node.uuid)).scalar_one())
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.db import aggregates, hosts, ledger, services
+from nova.db import aggregates, claims, hosts, ledger, reports, services
 from nova.db.engine import Connection, Database
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
@@ -106,15 +106,15 @@ def test_claim_tells_the_zone_of_its_host(api: Database) -> None:
     claimed = {}
     for name in ("h1", "h2"):
         node = Node(name=name, uuid=new_uuid(), hypervisor_type="QEMU", vcpus=4, memory_mb=1000, local_gb=10)
-        api.transact(lambda tx, node=node: hosts.write_providers(tx, Inventory(
+        api.transact(lambda tx, node=node: reports.write_providers(tx, Inventory(
             host=node.name, host_id=new_uuid(), version=1, nodes=(node,))))
         with api.reading() as tx:
             provider = hosts.provider_rows(tx, uuids=[node.uuid])[node.uuid]["id"]
         uuid = new_uuid()
         api.transact(lambda tx, uuid=uuid: ledger.open_rows(tx, [
             {"server_uuid": uuid, "project_id": "p", "user_id": "u", "vcpus": 1, "memory_mb": 1}]))
-        claim = ledger.Claim(uuid, 1, provider, Resources(vcpus=1, memory_mb=10, disk_gb=1))
-        results, (usage,) = api.transact(lambda tx, claim=claim: ledger.claim(tx, [claim]))
+        claim = claims.Claim(uuid, 1, provider, Resources(vcpus=1, memory_mb=10, disk_gb=1))
+        results, (usage,) = api.transact(lambda tx, claim=claim: claims.claim(tx, [claim]))
         assert results == {uuid: None}
         claimed[name] = usage.zone
     assert claimed == {"h1": "london", "h2": None}
@@ -123,10 +123,10 @@ def test_claim_tells_the_zone_of_its_host(api: Database) -> None:
 def test_provider_when_it_was_reported_again_then_it_is_not_dropped(api: Database) -> None:
     node = Node(name="h", uuid=new_uuid(), hypervisor_type="QEMU", vcpus=4, memory_mb=1000, local_gb=10)
     inventory = Inventory(host="h", host_id=new_uuid(), version=1, nodes=(node,))
-    api.transact(lambda tx: hosts.write_providers(tx, inventory))
+    api.transact(lambda tx: reports.write_providers(tx, inventory))
     with api.reading() as tx:
         before = {row.id: row.generation for row in hosts.providers_of_hosts(tx, "h")}
-    api.transact(lambda tx: hosts.write_providers(tx, inventory))
+    api.transact(lambda tx: reports.write_providers(tx, inventory))
     api.transact(lambda tx: hosts.drop_providers(tx, before))
     with api.reading() as tx:
         after = {row.id: row.generation for row in hosts.providers_of_hosts(tx)}

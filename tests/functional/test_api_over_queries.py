@@ -13,7 +13,7 @@ from nova.conductor.feed import Feed
 from nova.conductor.hosts import Daemons
 from nova.conductor.service import conductor_service
 from nova.conductor.world import Settings, World
-from nova.db import hosts, migrate
+from nova.db import hosts, migrate, reports
 from nova.db.engine import Database
 from nova.model import addressing
 from nova.model.hosts import Inventory, Node
@@ -48,7 +48,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiClient]:
     node = Node(name="node1", uuid=NODE, hypervisor_type="QEMU", vcpus=4, memory_mb=1000, local_gb=10)
     inventory = Inventory(host="host1", host_id=NODE, nodes=(node,), version=1)
     cell.transact(lambda tx: hosts.write_nodes(tx, inventory))
-    api.transact(lambda tx: hosts.write_providers(tx, inventory))
+    api.transact(lambda tx: reports.write_providers(tx, inventory))
     service: Any = conductor_service(world, daemons)
     service.create_network(NewNetwork(label="private", cidr="10.0.0.0/24", bridge="br100"))
     yield ApiClient(service, token=ADMIN)

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import ledger, networks, server_lists, states
+from nova.db import claims, ledger, networks, server_lists, states
 from nova.db.engine import Database
 from nova.db.models import api as api_models
 from nova.db.models import cell as cell_models
@@ -77,7 +77,7 @@ def test_claims_when_they_race_for_the_last_room_then_it_is_given_out_exactly(ap
     provider, uuids = add_provider(api, vcpus=10), add_ledger(api, 24)
 
     def take(mine: list[str]) -> Any:
-        return api.transact(lambda tx: ledger.claim(tx, [ledger.Claim(one, 1, provider, SMALL) for one in mine]))[0]
+        return api.transact(lambda tx: claims.claim(tx, [claims.Claim(one, 1, provider, SMALL) for one in mine]))[0]
     results: dict[str, Any] = {}
     for part in together([lambda mine=uuids[start::WRITERS]: take(mine) for start in range(WRITERS)]):
         results |= part
@@ -95,9 +95,9 @@ def test_claims_when_they_lock_many_providers_then_none_fails(api: Database) -> 
 
     def take(number: int) -> Any:
         order = keys if number % 2 else keys[::-1]
-        wishes = [ledger.Claim(uuid, 1, key, SMALL) for uuid, key in
+        wishes = [claims.Claim(uuid, 1, key, SMALL) for uuid, key in
                   zip(uuids[number * 4:number * 4 + 4], order, strict=True)]
-        return api.transact(lambda tx: ledger.claim(tx, wishes))[0]
+        return api.transact(lambda tx: claims.claim(tx, wishes))[0]
     for result in together([lambda number=number: take(number) for number in range(WRITERS)]):
         assert set(result.values()) == {None}, result
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.db import ledger, server_groups
+from nova.db import claims, ledger, server_groups
 from nova.db.engine import Database
 from nova.db.models import api as api_models
 from nova.model.base import Scope
@@ -44,8 +44,8 @@ def settle(database: Database, uuid: str, providers: list[int]) -> Any:
     """Claim on one host after the other, as a create does; None, or why not even the last."""
     refused: Any = None
     for provider in providers:
-        wish = [ledger.Claim(uuid, 1, provider, SMALL, True)]
-        refused = database.transact(lambda tx, wish=wish: ledger.claim(tx, wish))[0][uuid]
+        wish = [claims.Claim(uuid, 1, provider, SMALL, True)]
+        refused = database.transact(lambda tx, wish=wish: claims.claim(tx, wish))[0][uuid]
         if refused is None:
             break
     return refused

@@ -15,8 +15,8 @@ from nova import concurrency, errors
 from nova.conductor import zones
 from nova.conductor.world import World
 from nova.db import aggregates, hosts, services
+from nova.db.claims import DISK_GB, MEMORY_MB, VCPU
 from nova.db.engine import Connection
-from nova.db.ledger import DISK_GB, MEMORY_MB, VCPU
 from nova.db.server_lists import NoSuchMarker
 from nova.model.flavors import Flavor
 from nova.model.hosts import HostStates, Stamp

@@ -69,7 +69,7 @@ class BuildGuests(Step):
             return self._without_answer(world, ops, error)
 
     def order(self, world: World, op: Op) -> BuildOrder:
-        return build_order(world.settings, op.server, op, fence(op))
+        return build_order(world, op.server, op, fence(op))
 
     def _without_answer(self, world: World, ops: Sequence[Op], error: errors.NovaError) -> list[Result]:
         """Guests that the host reported before it fell silent are built: their owners may use them already."""
@@ -134,7 +134,7 @@ class NoAnswer(errors.Unavailable):
 
 def destroy(world: World, host: str, op: Op) -> None:
     """Order the host. NoAnswer when it can't be reached; what it says went wrong is raised as its kind."""
-    order = guest_order(world.settings, op, fence(op))
+    order = guest_order(world, op, fence(op))
     try:
         outcomes = world.compute.destroy_guests(host, (order,))
     except UNREACHABLE as error:
@@ -147,7 +147,7 @@ def destroy(world: World, host: str, op: Op) -> None:
 def owe_destroy(world: World, host: str, op: Op, why: errors.NovaError) -> None:
     """Write down what the host owes, and go on without it: whatever it was ordered before may not proceed any more."""
     LOG.warning("host %s does not destroy a guest and owes it: %s", host, why.message, extra={"server": op.uuid})
-    order = guest_order(world.settings, op, fence(op))
+    order = guest_order(world, op, fence(op))
     debt = {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": "destroy_guests",
             "arguments": {"instance_name": order.instance_name, "operation_id": str(op.entry.id)}}
     op.entry = world.runner.journal.leave_behind(op.entry, lambda tx: services.owe(tx, [debt]))
@@ -173,7 +173,7 @@ class GuestStep(Step):
                 for result in results_of(ops, outcomes)]
 
     def order(self, world: World, op: Op) -> Any:
-        return guest_order(world.settings, op, fence(op), self.reboot)
+        return guest_order(world, op, fence(op), self.reboot)
 
 
 class StartGuests(GuestStep):
@@ -219,7 +219,7 @@ class RescueGuests(GuestStep):
     method, event = "rescue_guests", "compute_rescue_instance"
 
     def order(self, world: World, op: Op) -> RescueOrder:
-        build = build_order(world.settings, op.server, op, fence(op))
+        build = build_order(world, op.server, op, fence(op))
         return RescueOrder(
             server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build,
             image=msgspec.convert(op.entry.arguments["rescue_image"], Image),

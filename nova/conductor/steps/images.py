@@ -204,7 +204,7 @@ def image_of(op: Op) -> str:
 
 
 def snapshot_order(world: World, op: Op) -> SnapshotOrder:
-    build = build_order(world.settings, op.server, op, fence(op))
+    build = build_order(world, op.server, op, fence(op))
     properties = op.server.image.properties if op.server.image else {}
     return SnapshotOrder(server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build,
                          image_id=image_of(op), quiesce=properties.get("os_require_quiesce", "").lower() in YES)

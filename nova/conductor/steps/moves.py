@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from nova import errors
 from nova.conductor import moving, zones
 from nova.conductor.steps.guests import NoAnswer, results_of
-from nova.conductor.steps.placement import _propose_again, grouped, owed, resources, wanted_flavor
+from nova.conductor.steps.placement import _propose_again, claim_of, owed, wanted_flavor
 from nova.conductor.workflow import NotYet, Op, Result, Step
 from nova.conductor.world import World
-from nova.db import hosts, ledger, migrations, networks, server_groups, services
+from nova.db import claims, hosts, ledger, migrations, networks, server_groups, services
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.servers import instance_name
 from nova.db.states import PerServer
@@ -176,11 +176,11 @@ class ClaimMove(MoveStep):
     ends are held of the same provider."""
 
     def act(self, world: World, op: Op) -> Mapping[str, Any]:
-        wish = ledger.Claim(op.uuid, op.entry.epoch, op.data["provider_id"], resources(wanted_flavor(op)), grouped(op))
+        wish = claim_of(world, op, wanted_flavor(op))
 
         def take(tx: Connection) -> Any:
             ledger.begin_move(tx, op.uuid, op.entry.epoch, moving.move_of(op))
-            return ledger.claim(tx, [wish])
+            return claims.claim(tx, [wish])
         results, usages = world.api.transact(take)
         world.feed.after_claims(usages, [op.uuid])
         refused = results[op.uuid]

@@ -10,10 +10,12 @@ from nova import errors
 from nova.conductor import zones
 from nova.conductor.workflow import Op, Result, Step
 from nova.conductor.world import World
-from nova.db import ledger, server_groups, services
+from nova.db import claims, ledger, server_groups, services
 from nova.db.engine import Connection
 from nova.model.flavors import Flavor
-from nova.model.scheduling import PlacementGroup, PlacementRequest, Resources, Selection
+from nova.model.images import Image
+from nova.model.scheduling import PlacementGroup, PlacementRequest, Selection
+from nova.model.wishes import Needs, needs_of
 
 
 class NoValidHost(errors.Bug):
@@ -26,10 +28,15 @@ class HostsExhausted(errors.Bug):
                "instance {server}. Last error: {last}")
 
 
-def resources(flavor: Flavor) -> Resources:
-    """What a flavor takes of a host. Swap counts in whole GB, rounded up."""
-    disk = flavor.root_gb + flavor.ephemeral_gb + (flavor.swap_mb + 1023) // 1024
-    return Resources(vcpus=flavor.vcpus, memory_mb=flavor.memory_mb, disk_gb=disk)
+def needs(world: World, flavor: Flavor, image: Image | None) -> Needs:
+    """What a server of this flavor and image needs of a host."""
+    return needs_of(flavor, image.properties if image else {}, world.settings.pci_aliases)
+
+
+def claim_of(world: World, op: Op, flavor: Flavor) -> claims.Claim:
+    """The operation's wish for the node that it took."""
+    wanted = needs(world, flavor, op.server.image)
+    return claims.Claim(op.uuid, op.entry.epoch, op.data["provider_id"], wanted.resources, grouped(op), wanted.wishes)
 
 
 class SelectHosts(Step):
@@ -60,9 +67,10 @@ def request_of(world: World, ops: Sequence[Op]) -> PlacementRequest:
     """Where may these servers of one request run?"""
     server, arguments = ops[0].server, ops[0].entry.arguments
     flavor = wanted_flavor(ops[0])
+    wanted = needs(world, flavor, server.image)
     return PlacementRequest(
         server_uuids=tuple(op.uuid for op in ops), project_id=server.project_id, user_id=server.user_id,
-        resources=resources(flavor), flavor_name=flavor.name, extra_specs=flavor.extra_specs,
+        resources=wanted.resources, wishes=wanted.wishes, flavor_name=flavor.name, extra_specs=flavor.extra_specs,
         image_properties=server.image.properties if server.image else {}, image_id=server.image_id,
         availability_zone=server.pinned_availability_zone, host=arguments.get("host"), node=arguments.get("node"),
         force=bool(arguments.get("forced")), exclude=(*arguments.get("exclude", ()), *ops[0].data.get("tried", ())),
@@ -111,9 +119,8 @@ class ClaimResources(Step):
     """Take the host's resources, in one transaction that locks the provider; undo: give them back."""
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        claims = [ledger.Claim(op.uuid, op.entry.epoch, op.data["provider_id"], resources(op.server.flavor),
-                               grouped(op)) for op in ops]
-        results, usages = world.api.transact(lambda tx: ledger.claim(tx, claims))
+        wanted = [claim_of(world, op, op.server.flavor) for op in ops]
+        results, usages = world.api.transact(lambda tx: claims.claim(tx, wanted))
         world.feed.after_claims(usages, [op.uuid for op in ops])
         for op in ops:
             if isinstance(results[op.uuid], server_groups.PolicyBroken):

@@ -15,6 +15,7 @@ from nova.conductor.workflow import Op, Result, Step
 from nova.conductor.world import World
 from nova.db import ledger, services
 from nova.db.engine import Connection
+from nova.model.counting import classes
 from nova.model.images import Image
 from nova.model.orders import RebuildOrder
 from nova.model.scheduling import PlacementRequest, Resources
@@ -70,7 +71,8 @@ class CountAsRebuilt(Step):
             facts = ServerFacts(flavor=op.server.flavor, image_id=op.server.image_id,
                                 availability_zone=op.server.pinned_availability_zone)
             count = functools.partial(ledger.count_as, server_uuid=op.uuid, epoch=op.entry.epoch,
-                                      counted={"facts": facts})
+                                      counted={"facts": facts, "classes": classes(
+                                          op.server.flavor, op.server.image.properties if op.server.image else {})})
             world.api.transact(count)
         return [{} for _ in ops]
 
@@ -83,7 +85,7 @@ class RebuildGuests(GuestStep):
     def order(self, world: World, op: Op) -> RebuildOrder:
         arguments = op.entry.arguments
         return RebuildOrder(
-            server_uuid=op.uuid, fence=fence(op), build=build_order(world.settings, op.server, op, fence(op)),
+            server_uuid=op.uuid, fence=fence(op), build=build_order(world, op.server, op, fence(op)),
             keep_ephemeral=bool(arguments.get("keep_ephemeral")), start=not arguments.get("was_off"))
 
 

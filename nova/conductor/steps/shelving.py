@@ -188,7 +188,7 @@ class RespawnGuests(BuildGuests):
         image: Image = world.images.show(image_id)
         if op.server.image is not None:
             image = msgspec.structs.replace(image, properties=op.server.image.properties)
-        return msgspec.structs.replace(build_order(world.settings, op.server, op, fence(op)), image=image)
+        return msgspec.structs.replace(build_order(world, op.server, op, fence(op)), image=image)
 
 
 class DropShelvedImage(Step):

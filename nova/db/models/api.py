@@ -86,6 +86,7 @@ ledger = sa.Table(
     sa.Column("created_at", moment(), nullable=False),
     sa.Column("closed_at", moment()),
     sa.Column("facts", Json(ServerFacts)),  # NULL: its row is older than the column
+    sa.Column("classes", Json(Mapping[str, int])),  # what it needs of each resource class; NULL: likewise
     sa.Index("ix_ledger_usage", "project_id", "closed", "user_id"),
     sa.Index("ix_ledger_closed_at", "closed", "closed_at"),
     sqlite_autoincrement=True)

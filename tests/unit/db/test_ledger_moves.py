@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import hosts, ledger, server_groups
+from nova.db import claims, hosts, ledger, server_groups
 from nova.db.engine import Database
 from nova.db.models import api as tables
 from nova.model.scheduling import Resources
@@ -31,8 +31,8 @@ class Server:
         return self.epoch
 
     def claim(self, host: str, resources: Resources = SMALL, epoch: int | None = None) -> Any:
-        wish = ledger.Claim(self.uuid, epoch or self._next(), self.providers[host], resources)
-        return self.api.transact(lambda tx: ledger.claim(tx, [wish]))[0][self.uuid]
+        wish = claims.Claim(self.uuid, epoch or self._next(), self.providers[host], resources)
+        return self.api.transact(lambda tx: claims.claim(tx, [wish]))[0][self.uuid]
 
     def begin(self, epoch: int | None = None) -> None:
         self.api.transact(lambda tx: ledger.begin_move(tx, self.uuid, epoch or self._next(), self.move))
@@ -210,5 +210,5 @@ def test_group_when_a_member_moves_then_both_ends_count_for_others_and_none_for_
     with server.api.reading() as tx:
         assert server_groups.placement(tx, [server.uuid]).hosts == {}
         assert server_groups.placement(tx, [other]).hosts == {"host1": 1, "host2": 1}
-    wish = ledger.Claim(other, 1, server.providers["host1"], SMALL, grouped=True)
-    assert isinstance(server.api.transact(lambda tx: ledger.claim(tx, [wish]))[0][other], server_groups.PolicyBroken)
+    wish = claims.Claim(other, 1, server.providers["host1"], SMALL, grouped=True)
+    assert isinstance(server.api.transact(lambda tx: claims.claim(tx, [wish]))[0][other], server_groups.PolicyBroken)

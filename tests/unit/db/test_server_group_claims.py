@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nova.db import ledger, server_groups
+from nova.db import claims, ledger, server_groups
 from nova.db.engine import Database
 from nova.db.models import api as tables
 from nova.model.base import Scope
@@ -35,8 +35,8 @@ def add_members(api: Database, key: int, count: int) -> list[str]:
 
 
 def claim(api: Database, *pairs: tuple[str, int], epoch: int = 1, grouped: bool = True) -> dict[str, Any]:
-    wishes = [ledger.Claim(uuid, epoch, provider, SMALL, grouped) for uuid, provider in pairs]
-    return api.transact(lambda tx: ledger.claim(tx, wishes))[0]
+    wishes = [claims.Claim(uuid, epoch, provider, SMALL, grouped) for uuid, provider in pairs]
+    return api.transact(lambda tx: claims.claim(tx, wishes))[0]
 
 
 def places(api: Database) -> dict[str, str]:
@@ -67,7 +67,7 @@ def test_affinity_when_the_first_does_not_fit_then_the_next_decides_where(api):
     _, key = add_group(api, AFFINITY)
     stranger, first, second = *add_ledger(api), *add_members(api, key, 2)
     assert claim(api, (stranger, full), grouped=False)[stranger] is None
-    assert isinstance(claim(api, (first, full))[first], ledger.NotEnough)
+    assert isinstance(claim(api, (first, full))[first], claims.NotEnough)
     assert claim(api, (second, free))[second] is None
     assert isinstance(claim(api, (first, full))[first], server_groups.PolicyBroken)
     assert claim(api, (first, free))[first] is None
@@ -134,9 +134,9 @@ def test_policy_holds_after_every_step(shared: Database, policy: str, most: int,
             epochs[uuid] += 1
             shared.transact(lambda tx, uuid=uuid: ledger.release(tx, {uuid: 10 + epochs[uuid]}, {}))
         else:
-            wishes = [ledger.Claim(uuids[server], 10 + epochs[uuids[server]], providers[host], SMALL, True)
+            wishes = [claims.Claim(uuids[server], 10 + epochs[uuids[server]], providers[host], SMALL, True)
                       for server, host in arguments if uuids[server] not in before]
-            results = shared.transact(lambda tx, wishes=wishes: ledger.claim(tx, wishes))[0] if wishes else {}
+            results = shared.transact(lambda tx, wishes=wishes: claims.claim(tx, wishes))[0] if wishes else {}
             check_refusals(policy, most, before, results, {uuids[server]: HOSTS[host] for server, host in arguments})
         crowd = Counter(places(shared).values())
         assert len(crowd) <= 1 if policy == AFFINITY else max(crowd.values(), default=0) <= most

@@ -1,0 +1,38 @@
+"""What a project's servers need of each resource class: what unified limits count. Under the project's lock, exact."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova.db.models.api import ledger
+
+SERVERS = "servers"
+_OPEN = sa.and_(ledger.c.project_id == sa.bindparam("project_id"), ledger.c.closed == sa.false())
+#: Servers that need the same are one row: a project has a few flavors, however many servers.
+_KNOWN = (sa.select(ledger.c.classes, sa.func.count().label("servers"))
+          .where(_OPEN, ledger.c.classes.is_not(None)).group_by(ledger.c.classes))
+_OLDER = sa.select(ledger.c.vcpus, ledger.c.memory_mb, ledger.c.facts).where(_OPEN, ledger.c.classes.is_(None))
+
+
+def usage(tx: Connection, project_id: str) -> dict[str, int]:
+    """``servers`` and ``class:NAME`` -> how much. Rows older than the column count by their flavor."""
+    total: Counter[str] = Counter()
+    for row in tx.execute(_KNOWN, {"project_id": project_id}):
+        total[SERVERS] += row.servers
+        for name, amount in row.classes.items():
+            total[f"class:{name}"] += amount * row.servers
+    for row in tx.execute(_OLDER, {"project_id": project_id}):
+        flavor = row.facts.flavor if row.facts else None
+        disk = flavor.root_gb + flavor.ephemeral_gb + (flavor.swap_mb + 1023) // 1024 if flavor else 0
+        total.update({SERVERS: 1, "class:VCPU": row.vcpus, "class:MEMORY_MB": row.memory_mb, "class:DISK_GB": disk})
+    return dict(total)
+
+
+def count_as(tx: Connection, server_uuid: str, classes: Mapping[str, int]) -> None:
+    """What an open row counts from now on; who calls it holds the row."""
+    tx.execute(sa.update(ledger).where(ledger.c.server_uuid == server_uuid, ledger.c.closed == sa.false())
+               .values(classes=classes))

@@ -1,0 +1,114 @@
+"""What consumers have, as it is shown: servers and their moves from the ledger, others from their own table.
+
+A server's generation is its epoch. A move has its server's project, user and generation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova.db.models.api import allocations, consumers, ledger, providers
+from nova.db.placement.locks import NoSuchProvider
+from nova.model.providers import (
+    ConsumerAllocations,
+    PlacementUsageQuery,
+    ProviderAllocation,
+    ProviderConsumers,
+    UsageGroup,
+)
+
+INSTANCE, MIGRATION, UNKNOWN, ALL = "INSTANCE", "MIGRATION", "unknown", "all"
+
+_SERVER = sa.func.coalesce(allocations.c.moving, allocations.c.consumer)
+_ROWS = (sa.select(allocations.c.consumer, allocations.c.resource_class, allocations.c.used, allocations.c.moving,
+                   providers.c.uuid, providers.c.generation, consumers.c.project_id, consumers.c.user_id,
+                   consumers.c.consumer_type, consumers.c.generation.label("consumer_generation"),
+                   consumers.c.mappings, ledger.c.project_id.label("server_project"),
+                   ledger.c.user_id.label("server_user"), ledger.c.epoch)
+         .select_from(allocations.join(providers, providers.c.id == allocations.c.provider_id)
+                      .outerjoin(consumers, consumers.c.uuid == allocations.c.consumer)
+                      .outerjoin(ledger, ledger.c.server_uuid == _SERVER))
+         .order_by(allocations.c.consumer, providers.c.id, allocations.c.resource_class))
+
+
+def of_consumer(tx: Connection, consumer: str) -> ConsumerAllocations:
+    """What a consumer has; nothing when it has nothing."""
+    found = _values(tx.execute(_ROWS.where(allocations.c.consumer == consumer)))
+    return found[0] if found else ConsumerAllocations(consumer=consumer, generation=None)
+
+
+def of_provider(tx: Connection, uuid: str) -> ProviderConsumers:
+    """What consumers have of one provider. NoSuchProvider."""
+    one = tx.execute(sa.select(providers.c.id, providers.c.generation).where(providers.c.uuid == uuid)).one_or_none()
+    if one is None:
+        raise NoSuchProvider(uuid=uuid)
+    return ProviderConsumers(uuid=uuid, generation=one.generation, consumers=tuple(
+        _values(tx.execute(_ROWS.where(allocations.c.provider_id == one.id)))))
+
+
+def _values(rows: Any) -> list[ConsumerAllocations]:
+    """Rows in their consumers' order."""
+    of: dict[str, list[Any]] = {}
+    for row in rows:
+        of.setdefault(row.consumer, []).append(row)
+    return [_consumer(uuid, mine) for uuid, mine in of.items()]
+
+
+def _consumer(uuid: str, rows: list[Any]) -> ConsumerAllocations:
+    held: dict[str, dict[str, int]] = {}
+    for row in rows:
+        held.setdefault(row.uuid, {})[row.resource_class] = row.used
+    generations = {row.uuid: row.generation for row in rows}
+    first = rows[0]
+    met = {provider: tuple(suffix for suffix, uuids in (first.mappings or {}).items() if provider in uuids)
+           for provider in held}
+    return ConsumerAllocations(
+        consumer=uuid, **_owner(first),
+        allocations=tuple(ProviderAllocation(provider_uuid=provider, resources=resources, mappings=met[provider],
+                                             generation=generations[provider])
+                          for provider, resources in held.items()))
+
+
+def _owner(row: Any) -> dict[str, Any]:
+    if row.consumer_generation is not None:
+        return {"project_id": row.project_id, "user_id": row.user_id, "consumer_type": row.consumer_type,
+                "generation": row.consumer_generation}
+    return {"project_id": row.server_project or "", "user_id": row.server_user or "", "generation": row.epoch or 0,
+            "consumer_type": INSTANCE if row.moving is None else MIGRATION}
+
+
+# -- sums
+
+def project_usages(tx: Connection, query: PlacementUsageQuery) -> tuple[UsageGroup, ...]:
+    """What a project's (and user's) consumers use, by their type: two statements."""
+    held = _held(query).subquery()
+    kind = held.c.kind if query.consumer_type != ALL else sa.literal(ALL)
+    counts = {row.kind: int(row.consumers) for row in tx.execute(
+        sa.select(kind.label("kind"), sa.func.count(held.c.consumer.distinct()).label("consumers"))
+        .group_by(sa.text("kind")))}
+    used: dict[str, dict[str, int]] = {}
+    for row in tx.execute(sa.select(kind.label("kind"), held.c.resource_class, sa.func.sum(held.c.used).label("used"))
+                          .group_by(sa.text("kind"), held.c.resource_class).order_by(held.c.resource_class)):
+        used.setdefault(row.kind, {})[row.resource_class] = int(row.used)
+    return tuple(UsageGroup(consumer_type=name, consumers=count, used=used.get(name, {}))
+                 for name, count in sorted(counts.items())
+                 if query.consumer_type in (None, ALL, name))
+
+
+def _held(query: PlacementUsageQuery) -> Any:
+    """(kind, consumer, class, used) of servers, of their moves, and of others."""
+    def owned(table: sa.Table) -> Any:
+        mine = table.c.project_id == query.project_id
+        return mine if query.user_id is None else sa.and_(mine, table.c.user_id == query.user_id)
+
+    def part(kind: Any, owner: sa.Table, meet: Any) -> Any:
+        return (sa.select(kind.label("kind"), allocations.c.consumer, allocations.c.resource_class, allocations.c.used)
+                .join_from(allocations, owner, meet).where(owned(owner)))
+    return sa.union_all(
+        part(sa.literal(INSTANCE), ledger, sa.and_(ledger.c.server_uuid == allocations.c.consumer)),
+        part(sa.literal(MIGRATION), ledger, ledger.c.server_uuid == allocations.c.moving),
+        part(sa.func.coalesce(consumers.c.consumer_type, UNKNOWN), consumers,
+             consumers.c.uuid == allocations.c.consumer))

@@ -1,0 +1,268 @@
+"""Allocations as Placement's API writes them: many consumers in one transaction, or none.
+
+Consumers are locked first, in the order of their uuids, then the roots of all trees that they have or want something
+of; so neither two writers nor a writer and a claim (which locks the same roots) can give the last of anything twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.db.models.api import allocations, consumers, inventories, ledger, providers
+from nova.db.placement import inventories as inventory_rows
+from nova.db.placement import locks, names
+from nova.db.placement.locks import ConcurrentUpdate, Locked
+from nova.db.statements import insert_all, insert_ignoring
+from nova.db.trees import amount, used_of
+from nova.db.types import utc_now
+from nova.model.providers import Amount, ConsumerAllocations, Reshape
+
+UNCHECKED = -1  # the generation of those who ask at a version without generations
+
+
+class ServersOwn(errors.Conflict):
+    code = "placement.undefined_code"
+    message = ("{consumer} is a server, or a move of one: what it has changes with the server alone, and can not be "
+               "wrong. See 'nova-manage placement audit'.")
+
+
+class ConsumerChanged(errors.Conflict):
+    code = "placement.concurrent_update"
+    message = "consumer generation conflict - expected {generation} but got {given} for {consumer}"
+
+
+class NothingHeld(errors.NotFound):
+    code, message = "placement.undefined_code", "No allocations for consumer '{consumer}'"
+
+
+class UnknownProvider(errors.Invalid):
+    code = "placement.resource_provider.not_found"
+    message = "Allocation for resource provider '{uuid}' that does not exist."
+
+
+class UnknownClass(errors.Invalid):
+    code, message = "placement.undefined_code", "No such resource class {resource_class}."
+
+
+class BadAmount(errors.Invalid):
+    code, message = "placement.undefined_code", "An amount of {resource_class} is at least 1, not {amount}."
+
+
+class NoRoom(errors.Conflict):
+    code = "placement.undefined_code"
+    message = ("Unable to allocate inventory: Unable to create allocation for '{resource_class}' on resource provider "
+               "'{uuid}'. {why}")
+
+
+Key = tuple[int, str]  # a provider's id, and a class
+
+
+class Held(NamedTuple):
+    """What a consumer has before the change, under its lock."""
+
+    amounts: Mapping[Key, int]
+    providers: frozenset[str]  # their uuids
+
+
+# -- the changes
+
+def replace(tx: Connection, wanted: Sequence[ConsumerAllocations]) -> list[Locked]:
+    """All of these, or none; those without allocations give everything back. The providers that changed. ServersOwn,
+    ConsumerChanged, UnknownProvider, UnknownClass, NoRoom."""
+    _check_words(tx, wanted)
+    held = _lock_consumers(tx, wanted)
+    found = _lock_providers(tx, wanted, held)
+    return _replace(tx, wanted, held, found)
+
+
+def delete(tx: Connection, consumer: str) -> list[Locked]:
+    """NothingHeld, ServersOwn."""
+    wanted = [ConsumerAllocations(consumer=consumer, generation=UNCHECKED)]
+    held = _lock_consumers(tx, wanted)
+    if not held[consumer].amounts:
+        raise NothingHeld(consumer=consumer)
+    return _replace(tx, wanted, held, _lock_providers(tx, wanted, held))
+
+
+def reshape(tx: Connection, wanted: Reshape) -> list[Locked]:
+    """Inventories and allocations in one step: only the end must be right. What :func:`replace` and
+    ``inventories.replace`` raise."""
+    _check_words(tx, wanted.allocations, [one.resource_class for each in wanted.inventories
+                                          for one in each.inventories])
+    held = _lock_consumers(tx, wanted.allocations)
+    found = _lock_providers(tx, wanted.allocations, held, [each.uuid for each in wanted.inventories])
+    dropped: list[tuple[Locked, Sequence[str]]] = []
+    for each in wanted.inventories:
+        one = found[each.uuid]
+        one.check(each.generation)
+        inventory_rows.check(tx, each.inventories)
+        dropped.append((one, inventory_rows.write(tx, one, each.inventories)))
+    changed = {one.id: one for one in _replace(tx, wanted.allocations, held, found, counted=False)}
+    for one, classes in dropped:
+        inventory_rows.check_unused(tx, one, classes)
+        changed[one.id] = one
+    locks.count_up(tx, changed.values())
+    return list(changed.values())
+
+
+def _check_words(tx: Connection, wanted: Sequence[ConsumerAllocations], more: Sequence[str] = ()) -> None:
+    amounts = [(name, amount) for one in wanted for each in one.allocations for name, amount in each.resources.items()]
+    unknown = names.unknown_classes(tx, {*(name for name, _ in amounts), *more})
+    if unknown:
+        raise UnknownClass(resource_class=unknown[0])
+    for name, given in amounts:
+        if given < 1:
+            raise BadAmount(resource_class=name, amount=given)
+
+
+# -- locks
+
+def _lock_consumers(tx: Connection, wanted: Sequence[ConsumerAllocations]) -> dict[str, Held]:
+    """Lock each consumer's row (a new one is made, with generation 0) and check its generation; what each has."""
+    uuids = sorted({one.consumer for one in wanted})
+    if not uuids:
+        return {}
+    _check_no_servers(tx, uuids)
+    rows = _locked_rows(tx, uuids)
+    missing = [uuid for uuid in uuids if uuid not in rows]
+    if missing:
+        insert_ignoring(tx, consumers, [{"uuid": uuid, "project_id": "", "user_id": "", "generation": 0,
+                                         "created_at": utc_now()} for uuid in missing])
+        rows |= _locked_rows(tx, missing)  # one may be somebody else's, who was faster
+    for one in wanted:
+        _check_generation(one, rows[one.consumer].generation)
+    return _held(tx, uuids)
+
+
+def _check_no_servers(tx: Connection, uuids: Sequence[str]) -> None:
+    servers = sa.select(ledger.c.server_uuid).where(ledger.c.server_uuid.in_(uuids))
+    moves = sa.select(allocations.c.consumer).where(allocations.c.consumer.in_(uuids),
+                                                    allocations.c.moving.is_not(None))
+    theirs = tx.execute(servers.union(moves)).first()
+    if theirs is not None:
+        raise ServersOwn(consumer=theirs[0])
+
+
+def _locked_rows(tx: Connection, uuids: Sequence[str]) -> dict[str, Any]:
+    return {row.uuid: row for row in tx.execute(
+        sa.select(consumers.c.uuid, consumers.c.generation).where(consumers.c.uuid.in_(list(uuids)))
+        .order_by(consumers.c.uuid).with_for_update())}
+
+
+def _check_generation(one: ConsumerAllocations, generation: int) -> None:
+    """0 is a row that this transaction made."""
+    if one.generation != UNCHECKED and one.generation != (generation or None):
+        raise ConsumerChanged(consumer=one.consumer, generation=generation or "null",
+                              given="null" if one.generation is None else one.generation)
+
+
+def _held(tx: Connection, uuids: Sequence[str]) -> dict[str, Held]:
+    of: dict[str, list[Any]] = {uuid: [] for uuid in uuids}
+    for row in tx.execute(sa.select(allocations.c.consumer, allocations.c.provider_id, allocations.c.resource_class,
+                                    allocations.c.used, providers.c.uuid)
+                          .join_from(allocations, providers, providers.c.id == allocations.c.provider_id)
+                          .where(allocations.c.consumer.in_(uuids))):
+        of[row.consumer].append(row)
+    return {uuid: Held({(row.provider_id, row.resource_class): row.used for row in rows},
+                       frozenset(row.uuid for row in rows)) for uuid, rows in of.items()}
+
+
+def _lock_providers(tx: Connection, wanted: Sequence[ConsumerAllocations], held: Mapping[str, Held],
+                    more: Sequence[str] = ()) -> dict[str, Locked]:
+    """All providers that consumers have or want something of, and ``more``. UnknownProvider."""
+    asked = {each.provider_uuid for one in wanted for each in one.allocations} | set(more)
+    found = locks.trees(tx, asked.union(*(one.providers for one in held.values())))
+    for uuid in sorted(asked):
+        if uuid not in found:
+            raise UnknownProvider(uuid=uuid)
+    return found
+
+
+# -- under the locks
+
+def _replace(tx: Connection, wanted: Sequence[ConsumerAllocations], held: Mapping[str, Held],
+             found: Mapping[str, Locked], counted: bool = True) -> list[Locked]:
+    after = {one.consumer: {(found[each.provider_uuid].id, name): amount for each in one.allocations
+                            for name, amount in each.resources.items()} for one in wanted}
+    _check_room(tx, held, after, found)
+    if held:
+        tx.execute(sa.delete(allocations).where(allocations.c.consumer.in_(sorted(held))))
+    insert_all(tx, allocations, [{"provider_id": key, "consumer": consumer, "resource_class": name, "used": amount}
+                                 for consumer, amounts in after.items() for (key, name), amount in amounts.items()])
+    for one in wanted:
+        _write_consumer(tx, one)
+    keys = {key for amounts in (*after.values(), *(one.amounts for one in held.values())) for key, _ in amounts}
+    changed = [one for one in found.values() if one.id in keys]
+    if counted:
+        locks.count_up(tx, changed)
+    return changed
+
+
+def _write_consumer(tx: Connection, one: ConsumerAllocations) -> None:
+    """Its row, counted up; one that has nothing is no consumer any more."""
+    mine = consumers.c.uuid == one.consumer
+    if not one.allocations:
+        tx.execute(sa.delete(consumers).where(mine))
+        return
+    mappings: dict[str, list[str]] = {}
+    for each in one.allocations:
+        for suffix in each.mappings:
+            mappings.setdefault(suffix, []).append(each.provider_uuid)
+    said = {name: value for name, value in (("project_id", one.project_id), ("user_id", one.user_id),
+                                            ("consumer_type", one.consumer_type)) if value}
+    tx.execute(sa.update(consumers).where(mine).values(**said, mappings=mappings or None, updated_at=utc_now(),
+                                                       generation=consumers.c.generation + 1))
+
+
+def _check_room(tx: Connection, held: Mapping[str, Held], after: Mapping[str, Mapping[Key, int]],
+                found: Mapping[str, Locked]) -> None:
+    """NoRoom. What does not grow is not asked for again: a provider that shrank below its use lets go of it piece by
+    piece, and may have it pass from one consumer to another."""
+    before: Counter[Key] = Counter()
+    for one in held.values():
+        before.update(one.amounts)
+    wished: Counter[Key] = Counter()
+    for amounts in after.values():
+        wished.update(amounts)
+    have = _amounts(tx, sorted({key for key, _ in wished}))
+    uuids = {one.id: one.uuid for one in found.values()}
+    for consumer, amounts in after.items():
+        for key, given in amounts.items():
+            grows = wished[key] > before[key]
+            if held[consumer].amounts.get(key) != given or grows:
+                _check_one(uuids[key[0]], key[1], have.get(key), given, wished[key] - before[key] if grows else 0)
+
+
+def _check_one(uuid: str, name: str, have: Amount | None, given: int, more: int) -> None:
+    """``more``: what all the consumers together have then beyond what they have now."""
+    if have is None:
+        raise NoRoom(resource_class=name, uuid=uuid, why="It has no inventory of that class.")
+    if not have.allows(given):
+        raise NoRoom(resource_class=name, uuid=uuid, why=(
+            f"The requested amount {given} is not within min_unit {have.min_unit}, max_unit {have.max_unit} and "
+            f"step_size {have.step_size}."))
+    if more and have.used + more > have.capacity:
+        raise NoRoom(resource_class=name, uuid=uuid, why=(
+            f"The requested amount would exceed the capacity: {have.used} of {have.capacity} are used."))
+
+
+def _amounts(tx: Connection, keys: Sequence[int]) -> dict[Key, Amount]:
+    if not keys:
+        return {}
+    used = used_of(allocations.c.provider_id.in_(keys))
+    rows = tx.execute(
+        sa.select(inventories, sa.func.coalesce(used.c.used, 0).label("used"))
+        .select_from(inventories.outerjoin(used, sa.and_(used.c.provider_id == inventories.c.provider_id,
+                                                         used.c.resource_class == inventories.c.resource_class)))
+        .where(inventories.c.provider_id.in_(keys)))
+    return {(row.provider_id, row.resource_class): amount(row.total, row.reserved, row.allocation_ratio,
+                                                          int(row.used), row) for row in rows}
+
+
+__all__ = ["ConcurrentUpdate", "delete", "replace", "reshape"]

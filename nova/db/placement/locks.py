@@ -1,0 +1,101 @@
+"""Locks of trees: the root's row, taken before anything in the tree is read that a decision rests on.
+
+A provider's generation counts each change of what it has or gave. In a host's tree the root's counts them all: it is
+the stamp by which schedulers tell a host's newer state from an older one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.db.models.api import providers
+from nova.db.types import utc_now
+
+TRIES = 5  # while somebody puts the provider below another root
+
+
+class NoSuchProvider(errors.NotFound):
+    code, message = "placement.resource_provider.not_found", "No resource provider with uuid {uuid} found."
+
+
+class ConcurrentUpdate(errors.Conflict):
+    code = "placement.concurrent_update"
+    message = "Resource provider {uuid} was changed by somebody else: its generation is {generation}, not {given}."
+
+
+class Busy(errors.Conflict):
+    code, message = "placement.concurrent_update", "The resource provider's tree changes all the time; ask again."
+
+
+class Locked(NamedTuple):
+    """A provider while its tree is ours. ``host``: of its root; empty when it is no host's tree."""
+
+    id: int
+    uuid: str
+    name: str
+    generation: int
+    parent_id: int | None
+    root: int
+    own_host: str
+    host: str
+
+    def check(self, generation: int | None) -> None:
+        """ConcurrentUpdate, when another generation was read. None: whatever it is."""
+        if generation is not None and generation != self.generation:
+            raise ConcurrentUpdate(uuid=self.uuid, generation=self.generation, given=generation)
+
+
+_root = providers.alias("root")
+_ROOT_ID = sa.func.coalesce(providers.c.root_id, providers.c.id)
+_ROWS = (sa.select(providers.c.id, providers.c.uuid, providers.c.name, providers.c.generation, providers.c.parent_id,
+                   _ROOT_ID.label("root"), providers.c.host.label("own_host"), _root.c.host)
+         .join_from(providers, _root, _root.c.id == _ROOT_ID))
+_LOCK = (sa.select(providers.c.id).where(providers.c.id.in_(sa.bindparam("keys", expanding=True)))
+         .order_by(providers.c.id).with_for_update())
+
+
+def known(tx: Connection, uuids: Collection[str]) -> dict[str, Locked]:
+    """Those of these providers that there are, without a lock."""
+    if not uuids:
+        return {}
+    return {row.uuid: Locked(*row) for row in tx.execute(_ROWS.where(providers.c.uuid.in_(list(uuids))))}
+
+
+def trees(tx: Connection, uuids: Collection[str]) -> dict[str, Locked]:
+    """Lock the trees that these providers are in, in the order of their roots' ids; those providers that there are."""
+    locked: set[int] = set()
+    for _ in range(TRIES):
+        found = known(tx, uuids)
+        roots = {one.root for one in found.values()}
+        if roots <= locked:
+            return found
+        tx.execute(_LOCK, {"keys": sorted(roots - locked)}).all()
+        locked |= roots
+    raise Busy()
+
+
+def tree(tx: Connection, uuid: str, generation: int | None = None) -> Locked:
+    """Lock the tree that the provider is in. NoSuchProvider; ConcurrentUpdate when ``generation`` is not its own."""
+    found = trees(tx, [uuid]).get(uuid)
+    if found is None:
+        raise NoSuchProvider(uuid=uuid)
+    found.check(generation)
+    return found
+
+
+def count_up(tx: Connection, changed: Iterable[Locked]) -> None:
+    """These providers were changed, under their trees' locks."""
+    keys = {key for one in changed for key in ((one.id, one.root) if one.host else (one.id,))}
+    if keys:
+        tx.execute(sa.update(providers).where(providers.c.id.in_(sorted(keys)))
+                   .values(generation=providers.c.generation + 1, updated_at=utc_now()))
+
+
+def hosts_of(changed: Iterable[Locked]) -> list[str]:
+    """The hosts whose trees these are in: what schedulers must be told of."""
+    return sorted({one.host for one in changed if one.host})

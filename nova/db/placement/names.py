@@ -1,0 +1,152 @@
+"""Names of traits and resource classes: the standard ones, and those that somebody made or a host reports."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.db.models.api import allocations, custom_classes, custom_traits, inventories, provider_traits
+from nova.db.statements import insert_ignoring
+from nova.db.types import utc_now
+from nova.model.providers import TraitQuery
+from nova.model.traits import RESOURCE_CLASSES, TRAITS, is_resource_class, is_trait
+
+UNDEFINED = "placement.undefined_code"  # what Placement calls errors that have no code of their own
+CUSTOM = "CUSTOM_"
+
+
+class BadName(errors.Invalid):
+    code, message = UNDEFINED, "{name} is no name of a custom {what}: CUSTOM_ and then A-Z, 0-9 and _, 255 in all."
+
+
+class NoSuchName(errors.NotFound):
+    code, message = UNDEFINED, "No such {what}: {name}."
+
+
+class Standard(errors.Invalid):
+    code, message = UNDEFINED, "{name} is a standard {what}, which can not be changed or deleted."
+
+
+class NameInUse(errors.Conflict):
+    code, message = UNDEFINED, "The {what} {name} is in use by a resource provider."
+
+
+class ClassTaken(errors.Conflict):
+    code, message = UNDEFINED, "Resource class already exists: {name}."
+
+
+def _custom(name: str, standard: frozenset[str], what: str) -> None:
+    if name in standard:
+        raise Standard(name=name, what=what)
+    good = (is_trait if what == "trait" else is_resource_class)(name)
+    if not good or len(name) > (255 if what == "trait" else 64):
+        raise BadName(name=name, what=what)
+
+
+def _insert(tx: Connection, table: sa.Table, name: str) -> bool:
+    """False: it was there already."""
+    if tx.execute(sa.select(table.c.name).where(table.c.name == name)).first():
+        return False
+    insert_ignoring(tx, table, [{"name": name, "created_at": utc_now()}])
+    return True
+
+
+def _reported(column: sa.Column[Any]) -> Any:
+    """Custom names that somebody has, be they written down or not: between two texts, so that an index serves."""
+    return sa.select(column).where(column >= CUSTOM, column < "CUSTOM`").distinct()
+
+
+def _known(tx: Connection, wanted: Collection[str], table: sa.Table, column: sa.Column[Any]) -> set[str]:
+    """Those of these custom names that there are."""
+    if not wanted:
+        return set()
+    return set(tx.execute(sa.select(table.c.name).where(table.c.name.in_(list(wanted))).union(
+        sa.select(column).where(column.in_(list(wanted))))).scalars())
+
+
+# -- traits
+
+def traits(tx: Connection, query: TraitQuery, disabled: bool = False) -> tuple[str, ...]:
+    """In their order. ``disabled``: a host is, and so its node has that trait."""
+    found = TRAITS | set(tx.execute(sa.select(custom_traits.c.name).union(_reported(provider_traits.c.trait)))
+                         .scalars())
+    if query.associated is not None:
+        held = set(tx.execute(sa.select(provider_traits.c.trait).distinct()).scalars())
+        held |= {"COMPUTE_STATUS_DISABLED"} if disabled else set()
+        found = found & held if query.associated else found - held
+    if query.names is not None:
+        found = found & set(query.names)
+    return tuple(sorted(name for name in found if name.startswith(query.prefix or "")))
+
+
+def unknown_traits(tx: Connection, wanted: Collection[str]) -> list[str]:
+    custom = set(wanted) - TRAITS
+    return sorted(custom - _known(tx, custom, custom_traits, provider_traits.c.trait))
+
+
+def create_trait(tx: Connection, name: str) -> bool:
+    """False: it was there already. BadName, Standard."""
+    _custom(name, TRAITS, "trait")
+    return _insert(tx, custom_traits, name)
+
+
+def delete_trait(tx: Connection, name: str) -> None:
+    """Standard, NoSuchName, NameInUse."""
+    if name in TRAITS:
+        raise Standard(name=name, what="trait")
+    if tx.execute(sa.select(provider_traits.c.trait).where(provider_traits.c.trait == name).limit(1)).first():
+        raise NameInUse(name=name, what="trait")
+    if not tx.execute(sa.delete(custom_traits).where(custom_traits.c.name == name)).rowcount:
+        raise NoSuchName(name=name, what="trait")
+
+
+# -- resource classes
+
+def classes(tx: Connection) -> tuple[str, ...]:
+    """Standard ones, then custom ones in the order of their making, then those that hosts alone know."""
+    made = list(tx.execute(sa.select(custom_classes.c.name).order_by(custom_classes.c.created_at,
+                                                                     custom_classes.c.name)).scalars())
+    reported = set(tx.execute(_reported(inventories.c.resource_class)).scalars()) - set(made)
+    return (*sorted(RESOURCE_CLASSES), *made, *sorted(reported))
+
+
+def unknown_classes(tx: Connection, wanted: Collection[str]) -> Sequence[str]:
+    custom = set(wanted) - RESOURCE_CLASSES
+    return sorted(custom - _known(tx, custom, custom_classes, inventories.c.resource_class))
+
+
+def create_class(tx: Connection, name: str) -> bool:
+    """False: it was there already. BadName, Standard."""
+    _custom(name, RESOURCE_CLASSES, "resource class")
+    return _insert(tx, custom_classes, name)
+
+
+def rename_class(tx: Connection, name: str, new_name: str) -> None:
+    """With all that is said of it. Standard, BadName, NoSuchName, ClassTaken."""
+    if name in RESOURCE_CLASSES:
+        raise Standard(name=name, what="resource class")
+    _custom(new_name, RESOURCE_CLASSES, "resource class")
+    try:
+        changed = tx.execute(sa.update(custom_classes).where(custom_classes.c.name == name).values(name=new_name))
+    except exc.IntegrityError:
+        raise ClassTaken(name=new_name) from None
+    if not changed.rowcount:
+        raise NoSuchName(name=name, what="resource class")
+    for table in (inventories, allocations):
+        tx.execute(sa.update(table).where(table.c.resource_class == name).values(resource_class=new_name))
+
+
+def delete_class(tx: Connection, name: str) -> None:
+    """Standard, NoSuchName, NameInUse."""
+    if name in RESOURCE_CLASSES:
+        raise Standard(name=name, what="resource class")
+    for table in (inventories, allocations):
+        if tx.execute(sa.select(table.c.resource_class).where(table.c.resource_class == name).limit(1)).first():
+            raise NameInUse(name=name, what="resource class")
+    if not tx.execute(sa.delete(custom_classes).where(custom_classes.c.name == name)).rowcount:
+        raise NoSuchName(name=name, what="resource class")

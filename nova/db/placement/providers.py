@@ -1,0 +1,232 @@
+"""Providers: found, made, renamed, put below another, taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+from sqlalchemy.engine import Connection
+
+from nova import errors
+from nova.db.models.api import (
+    allocations,
+    inventories,
+    provider_aggregates,
+    provider_traits,
+    providers,
+    stamps,
+)
+from nova.db.placement import conditions, locks
+from nova.db.placement.locks import Locked, NoSuchProvider
+from nova.db.statements import insert_ignoring
+from nova.db.trees import amount, used_of
+from nova.db.types import utc_now
+from nova.model.providers import NewProvider, Provider, ProviderQuery, ProviderUpdate, RequestGroup
+
+
+class NameTaken(errors.Conflict):
+    code, message = "placement.duplicate_name", "Conflicting resource provider {what}: {value} already exists."
+
+
+class BadParent(errors.Invalid):
+    code, message = "placement.undefined_code", "{why}"
+
+
+class HasChildren(errors.Conflict):
+    code = "placement.resource_provider.cannot_delete_parent"
+    message = "Unable to delete resource provider {uuid}: it has child providers."
+
+
+class HasAllocations(errors.Conflict):
+    code = "placement.resource_provider.inuse"
+    message = "Unable to delete resource provider {uuid}: it has allocations."
+
+
+class HostsOwn(errors.Conflict):
+    code = "placement.resource_provider.inuse"
+    message = ("Resource provider {uuid} is the compute host {host}'s, which reports its name and place; it goes when "
+               "the host's compute service is deleted.")
+
+
+# -- reads
+
+_parent, _root = providers.alias("parent"), providers.alias("root")
+_SHOWN = (sa.select(providers.c.id, providers.c.uuid, providers.c.name, providers.c.generation,
+                    _parent.c.uuid.label("parent_uuid"), _root.c.uuid.label("root_uuid"), providers.c.updated_at)
+          .select_from(providers.outerjoin(_parent, _parent.c.id == providers.c.parent_id)
+                       .outerjoin(_root, _root.c.id == providers.c.root_id)))
+
+
+def _value(row: Any) -> Provider:
+    return Provider(uuid=row.uuid, name=row.name, generation=row.generation, parent_uuid=row.parent_uuid,
+                    root_uuid=row.root_uuid or row.uuid, updated_at=row.updated_at)
+
+
+def get(tx: Connection, uuid: str) -> Provider:
+    """NoSuchProvider."""
+    row = tx.execute(_SHOWN.where(providers.c.uuid == uuid)).one_or_none()
+    if row is None:
+        raise NoSuchProvider(uuid=uuid)
+    return _value(row)
+
+
+def select(tx: Connection, query: ProviderQuery, disabled: Collection[str] = ()) -> tuple[Provider, ...]:
+    """Those that meet all conditions, in the order of their making: two statements at most."""
+    group = query.group
+    wanted = [column == value for column, value in ((providers.c.name, query.name), (providers.c.uuid, query.uuid))
+              if value is not None]
+    if group.in_tree is not None:
+        wanted.append(conditions.in_tree_of(group.in_tree))
+    rows = tx.execute(_SHOWN.where(*wanted, *_conditions(group, disabled)).order_by(providers.c.id)).all()
+    if group.resources and rows:
+        able = _with_room(tx, group.resources)
+        rows = [row for row in rows if row.id in able]
+    return tuple(_value(row) for row in rows)
+
+
+def _conditions(group: RequestGroup, disabled: Collection[str]) -> list[Any]:
+    wanted = [conditions.has_trait(providers, any_of, disabled) for any_of in group.required]
+    wanted += [conditions.is_member(providers, any_of) for any_of in group.member_of]
+    if group.forbidden:
+        wanted.append(sa.not_(conditions.has_trait(providers, group.forbidden, disabled)))
+    if group.not_member_of:
+        wanted.append(sa.not_(conditions.is_member(providers, group.not_member_of)))
+    return wanted
+
+
+def _with_room(tx: Connection, resources: Mapping[str, int]) -> set[int]:
+    """Ids of providers that could give all of it. The arithmetic is Python's, as for claims: what a database makes of
+    a ratio differs in the last digit."""
+    used = used_of(allocations.c.resource_class.in_(list(resources)))
+    rows = tx.execute(
+        sa.select(inventories, sa.func.coalesce(used.c.used, 0).label("used"))
+        .select_from(inventories.outerjoin(used, sa.and_(used.c.provider_id == inventories.c.provider_id,
+                                                         used.c.resource_class == inventories.c.resource_class)))
+        .where(inventories.c.resource_class.in_(list(resources))))
+    met: dict[int, int] = {}
+    for row in rows:
+        have = amount(row.total, row.reserved, row.allocation_ratio, int(row.used), row)
+        met[row.provider_id] = met.get(row.provider_id, 0) + have.has_room(resources[row.resource_class])
+    return {key for key, count in met.items() if count == len(resources)}
+
+
+# -- changes
+
+NAMES = "placement.names"
+
+
+def _lock_names(tx: Connection) -> None:
+    """One after the other: a name is looked for, and then taken."""
+    turn = sa.update(stamps).where(stamps.c.name == NAMES).values(version=stamps.c.version + 1)
+    if not tx.execute(turn).rowcount:
+        insert_ignoring(tx, stamps, [{"name": NAMES, "version": 1}])
+        tx.execute(turn)
+
+
+def _check_name(tx: Connection, name: str, but: str = "") -> None:
+    if tx.execute(sa.select(providers.c.id).where(providers.c.name == name, providers.c.uuid != but)).first():
+        raise NameTaken(what="name", value=name)
+
+
+def insert(tx: Connection, new: NewProvider) -> tuple[Provider, list[str]]:
+    """The new one, and the hosts whose trees it is in. NameTaken; BadParent when there is no such parent."""
+    _lock_names(tx)
+    parent = _parent_of(tx, new)
+    _check_name(tx, new.name)
+    try:
+        tx.execute(sa.insert(providers).values(
+            uuid=new.uuid, name=new.name, host="", host_id="", generation=0, updated_at=utc_now(),
+            parent_id=parent.id if parent else None, root_id=parent.root if parent else None))
+    except exc.IntegrityError:
+        raise NameTaken(what="uuid", value=new.uuid) from None
+    ends = [parent] if parent else []
+    _count_roots(tx, ends)
+    return get(tx, new.uuid), locks.hosts_of(ends)
+
+
+def _parent_of(tx: Connection, new: NewProvider) -> Locked | None:
+    if new.parent_uuid is None:
+        return None
+    if new.parent_uuid == new.uuid:
+        raise BadParent(why="parent provider UUID cannot be same as UUID.")
+    found = locks.trees(tx, [new.parent_uuid]).get(new.parent_uuid)
+    if found is None:
+        raise BadParent(why=f"parent provider UUID {new.parent_uuid} does not exist.")
+    return found
+
+
+def update(tx: Connection, change: ProviderUpdate) -> tuple[Provider, list[str]]:
+    """A new name or parent; and the hosts whose trees changed. NoSuchProvider, NameTaken, BadParent, HostsOwn."""
+    _lock_names(tx)
+    asked = [change.uuid, *([change.parent_uuid] if change.parent_asked and change.parent_uuid else [])]
+    found = locks.trees(tx, asked)
+    one = found.get(change.uuid)
+    if one is None:
+        raise NoSuchProvider(uuid=change.uuid)
+    moved: list[str] = []
+    if change.parent_asked:
+        moved = _move(tx, one, change, found.get(change.parent_uuid or ""))
+    if change.name != one.name:
+        if one.own_host:
+            raise HostsOwn(uuid=one.uuid, host=one.own_host)
+        _check_name(tx, change.name, one.uuid)
+        tx.execute(sa.update(providers).where(providers.c.id == one.id).values(name=change.name, updated_at=utc_now()))
+    return get(tx, change.uuid), moved
+
+
+def _move(tx: Connection, one: Locked, change: ProviderUpdate, parent: Locked | None) -> list[str]:
+    """The hosts whose trees have another form now. The trees of both ends are ours."""
+    if change.parent_uuid is not None and parent is None:
+        raise BadParent(why=f"parent provider UUID {change.parent_uuid} does not exist.")
+    if (parent.id if parent else None) == one.parent_id:
+        return []
+    if one.own_host:
+        raise HostsOwn(uuid=one.uuid, host=one.own_host)
+    if one.parent_id is not None and not change.may_reparent:
+        what = "re-parenting" if parent else "un-parenting"
+        raise BadParent(why=f"{what} a provider is not allowed before version 1.37.")
+    below = _below(tx, one)
+    if parent is not None and parent.id in below:
+        raise BadParent(why=f"creating loop in the provider tree is not allowed: {parent.uuid} is below {one.uuid}.")
+    root = parent.root if parent else one.id
+    tx.execute(sa.update(providers).where(providers.c.id.in_(sorted(below - {one.id}))).values(root_id=root))
+    tx.execute(sa.update(providers).where(providers.c.id == one.id).values(
+        parent_id=parent.id if parent else None, root_id=root if parent else None, updated_at=utc_now()))
+    ends = [one, *([parent] if parent else [])]
+    _count_roots(tx, ends)
+    return locks.hosts_of(ends)
+
+
+def _below(tx: Connection, one: Locked) -> set[int]:
+    """The provider and all below it."""
+    parents = {row.id: row.parent_id for row in tx.execute(
+        sa.select(providers.c.id, providers.c.parent_id).where(providers.c.root_id == one.root))}
+    found = {one.id}
+    while more := {key for key, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def _count_roots(tx: Connection, ends: Collection[Locked]) -> None:
+    """A host's tree has another form: its root's generation says so."""
+    keys = sorted({one.root for one in ends if one.host})
+    if keys:
+        tx.execute(sa.update(providers).where(providers.c.id.in_(keys)).values(generation=providers.c.generation + 1))
+
+
+def delete(tx: Connection, uuid: str) -> list[str]:
+    """The hosts whose trees it was in. NoSuchProvider, HasChildren, HasAllocations, HostsOwn."""
+    one = locks.tree(tx, uuid)
+    if tx.execute(sa.select(providers.c.id).where(providers.c.parent_id == one.id).limit(1)).first():
+        raise HasChildren(uuid=uuid)
+    if tx.execute(sa.select(allocations.c.consumer).where(allocations.c.provider_id == one.id).limit(1)).first():
+        raise HasAllocations(uuid=uuid)
+    if one.own_host:
+        raise HostsOwn(uuid=uuid, host=one.own_host)
+    for table in (inventories, provider_traits, provider_aggregates):
+        tx.execute(sa.delete(table).where(table.c.provider_id == one.id))
+    tx.execute(sa.delete(providers).where(providers.c.id == one.id))
+    _count_roots(tx, [one])
+    return locks.hosts_of([one])

@@ -1,0 +1,172 @@
+"""Providers as hosts report them: a node's inventories and traits, its topology, and the providers below it.
+
+A report replaces what reports before it said, and leaves alone what was given by Placement's API and what is
+allocated: a host that has less than is used of it is told of, and takes no more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from nova.db.models.api import allocations, inventories, provider_aggregates, provider_traits, providers
+from nova.db.statements import insert_all
+from nova.db.types import utc_now
+from nova.model.hosts import Inventory, Node
+from nova.model.providers import ChildProvider, ClassInventory
+
+LOG = logging.getLogger(__name__)
+
+LARGEST = 2147483647
+
+
+def write_providers(tx: Connection, inventory: Inventory) -> None:
+    """Providers and inventories as the host reports them. An older report changes nothing."""
+    known = _known(tx, [node.uuid for node in inventory.nodes])
+    for node in inventory.nodes:
+        row = known.get(node.uuid)
+        if row is not None and row.inventory_version > inventory.version:
+            continue
+        values = {"name": node.name, "host": inventory.host, "host_id": inventory.host_id, "parent_id": None,
+                  "root_id": None, "topology": node.topology, "inventory_version": inventory.version}
+        key = _write(tx, node.uuid, row, values)
+        _write_inventories(tx, key, _inventories(node), node.name)
+        _write_traits(tx, key, node.traits)
+        _write_children(tx, key, inventory, node)
+
+
+def _known(tx: Connection, uuids: Sequence[str]) -> dict[str, Row[Any]]:
+    """Rows by uuid, locked in the order that claims lock them in."""
+    return {row.uuid: row for row in tx.execute(
+        sa.select(providers.c.id, providers.c.uuid, providers.c.inventory_version)
+        .where(providers.c.uuid.in_(list(uuids))).order_by(providers.c.id).with_for_update())}
+
+
+def _write(tx: Connection, uuid: str, row: Row[Any] | None, values: Mapping[str, Any]) -> int:
+    """The provider's key; its generation counts the report."""
+    if row is None:
+        made = tx.execute(sa.insert(providers).values(**values, uuid=uuid, generation=1, updated_at=utc_now()))
+        return int(made.inserted_primary_key[0])
+    tx.execute(sa.update(providers).where(providers.c.id == row.id)
+               .values(**values, generation=providers.c.generation + 1, updated_at=utc_now()))
+    return int(row.id)
+
+
+def _inventories(node: Node) -> list[ClassInventory]:
+    rows = (("VCPU", node.vcpus, node.reserved_vcpus, node.cpu_allocation_ratio),
+            ("MEMORY_MB", node.memory_mb, node.reserved_memory_mb, node.ram_allocation_ratio),
+            ("DISK_GB", node.local_gb, node.reserved_disk_gb, node.disk_allocation_ratio))
+    plain = [ClassInventory(resource_class=name, total=total, reserved=min(reserved, total), allocation_ratio=ratio,
+                            max_unit=total) for name, total, reserved, ratio in rows if total > 0]
+    return [*plain, *(one for one in node.inventories if one.total > 0)]
+
+
+def _write_inventories(tx: Connection, key: int, wanted: Sequence[ClassInventory], name: str) -> None:
+    """What was reported before, and not now, goes; unless something is allocated of it: then nothing more is given."""
+    used = dict(tx.execute(sa.select(allocations.c.resource_class, sa.func.sum(allocations.c.used))
+                           .where(allocations.c.provider_id == key).group_by(allocations.c.resource_class)).all())
+    before = {row.resource_class: row for row in tx.execute(
+        sa.select(inventories).where(inventories.c.provider_id == key))}
+    now = {one.resource_class: one for one in wanted}
+    gone = {one for one, row in before.items() if row.reported and one not in now}
+    kept = [ClassInventory(resource_class=one, total=0, max_unit=0, min_unit=0) for one in sorted(gone & used.keys())]
+    tx.execute(sa.delete(inventories).where(inventories.c.provider_id == key,
+                                            inventories.c.resource_class.in_([*now, *gone])))
+    insert_all(tx, inventories, [_row(key, one) for one in (*wanted, *kept)])
+    for one in (*wanted, *kept):
+        _tell_overuse(name, one, int(used.get(one.resource_class, 0)), before.get(one.resource_class))
+
+
+def _row(key: int, one: ClassInventory) -> dict[str, Any]:
+    return {"provider_id": key, "resource_class": one.resource_class, "total": one.total,
+            "reserved": min(one.reserved, one.total), "min_unit": one.min_unit,
+            "max_unit": min(one.max_unit, LARGEST), "step_size": one.step_size,
+            "allocation_ratio": one.allocation_ratio, "reported": True}
+
+
+def _tell_overuse(name: str, one: ClassInventory, used: int, before: Row[Any] | None) -> None:
+    """Once a change: a host that shrinks below its use keeps its guests, and is given no more."""
+    capacity = int((one.total - min(one.reserved, one.total)) * one.allocation_ratio)
+    was = int((before.total - before.reserved) * before.allocation_ratio) if before is not None else None
+    if used > capacity and was != capacity:
+        LOG.warning("node %s has room for %d %s, and %d are in use: it takes no more until some are given back "
+                    "(move servers off with 'nova-manage host drain', or raise its ratio)",
+                    name, capacity, one.resource_class, used)
+
+
+def _write_traits(tx: Connection, key: int, wanted: Sequence[str]) -> None:
+    """The reported ones; one that the API gave, and the host reports by now, is the host's."""
+    table = provider_traits
+    before = {row.trait: row.reported for row in tx.execute(
+        sa.select(table.c.trait, table.c.reported).where(table.c.provider_id == key))}
+    now = set(wanted)
+    if {trait for trait, reported in before.items() if reported} == now:
+        return
+    stale = [trait for trait, reported in before.items() if reported != (trait in now)]
+    if stale:
+        tx.execute(sa.delete(table).where(table.c.provider_id == key, table.c.trait.in_(stale)))
+    insert_all(tx, table, [{"provider_id": key, "trait": trait, "reported": True}
+                           for trait in sorted(now) if not before.get(trait)])
+
+
+# -- what is below a node
+
+def _write_children(tx: Connection, root: int, inventory: Inventory, node: Node) -> None:
+    """Those that it reports; one that it reports no more goes when nothing is allocated of it, else it stays, empty."""
+    rows = {row.uuid: row for row in tx.execute(
+        sa.select(providers.c.id, providers.c.uuid, providers.c.inventory_version, providers.c.name)
+        .where(providers.c.root_id == root).order_by(providers.c.id))}
+    keys: dict[str, int] = {"": root}
+    for child in _parents_first(node.children):
+        if child.parent not in keys:
+            LOG.warning("node %s reports %s below %s, which it does not report: left out", node.name, child.name,
+                        child.parent)
+            continue
+        values = {"name": child.name, "host": inventory.host, "host_id": inventory.host_id, "root_id": root,
+                  "parent_id": keys[child.parent], "inventory_version": max(1, inventory.version)}
+        keys[child.name] = _write(tx, child.uuid, rows.get(child.uuid), values)
+        _write_inventories(tx, keys[child.name], [one for one in child.inventories if one.total > 0], child.name)
+        _write_traits(tx, keys[child.name], child.traits)
+    told = set(keys.values())
+    gone = [row for row in rows.values() if row.id not in told and row.inventory_version]  # 0: made by Placement's API
+    _drop(tx, gone)
+
+
+def _parents_first(children: Sequence[ChildProvider]) -> list[ChildProvider]:
+    names = {child.name: child for child in children}
+
+    def depth(child: ChildProvider, seen: frozenset[str] = frozenset()) -> int:
+        parent = names.get(child.parent)
+        return 0 if parent is None or child.name in seen else 1 + depth(parent, seen | {child.name})
+    return sorted(children, key=depth)
+
+
+def _drop(tx: Connection, gone: Sequence[Row[Any]]) -> None:
+    keys = [row.id for row in gone]
+    if not keys:
+        return
+    busy = set(tx.execute(sa.select(allocations.c.provider_id).where(allocations.c.provider_id.in_(keys)).distinct())
+               .scalars())
+    above = set(tx.execute(sa.select(providers.c.parent_id).where(providers.c.parent_id.in_(keys),
+                                                                  providers.c.id.not_in(keys))).scalars())
+    for row in gone:
+        if row.id in busy | above:
+            _write_inventories(tx, row.id, [], row.name)
+    forget(tx, [key for key in keys if key not in busy | above])
+
+
+def forget(tx: Connection, keys: Sequence[int]) -> None:
+    """These providers are gone, with all that is known of them."""
+    if not keys:
+        return
+    for table, column in ((allocations, allocations.c.provider_id), (inventories, inventories.c.provider_id),
+                          (provider_traits, provider_traits.c.provider_id),
+                          (provider_aggregates, provider_aggregates.c.provider_id), (providers, providers.c.id)):
+        tx.execute(sa.delete(table).where(column.in_(list(keys))))
+
+
+__all__ = ["forget", "write_providers"]

@@ -1,0 +1,141 @@
+"""What a host's tree of providers, its cells and its devices make of a server's wishes: the same rules as the claim's
+(:mod:`nova.model.candidates`, :mod:`nova.model.packing`), over what the scheduler knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from nova.model import candidates
+from nova.model.hosts import HostState
+from nova.model.packing import pack
+from nova.model.providers import Amount, ProviderState, RequestGroup
+from nova.model.scheduling import PlacementRequest, Wishes
+from nova.model.topology import Packing
+from nova.scheduler.filters import Filter
+from nova.scheduler.views import HostView
+
+PLAIN = {"VCPU": "vcpus", "MEMORY_MB": "memory_mb", "DISK_GB": "disk_gb"}
+
+
+class Taking(NamedTuple):
+    """What a server that was given a host will claim there: provider id -> class -> amount, and its packing."""
+
+    amounts: Mapping[int, Mapping[str, int]]
+    packing: Packing | None = None
+
+
+def take(host: HostView, wishes: Wishes | None) -> Taking | None:
+    """None for a server without wishes, or one whose wishes the host does not meet."""
+    if wishes is None:
+        return None
+    solution = candidates.first(tree_of(host), wishes.request)
+    if solution is None:
+        return None
+    if not wishes.topology.anything:
+        return Taking(solution.amounts)
+    packing = pack(host.state.topology, packings_of(host), wishes.topology)
+    return None if isinstance(packing, str) else Taking(solution.amounts, packing)
+
+
+def packings_of(host: HostView) -> tuple[Packing, ...]:
+    """What guests hold there, those on their way included."""
+    if not host.takings:
+        return host.state.packings
+    return (*host.state.packings, *(one.packing for one in host.takings if one.packing is not None))
+
+
+def tree_of(host: HostView) -> tuple[ProviderState, ...]:
+    """The node's provider and those below it, with what is taken by servers on their way. Kept with the view."""
+    found: tuple[ProviderState, ...] | None = host.kept.get("tree")
+    if found is None:
+        found = host.kept["tree"] = _tree(host)
+    return found
+
+
+def _tree(host: HostView) -> tuple[ProviderState, ...]:
+    state = host.state
+    plain = {name: Amount(capacity=getattr(state, f"{field}_capacity"),
+                          used=getattr(state, f"{field}_capacity") - getattr(host, f"free_{field}"),
+                          max_unit=getattr(state, f"{field}_total") or getattr(state, f"{field}_capacity"))
+             for name, field in PLAIN.items()}
+    root = ProviderState(id=state.provider_id, uuid=state.provider_uuid, name=state.node,
+                         amounts={**plain, **state.amounts}, traits=tuple(host.facts.traits),
+                         aggregates=(*state.own_aggregates, *state.aggregate_uuids))
+    return tuple(_with_takings(one, host.takings, one is root) for one in (root, *state.children))
+
+
+def _with_takings(one: ProviderState, takings: Sequence[Taking], is_root: bool) -> ProviderState:
+    """The root's plain amounts are what the view says is free already."""
+    more: dict[str, int] = {}
+    for taking in takings:
+        for name, amount in taking.amounts.get(one.id, {}).items():
+            if not (is_root and name in PLAIN):
+                more[name] = more.get(name, 0) + amount
+    if not more:
+        return one
+    return msgspec.structs.replace(one, amounts={
+        name: msgspec.structs.replace(have, used=have.used + more.get(name, 0)) for name, have in one.amounts.items()})
+
+
+class WishesFilter(Filter):
+    """The host has the traits, aggregates and other resources that the flavor and image ask for."""
+
+    always_on = public = True
+
+    @property
+    def name(self) -> str:
+        return "resources and traits"
+
+    def wanted(self, request: PlacementRequest) -> bool:
+        return request.wishes is not None
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        if request.wishes is None:
+            return None
+        wanted = request.wishes.request
+        if not host.state.children and _is_flat(wanted.groups) and not wanted.root_required:
+            return _flat_refusal(host, wanted.groups[0], wanted.root_forbidden) if wanted.groups else None
+        tree = tree_of(host)
+        return None if candidates.first(tree, wanted) is not None else candidates.why_not(tree, wanted)
+
+
+def _is_flat(groups: Sequence[RequestGroup]) -> bool:
+    return not groups or (len(groups) == 1 and not groups[0].suffix and groups[0].in_tree is None)
+
+
+def _flat_refusal(host: HostView, group: RequestGroup, root_forbidden: Sequence[str]) -> str | None:
+    """The general rule for one group of a node that has nothing below it; vcpus, memory and disk were looked at before.
+    """
+    traits = host.facts.traits
+    for any_of in group.required:
+        if traits.isdisjoint(any_of):
+            return f"no trait {' or '.join(any_of)}"
+    for trait in (*group.forbidden, *root_forbidden):
+        if trait in traits:
+            return f"trait {trait} is forbidden"
+    if group.member_of or group.not_member_of:
+        mine = {*host.state.own_aggregates, *host.state.aggregate_uuids}
+        if not mine.isdisjoint(group.not_member_of) or any(mine.isdisjoint(any_of) for any_of in group.member_of):
+            return "not in an aggregate that is asked for"
+    for name, amount in group.resources.items():
+        if name not in PLAIN:
+            lack = _lack(host.state, host.takings, name, amount)
+            if lack:
+                return lack
+    return None
+
+
+def _lack(state: HostState, takings: Sequence[Taking], name: str, amount: int) -> str | None:
+    have = state.amounts.get(name)
+    if have is None:
+        return f"no {name}"
+    pending = sum(taking.amounts.get(state.provider_id, {}).get(name, 0) for taking in takings)
+    fits = (have.used + pending + amount <= have.capacity and have.min_unit <= amount <= have.max_unit
+            and amount % have.step_size == 0)
+    return None if fits else f"not enough {name}"
+
+
+__all__ = ["PLAIN", "Taking", "WishesFilter", "packings_of", "take", "tree_of"]
