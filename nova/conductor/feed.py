@@ -105,14 +105,15 @@ class Feed:
             self._cast(HostStates(states=self._parts(providers)))
 
     def _parts(self, providers: Sequence[int]) -> tuple[HostState, ...]:
-        """All that the generation stamps, of the nodes that these providers belong to."""
+        """What claims change, of the nodes that these providers belong to: of a plain one, its amounts."""
         if not providers:
             return ()
         with self.world.api.reading() as tx:
-            rows = host_rows.provider_rows(tx, trees.roots(tx, providers))
-            beyond = trees.beyond(tx, [row["id"] for row in rows.values()])
+            rows = host_rows.provider_rows(tx, providers).values()
+            deep = [row["id"] for row in rows if row["deep"] or row["classes"].keys() - PLAIN]
+            beyond = trees.beyond(tx, deep) if deep else {}
         return tuple(HostState(host=row["host"], node=row["name"], **Provided(row, beyond).fields())
-                     for row in rows.values())
+                     if row["id"] in deep else _amounts(row) for row in rows)
 
     def host_changed(self, host: str) -> None:
         """A host was registered, changed, enabled, disabled: send what is known of it."""
@@ -196,6 +197,12 @@ def _resources(classes: dict[str, tuple[int, int, float, int]]) -> dict[str, Any
         numbers |= {f"{field}_total": total, f"{field}_capacity": int((total - reserved) * ratio),
                     f"{field}_used": used}
     return numbers
+
+
+def _amounts(row: Mapping[str, Any]) -> HostState:
+    numbers = {name: value for name, value in _resources(row["classes"]).items() if not name.endswith("_total")}
+    return HostState(host="", node="", provider_id=row["id"], generation=row["generation"],
+                     instances=row["consumers"], **numbers)
 
 
 def _newer(one: HostState, known: Stamp | None) -> bool:

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db import ledger, server_groups, trees
 from nova.db.aggregates import zone_of
+from nova.db.engine import Database
 from nova.db.models.api import allocations, inventories, providers
 from nova.db.statements import insert_all
 from nova.model import candidates
@@ -34,6 +36,10 @@ class NotEnough(errors.ClaimConflict):
 
 class Unfit(errors.ClaimConflict):
     code, message = "claim.unfit", "Provider {provider} can not take it: {why}."
+
+
+class AlreadyHeld(errors.Conflict):
+    code, message = "claim.held", "These servers hold something of their providers already."
 
 
 class Claim(NamedTuple):
@@ -66,10 +72,19 @@ class Usage(NamedTuple):
 Results = dict[str, errors.NovaError | None]
 
 
-def claim(tx: Connection, claims: Sequence[Claim]) -> tuple[Results, list[Usage]]:
+def take(api: Database, claims: Sequence[Claim]) -> tuple[Results, list[Usage]]:
+    """One transaction that claims; see :func:`claim`. A first claim rarely holds anything: it looks when it must."""
+    try:
+        return api.transact(lambda tx: claim(tx, claims))
+    except AlreadyHeld:  # the database went away with an answer, after it had committed
+        return api.transact(lambda tx: claim(tx, claims, again=True))
+
+
+def claim(tx: Connection, claims: Sequence[Claim], again: bool = False) -> tuple[Results, list[Usage]]:
     """Take what each claim asks for; for each server None or why not, and the providers' numbers after it.
 
-    Repeating a claim is harmless: what the server holds on that provider is counted as its own.
+    Repeating a claim is harmless: what the server holds on that provider is counted as its own. AlreadyHeld: the very
+    first claim of a server (epoch 1) is no first one, which must be said (``again``).
     """
     mine = ledger.raise_epochs(tx, {one.server_uuid: one.epoch for one in claims})
     results: Results = dict(ledger.lost(tx, [one.server_uuid for one in claims if one.server_uuid not in mine]))
@@ -79,17 +94,20 @@ def claim(tx: Connection, claims: Sequence[Claim]) -> tuple[Results, list[Usage]
     groups = server_groups.HardGroups(tx, [one.server_uuid for one in wanted if one.grouped])
     nodes = _lock(tx, sorted({one.provider_id for one in wanted}))
     _read_beyond(tx, nodes, sorted({one.provider_id for one in wanted if one.wishes is not None}))
-    held = _held(tx, [one.server_uuid for one in wanted]) if len(claims) > 1 or wanted[0].epoch > 1 else set()
+    held = _held(tx, [one.server_uuid for one in wanted]) if len(claims) > 1 or again or wanted[0].epoch > 1 else set()
     rows: list[dict[str, Any]] = []
     for one in wanted:
         if (one.server_uuid, one.provider_id) in held:
             results[one.server_uuid] = None
             continue
-        taken = _take(nodes, one, groups)
+        taken = _taken(nodes, one, groups)
         results[one.server_uuid] = taken if isinstance(taken, errors.NovaError) else None
         if not isinstance(taken, errors.NovaError):
             rows += taken
-    insert_all(tx, allocations, rows)
+    try:
+        insert_all(tx, allocations, rows)
+    except exc.IntegrityError:
+        raise AlreadyHeld() from None
     _count_children(tx, sorted({row["provider_id"] for row in rows} - nodes.keys()))
     return results, [node.usage() for node in nodes.values()]
 
@@ -198,7 +216,7 @@ def _count_children(tx: Connection, keys: Sequence[int]) -> None:
 
 # -- taking
 
-def _take(nodes: Mapping[int, _Node], one: Claim, groups: server_groups.HardGroups
+def _taken(nodes: Mapping[int, _Node], one: Claim, groups: server_groups.HardGroups
           ) -> errors.NovaError | list[dict[str, Any]]:
     """Rows to insert; or why not: the node has too little left, or its host would break the server's group's policy."""
     node = nodes.get(one.provider_id)
@@ -269,4 +287,5 @@ def packing_at(tx: Connection, server_uuid: str, host: str, leaving: bool = Fals
     return meant[0].packing if meant else None
 
 
-__all__ = ["DISK_GB", "MEMORY_MB", "VCPU", "Claim", "NotEnough", "Unfit", "Usage", "amounts_of", "claim", "packing_at"]
+__all__ = ["DISK_GB", "MEMORY_MB", "VCPU", "AlreadyHeld", "Claim", "NotEnough", "Unfit", "Usage", "amounts_of", "claim",
+           "packing_at", "take"]

@@ -57,7 +57,8 @@ def drop_providers(tx: Connection, generations: Mapping[int, int]) -> None:
     """Hosts are taken out: their providers go, with what is still allocated on them, and what anybody put below. One
     whose generation is another by now stays: its host has come back."""
     keys = [row.id for row in tx.execute(
-        sa.select(providers.c.id, providers.c.generation).where(providers.c.id.in_(list(generations)))
+        sa.select(providers.c.id, providers.c.generation).where(providers.c.id.in_(list(generations)),
+                                                               providers.c.root_id.is_(None))
         .order_by(providers.c.id).with_for_update()) if generations[row.id] == row.generation]
     if keys:
         keys += tx.execute(sa.select(providers.c.id).where(providers.c.root_id.in_(keys),
@@ -65,14 +66,23 @@ def drop_providers(tx: Connection, generations: Mapping[int, int]) -> None:
         reports.forget(tx, keys)
 
 
+_below = providers.alias()
+_deep = sa.or_(providers.c.topology.is_not(None), sa.exists().where(_below.c.root_id == providers.c.id))
+
+
 def provider_rows(tx: Connection, ids: Sequence[int] | None = None, host: str | None = None,
                   uuids: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
     """By the uuid of a node's provider: id, host, name, generation, per class (total, reserved, ratio, used), limits
-    (min_unit, max_unit and step_size by class), and consumers. Of all nodes, of some (by id or uuid), or of a host's:
-    then nothing of the others is summed."""
+    (min_unit, max_unit and step_size by class), consumers, and whether it is deep: has providers below it, or a
+    topology. Of all nodes, of some (by uuid, or by the id of any provider in their trees), or of a host's: then nothing
+    of the others is summed."""
+    root = sa.func.coalesce(providers.c.root_id, providers.c.id)
+    of_trees = None if ids is None else sa.select(root).where(providers.c.id.in_(list(ids))).scalar_subquery()
     wanted = [providers.c.root_id.is_(None), providers.c.host != ""]
-    wanted += [column.in_(list(values)) for column, values in ((providers.c.id, ids), (providers.c.uuid, uuids))
-              if values is not None]
+    if of_trees is not None:
+        wanted.append(providers.c.id.in_(of_trees))
+    if uuids is not None:
+        wanted.append(providers.c.uuid.in_(list(uuids)))
     if host is not None:
         wanted.append(providers.c.host == host)
     chosen = sa.and_(*wanted)
@@ -84,7 +94,7 @@ def provider_rows(tx: Connection, ids: Sequence[int] | None = None, host: str | 
     query = (sa.select(providers.c.id, providers.c.uuid, providers.c.host, providers.c.name, providers.c.generation,
                        inventories.c.resource_class, inventories.c.total, inventories.c.reserved,
                        inventories.c.allocation_ratio, inventories.c.min_unit, inventories.c.max_unit,
-                       inventories.c.step_size, sa.func.coalesce(used.c.used, 0).label("used"),
+                       inventories.c.step_size, _deep.label("deep"), sa.func.coalesce(used.c.used, 0).label("used"),
                        sa.func.coalesce(used.c.consumers, 0).label("consumers"))
              .join_from(providers, inventories, inventories.c.provider_id == providers.c.id)
              .join(used, sa.and_(used.c.provider_id == providers.c.id,
@@ -93,7 +103,8 @@ def provider_rows(tx: Connection, ids: Sequence[int] | None = None, host: str | 
     found: dict[str, dict[str, Any]] = {}
     for row in tx.execute(query):
         one = found.setdefault(row.uuid, {"id": row.id, "host": row.host, "name": row.name,
-                                          "generation": row.generation, "classes": {}, "limits": {}, "consumers": 0})
+                                          "generation": row.generation, "classes": {}, "limits": {}, "consumers": 0,
+                                          "deep": bool(row.deep)})
         one["classes"][row.resource_class] = (row.total, row.reserved, row.allocation_ratio, int(row.used))
         one["limits"][row.resource_class] = row
         one["consumers"] = max(one["consumers"], int(row.consumers))

@@ -66,12 +66,6 @@ def beyond(tx: Connection, roots: Sequence[int] | None = None, whole: bool = Fal
         topology=hosts[key][0] if key in hosts else None) for key in keys}
 
 
-def roots(tx: Connection, ids: Sequence[int]) -> list[int]:
-    """The roots of these providers' trees, in the order in which they are locked."""
-    root = sa.func.coalesce(providers.c.root_id, providers.c.id)
-    return sorted(set(tx.execute(sa.select(root).where(providers.c.id.in_(list(ids)))).scalars()))
-
-
 def _with(one: ProviderState, traits: Mapping[int, list[str]], members: Mapping[int, list[str]]) -> ProviderState:
     return ProviderState(id=one.id, uuid=one.uuid, name=one.name, parent_id=one.parent_id, amounts=one.amounts,
                          traits=tuple(traits.get(one.id, ())), aggregates=tuple(members.get(one.id, ())))
@@ -150,4 +144,4 @@ def _listed(rows: Any) -> dict[int, list[Any]]:
     return found
 
 
-__all__ = ["NOTHING", "Beyond", "amount", "beyond", "roots", "used_of"]
+__all__ = ["NOTHING", "Beyond", "amount", "beyond", "used_of"]

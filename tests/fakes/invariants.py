@@ -11,10 +11,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from nova.db.claims import amounts_of
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.model import migrations
 from nova.model.states import STATUS, PowerState, VmState
+from nova.model.wishes import needs_of
 from tests.fakes.living_cloud import LivingCloud
 
 #: vm_state -> the power state that its guest has; states that are not here say nothing of it.
@@ -28,7 +30,7 @@ def wrong(cloud: LivingCloud) -> list[str]:
     live = [row for row in cloud.rows("cell", sa.select(cell_tables.servers)) if not row.deleted]
     moves = _moves(cloud)
     return [*_states(cloud, live), *_places(cloud, live, moves), *_claims(cloud, live, moves), *_ledger(cloud, live),
-            *_addresses(cloud, live), *_open_moves(live, moves), *_leftovers(cloud, live)]
+            *_packings(cloud, live), *_addresses(cloud, live), *_open_moves(live, moves), *_leftovers(cloud, live)]
 
 
 def _moves(cloud: LivingCloud) -> dict[str, Any]:
@@ -101,9 +103,31 @@ def _claims(cloud: LivingCloud, live: list[Any], moves: dict[str, Any]) -> Itera
 
 
 def _amounts(host: str, consumer: str, flavor: Any) -> dict[tuple[str, str, str], int]:
-    disk = flavor.root_gb + flavor.ephemeral_gb + (flavor.swap_mb + 1023) // 1024
-    amounts = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk}
+    needs = needs_of(flavor, {})
+    amounts = amounts_of(needs.resources)
+    if needs.wishes is not None:
+        amounts = {name: amount for group in needs.wishes.request.groups for name, amount in group.resources.items()}
     return {(host, consumer, name): amount for name, amount in amounts.items() if amount}
+
+
+def _packings(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
+    """No processor is two guests', and each guest has those that its claim says."""
+    table, given = api_tables.allocations, api_tables.providers
+    rows = cloud.rows("api", sa.select(given.c.host, table.c.consumer, table.c.moving, table.c.packing).join_from(
+        table, given, given.c.id == table.c.provider_id).where(table.c.packing.is_not(None)))
+    pins = Counter((row.host, pin) for row in rows for part in row.packing.cells for pin in part.pins.values())
+    yield from (f"processor {pin} of {host} was given {count} times"
+                for (host, pin), count in pins.items() if count > 1)
+    held, guests = {(row.host, row.consumer): row.packing for row in rows}, cloud.guests()
+    for row in live:
+        wanted = needs_of(row.flavor, {}).wishes
+        if row.vm_state == "error" or row.host is None:
+            continue
+        packing, guest = held.get((row.host, row.uuid)), guests.get((row.host, row.uuid))
+        if (packing is not None) != (wanted is not None and wanted.topology.anything):
+            yield f"server {row.uuid} of flavor {row.flavor.name} on {row.host} holds {packing}"
+        elif guest is not None and guest.packing != packing:
+            yield f"server {row.uuid} holds {packing} of {row.host}, and its guest has {guest.packing}"
 
 
 def _ledger(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:

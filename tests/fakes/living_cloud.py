@@ -124,6 +124,7 @@ class ComputeProcess:
     def __init__(self, cloud: LivingCloud, name: str, path: Path) -> None:
         self.cloud, self.name, self.path = cloud, name, path
         self.dead, self.silent = True, False
+        self.ratio = 4.0  # how often it promises each processor
         self.driver: MortalDriver = self._driver()
         self.service: ComputeService | None = None
         self.on_call: Callable[[str, str], None] = lambda method, when: None
@@ -135,7 +136,7 @@ class ComputeProcess:
         """Start it (again): what is in files is found, what was in memory is gone."""
         self.driver, self.dead = self._driver(), False
         client = self.cloud.bus.client(ConductorHostRPC, self.name)
-        settings = options(compute_options, resume_guests_state_on_host_boot=True)
+        settings = options(compute_options, resume_guests_state_on_host_boot=True, cpu_allocation_ratio=self.ratio)
         self.service = ComputeService(Parts(self.driver, client, None, settings, store=self.cloud.images),
                                       Host(self.name, self.path))
         try:

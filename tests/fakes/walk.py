@@ -17,13 +17,17 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.db.models import cell as cell_tables
 from nova.model import server_orders as orders
+from nova.model.aggregates import NewAggregate
 from nova.model.servers import NewServer, ServerOrder
+from nova.model.services import ServiceQuery, ServiceUpdate
 from nova.model.states import API_NAMES
 from tests.fakes.invariants import wrong
 from tests.fakes.living_cloud import Killed, LivingCloud
 from tests.fakes.small_cloud import DEMO
 
 FAULTY = 0.4  # of the actions meet a fault
+OPERATED = 0.1  # of the steps are an operator's: hosts and aggregates change
+RATIOS = (0.01, 1.0, 4.0)  # of a host's processors: the first is less than is in use
 HASTY = 0.1  # of the actions are followed by another one at once
 PATIENCE_S = 0.5  # how long a dead host stays dead, at most
 OVERTAKING = ("delete", "hard_reboot", "evacuate")
@@ -114,7 +118,9 @@ class Walk:
 
     def step(self) -> None:
         live = self._live()
-        if len(live) < self.most and (not live or self.rng.random() < 0.3):
+        if self.rng.random() < OPERATED:
+            self._operate()
+        elif len(live) < self.most and (not live or self.rng.random() < 0.3):
             self._boot()
         else:
             uuid = self.rng.choice(live)
@@ -125,6 +131,31 @@ class Walk:
         self._heal()
         found = wrong(self.cloud)
         assert not found, "\n".join([*map(str, self.story[-12:]), *self._last(), *found])
+
+    def _operate(self) -> None:
+        """A host has more or less from now on, or an aggregate gets or loses it."""
+        host, what = self.rng.choice(list(self.cloud.computes)), self.rng.choice(("ratio", "aggregate", "disable"))
+        if what == "ratio":
+            self.cloud.computes[host].ratio = self.rng.choice(RATIOS)
+            self.cloud.computes[host].kill()
+        elif what == "aggregate":
+            self._aggregate(host)
+        else:
+            [service] = [one for one in self.cloud.control.list_services(ServiceQuery(host=host))
+                         if one.binary == "nova-compute"]
+            self.cloud.control.update_service(ServiceUpdate(uuid=service.uuid, disabled=not service.disabled))
+        self._tell(what, host, "", "ok")
+
+    def _aggregate(self, host: str) -> None:
+        control, name = self.cloud.control, "fast"
+        found = [one for one in control.list_aggregates() if one.name == name]
+        if not found:
+            made = control.create_aggregate(NewAggregate(name=name))
+            control.set_aggregate_metadata(made.id, {"cpu_weight_multiplier": "2.0"})
+        elif host in found[0].hosts:
+            control.remove_aggregate_host(found[0].id, host)
+        else:
+            control.add_aggregate_host(found[0].id, host)
 
     def _choose(self) -> str:
         names = list(ACTIONS)

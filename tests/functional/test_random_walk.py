@@ -10,7 +10,7 @@ import pytest
 from tests.fakes import living_cloud
 from tests.fakes.small_cloud import make_templates
 from tests.fakes.walk import Walk
-from tests.fakes.walking import FLAVORS, IMAGES, walking_cloud
+from tests.fakes.walking import FLAVORS, IMAGES, PINNED, walking_cloud
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
@@ -29,7 +29,7 @@ def test_walk_when_faults_come_at_random_then_after_each_action_all_is_as_the_re
     print(f"seed {seed + number}")
     try:
         with walking_cloud(tmp_path, templates, HOSTS, seed + number) as cloud, cloud.mortal():
-            walk = Walk(cloud, seed + number, FLAVORS, IMAGES, SERVERS)
+            walk = Walk(cloud, seed + number, (*FLAVORS, *PINNED), IMAGES, SERVERS)
             for _ in range(steps):
                 walk.step()
             assert walk.unrecorded() == []

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import msgspec
 
 from nova import errors
-from nova.conductor import zones
+from nova.conductor import placement_facts, zones
 from nova.conductor.workflow import Op, Result, Step
 from nova.conductor.world import World
 from nova.db import claims, ledger, server_groups, services
 from nova.db.engine import Connection
 from nova.model.flavors import Flavor
 from nova.model.images import Image
-from nova.model.scheduling import PlacementGroup, PlacementRequest, Selection
+from nova.model.scheduling import NoHost, PlacementGroup, PlacementRequest, Selection
 from nova.model.wishes import Needs, needs_of
 
 
@@ -50,12 +50,19 @@ class SelectHosts(Step):
         for op in ops:
             selection = selections.get(op.uuid)
             if selection is None or not selection.hosts:
-                reason = selection.reason if selection else "The scheduler gave no answer for it."
-                op.change(data={**op.data, "fault_details": getattr(selection, "details", "") or reason})
-                results.append(NoValidHost(reason=reason.removeprefix("No valid host was found. ")))
+                results.append(no_valid_host(op, selection))
             else:
                 results.append({"hosts": _kept(selection)})
         return results
+
+
+def no_valid_host(op: Op, selection: Selection | None) -> NoValidHost:
+    """The error; what admins learn beside it stays in the journal."""
+    found = selection or Selection(server_uuid=op.uuid, reason="The scheduler gave no answer for it.")
+    details = found.details or found.reason
+    kept = NoHost(asked=found.asked, refusals=found.refusals, details=details)
+    op.change(data={**op.data, "fault_details": details, "no_host": msgspec.to_builtins(kept)})
+    return NoValidHost(reason=found.reason.removeprefix("No valid host was found. "))
 
 
 def _kept(selection: Selection) -> list[list[object]]:
@@ -65,6 +72,12 @@ def _kept(selection: Selection) -> list[list[object]]:
 
 def request_of(world: World, ops: Sequence[Op]) -> PlacementRequest:
     """Where may these servers of one request run?"""
+    request = plain_request_of(world, ops)
+    return msgspec.structs.replace(request, group=_group(world, ops), **placement_facts.known(world, request))
+
+
+def plain_request_of(world: World, ops: Sequence[Op]) -> PlacementRequest:
+    """The same without what other servers have to do with it."""
     server, arguments = ops[0].server, ops[0].entry.arguments
     flavor = wanted_flavor(ops[0])
     wanted = needs(world, flavor, server.image)
@@ -75,7 +88,8 @@ def request_of(world: World, ops: Sequence[Op]) -> PlacementRequest:
         availability_zone=server.pinned_availability_zone, host=arguments.get("host"), node=arguments.get("node"),
         force=bool(arguments.get("forced")), exclude=(*arguments.get("exclude", ()), *ops[0].data.get("tried", ())),
         hints=server.scheduler_hints or {}, alternates=world.settings.max_attempts - 1,
-        group=_group(world, ops))
+        source_host=arguments.get("source"),
+        image_disk_format=(server.image.disk_format if server.image and server.image_id else None) or "")
 
 
 def wanted_flavor(op: Op) -> Flavor:
@@ -120,7 +134,7 @@ class ClaimResources(Step):
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
         wanted = [claim_of(world, op, op.server.flavor) for op in ops]
-        results, usages = world.api.transact(lambda tx: claims.claim(tx, wanted))
+        results, usages = claims.take(world.api, wanted)
         world.feed.after_claims(usages, [op.uuid for op in ops])
         for op in ops:
             if isinstance(results[op.uuid], server_groups.PolicyBroken):

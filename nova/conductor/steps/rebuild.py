@@ -10,7 +10,7 @@ import msgspec
 
 from nova.conductor.orders import build_order
 from nova.conductor.steps.guests import GuestStep, fence
-from nova.conductor.steps.placement import NoValidHost, request_of
+from nova.conductor.steps.placement import no_valid_host, plain_request_of
 from nova.conductor.workflow import Op, Result, Step
 from nova.conductor.world import World
 from nova.db import ledger, services
@@ -42,8 +42,7 @@ class RebuildScheduled(Step):
         [selection] = world.scheduler.select_hosts(_request(world, op))
         if selection.hosts:
             return {}
-        op.change(data={**op.data, "fault_details": selection.details or selection.reason})
-        return NoValidHost(reason=selection.reason.removeprefix("No valid host was found. "))
+        return no_valid_host(op, selection)
 
     def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
         if any(event.step == "RebuildGuests" for op in ops for event in op.entry.history):
@@ -57,8 +56,8 @@ class RebuildScheduled(Step):
 
 def _request(world: World, op: Op) -> PlacementRequest:
     return msgspec.structs.replace(
-        request_of(world, [op]), resources=NOTHING, host=op.server.host, node=op.server.node, force=False, exclude=(),
-        availability_zone=None, alternates=0, group=None)
+        plain_request_of(world, [op]), resources=NOTHING, wishes=None, host=op.server.host, node=op.server.node,
+        force=False, exclude=(), availability_zone=None, alternates=0, rebuild=True)
 
 
 class CountAsRebuilt(Step):
