@@ -347,8 +347,8 @@ class SmallCloud:
 
     def boot(self, count: int = 1, **fields: Any) -> list[str]:
         with context.entered(DEMO):
-            made = self.control.create_servers(NewServer(name="vm", flavor_id="1", min_count=count, max_count=count,
-                                                         **fields))
+            made = self.control.create_servers(NewServer(**{
+                "name": "vm", "flavor_id": "1", "min_count": count, "max_count": count, **fields}))
         return list(made.uuids)
 
     def order(self, uuid: str, action: str) -> None:
