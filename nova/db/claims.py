@@ -222,6 +222,7 @@ def _taken(nodes: Mapping[int, _Node], one: Claim, groups: server_groups.HardGro
     node = nodes.get(one.provider_id)
     if node is None:
         return errors.ClaimConflict(f"resource provider {one.provider_id} is gone")
+    node.changed = node.changed or one.wishes is not None  # a refusal, too, says that what was known is old
     broken = groups.refusal(one.server_uuid, node.host)
     if broken is not None:
         return broken
@@ -230,7 +231,6 @@ def _taken(nodes: Mapping[int, _Node], one: Claim, groups: server_groups.HardGro
         return found
     solution, packing = found
     node.take(solution, packing)
-    node.changed = node.changed or one.wishes is not None
     groups.place(one.server_uuid, node.host)
     return _rows(one.server_uuid, node.id, solution, packing)
 

@@ -175,6 +175,24 @@ def test_release_when_it_held_from_below_then_everything_is_free_again(api):
     assert not held(api) and len(changed) == 2 and provider in changed
 
 
+def test_release_when_it_held_of_what_the_api_put_below_then_that_is_on_the_nodes_host(api):
+    provider, [uuid] = report(api, node(children=())), add_ledger(api)
+    given = {"uuid": new_uuid(), "name": "ovs", "host": "", "host_id": "", "parent_id": provider, "root_id": provider}
+    api.transact(lambda tx: tx.execute(sa.insert(tables.inventories).values(
+        provider_id=tx.execute(sa.insert(tables.providers).values(**given)).inserted_primary_key[0], total=10,
+        resource_class="NET_BW_EGR_KILOBIT_PER_SEC", max_unit=10, reported=False)))
+    assert claim(api, provider, wishes(RequestGroup(suffix="1", resources={"NET_BW_EGR_KILOBIT_PER_SEC": 9})),
+                 uuid) is None
+    with api.reading() as tx:
+        assert ledger.held_by(tx, uuid) == [ledger.Held("host1", None)]
+    api.transact(lambda tx: ledger.settle(tx, uuid, 2, "host1", ()))
+    assert held(api)["ovs", "NET_BW_EGR_KILOBIT_PER_SEC"] == 9
+    api.transact(lambda tx: ledger.release(tx, {uuid: 3}, {uuid: ["host1"]}))
+    assert held(api)["ovs", "NET_BW_EGR_KILOBIT_PER_SEC"] == 9  # the host owes something
+    api.transact(lambda tx: ledger.release(tx, {uuid: 4}, {}))
+    assert not held(api)
+
+
 # -- reports
 
 def test_report_when_a_child_or_class_is_gone_then_it_goes_unless_something_is_allocated_of_it(api, caplog):
