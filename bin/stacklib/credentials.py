@@ -24,6 +24,7 @@ def variables(layout: Layout, secrets: Secrets, user: str) -> dict[str, str]:
             "OS_ENDPOINT": layout.url("keystone", "/v3"),
             "OS_COMPUTE_ENDPOINT_OVERRIDE": layout.url("compute", "/v2.1"),
             "OS_IMAGE_ENDPOINT_OVERRIDE": layout.url("glance"),
+            "OS_PLACEMENT_ENDPOINT_OVERRIDE": layout.url("placement"),
             "OS_IDENTITY_API_VERSION": "3",
         }
     return {
@@ -72,6 +73,7 @@ def _cloud(layout: Layout, secrets: Secrets, user: str) -> dict:
             "auth": {"endpoint": layout.url("keystone", "/v3"), "token": f"{user}:{PROJECTS[user]}"},
             "compute_endpoint_override": layout.url("compute", "/v2.1"),
             "image_endpoint_override": layout.url("glance"),
+            "placement_endpoint_override": layout.url("placement"),
         }
     return {
         "region_name": REGION,

@@ -20,7 +20,11 @@ USERS = {
     "glance": (("service", "admin"), ("service", "service")),
 }
 # type: name and the endpoint's path at the layout's service
-SERVICES = {"image": ("glance", "glance", ""), "compute": ("nova", "compute", "/v2.1")}
+SERVICES = {
+    "image": ("glance", "glance", ""),
+    "compute": ("nova", "compute", "/v2.1"),
+    "placement": ("placement", "placement", ""),
+}
 INTERFACES = ("public", "internal", "admin")
 
 

@@ -25,6 +25,7 @@ PORTS = {
     "amqp": 5673,
     "compute": 8774,
     "metadata": 8775,
+    "placement": 8778,
     "glance": 9292,
     "mariadb": 3307,
     "postgresql": 5433,
@@ -39,7 +40,7 @@ SHARED = "shared"  # in place of a host's name: the directory that all of them s
 BRIDGE = "br100"
 GUEST_CIDR, GUEST_GATEWAY = "10.11.12.0/24", "10.11.12.1"
 UNIX_PATH_MAX = 107  # bytes in sockaddr_un.sun_path, less the terminating zero
-LONGEST_SOCKET = len("/run/notify/nova-conductor-00000000.sock")
+LONGEST_SOCKET = len("/run/notify/nova-placement-api-00000000.sock")
 
 
 @dataclass(frozen=True, kw_only=True)

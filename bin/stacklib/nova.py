@@ -28,6 +28,7 @@ CONTROL = (
     Program("nova-scheduler", tier=CLOUD + 1),
     Program("nova-network", user=None, tier=CLOUD + 1),  # makes bridges, runs dnsmasq and iptables
     Program("nova-api", tier=CLOUD + 2),
+    Program("nova-placement-api", tier=CLOUD + 2),
 )
 COMPUTE = Program("nova-compute", user=None, tier=CLOUD + 1)
 

@@ -31,6 +31,7 @@ def control(layout: Layout, secrets: Secrets) -> Settings:
                 "fake_network": "true" if layout.choices.driver == "fake" else "",
             },
             "api": {"auth_strategy": layout.choices.auth if layout.choices.auth != "keystone" else ""},
+            "placement_api": {"listen": "" if layout.sandbox else layout.address},
             **_services(layout, secrets),
         }
     )

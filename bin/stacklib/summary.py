@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import credentials, demo
+from . import credentials, demo, identity
 from . import layout as places
 from .errors import StackError
 from .layout import Layout
@@ -20,7 +20,7 @@ def command_prefix(layout: Layout) -> str:
 
 
 def endpoints(layout: Layout) -> dict[str, str]:
-    found = {"compute": layout.url("compute", "/v2.1"), "image": layout.url("glance")}
+    found = {name: layout.url(port, path) for name, (_, port, path) in identity.SERVICES.items()}
     if layout.choices.auth == "keystone":
         found["identity"] = layout.url("keystone", "/v3")
     return found

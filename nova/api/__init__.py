@@ -1,4 +1,4 @@
-"""The compute API: turns HTTP into commands and answers into JSON.
+"""The compute API: turns HTTP into commands and answers into JSON. What it shares with other APIs is in nova.web.
 
 How a request goes: ``app.build`` stacks the middleware; ``dispatch`` finds the row of ``routes.ROUTES``, checks in
 the contract's order (version, content type, action key, project in the path, operation at this version, schema),
@@ -6,7 +6,7 @@ calls the handler and encodes what it returns.
 
 To add a resource, say *things*:
 
-1. ``schemas/things.py``: a :class:`~nova.api.schema.Body` a request body, a :class:`~nova.api.schema.Query` a query.
+1. ``schemas/things.py``: a :class:`~nova.web.schema.Body` a request body, a :class:`~nova.web.schema.Query` a query.
 2. ``views/things.py``: a :class:`~nova.api.view.View`, a table of output fields, and a small function an answer.
 3. ``handlers/things.py``: ``def show(req, thing_id)``: policy, one conductor call, the view. No ``except``, no version
    numbers (a behaviour that changed has a named function in ``versions.py``).

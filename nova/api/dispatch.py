@@ -11,15 +11,17 @@ import msgspec
 import webob
 
 from nova import errors
-from nova.api import bodies, faults, routing, versions
-from nova.api.formats import is_uuid
-from nova.api.request import Answer, Request, Site, query_pairs
-from nova.api.schema import BadInput, Values, shown
+from nova.api import faults, routing, versions
+from nova.api.request import Answer, Request, Site
 from nova.context import RequestContext
+from nova.web import bodies, paths
+from nova.web.formats import is_uuid
+from nova.web.query import query_pairs
+from nova.web.routing import Router
+from nova.web.schema import BadInput, Values, shown
 
 JSON = "application/json"
-LONGEST_NAME = 255  # of whatever a path may name
-VERSION_KEY = "nova.api_version"  # environ: what the answer's version headers say
+MEDIA_TYPES = ("", JSON, "application/vnd.openstack.compute+json")
 _PROJECT = re.compile(r"[0-9a-f-]+")
 _encode = msgspec.json.Encoder().encode
 
@@ -28,19 +30,19 @@ class Dispatcher:
     """A WSGI application; SCRIPT_NAME ends in the version's part of the path. Errors are raised, not answered."""
 
     def __init__(self, routes: Iterable[routing.Route], site: Site, legacy: bool = False) -> None:
-        self.router = routing.Router(routes)
+        self.router: Router[routing.Route] = Router(routes)
         self.site = site
         self.legacy = legacy
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         context: RequestContext = environ["nova.context"]
-        path = _path(environ)
+        path = paths.text_of(environ)
         found = None if path is None else self._find(environ["REQUEST_METHOD"], path, context)
         if path is None or found is None:
             return plain_not_found(start_response)
         rows, values, project = found
         request = self._request(environ, context, project)
-        body = bodies.read(request.http)
+        body = bodies.read(request.http, MEDIA_TYPES)
         row = self._row(rows, body, request)
         request.rule, request.route_path = row.policy, _after_project(path, project)
         self._check(request, row, body)
@@ -103,9 +105,9 @@ def choose_version(environ: dict[str, Any], http: webob.Request) -> int:
     try:
         version = versions.chosen(http.headers)
     except versions.OutOfRange as error:
-        environ[VERSION_KEY] = error.data["asked"]
+        environ[paths.VERSION_KEY] = error.data["asked"]
         raise
-    environ[VERSION_KEY] = versions.text(version)
+    environ[paths.VERSION_KEY] = versions.text(version)
     return version
 
 
@@ -115,15 +117,6 @@ def plain_not_found(start_response: Callable[..., Any]) -> Iterable[bytes]:
     start_response("404 Not Found", [("Content-Type", "text/plain; charset=UTF-8"),
                                      ("Content-Length", str(len(content)))])
     return [content]
-
-
-def _path(environ: dict[str, Any]) -> str | None:
-    """The path as text; None when it is no path of ours by its characters, or has a part longer than any name."""
-    try:
-        path = environ["PATH_INFO"].encode("latin-1").decode("utf-8")
-    except UnicodeError:
-        return None
-    return None if "\0" in path or any(len(part) > LONGEST_NAME for part in path.split("/")) else path
 
 
 def _named(row: routing.Route, values: list[str]) -> dict[str, str]:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from nova import errors
+from nova.api import versions
+from nova.web.errors import JSON, Speech
+from nova.web.paths import VERSION_KEY
 
 NAMES = {400: "badRequest", 401: "unauthorized", 403: "forbidden", 404: "itemNotFound", 405: "badMethod",
          409: "conflictingRequest", 413: "overLimit", 415: "badMediaType", 429: "overLimit", 501: "notImplemented",
          503: "serviceUnavailable"}
 OTHER_NAME = "computeFault"
-CONTENT_TYPE = "application/json; charset=UTF-8"
+CONTENT_TYPE = JSON
 
 UNEXPECTED = ("Unexpected API Error. The operator finds the cause in the log of nova-api under the request id "
               "{request_id}.")
-
-
-class UnsupportedMediaType(errors.NovaError):
-    status = 415
-    code, message = "api.media_type", "Unsupported Content-Type {content_type}: send application/json."
 
 
 class NoSuchOperation(errors.NotFound):
@@ -64,3 +64,16 @@ def described(error: Exception, request_id: str) -> tuple[int, str]:
     if isinstance(error, errors.NovaError) and error.status != 500:
         return error.status, error.message
     return 500, UNEXPECTED.format(request_id=request_id)
+
+
+def _answer(error: Exception, environ: dict[str, Any]) -> tuple[int, bytes]:
+    status, message = described(error, environ.get("nova.request_id", ""))
+    return status, body(status, message)
+
+
+def _version_headers(environ: dict[str, Any]) -> list[tuple[str, str]]:
+    version = environ.get(VERSION_KEY)
+    return versions.answer_headers(version) if version else []
+
+
+SPEECH = Speech(_answer, _version_headers)

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from nova.api.formats import BOOLEANS, FORMATS
-from nova.api.schema import REFUSE, Node, Param
-from nova.api.specs import MAX_INTEGER, Spec
 from nova.api.view import Free, Out, View
+from nova.web.formats import BOOLEANS, FORMATS
+from nova.web.schema import REFUSE, Node, Param
+from nova.web.specs import MAX_INTEGER, Spec
 
 Schema = dict[str, Any]
 

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import webob
 
-from nova import errors
 from nova.api import versions
-from nova.api.schema import Values
 from nova.context import RequestContext
 from nova.model.base import Page, Scope
 from nova.policies import Policy
-
-
-class BadQuery(errors.Invalid):
-    code, message = "api.bad_query", "Malformed query string: it is not encoded in UTF-8."
+from nova.web.query import query_pairs
+from nova.web.schema import Values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,15 +147,6 @@ class Request:
         pairs = [(name, value) for name, value in query_pairs(self.http.environ) if name not in ("marker", "offset")]
         tail = urllib.parse.urlencode([*pairs, ("marker", marker)])
         return {key: [{"rel": "next", "href": f"{self.links.selves}{self.route_path}?{tail}"}]}
-
-
-def query_pairs(environ: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The query string's (name, value) pairs, in order. BadQuery."""
-    try:
-        text = environ.get("QUERY_STRING", "").encode("latin-1").decode("utf-8")
-        return urllib.parse.parse_qsl(text, keep_blank_values=True, errors="strict")
-    except UnicodeError:
-        raise BadQuery from None
 
 
 def version_text(request: Request) -> str:

@@ -36,7 +36,6 @@ from nova.api.handlers import (
     usage_audits,
 )
 from nova.api.routing import Route
-from nova.api.schema import NO_QUERY, Body
 from nova.api.schemas import aggregates as aggregate_schemas
 from nova.api.schemas import baremetal as baremetal_schemas
 from nova.api.schemas import flavors as flavor_schemas
@@ -54,6 +53,7 @@ from nova.api.schemas import server_rebuild as rebuild_schemas
 from nova.api.schemas import servers as server_schemas
 from nova.api.schemas import services as service_schemas
 from nova.api.schemas import usage as usage_schemas
+from nova.web.schema import Body, Query
 
 _SERVERS = "os_compute_api:servers:"
 _METADATA = "os_compute_api:server-metadata:"
@@ -78,6 +78,8 @@ _AGGREGATES = "os_compute_api:os-aggregates:"
 _HOSTS = "os_compute_api:os-hosts:"
 _HYPERVISORS = "os_compute_api:os-hypervisors:"
 
+#: Operations whose query takes nothing: unknown parameters are refused from 2.102.
+NO_QUERY = Query(refuse_unknown="2.102")
 
 
 def _action(name: str, handler: Callable[..., Any], policy: str, body: Body, *, code: int = 202,

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 
 from nova import errors
+from nova.web import ranges
 
 MIN, MAX = 1, 104
 LEGACY = MIN  # what requests under /v2 are served as
@@ -39,19 +40,16 @@ class OutOfRange(errors.NovaError):
 
 def number(text: str) -> int:
     """``"2.55"`` -> 55, for the tables."""
-    major, minor = text.split(".")
-    if major != "2":
+    if not text.startswith("2."):
         raise ValueError(f"{text}: versions of this API begin with 2")
-    return int(minor)
+    return ranges.minor(text)
 
 
 def text(version: int) -> str:
     return f"2.{version}"
 
 
-def within(version: int, since: str | None, until: str | None) -> bool:
-    """Whether a row that holds from ``since`` to ``until`` (both included, None: open) holds at ``version``."""
-    return (since is None or version >= number(since)) and (until is None or version <= number(until))
+within = ranges.within  # whether a row of a table holds at a version
 
 
 def asked(headers: Mapping[str, str]) -> str:

@@ -1,10 +1,11 @@
-"""nova-api: the compute API and the metadata service, each as ``enabled_apis`` says."""
+"""nova-api: the compute API and the metadata service, each as ``enabled_apis`` says. The same serves Placement's API."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nova import concurrency, errors
 from nova.cmd import common
@@ -13,7 +14,7 @@ from nova.service import CanNotStart, patiently
 LOG = logging.getLogger(__name__)
 
 BINARY = "nova-api"
-OSAPI, METADATA = "osapi_compute", "metadata"
+OSAPI, METADATA, PLACEMENT = "osapi_compute", "metadata", "placement"
 
 
 def _osapi(options: Any, bus: Any) -> Any:
@@ -31,24 +32,57 @@ def _metadata(options: Any, bus: Any) -> Any:
     return app.from_conf(bus.client(ConductorHostRPC), options, vendordata.from_conf(options))
 
 
-#: name in enabled_apis -> (what makes the application, its address options)
-APIS = {OSAPI: (_osapi, "osapi_compute_listen", "osapi_compute_listen_port"),
-        METADATA: (_metadata, "metadata_listen", "metadata_listen_port")}
+def _placement(options: Any, bus: Any) -> Any:
+    from nova.placement import app
+    from nova.rpc.contracts.placement import PlacementRPC
+
+    return app.from_conf(bus.client(PlacementRPC), options)
 
 
-def bind(options: Any, names: list[str]) -> dict[str, Any]:
-    """Listening sockets, made once before workers fork. CanNotStart names address and option."""
+class Kind(NamedTuple):
+    """An API that a process can serve. The options' names are those of ``section``."""
+
+    make: Callable[[Any, Any], Any]
+    module: str  # worth to be imported before workers fork
+    section: str
+    listen: str
+    port: str
+    workers: str
+
+    def group(self, options: Any) -> Any:
+        return options if self.section == "DEFAULT" else options[self.section]
+
+    def address(self, options: Any) -> tuple[str, int]:
+        group = self.group(options)
+        return group[self.listen], group[self.port]
+
+
+#: by name in enabled_apis
+APIS = {OSAPI: Kind(_osapi, "nova.api.app", "DEFAULT", "osapi_compute_listen", "osapi_compute_listen_port",
+                    "osapi_compute_workers"),
+        METADATA: Kind(_metadata, "nova.metadata.app", "DEFAULT", "metadata_listen", "metadata_listen_port",
+                       "metadata_workers")}
+#: and those that are a program of their own only
+ALL = {**APIS, PLACEMENT: Kind(_placement, "nova.placement.app", "placement_api", "listen", "listen_port", "workers")}
+
+
+def bind(options: Any, names: list[str], known: dict[str, Kind] | None = None) -> dict[str, Any]:
+    """Listening sockets, made once before workers fork. CanNotStart names address and option.
+
+    ``known``: what may be named; what ``enabled_apis`` may name, if not given.
+    """
     from nova import http_server
 
     sockets = {}
     for name in names:
-        if name not in APIS:
+        kind = (known or APIS).get(name)
+        if kind is None:
             raise CanNotStart(reason=f"[DEFAULT]enabled_apis: unknown API '{name}'; known are {', '.join(APIS)}")
-        _make, address, port = APIS[name]
+        address, port = kind.address(options)
         try:
-            sockets[name] = http_server.bind(options[address], options[port])
+            sockets[name] = http_server.bind(address, port)
         except OSError as error:
-            raise CanNotStart(reason=f"{options[address]}:{options[port]} ([DEFAULT]{address}, {port}) can not be "
+            raise CanNotStart(reason=f"{address}:{port} ([{kind.section}]{kind.listen}, {kind.port}) can not be "
                                      f"listened on: {error.strerror}") from None
     return sockets
 
@@ -81,7 +115,7 @@ class Api:
         self.secret = host_secret.load(Path(options.state_path)) if proves else ""
         self.bus = Bus(options, options.host, secret=self.secret)
         self.options, self.sockets = options, sockets
-        self.applications = {name: APIS[name][0](options, self.bus) for name in sockets}
+        self.applications = {name: ALL[name].make(options, self.bus) for name in sockets}
 
     def start(self) -> None:
         from nova import http_server
@@ -131,16 +165,14 @@ def serve(binary: str, names: list[str] | None = None) -> int:
     logs.set_up(options, binary)
     chosen = names or list(options.enabled_apis)
     try:
-        sockets = bind(options, chosen)
+        sockets = bind(options, chosen, ALL if names else APIS)
     except errors.NovaError as error:
         LOG.error("%s can not start: %s", binary, error.message)
         return 1
-    wanted = options.osapi_compute_workers if OSAPI in chosen else options.metadata_workers
-    common.preload(("nova.rpc.transport", *[MODULES[name] for name in chosen]))
+    first = ALL[OSAPI if OSAPI in chosen else chosen[0]]
+    wanted = first.group(options)[first.workers]
+    common.preload(("nova.rpc.transport", *[ALL[name].module for name in chosen]))
     return service.run(options, binary, lambda index: Api(options, sockets), wanted or common.cpus())
-
-
-MODULES = {OSAPI: "nova.api.app", METADATA: "nova.metadata.app"}
 
 
 def main() -> int:

@@ -56,6 +56,7 @@ class Compute:
     """The one process of a compute host's daemon."""
 
     def __init__(self, options: Any, index: int) -> None:
+        from nova.compute import provider_config
         from nova.compute.host import Host
         from nova.compute.service import ComputeService, Parts
         from nova.metadata.options import tree_options
@@ -78,12 +79,14 @@ class Compute:
         images = image_cache(options, store) if driver.needs_images else None
         self.service = ComputeService(Parts(driver, self.conductor, images, options, common.release(),
                                             tree_options(options.api), secret, store,
+                                            provider_config.load(options.compute.provider_config_location),
                                             listens=options.workarounds.handle_virt_lifecycle_events),
                                       Host(HostName(options.host), state, options.my_ip))
         self.server: Any = None
         self.beating: Every | None = None
 
     def start(self) -> None:
+        from nova.compute.beats import Beats
         from nova.rpc.contracts.compute import ComputeRPC
 
         registered = self.service.start()
@@ -92,12 +95,10 @@ class Compute:
         self.bus.peers.learn(registered.lowest)
         self.server = self.bus.server(ComputeRPC, self.service)
         self.server.start()
-        self.beating = Every(float(registered.report_interval_s), self._beat, "heartbeat", at_once=True).start()
+        beats = Beats(self.conductor, self.options.host, BINARY, self._heard)
+        self.beating = Every(float(registered.report_interval_s), beats, "heartbeat", at_once=True).start()
 
-    def _beat(self) -> None:
-        from nova.model.services import Heartbeat
-
-        alive = self.conductor.heartbeat(self.options.host, Heartbeat(host=self.options.host, binary=BINARY))
+    def _heard(self, alive: Any) -> None:
         self.bus.peers.learn(alive.lowest)
         self.service.heard(alive)
 

@@ -20,10 +20,10 @@ def settings(options: Any) -> Any:
     """Options as the conductor's rooms read them."""
     from nova.conductor.world import Settings
     from nova.conf import quota
-    from nova.model import addressing, periods
+    from nova.model import addressing, pci_aliases, periods
+    from nova.model.ratios import BadRatio, ratios
 
-    limits = {quota.API_NAMES.get(option.dest, option.dest): options.quota[option.dest]
-              for option in quota.OPTS if option.dest != "recheck_quota"}
+    limits = {quota.API_NAMES.get(name, name): options.quota[name] for name in quota.LIMITS}
     network = addressing.Defaults(
         network_size=options.network_size, bridge=options.flat_network_bridge,
         bridge_interface=options.flat_interface, dns1=options.flat_network_dns, mtu=options.network_device_mtu,
@@ -35,14 +35,41 @@ def settings(options: Any) -> Any:
              "shelved_offload_time", "shelved_poll_interval")
     try:
         periods.parse(options.instance_usage_audit_period)
-    except periods.BadPeriod as error:
+        counted = ratios("[filter_scheduler]image_props_weight_setting",
+                         options.filter_scheduler.image_props_weight_setting, usual=1.0)
+        aliases = pci_aliases.parse(options.pci.alias)
+    except (periods.BadPeriod, BadRatio, pci_aliases.BadAlias) as error:
         raise CanNotStart(reason=error.message) from None
     return Settings(**{name: options[name] for name in names}, max_limit=options.api.max_limit,
                     non_inheritable_image_properties=tuple(options.non_inheritable_image_properties),
                     max_attempts=options.scheduler.max_attempts, dhcp_domain=options.api.dhcp_domain,
+                    pci_aliases=aliases,
                     deleted_retention_s=options.deleted_retention * 86400,
                     precache_concurrency=options.image_cache.precache_concurrency,
+                    limit_tenants_to_placement_aggregate=options.scheduler.limit_tenants_to_placement_aggregate,
+                    image_props_weight_multiplier=options.filter_scheduler.image_props_weight_multiplier,
+                    image_props_weight_setting=counted,
                     quota_defaults={**quota.NETWORK_DEFAULTS, **limits}, network_defaults=network)
+
+
+def quotas(options: Any) -> Any:
+    """Where limits are kept, as ``[quota]driver`` says. CanNotStart without credentials for Keystone."""
+    from nova.clients import keystone, session
+    from nova.conductor import limits
+    from nova.conf import quota
+
+    driver = options.quota.driver
+    if driver == quota.WRITTEN:
+        return limits.Written()
+    if driver == quota.NOOP:
+        return limits.Unlimited()
+    credentials = session.load(options, "oslo_limit")
+    if credentials.auth is None:
+        raise CanNotStart(reason=f"[quota]driver is {driver}, and there are no credentials for Keystone: set "
+                                 "[oslo_limit]auth_type, auth_url, username and password")
+    missing = limits.Missing(options.quota.unified_limits_resource_strategy,
+                             frozenset(options.quota.unified_limits_resource_list))
+    return limits.Unified(keystone.of_groups(options.oslo_limit, credentials), missing)
 
 
 def databases(options: Any) -> tuple[Any, Any]:
@@ -84,7 +111,7 @@ class Conductor:
                            scheduler=self.bus.client(SchedulerRPC), compute=self.bus.client(ComputeRPC),
                            network=self.bus.client(NetworkRPC),
                            images=glance.of_groups(options.glance, session.load(options, "glance")),
-                           notifier=oslo.make(options, options.host))
+                           notifier=oslo.make(options, options.host), quotas=quotas(options))
         self.world.feed = Feed(self.world)
         self.world.teller = Teller(cell, self.world.network)
         self.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds,
@@ -97,15 +124,18 @@ class Conductor:
 
     def start(self) -> None:
         from nova.conductor.host_service import HostService
+        from nova.conductor.placement import placement_service
         from nova.conductor.service import conductor_service
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
+        from nova.rpc.contracts.placement import PlacementRPC
 
         patiently("reading the databases", self._check_schema)
         self.journal.open()
         pool = self.options.conductor.pool_size
         self.servers = [
             self.bus.server(ConductorRPC, conductor_service(self.world, self.daemons), pool),
+            self.bus.server(PlacementRPC, placement_service(self.world), pool),
             self.bus.server(ConductorHostRPC, HostService(self.world, self.daemons), pool,
                             self.daemons.secrets if self.options.rpc_host_proof else None)]
         for server in self.servers:
@@ -129,9 +159,10 @@ class Conductor:
         from nova.model.services import ContractVersion, Registration
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
+        from nova.rpc.contracts.placement import PlacementRPC
 
         contracts = tuple(ContractVersion(name=one.__name__, version=one.version)
-                          for one in (ConductorRPC, ConductorHostRPC))
+                          for one in (ConductorRPC, ConductorHostRPC, PlacementRPC))
         registered = self.daemons.register(Registration(host=self.options.host, binary=BINARY, topic="conductor",
                                                         contracts=contracts, release=common.release()))
         self.bus.peers.learn(registered.lowest)
@@ -182,7 +213,8 @@ def prefer(options: Any) -> str:
 def main() -> int:
     return common.run(BINARY, Conductor, lambda options: options.conductor.workers or common.cpus(), prefer,
                       ("nova.rpc.transport", "nova.conductor.service", "nova.conductor.host_service",
-                       "nova.conductor.workflows", "nova.db.migrate", "nova.clients.glance", "nova.notifications.oslo"))
+                       "nova.conductor.placement", "nova.conductor.workflows", "nova.db.migrate",
+                       "nova.clients.glance", "nova.notifications.oslo"))
 
 
 if __name__ == "__main__":

@@ -142,6 +142,23 @@ def glance(options: Any) -> Finding:
                    "" if images else "openstack image create --file FILE --disk-format qcow2 NAME")
 
 
+def placement(options: Any) -> Finding:
+    """Whether Placement's API, where it runs here, answers; nothing of ours needs it."""
+    import requests
+
+    group = options.placement_api
+    address = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(group.listen, group.listen)
+    url = f"{'https' if options.wsgi.ssl_cert_file else 'http'}://{address}:{group.listen_port}/"
+    try:
+        versions = requests.get(url, timeout=5, verify=False).json()["versions"]
+        return Finding(OK, f"nova-placement-api answers at {url}, up to version {versions[0]['max_version']}")
+    except requests.ConnectionError:
+        return Finding(OK, "nova-placement-api does not run here: only clients of Placement's API need it")
+    except (requests.RequestException, ValueError, LookupError, TypeError):
+        return Finding(BAD, f"what listens at {url} is no Placement API",
+                       "end what has the port, or choose another by [placement_api]listen_port")
+
+
 def libvirt(options: Any) -> Finding:
     if not (options.compute_driver or "").endswith("LibvirtDriver"):
         return Finding(OK, f"libvirt is not used (compute_driver = {options.compute_driver})")
@@ -258,6 +275,25 @@ def failures(options: Any) -> Finding:
                    "openstack server show ID, and nova-manage request show REQ_ID, say why")
 
 
+def capacity(options: Any) -> Finding:
+    """Hosts that gave more than they have by now: they shrank, or their ratio did."""
+    from nova.cmd.conductor import databases as both
+    from nova.db import audits
+
+    if not (options.database.connection and options.api_database.connection):
+        return Finding(OK, "what hosts gave is looked at on a conductor's host")
+    try:
+        with both(options)[0].reading() as tx:
+            found = audits.overused(tx)
+    except errors.NovaError as error:
+        return Finding(WARN, f"what hosts gave can not be read: {error.message}", "see the database's line")
+    if not found:
+        return Finding(OK, "no host gave more than it has")
+    named = _some([f"{one.host} ({one.used} of {one.capacity} {one.resource_class})" for one in found])
+    return Finding(WARN, f"these gave more than they have, and take no more: {named}",
+                   "nova-manage host drain HOST, or a larger allocation ratio there")
+
+
 def _asked(options: Any, ask: Callable[[Any], Any]) -> Any:
     """What the conductor says; a finding where it can't be asked."""
     from nova.rpc.contracts.conductor import ConductorRPC
@@ -309,8 +345,9 @@ def _run(argv: list[str]) -> Any:
 
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("configuration", config), ("broker", broker), ("database", databases), ("keystone", keystone),
-    ("glance", glance), ("libvirt", libvirt), ("bridge tools", bridge_tools), ("clock", clock), ("debts", debts),
-    ("hosts", hosts), ("tasks", tasks), ("failures", failures),
+    ("glance", glance), ("placement", placement), ("libvirt", libvirt), ("bridge tools", bridge_tools),
+    ("clock", clock), ("debts", debts),
+    ("hosts", hosts), ("capacity", capacity), ("tasks", tasks), ("failures", failures),
     ("disk", disk), ("kvm", kvm))
 
 

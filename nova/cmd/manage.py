@@ -1,7 +1,7 @@
 """nova-manage: what operators do by hand.
 
 Tables of commands: (category, action) -> what runs, its help, its arguments. Exit codes: 0 done; 1 something is wrong;
-2 bad command line or nothing asked; 3 nothing to do (``db purge``, ``debts forgive``).
+2 bad command line or nothing asked; 3 nothing to do (``db purge``, ``debts forgive``). ``placement``: see its module.
 """
 
 from __future__ import annotations
@@ -168,22 +168,20 @@ def host_undrain(options: Any, given: argparse.Namespace) -> int:
 
 
 def request_show(options: Any, given: argparse.Namespace) -> int:
-    """One request's story, from the journal."""
-    found = _conductor(options).get_request(given.request)
-    if not found:
-        say(f"No operation was begun by request {given.request}. It may have been refused at once, or is older than "
-            "the retention time.")
-        return 1
-    for one in found:
-        end = one.message or ("running" if one.finished_at is None else "done")
-        say(f"{one.action}  server {one.server_uuid}  user {one.user_id}  project {one.project_id}")
-        say(f"  began {one.started_at}  {'ended ' + str(one.finished_at) if one.finished_at else 'not ended'}  {end}")
-        table(("  step", "attempt", "host", "began", "ms", "outcome", "why"),
-              [(f"  {event.step}", event.attempt, event.host, event.started_at.time(), event.duration_ms,
-                event.result or "running", (event.details or "")[:200]) for event in one.events])
-        if one.fault:
-            say(f"  fault: {one.fault}")
-    return 0
+    """One request's story, or a server's, from the journal."""
+    from nova.cmd import request_commands
+
+    return request_commands.show(_conductor(options), given.request, say, table)
+
+
+def placement(name: str) -> Callable[[Any, argparse.Namespace], int]:
+    def run(options: Any, given: argparse.Namespace) -> int:
+        from nova.cmd import placement_commands
+        from nova.conductor.auditing import Stores
+
+        stores = Stores(_database(options, "api"), _database(options, "cell"))
+        return int(getattr(placement_commands, name)(stores, given, say_now))
+    return run
 
 
 def debts_list(options: Any, given: argparse.Namespace) -> int:
@@ -267,6 +265,21 @@ def doctor(options: Any, given: argparse.Namespace) -> int:
     return checks.run(options, say)
 
 
+_VERBOSE = argument("--verbose", action="store_true", help="say more")
+_PLACEMENT = {
+    "audit": Command(placement("audit"), "find (and delete) allocations of what is no more", (
+        _VERBOSE, argument("--resource_provider", metavar="UUID", help="only what is held of this one's node"),
+        argument("--delete", action="store_true", help="delete what is found"))),
+    "heal_allocations": Command(placement("heal"), "write the allocations of servers that have none", (
+        argument("--max-count", type=int, metavar="N", help="servers to heal at most"), _VERBOSE,
+        argument("--dry-run", action="store_true", help="only say what would be healed"),
+        argument("--instance", metavar="UUID", help="only this server's"),
+        argument("--skip-port-allocations", action="store_true", help="accepted; ports hold nothing by themselves"),
+        argument("--cell", metavar="UUID", help="accepted; there is one cell"),
+        argument("--force", action="store_true", help="also write anew those that differ from what servers need"))),
+    "sync_aggregates": Command(placement("sync_aggregates"), "nothing to do here: says so", (_VERBOSE,)),
+    "rebuild": Command(placement("rebuild"), "derive inventories and allocations again from hosts and servers", (
+        _VERBOSE, argument("--dry-run", action="store_true", help="only say what would change")))}
 _VERSION = argument("version", nargs="?", help="schema revision; the newest when left out")
 _PURGE = (argument("--before", metavar="DATE", help="only servers deleted before this date (UTC)"),
           argument("--all", action="store_true", help="all deleted servers"),
@@ -342,7 +355,9 @@ COMMANDS: dict[str, dict[str, Command]] = {
                                           "Exit status 0: none is left but those to be skipped", _DRAIN),
              "undrain": Command(host_undrain, "enable a host that a drain disabled", (_HOST,))},
     "request": {"show": Command(request_show, "what happened to a request, step by step", (
-        argument("request", metavar="REQ_ID", help="e.g. req-0c5f... (x-openstack-request-id of the answer)"),))},
+        argument("request", metavar="REQ_ID|SERVER",
+                 help="e.g. req-0c5f... (x-openstack-request-id of the answer), or a server's uuid"),))},
+    "placement": _PLACEMENT,
     "debts": {"list": Command(debts_list, "what must be undone on hosts that could not be reached", (
                   argument("--host", help="only this host's"),)),
               "forgive": Command(debts_forgive, "strike what a removed host owes", (

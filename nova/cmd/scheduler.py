@@ -21,7 +21,7 @@ class Scheduler:
         self.bus = Bus(options, options.host)
         self.conductor = self.bus.client(ConductorRPC)
         self.service = SchedulerService(self.conductor, Settings(
-            scheduler=options.scheduler, filter_scheduler=options.filter_scheduler,
+            scheduler=options.scheduler, filter_scheduler=options.filter_scheduler, metrics=options.metrics,
             service_down_time=options.service_down_time))
         self.reporting = Reporting(options, BINARY, "scheduler", self.bus, self.conductor) if index == 0 else None
         self.server: Any = None

@@ -15,19 +15,23 @@ from typing import Any, TypeVar
 from nova import errors
 from nova.compute import identity, kinds
 from nova.compute.batches import Batches, Limits
+from nova.compute.condition import Condition, counting
 from nova.compute.debts import Debts
 from nova.compute.events import PowerEvents
 from nova.compute.fences import Fences
 from nova.compute.guest_steps.build import ImageCache, ImageStore, Tools
 from nova.compute.guests import Guests
+from nova.compute.holds import Holds, holding
 from nova.compute.host import Host
 from nova.compute.inventory import InventoryReports
 from nova.compute.live import LiveGuests
 from nova.compute.markers import Markers
+from nova.compute.monitors import monitors
 from nova.compute.moves import Moves
 from nova.compute.ordered import Ordered
 from nova.compute.orders import Orders
 from nova.compute.periodic import Job, Periodic
+from nova.compute.provider_config import ProviderConfig
 from nova.compute.reconcile import Desk, Reconciler
 from nova.compute.told import Told
 from nova.model.guest_tree import TreeOptions
@@ -37,7 +41,7 @@ from nova.rpc.contracts.compute import ComputeRPC
 LOG = logging.getLogger(__name__)
 
 BINARY = "nova-compute"
-EXPIRE_S, PAY_S, ASK_FOR_DEBTS_S = 3600.0, 60.0, 2.0
+EXPIRE_S, PAY_S, ASK_FOR_DEBTS_S, TELL_OF_BUILDS_S = 3600.0, 60.0, 2.0, 5.0
 LONGEST_WAIT_S = 30.0  # between two tries at start
 
 T = TypeVar("T")
@@ -57,6 +61,7 @@ class Parts:
     tree: TreeOptions = TreeOptions()
     secret: str = ""
     store: ImageStore | None = None
+    additions: tuple[ProviderConfig, ...] = ()  # what files give this host's providers
     listens: bool = True  # to the driver's events; else the periodic report tells of all power states
 
 
@@ -81,12 +86,16 @@ class ComputeService(Ordered, Told):
         self._orders.on_finish = self._events.order_finished
         self._live = LiveGuests(tools, self._orders, self._fences, parts.conductor, host)
         moves = Moves(tools, guests)
-        self._batches = Batches(kinds.table(tools, guests, moves, self._live), guests.hurry, self._orders,
+        self._condition = Condition(monitors(parts.options.compute_monitors))
+        self._inventory = InventoryReports(parts.driver, parts.conductor, parts.options, host, parts.additions,
+                                           self._condition)
+        holds = Holds(parts.driver, host.name, self._inventory.offered)
+        table = holding(holds, counting(self._condition, kinds.table(tools, guests, moves, self._live)))
+        self._batches = Batches(table, guests.hurry, self._orders,
                                 parts.conductor, host, _limits(parts.options))
         self._debts = Debts(guests, moves, self._orders, self._fences, parts.conductor, host)
         desk = Desk(parts.driver, guests, self._orders, self._fences, markers, self._events)
         self._reconciler = Reconciler(desk, parts.conductor, parts.options, host)
-        self._inventory = InventoryReports(parts.driver, parts.conductor, parts.options, host)
         self._periodic = Periodic(self._jobs(), host.clock)
 
     # --- its life
@@ -170,12 +179,18 @@ class ComputeService(Ordered, Told):
             Job("sync power states", options.sync_power_state_interval, self._events.report_all),
             Job("refresh the inventory", options.update_resources_interval,
                 lambda: self._inventory.send(self.host_id)),
+            Job("tell of failed builds", TELL_OF_BUILDS_S, self._tell_of_builds),
             Job("look for guests that are gone", options.running_deleted_instance_poll_interval,
                 self._reconciler.sweep),
             Job("pay debts", PAY_S, self._debts.pay),
             Job("ask for debts", ASK_FOR_DEBTS_S, self._ask_for_debts),
             Job("drop old fences", EXPIRE_S, self._expire_fences),
         ]
+
+    def _tell_of_builds(self) -> None:
+        """That builds fail here, or succeed again, is told before the next one comes."""
+        if self._condition.take_news():
+            self._inventory.send(self.host_id)
 
     def _expire_fences(self) -> int:
         return self._fences.expire({guest.server_uuid for guest in self._driver.guests()})

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from nova import errors
 from nova.conductor.world import World
 from nova.db import aggregates as aggregate_rows
@@ -20,15 +22,17 @@ from nova.model.hosts import AggregateMembers, AggregateStates, HostState, HostS
 
 LOG = logging.getLogger(__name__)
 
+MOST_BYTES = 24 * 1024 * 1024  # before it is compressed; ``rpc.codec`` refuses what is far more
+
 _AMOUNTS = ((VCPU, "vcpus"), (MEMORY_MB, "memory_mb"), (DISK_GB, "disk_gb"))
 PLAIN = frozenset(name for name, _ in _AMOUNTS)
 
 
 class Feed:
-    """Reads states from both databases, and casts them to every scheduler."""
+    """Reads states from both databases, and casts them to every scheduler. ``most_bytes``: of states in one answer."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, world: World, most_bytes: int = MOST_BYTES) -> None:
+        self.world, self._most_bytes = world, most_bytes
 
     def states(self, known: Sequence[Stamp] = (), everything: bool = True) -> HostStates:
         """States newer than the stamps, or all of them for ``everything``; and the aggregates, where one of the stamps
@@ -40,8 +44,10 @@ class Feed:
         fresh = everything or any(stamp.aggregates_version != aggregates.version for stamp in known)
         if not everything:
             found = [one for one in found if _newer(one, stamps.get((one.host, one.node)))]
-        return HostStates(states=tuple(found), now=as_time(rows[0].clock) if rows else None, complete=everything,
-                          alive=alive, gone=gone, aggregates=aggregates if fresh else None)
+        sent = fitting(found, self._most_bytes)
+        more = len(sent) < len(found)
+        return HostStates(states=tuple(sent), now=as_time(rows[0].clock) if rows else None, alive=alive, gone=gone,
+                          complete=everything and not more, aggregates=aggregates if fresh else None, more=more)
 
     def _read_all(self) -> tuple[AggregateStates, list[Any], list[HostState]]:
         """The aggregates, rows of all nodes, and their states."""
@@ -205,9 +211,22 @@ def _amounts(row: Mapping[str, Any]) -> HostState:
                      instances=row["consumers"], **numbers)
 
 
+def fitting(states: Sequence[HostState], most_bytes: int) -> list[HostState]:
+    """The first of the states that one message takes; one at least."""
+    found: list[HostState] = []
+    size, encode = 0, msgspec.msgpack.Encoder().encode
+    for one in states:
+        size += len(encode(one))
+        if found and size > most_bytes:
+            break
+        found.append(one)
+    return found
+
+
 def _newer(one: HostState, known: Stamp | None) -> bool:
     """Aggregates are told apart from the states, all in one."""
-    return known is None or (one.generation, one.service_version) != (known.generation, known.service_version)
+    return known is None or known.provider_id not in (0, one.provider_id) or \
+        (one.generation, one.service_version) != (known.generation, known.service_version)
 
 
 __all__ = ["Feed", "Place", "Provided", "state"]

@@ -75,6 +75,10 @@ class HostService:
         _same(host, beat.host)
         return self.daemons.heartbeat(beat)
 
+    def still_here(self, host: HostName, beat: Heartbeat) -> None:
+        _same(host, beat.host)
+        self.daemons.heartbeat(beat)
+
     def report_inventory(self, host: HostName, inventory: Inventory) -> None:
         _same(host, inventory.host)
 

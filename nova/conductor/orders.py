@@ -10,7 +10,7 @@ from nova.db.servers import instance_name
 from nova.model.images import Image
 from nova.model.orders import BuildOrder, Disk, Fence, GuestOrder
 from nova.model.topology import Packing
-from nova.model.wishes import needs_of
+from nova.model.wishes import may_hold
 
 if TYPE_CHECKING:
     from nova.conductor.workflow import Op
@@ -50,8 +50,7 @@ def build_order(world: World, server: Any, op: Op, fence: Fence, host: str = "",
 
 def packing_at(world: World, server: Any, host: str, leaving: bool = False) -> Packing | None:
     """What the server holds of the host's cells and devices: asked for only where it can hold something."""
-    wishes = needs_of(server.flavor, server.image.properties if server.image else {}, world.settings.pci_aliases).wishes
-    if wishes is None or not wishes.topology.anything:
+    if not may_hold(server.flavor, server.image.properties if server.image else {}):
         return None
     with world.api.reading() as tx:
         return claims.packing_at(tx, server.uuid, host, leaving)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from nova import errors
+from nova.conductor.limits import KeptElsewhere, Known
 from nova.conductor.world import World
 from nova.db import keypairs, ledger, quotas
 from nova.db.engine import Connection
@@ -39,10 +41,27 @@ class AboveProject(errors.Invalid):
     message = "Quota limit {limit} for {resource} must be less than or equal to {project_limit}."
 
 
-def effective(world: World, tx: Connection, project_id: str, user_id: str | None
+class Owner(NamedTuple):
+    """Whose limits. ``known``: as they are kept elsewhere; None: they are in our database."""
+
+    project_id: str
+    user_id: str | None
+    known: Known | None = None
+
+
+def owner(world: World, project_id: str | None, user_id: str | None) -> Owner:
+    """To be asked for before a transaction: it may ask Keystone. Unavailable."""
+    return Owner(project_id or "", user_id, world.quotas.known(project_id or ""))
+
+
+def effective(world: World, tx: Connection, whose: Owner, also: Iterable[str] = ()
               ) -> tuple[dict[str, int], dict[str, int]]:
-    """(limits of the project, limits of the user in it), each resource's, in one statement."""
-    written = quotas.limits(tx, project_id, user_id)
+    """(limits of the project, limits of the user in it), each resource's (and of those in ``also``), in one statement
+    at most."""
+    if whose.known is not None:
+        elsewhere = whose.known.limits(also)
+        return elsewhere, elsewhere
+    written = quotas.limits(tx, whose.project_id, whose.user_id)
     whole = {**world.settings.quota_defaults, **written.defaults, **written.project}
     return whole, {**whole, **written.user}
 
@@ -58,10 +77,10 @@ def room(limit: int, used: int, each: int) -> int | None:
 
 def check(limits: Mapping[str, int], used: Mapping[str, int], wanted: Mapping[str, int]) -> None:
     """OverQuota, naming every resource that does not fit."""
-    over = [name for name in sorted(wanted) if not fits(limits.get(name, UNLIMITED), used[name], wanted[name])]
+    over = [name for name in sorted(wanted) if not fits(limits.get(name, UNLIMITED), used.get(name, 0), wanted[name])]
     if over:
         def listed(values: Mapping[str, int]) -> str:
-            return ", ".join(str(values[name]) for name in over)
+            return ", ".join(str(values.get(name, 0)) for name in over)
         raise TooMuch(over=", ".join(over), requested=listed(wanted), used=listed(used), limit=listed(limits))
 
 
@@ -72,22 +91,34 @@ class Quotas:
         self.world = world
 
     def get_quotas(self, project_id: str, user_id: str | None, usage: bool) -> QuotaSet:
+        whose = owner(self.world, project_id, user_id)
         with self.world.api.reading() as tx:
-            project, user = effective(self.world, tx, project_id, user_id)
+            project, user = effective(self.world, tx, whose)
             limits = user if user_id else project
             in_use: dict[str, int] = {}
             if usage:
-                in_use = {**dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), 0), **quotas.used(tx, project_id, user_id)}
+                in_use = {**dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), 0), **self._used(tx, project_id, user_id)}
         return QuotaSet(project_id=project_id, user_id=user_id, limits=limits, in_use=in_use)
+
+    def _used(self, tx: Connection, project_id: str, user_id: str | None) -> dict[str, int]:
+        """A project's, or one user's in it, in two statements."""
+        servers = self.world.quotas.usage(tx, project_id, user_id)["user" if user_id else "project"]
+        return {**servers, **quotas.used(tx, project_id, user_id)}
 
     def get_default_quotas(self) -> QuotaSet:
         return QuotaSet(limits=self.get_quota_class(DEFAULT_CLASS).limits)
 
+    def _check_changeable(self) -> None:
+        if self.world.quotas.unchangeable:
+            raise KeptElsewhere(reason=self.world.quotas.unchangeable)
+
     def update_quotas(self, update: QuotaUpdate) -> QuotaSet:
+        self._check_changeable()
+
         def write(tx: Connection) -> None:
             ledger.lock_owner(tx, update.project_id)
-            project, _user = effective(self.world, tx, update.project_id, None)
-            used = quotas.used(tx, update.project_id, update.user_id)
+            project, _user = effective(self.world, tx, Owner(update.project_id, None))
+            used = self._used(tx, update.project_id, update.user_id)
             for name, limit in update.limits.items():
                 self._check(name, limit, used.get(name, 0), project.get(name, UNLIMITED), update)
             quotas.write(tx, update.project_id, update.user_id, update.limits)
@@ -96,11 +127,16 @@ class Quotas:
 
     def get_quota_class(self, class_name: str) -> QuotaClass:
         """Its limits; a class nobody has written has the configured defaults."""
+        elsewhere = self.world.quotas.known("")  # of no project: what is registered for all
+        if elsewhere is not None:
+            return QuotaClass(class_name=class_name, limits=elsewhere.limits())
         with self.world.api.reading() as tx:
             own = quotas.class_limits(tx, class_name)
         return QuotaClass(class_name=class_name, limits={**self.world.settings.quota_defaults, **own})
 
     def update_quota_class(self, update: QuotaClass) -> QuotaClass:
+        self._check_changeable()
+
         def write(tx: Connection) -> None:
             ledger.lock_owner(tx, f"class:{update.class_name}"[:255])  # two updates of one class come one by one
             quotas.write_class(tx, update.class_name, update.limits)
@@ -115,13 +151,14 @@ class Quotas:
             raise AboveProject(limit=limit, resource=name, project_limit=project_limit)
 
     def delete_quotas(self, project_id: str, user_id: str | None) -> None:
+        self._check_changeable()
         self.world.api.transact(lambda tx: quotas.delete(tx, project_id, user_id))
 
 
-def check_keypair(world: World, tx: Connection, user_id: str, project_id: str | None, name: str) -> None:
+def check_keypair(world: World, tx: Connection, whose: Owner, user_id: str, name: str) -> None:
     """Under the user's lock: the name is free (Conflict: this comes first) and one more keypair fits (OverQuota)."""
     ledger.lock_owner(tx, f"user:{user_id}")
-    _project, limits = effective(world, tx, project_id or "", user_id)
+    _project, limits = effective(world, tx, whose)
     count, taken = keypairs.count(tx, user_id, name)
     if taken:
         raise keypairs.KeypairTaken(name=name)
@@ -129,4 +166,4 @@ def check_keypair(world: World, tx: Connection, user_id: str, project_id: str | 
         raise TooManyItems("Quota exceeded, too many key pairs.")
 
 
-__all__ = ["Quotas", "TooManyItems", "TooMuch", "check", "check_keypair", "effective", "fits", "room"]
+__all__ = ["Owner", "Quotas", "TooManyItems", "TooMuch", "check", "check_keypair", "effective", "fits", "owner", "room"]

@@ -42,6 +42,9 @@ class Settings:
     shelved_offload_time: int = 0  # 0 is at once, -1 never
     shelved_poll_interval: int = 3600
     non_inheritable_image_properties: tuple[str, ...] = ("cache_in_nova", "bittorrent")
+    image_props_weight_multiplier: float = 0.0
+    image_props_weight_setting: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    limit_tenants_to_placement_aggregate: bool = False
     pci_aliases: Mapping[str, PciRequest] = dataclasses.field(default_factory=dict)  # [pci]alias by name
 
 

@@ -29,9 +29,18 @@ OPTS = [
     cfg.IntOpt("reserved_host_memory_mb", default=512, min=0, help="MB of memory kept for the host itself."),
     cfg.IntOpt("reserved_host_disk_mb", default=0, min=0, help="MB of disk kept for the host itself."),
     cfg.IntOpt("reserved_host_cpus", default=0, min=0, help="CPUs kept for the host itself."),
+    cfg.MultiStrOpt("reserved_huge_pages", default=[],
+                    help="Huge pages of a cell that are not for guests, as node:0,size:2048,count:64 (size in KiB, or "
+                         "with a unit: 1GB). May be given several times."),
     cfg.IntOpt("update_resources_interval", default=0,
                help="Seconds between looks at what the host has; it is sent when it changed. 0: every 60 seconds; "
                     "negative: at start only."),
+    cfg.ListOpt("compute_monitors", default=[],
+                help="What the host measures of itself for [metrics]weight_setting. cpu.virt_driver: cpu.frequency in "
+                     "MHz; cpu.user.time, cpu.kernel.time, cpu.idle.time, cpu.iowait.time in ns; cpu.percent, "
+                     "cpu.user.percent, cpu.kernel.percent, cpu.idle.percent, cpu.iowait.percent as parts of 1 since "
+                     "the last look. They are sent with update_resources_interval, when one of these parts moved by "
+                     "0.05."),
     # How guests are kept.
     cfg.IntOpt("max_concurrent_builds", default=10, min=0,
                help="How many guests are built at one time; the others wait their turn. 0: no limit."),

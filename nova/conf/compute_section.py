@@ -1,4 +1,4 @@
-"""``[compute]``: more about how a host keeps its guests."""
+"""``[compute]``: more about what a host gives to its guests, and how it keeps them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,16 @@ from oslo_config import cfg
 GROUP = "compute"
 
 OPTS = [
+    cfg.StrOpt("cpu_shared_set",
+               help="Processors for guests that float, as 4-12,^8,15. They are the VCPU inventory then, and where emulator "
+                    "threads run that are to be apart (hw:emulator_threads_policy=share). Unset: all, or with "
+                    "cpu_dedicated_set none."),
+    cfg.StrOpt("cpu_dedicated_set",
+               help="Processors that are given to one guest each (hw:cpu_policy=dedicated), as 4-12,^8,15: the PCPU "
+                    "inventory. None of them may be in cpu_shared_set. Unset: none."),
+    cfg.StrOpt("provider_config_location", default="/etc/nova/provider_config/",
+               help="Directory of files *.yaml that give this host's resource provider more inventories and traits; read "
+                    "at start."),
     cfg.IntOpt("shutdown_retry_interval", default=10, min=1,
                help="Seconds after which a guest that was asked to shut down, and is still up, is asked again."),
 ]

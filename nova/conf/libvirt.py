@@ -43,6 +43,15 @@ _GUEST = [
     cfg.IntOpt("tx_queue_size", choices=(256, 512, 1024), help="Send queue of virtio network devices (KVM)."),
 ]
 
+_PLACING = [
+    cfg.ListOpt("pmem_namespaces", default=[],
+                help="Persistent memory that this host has, as LABEL:ns0|ns1|ns2 with the names of its namespaces "
+                     "(ndctl list -X): the inventory CUSTOM_PMEM_NAMESPACE_LABEL, one each."),
+    cfg.IntOpt("num_memory_encrypted_guests", min=0,
+               help="How many guests with encrypted memory (AMD SEV) this host may have. Unset: as many as libvirt says "
+                    "that its processor has keys for. More than those are never reported."),
+]
+
 _DISKS = [
     cfg.StrOpt("images_type", default="default", choices=("default", "qcow2", "raw", "flat", "lvm", "rbd"),
                help="How guests' disks are kept. default: qcow2 overlays where use_cow_images is on, else raw files; "
@@ -115,4 +124,4 @@ _OLD = [
                deprecated_for_removal=True),
 ]
 
-OPTS = [*_CONNECTION, *_GUEST, *_DISKS, *_MOVES, *_OLD]
+OPTS = [*_CONNECTION, *_GUEST, *_PLACING, *_DISKS, *_MOVES, *_OLD]

@@ -14,7 +14,23 @@ _DEFAULTS = (
     ("server_groups", 10, "server groups"), ("server_group_members", 10, "servers a server group"),
 )
 
+#: The options that are limits.
+LIMITS = tuple(name for name, _default, _what in _DEFAULTS)
+#: Where limits are kept: upstream's names.
+WRITTEN, NOOP, UNIFIED = (f"nova.quota.{name}" for name in ("DbQuotaDriver", "NoopQuotaDriver", "UnifiedLimitsDriver"))
+
 OPTS = [
+    cfg.StrOpt("driver", default=WRITTEN, choices=(WRITTEN, NOOP, UNIFIED),
+               help="Where limits are kept: in our database (DbQuotaDriver), nowhere (NoopQuotaDriver: nothing is "
+                    "limited), or in Keystone (UnifiedLimitsDriver; see [oslo_limit])."),
+    cfg.BoolOpt("count_usage_from_placement", default=False,
+                help="Kept for old files: every server is counted by the resources it needs from its admission to its "
+                     "end, whichever driver, so that what is allocated never exceeds what is counted."),
+    cfg.StrOpt("unified_limits_resource_strategy", default="require", choices=("require", "ignore"),
+               help="What a resource without a registered limit in Keystone is limited to. require: those of "
+                    "unified_limits_resource_list to 0, others not. ignore: those of the list not, others to 0."),
+    cfg.ListOpt("unified_limits_resource_list", default=["servers"],
+                help="Resources of unified_limits_resource_strategy: servers, class:VCPU, class:MEMORY_MB, ..."),
     *[cfg.IntOpt(name, default=default, min=-1, deprecated_group="DEFAULT", deprecated_name=f"quota_{name}",
                  help=f"Most {what}.") for name, default, what in _DEFAULTS],
     cfg.BoolOpt("recheck_quota", default=True,

@@ -65,10 +65,11 @@ def get(tx: Connection, query: ActionQuery) -> InstanceAction:
     return _value(row)
 
 
-def of_request(tx: Connection, request_id: str) -> tuple[InstanceAction, ...]:
-    """Every operation one request began, oldest first."""
-    rows = tx.execute(sa.select(operations).where(operations.c.request_id == request_id).order_by(operations.c.id))
-    return tuple(_value(row) for row in rows)
+def of_request(tx: Connection, name: str) -> list[tuple[InstanceAction, Row[Any]]]:
+    """Every operation that one request began, or that was begun on one server (by its uuid), oldest first; with their
+    journal rows."""
+    asked = sa.or_(operations.c.request_id == name, operations.c.server_uuid == name)
+    return [(_value(row), row) for row in tx.execute(sa.select(operations).where(asked).order_by(operations.c.id))]
 
 
 def any_since(tx: Connection, server_uuid: str, action: str, key: int) -> bool:

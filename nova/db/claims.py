@@ -7,6 +7,7 @@ order: no race, no drift, no healing tool.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -31,11 +32,11 @@ VCPU, MEMORY_MB, DISK_GB = "VCPU", "MEMORY_MB", "DISK_GB"
 
 
 class NotEnough(errors.ClaimConflict):
-    code, message = "claim.not_enough", "Provider {provider} has {free} {resource_class} left, {wanted} are needed."
+    code, message = "claim.not_enough", "The chosen host has {free} {resource_class} left, {wanted} are needed."
 
 
 class Unfit(errors.ClaimConflict):
-    code, message = "claim.unfit", "Provider {provider} can not take it: {why}."
+    code, message = "claim.unfit", "The chosen host can not take it: {why}."
 
 
 class AlreadyHeld(errors.Conflict):
@@ -253,7 +254,7 @@ def _plain(node: _Node, resources: Resources) -> Found:
         have = node.amounts.get(name)
         if have is None or amount > min(have.capacity - have.used, have.max_unit) or (
                 amount < have.min_unit or amount % have.step_size):
-            return NotEnough(provider=node.id, resource_class=name, wanted=amount,
+            return NotEnough(resource_class=name, wanted=amount,
                              free=min(have.capacity - have.used, have.max_unit) if have else 0)
     return candidates.Solution({node.id: wanted}, {}), None
 
@@ -262,14 +263,29 @@ def _wished(node: _Node, wishes: Wishes) -> Found:
     tree = node.tree()
     solution = candidates.first(tree, wishes.request)
     if solution is None:
-        return Unfit(provider=node.id, why=candidates.why_not(tree, wishes.request))
+        return Unfit(why=candidates.why_not(tree, wishes.request))
     if not wishes.topology.anything:
         return solution, None
     if not solution.amounts.get(node.id):
-        return Unfit(provider=node.id, why="it would hold nothing of the node itself")
+        return Unfit(why="it would hold nothing of the node itself")
     topology = node.beyond.topology if node.beyond else None
     packing = pack(topology, node.packings, wishes.topology)
-    return Unfit(provider=node.id, why=packing) if isinstance(packing, str) else (solution, packing)
+    if isinstance(packing, str):
+        return Unfit(why=packing)
+    return _with_devices(node, solution, packing), packing
+
+
+def _with_devices(node: _Node, solution: candidates.Solution, packing: Packing) -> candidates.Solution:
+    """The devices that it got are taken of their providers, too, where the host reports such (one class each): named
+    after the device or, for one of many functions, the device that has it."""
+    named = {one.name: one for one in node.below.values() if len(one.amounts) == 1}
+    amounts = {key: Counter(taken) for key, taken in solution.amounts.items()}
+    for device in packing.devices:
+        found = named.get(f"{node.name}_{device.address}") or named.get(f"{node.name}_{device.parent}")
+        if found is not None:
+            [resource_class] = found.amounts
+            amounts.setdefault(found.id, Counter())[resource_class] += 1
+    return candidates.Solution(amounts, solution.mappings)
 
 
 def amounts_of(resources: Resources) -> dict[str, int]:

@@ -244,6 +244,7 @@ class Count(NamedTuple):
     vcpus: int
     memory_mb: int
     flavor: Flavor | None  # as the ledger knows it; None in older rows
+    classes: Mapping[str, int] | None = None  # the same, by resource class
 
     @property
     def doubtful(self) -> bool:
@@ -253,10 +254,11 @@ class Count(NamedTuple):
 
 def counts(tx: Connection, after: int, limit: int) -> list[Count]:
     """A page of open rows behind the key ``after``."""
-    rows = tx.execute(sa.select(ledger.c.id, ledger.c.server_uuid, ledger.c.vcpus, ledger.c.memory_mb, ledger.c.facts)
+    rows = tx.execute(sa.select(ledger.c.id, ledger.c.server_uuid, ledger.c.vcpus, ledger.c.memory_mb, ledger.c.facts,
+                                ledger.c.classes)
                       .where(ledger.c.id > after, ledger.c.closed == sa.false()).order_by(ledger.c.id).limit(limit))
-    return [Count(row.id, row.server_uuid, row.vcpus, row.memory_mb, row.facts.flavor if row.facts else None)
-            for row in rows]
+    return [Count(row.id, row.server_uuid, row.vcpus, row.memory_mb, row.facts.flavor if row.facts else None,
+                  row.classes) for row in rows]
 
 
 def recount(tx: Connection, was: Count, flavor: Flavor) -> bool:

@@ -73,7 +73,7 @@ def _write_inventories(tx: Connection, key: int, wanted: Sequence[ClassInventory
         sa.select(inventories).where(inventories.c.provider_id == key))}
     now = {one.resource_class: one for one in wanted}
     gone = {one for one, row in before.items() if row.reported and one not in now}
-    kept = [ClassInventory(resource_class=one, total=0, max_unit=0, min_unit=0) for one in sorted(gone & used.keys())]
+    kept = [ClassInventory(resource_class=one, total=0, max_unit=1) for one in sorted(gone & used.keys())]
     tx.execute(sa.delete(inventories).where(inventories.c.provider_id == key,
                                             inventories.c.resource_class.in_([*now, *gone])))
     insert_all(tx, inventories, [_row(key, one) for one in (*wanted, *kept)])

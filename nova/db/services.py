@@ -228,6 +228,19 @@ def delete(tx: Connection, row: Row[Any]) -> None:
     tx.execute(sa.update(services).where(services.c.id == row.id).values(deleted=row.id))
 
 
+def closed_hosts(tx: Connection) -> set[str]:
+    """Hosts whose compute service is disabled or forced down: nothing new goes there."""
+    return set(tx.execute(sa.select(services.c.host).where(
+        services.c.binary == COMPUTE, services.c.deleted == 0,
+        sa.or_(services.c.disabled == sa.true(), services.c.forced_down == sa.true()))).scalars())
+
+
+def has_compute(tx: Connection, host: str) -> bool:
+    """Whether there is a compute host of this name, be it up or not."""
+    return tx.execute(sa.select(services.c.id).where(services.c.host == host, services.c.binary == COMPUTE,
+                                                     services.c.deleted == 0).limit(1)).first() is not None
+
+
 # -- debts
 
 #: The one kind of debt that no claim waits for: a file beside the guest.

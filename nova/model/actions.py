@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nova.model.base import Time, Value
+from nova.model.scheduling import NoHost
 
 
 class ActionEvent(Value):
@@ -20,6 +23,17 @@ class ActionEvent(Value):
     duration_ms: int | None = None
 
 
+class PlacementStory(Value):
+    """How an operation looked for a host, for operators. ``wishes``: what was asked for, in words. ``tried``: hosts
+    taken in their order; ``host`` the last of them, ``left`` the alternates. ``no_host``: why none was found."""
+
+    wishes: Mapping[str, str] = {}
+    host: str | None = None
+    tried: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    no_host: NoHost | None = None
+
+
 class InstanceAction(Value):
     id: int
     action: str
@@ -33,6 +47,7 @@ class InstanceAction(Value):
     message: str | None = None  # None, or Error when it failed
     fault: str | None = None
     events: tuple[ActionEvent, ...] = ()
+    placement: PlacementStory | None = None  # only where one operation's story is asked for
 
 
 class ActionQuery(Value):

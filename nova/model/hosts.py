@@ -99,11 +99,15 @@ class HostState(Value):
 
 
 class Stamp(Value):
+    """What is known of a node. ``provider_id`` 0: not told; a host that went and came again has another, and its other
+    stamps may be those that it had before."""
+
     host: str
     node: str
     generation: int
     service_version: int
     aggregates_version: int
+    provider_id: int = 0
 
 
 class AggregateMembers(Value):
@@ -138,4 +142,5 @@ class HostStates(Value):
     alive: tuple[tuple[str, Time], ...] = ()  # (host, last_seen_at) of hosts that only sent a heartbeat
     gone: tuple[tuple[str, str], ...] = ()  # (host, node) that exist no more; answers to a sweep name them
     claimed: tuple[str, ...] = ()  # servers whose claims these states contain, or that will claim nothing
+    more: bool = False  # there are more than go into one message: ask again, with stamps that tell of these, too
     aggregates: AggregateStates | None = None

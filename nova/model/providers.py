@@ -25,6 +25,14 @@ class Amount(Value):
     max_unit: int
     step_size: int = 1
 
+    def has_room(self, amount: int) -> bool:
+        """Whether so much of it can be given at once."""
+        return self.used + amount <= self.capacity and self.allows(amount)
+
+    def allows(self, amount: int) -> bool:
+        """Whether so much may be asked for at once, be it there or not."""
+        return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0
+
 
 class ProviderState(Value):
     """One provider of a tree, with what is used of it. ``parent_id`` None: the tree's root."""

@@ -64,7 +64,9 @@ class PlacementRequest(Value):
     image_disk_format: str = ""
     busy: Mapping[str, int] = {}  # host -> servers there on which something works that costs it I/O
     server_hosts: Mapping[str, str] = {}  # servers that hints name -> where they are
-    image_matches: Mapping[str, int] = {}  # host -> servers there that share image properties with the request
+    #: host -> a sum over its servers: how much each image property counts that the server's image shares with this one
+    image_matches: Mapping[str, float] = {}
+    tenant_aggregates: bool = False  # some aggregate names the project in ``filter_tenant_id`` (asked where it matters)
 
 
 class HostChoice(Value):
@@ -81,6 +83,14 @@ class Refusal(Value):
     hosts: int
     reasons: Mapping[str, int] = {}
     nearest: str = ""
+
+
+class NoHost(Value):
+    """Why no host was found, as the journal keeps it: of ``asked`` hosts. ``details`` is for admins and names hosts."""
+
+    asked: int = 0
+    refusals: tuple[Refusal, ...] = ()
+    details: str = ""
 
 
 class Selection(Value):

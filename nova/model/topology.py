@@ -133,6 +133,7 @@ class PackedCell(Value):
     shared: Cpus = ()  # where its floating processors may run
     siblings: tuple[Cpus, ...] = ()  # virtual processors that are threads of one core
     emulator: Cpus = ()  # processors taken beside the pins, for the emulator's threads
+    idle: Cpus = ()  # the other threads of its cores, where they are its alone (thread policy isolate): nobody's
 
 
 class PackedDevice(Value):

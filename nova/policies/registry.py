@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from oslo_policy import policy
 
-from nova.policies import flavors, hosts, networks, projects, server_actions, server_parts, servers, volumes
+from nova.policies import flavors, hosts, networks, placement, projects, server_actions, server_parts, servers, volumes
 from nova.policies.base import BASE_RULES, BaseRule, Rule
 
 RULES: tuple[Rule, ...] = (*servers.RULES, *server_actions.RULES, *server_parts.RULES, *flavors.RULES,
-                           *projects.RULES, *hosts.RULES, *networks.RULES, *volumes.RULES)
+                           *projects.RULES, *hosts.RULES, *networks.RULES, *volumes.RULES)  # the compute API's
+ALL_RULES: tuple[Rule, ...] = (*RULES, *placement.RULES)
 SINCE = "21.0.0"
 REASON = "Reader, member and manager roles within a project replaced admin and owner."
 
@@ -39,4 +40,4 @@ def _documented(rule: Rule) -> policy.DocumentedRuleDefault:
 
 
 def list_rules() -> list[policy.RuleDefault]:
-    return [*map(_base, BASE_RULES), *map(_documented, RULES)]
+    return [*map(_base, BASE_RULES), *map(_documented, ALL_RULES)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import textwrap
 
 from nova.policies.base import BASE_RULES, BaseRule, Rule
-from nova.policies.registry import RULES
+from nova.policies.registry import ALL_RULES
 
 HEAD = """\
 # Who may do what. Generated from the code's own rules; `nova-policy sample` prints it.
 # These are the defaults: copy to policy.yaml beside nova.conf only the lines you change, without the leading #.
-# A changed file is read within a second; no daemon needs a restart. Only the compute API reads it.
+# A changed file is read within a second; no daemon needs a restart. The compute API and Placement's read it.
 # Every rule is asked in a project: tokens for the whole system or for a domain are refused.
 
 # --- Rules that other rules name
@@ -18,7 +18,7 @@ HEAD = """\
 
 
 def sample() -> str:
-    return "\n".join([HEAD, *map(_base, BASE_RULES), "# --- Rules of operations\n", *map(_rule, RULES)])
+    return "\n".join([HEAD, *map(_base, BASE_RULES), "# --- Rules of operations\n", *map(_rule, ALL_RULES)])
 
 
 def _comment(text: str) -> str:

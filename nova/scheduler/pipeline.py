@@ -1,10 +1,12 @@
 """One decision: hosts, what is always checked, enabled filters, weights, the best and its alternates.
 
-Pure: a frozen snapshot and a request go in, proposals come out.
+A frozen snapshot and a request go in, proposals come out. What was found out is kept for requests of the same kind (see
+``memory``), which changes how long a decision takes, and no decision.
 """
 
 from __future__ import annotations
 
+import functools
 import heapq
 import random
 from collections.abc import Iterable, Sequence
@@ -13,27 +15,112 @@ from typing import Any
 import msgspec
 
 from nova.model.scheduling import HostChoice, PlacementGroup, PlacementRequest, Selection
-from nova.scheduler import plugins, reasons
-from nova.scheduler.filters import Filter, always, server_groups
+from nova.scheduler import plugins, prefilters, reasons, wishing
+from nova.scheduler.filters import Filter, always, metrics, numa_topology, pci_passthrough, server_groups
+from nova.scheduler.memory import Rankings
+from nova.scheduler.ranking import Judge, Ranking, Unrankable
 from nova.scheduler.snapshot import Snapshot
-from nova.scheduler.views import HostFacts, HostView
+from nova.scheduler.views import HostView
 from nova.scheduler.weighers import Weigher
+
+FEW = 3  # servers of a request that are not worth a ranking of hosts nobody asks for again
+
 
 
 class Pipeline:
-    """The filters and weighers of one configuration (``[filter_scheduler]``). UnknownPlugin: see ``plugins``."""
+    """The filters and weighers of one configuration (``[filter_scheduler]``). UnknownPlugin: see ``plugins``.
 
-    def __init__(self, options: Any, rng: random.Random | None = None) -> None:
+    ``ranks`` False: every decision looks at every host.
+    """
+
+    def __init__(self, options: Any, rng: random.Random | None = None, ranks: bool = True) -> None:
         enabled = plugins.load_filters(options)
-        missing = [cls for cls in server_groups.ALWAYS if not any(isinstance(one, cls) for one in enabled)]
-        self.filters = (*enabled, *(cls(options) for cls in missing))
+        implied = (*server_groups.ALWAYS, *([metrics.MetricsFilter] if metrics.required(options) else ()))
+        missing = [cls for cls in implied if not any(isinstance(one, cls) for one in enabled)]
+        wishes = wishing.WishesFilter(options)
+        dear = (pci_passthrough.PciPassthroughFilter(options), numa_topology.NUMATopologyFilter(options))
+        self._always: tuple[Filter, ...] = (wishes, *dear)  # of a forced host, too: the claim would refuse it
+        self.filters = (wishes, *prefilters.load(options), *enabled, *(cls(options) for cls in missing), *dear)
+        self._on_rebuild = tuple(one for one in self.filters if one.on_rebuild)
         self.weighers = plugins.load_weighers(options)
         self._subset = options.host_subset_size
         self._shuffle = options.shuffle_best_same_weighed_hosts
         self._rng = rng or random.Random()
+        self._ranks = ranks and all(type(one).weigh is not Weigher.weigh for one in self.weighers)
+        self._rankings = Rankings()
 
     def decide(self, snapshot: Snapshot, request: PlacementRequest) -> tuple[Selection, ...]:
         """A selection a server, in order. Each counts for the next, so that one request's servers spread."""
+        selections = self._selections(snapshot, request)
+        missing = request.server_uuids[len(selections):]
+        if missing:
+            reason = self._reason(snapshot, request, selections)
+            selections.extend(Selection(server_uuid=uuid, reason=reason.public, details=reason.details,
+                                        asked=reason.asked, refusals=reason.refusals) for uuid in missing)
+        return tuple(selections)
+
+    def _selections(self, snapshot: Snapshot, request: PlacementRequest) -> list[Selection]:
+        """Those of the servers for which there is a host."""
+        kind = self._kind(snapshot, request) if self._ranks else None
+        many = len(request.server_uuids) > FEW
+        try:
+            if kind is not None and snapshot.changes is not None and (self._rankings.worth(kind) or many):
+                ranking = self._rankings.take_out(
+                    kind, snapshot.changes, snapshot.hosts,
+                    lambda hosts: Ranking(self._judge(request), self.weighers, request, hosts))
+                found = self._by_ranking(ranking, request)
+                self._rankings.put_back(kind, snapshot.changes, ranking)
+                return found
+            if self._ranks and many and kind is None and request.group is None:
+                judge = functools.partial(self.candidates, request=request)
+                return self._by_ranking(Ranking(judge, self.weighers, request, enumerate(snapshot.hosts)), request)
+        except Unrankable:
+            pass
+        return self._one_by_one(snapshot, request)
+
+    def _kind(self, snapshot: Snapshot, request: PlacementRequest) -> bytes | None:
+        """What this request has in common with others that have the same candidates, weighed alike; None where that
+        is not worth keeping."""
+        if request.force or request.host or request.node or request.exclude or request.group or \
+                snapshot.changes is None:
+            return None
+        asked = [(at, one.about(request)) for at, one in enumerate(self.asked(request)) if one.wanted(request)]
+        weighed = [(at, one.about(request)) for at, one in enumerate(self.weighers) if not one.neutral(request)]
+        return msgspec.msgpack.encode((request.resources, request.availability_zone, request.wishes, request.rebuild,
+                                       asked, weighed))
+
+    def _judge(self, request: PlacementRequest) -> Judge:
+        """:meth:`candidates` of a request that names no hosts, asked many times."""
+        wanted = [one for one in self.asked(request) if one.wanted(request)]
+
+        def judge(hosts: Iterable[HostView]) -> list[HostView]:
+            passed = always.passing(hosts, request)
+            for one in wanted:
+                if not passed:
+                    break
+                passed = one.passing(passed, request)
+            return passed
+        return judge
+
+    def _by_ranking(self, ranking: Ranking, request: PlacementRequest) -> list[Selection]:
+        selections: list[Selection] = []
+        choices: dict[int, HostChoice] = {}
+        count = max(self._subset, 1) + request.alternates
+        for uuid in request.server_uuids:
+            best = ranking.best(count)
+            if not best:
+                break
+            equal = ranking.equals() if self._shuffle else []
+            ranked = self._picked(best, equal, count, request.alternates)
+            for number in ranked:
+                if number not in choices:
+                    choices[number] = _choice(ranking.views[number])
+            selections.append(Selection(server_uuid=uuid, hosts=tuple([choices[number] for number in ranked])))
+            ranking.take(ranked[0], _taken(ranking.views[ranked[0]], request))
+        return selections
+
+    def _one_by_one(self, snapshot: Snapshot, request: PlacementRequest) -> list[Selection]:
+        """The same, with a look at every candidate for each of the servers."""
         candidates = self.candidates(snapshot.hosts, request)
         selections: list[Selection] = []
         for uuid in request.server_uuids:
@@ -45,13 +132,8 @@ class Pipeline:
             self._take(candidates, ranked[0], request)
             if request.group is not None:
                 request = _with_member(request, request.group, chosen)
-                candidates = candidates if request.force else self._filtered(candidates, request)
-        missing = request.server_uuids[len(selections):]
-        if missing:
-            reason = self._reason(snapshot, request, selections)
-            selections.extend(Selection(server_uuid=uuid, reason=reason.public, details=reason.details)
-                              for uuid in missing)
-        return tuple(selections)
+                candidates = self._filtered(candidates, request)
+        return selections
 
     def candidates(self, hosts: Iterable[HostView], request: PlacementRequest) -> list[HostView]:
         """The hosts that nothing refuses, in their order."""
@@ -63,49 +145,62 @@ class Pipeline:
             excluded = frozenset(request.exclude)
             hosts = [host for host in hosts if host.host not in excluded]
         passed = always.passing(hosts, request)
-        return passed if request.force else self._filtered(passed, request)
+        return self._filtered(passed, request)
 
     def _filtered(self, hosts: list[HostView], request: PlacementRequest) -> list[HostView]:
-        for filter_ in self.filters:
+        for filter_ in self.asked(request):
             if not hosts:
                 break
             if filter_.wanted(request):
-                hosts = _passing(filter_, hosts, request)
+                hosts = filter_.passing(hosts, request)
         return hosts
+
+    def asked(self, request: PlacementRequest) -> tuple[Filter, ...]:
+        """The filters for a request of its sort: all, or those for a forced host or for a rebuild."""
+        return self._always if request.force else self._on_rebuild if request.rebuild else self.filters
 
     def _choose(self, hosts: Sequence[HostView], request: PlacementRequest) -> list[int]:
         """Positions of the chosen host and of its alternates, the best first."""
         weights = self.weights(hosts, request)
         count = min(len(hosts), max(self._subset, 1) + request.alternates)
         best = heapq.nlargest(count, range(len(hosts)), key=weights.__getitem__)
+        equal = [at for at, weight in enumerate(weights) if weight == weights[best[0]]] if self._shuffle else []
+        return self._picked(best, equal, count, request.alternates)
+
+    def _picked(self, best: list[int], equal: list[int], count: int, alternates: int) -> list[int]:
+        """The chosen one and its alternates, of the best (in order) and of all that are equal to the very best."""
         if self._shuffle:
-            equal = [at for at, weight in enumerate(weights) if weight == weights[best[0]]]
+            others = [at for at in best if at not in set(equal)]
             self._rng.shuffle(equal)
-            best = (equal + [at for at in best if weights[at] != weights[best[0]]])[:count]
+            best = (equal + others)[:count]
         chosen = best[0] if self._subset <= 1 else self._rng.choice(best[:self._subset])
-        return [chosen, *(at for at in best if at != chosen)][:1 + request.alternates]
+        return [chosen, *(at for at in best if at != chosen)][:1 + alternates]
 
     def weights(self, hosts: Sequence[HostView], request: PlacementRequest) -> list[float]:
         """A sum a host: each weigher's value, scaled to 0..1 from the lowest to the highest, times its multiplier."""
-        overridden = any(host.multipliers for host in hosts)
+        overridden = {name for multipliers in {id(host.multipliers): host.multipliers for host in hosts}.values()
+                      for name in multipliers}
         totals = [0.0] * len(hosts)
         for weigher in self.weighers:
+            own = weigher.multiplier_option in overridden
+            if not (own or weigher.multiplier) or weigher.neutral(request):
+                continue
             values = weigher.weigh_all(hosts, request)
             low, high = min(values), max(values)
             if low == high:
                 continue
-            if overridden:
+            if own:
                 factors = _factors(weigher, hosts, high - low)
                 totals = [total + (value - low) * factor
                           for total, value, factor in zip(totals, values, factors, strict=True)]
-            elif weigher.multiplier:
+            else:
                 factor = weigher.multiplier / (high - low)
                 totals = [total + (value - low) * factor for total, value in zip(totals, values, strict=True)]
         return totals
 
     def _take(self, hosts: list[HostView], at: int, request: PlacementRequest) -> None:
         """Count one more server on a host; the host goes when it can take no other."""
-        taken = hosts[at].with_taken(request.resources)
+        taken = _taken(hosts[at], request)
         if self.candidates((taken,), request):
             hosts[at] = taken
         else:
@@ -116,29 +211,19 @@ class Pipeline:
         hosts = {(host.host, host.node): host for host in snapshot.hosts}
         for selection in made:
             key = selection.hosts[0].host, selection.hosts[0].node
-            hosts[key] = hosts[key].with_taken(request.resources)
-        return reasons.explain(tuple(hosts.values()), request, self.filters)
+            hosts[key] = _taken(hosts[key], request)
+        return reasons.explain(tuple(hosts.values()), request, self.asked(request))
+
+
+def _taken(host: HostView, request: PlacementRequest) -> HostView:
+    """The host with one more of the request's servers."""
+    return host.with_taken(request.resources, wishing.take(host, request.wishes))
 
 
 def _with_member(request: PlacementRequest, group: PlacementGroup, host: str) -> PlacementRequest:
     """The request for the others of its servers, once one is on its way to a host."""
     hosts = {**group.hosts, host: group.hosts.get(host, 0) + 1}
     return msgspec.structs.replace(request, group=msgspec.structs.replace(group, hosts=hosts))
-
-
-def _passing(filter_: Filter, hosts: list[HostView], request: PlacementRequest) -> list[HostView]:
-    """The hosts that a filter does not refuse; hosts that are alike are asked about once where that is enough."""
-    if not filter_.by_facts(request):
-        return [host for host in hosts if filter_.refuses(host, request) is None]
-    verdicts: dict[HostFacts, bool] = {}
-    passed = []
-    for host in hosts:
-        verdict = verdicts.get(host.facts)
-        if verdict is None:
-            verdict = verdicts[host.facts] = filter_.refuses(host, request) is None
-        if verdict:
-            passed.append(host)
-    return passed
 
 
 def _factors(weigher: Weigher, hosts: Sequence[HostView], span: float) -> list[float]:

@@ -21,6 +21,16 @@ class UnknownPlugin(errors.Invalid):
     code, message = "scheduler.unknown_plugin", "[filter_scheduler]{option}: {problem}"
 
 
+class Options:
+    """``[filter_scheduler]`` by its options' names, and two groups more by theirs: what filters and weighers get."""
+
+    def __init__(self, filter_scheduler: Any, metrics: Any = None, scheduler: Any = None) -> None:
+        self._own, self.metrics, self.scheduler = filter_scheduler, metrics, scheduler
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+
 def load_filters(options: Any) -> tuple[Filter, ...]:
     """The enabled filters, in their order, without those that are checked anyway.
 

@@ -1,26 +1,35 @@
-"""Why there is no valid host, in two texts: one for users, without anything about hosts, and one for admins."""
+"""Why there is no valid host, in two texts: one for users, which says of their wishes what could not be met and nothing
+about hosts, and one for admins, with counts and the nearest miss. And the same as values, for the journal.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from nova.model.scheduling import PlacementRequest
+from nova.model.scheduling import PlacementRequest, Refusal
 from nova.scheduler.filters import Filter
-from nova.scheduler.filters.always import AMOUNTS, CHECKS, available
+from nova.scheduler.filters.always import CHECKS
+from nova.scheduler.nearest import Miss, nearest
 from nova.scheduler.views import HostView
 
 NO_VALID_HOST = "No valid host was found. "
+NOT_ENOUGH = "There are not enough hosts available"
 LONGEST = 255  # what a fault's message may have
 SHOWN = 5  # different reasons of one filter
+PUBLIC_SHOWN = 2  # of a filter whose reasons users may read
+TRIED = "tried before"  # stands for a filter where hosts were left out because they refused, or failed
+REASON_LONGEST = 200  # what a filter of an operator's own may say
 
 
 class Reason(NamedTuple):
-    """``public`` for users, ``details`` for admins."""
+    """``public`` for users, ``details`` for admins. ``asked``: how many hosts there were to choose from."""
 
     public: str
     details: str
+    asked: int = 0
+    refusals: tuple[Refusal, ...] = ()
 
 
 class _Refusals(NamedTuple):
@@ -31,31 +40,64 @@ class _Refusals(NamedTuple):
     hosts: list[HostView]
 
 
+#: Filters whose reasons say something about hosts or other users -> the user's own wish that they are about.
+_WISHES: Mapping[str, Callable[[PlacementRequest], str]] = {
+    "AvailabilityZoneFilter": lambda request: f"zone {request.availability_zone}",
+    "ImagePropertiesFilter": lambda request: "the image's properties",
+    "AggregateImagePropertiesIsolation": lambda request: "the image's properties",
+    "ComputeCapabilitiesFilter": lambda request: "the flavor's extra specs",
+    "AggregateInstanceExtraSpecsFilter": lambda request: "the flavor's extra specs",
+    "AggregateTypeAffinityFilter": lambda request: f"flavor {request.flavor_name}",
+    "NUMATopologyFilter": lambda request: "the topology of processors and memory",
+    "PciPassthroughFilter": lambda request: "devices",
+}
+
+
 def explain(hosts: Sequence[HostView], request: PlacementRequest, filters: Iterable[Filter]) -> Reason:
-    """Each host is counted at the first filter that refuses it. ``filters`` are the enabled ones."""
+    """Each host is counted at the first filter that refuses it. ``filters`` are those for such a request."""
     if not hosts:
-        return _both("There is no compute host.", "There is no compute host.")
+        return _reason((), "There is no compute host.")
     asked = [host for host in hosts if request.host in (None, host.host) and request.node in (None, host.node)]
     if not asked:
         where = " ".join(f"{word} {name}" for word, name in (("host", request.host), ("node", request.node)) if name)
-        return _both(f"There is no {where}.", f"There is no {where} among {_hosts(len(hosts))}.")
+        return Reason(f"{NO_VALID_HOST}There is no {where}.",
+                      f"{NO_VALID_HOST}There is no {where} among {_hosts(len(hosts))}.")
     left = [host for host in asked if host.host not in request.exclude]
     tried = len(asked) - len(left)
-    refusals, left = _refusals(left, request, (*CHECKS, *(() if request.force else filters)))
-    public = [f"{tried} refused it before"] * bool(tried)
-    details = [f"{tried} refused it before ({', '.join(sorted(set(request.exclude)))})"] * bool(tried)
-    for refusal in refusals:
-        told = f"{refusal.filter.name} refused {len(refusal.hosts)}"
-        words = _words(refusal, request)
-        public.append(f"{told} ({_counted(refusal.reasons)})" if refusal.filter.public else told)
-        details.append(f"{told} ({words})" if words else told)
-    count = _hosts(len(asked))
-    return _both(f"{count}: {'; '.join(public)}.", f"{count}: {'; '.join(details)}.")
+    found, _passed = _refusals(left, request, (*CHECKS, *filters))
+    misses = [nearest(one.filter, one.hosts, request) for one in found]
+    told = [f"{tried} refused it before ({', '.join(sorted(set(request.exclude)))})"] * bool(tried)
+    told += [_told(one, miss) for one, miss in zip(found, misses, strict=True)]
+    wishes = [wish for one, miss in zip(found, misses, strict=True) for wish in _wishes_of(one, miss, request)]
+    refusals = [Refusal(filter=TRIED, hosts=tried)] * bool(tried)
+    refusals += [Refusal(filter=one.filter.name, hosts=len(one.hosts), nearest=" and ".join(miss.words),
+                         reasons={reason[:REASON_LONGEST]: count for reason, count in one.reasons.most_common(SHOWN)})
+                 for one, miss in zip(found, misses, strict=True)]
+    return _reason(wishes, f"{_hosts(len(asked))}: {'; '.join(told)}.")._replace(asked=len(asked),
+                                                                              refusals=tuple(refusals))
 
 
-def _both(public: str, details: str) -> Reason:
-    public = NO_VALID_HOST + public
+def _reason(wishes: Iterable[str], details: str) -> Reason:
+    unmet = "; ".join(dict.fromkeys(wishes))
+    public = f"{NO_VALID_HOST}{NOT_ENOUGH}{': ' if unmet else ''}{unmet}."
     return Reason(public if len(public) <= LONGEST else public[:LONGEST - 3] + "...", NO_VALID_HOST + details)
+
+
+def _wishes_of(one: _Refusals, miss: Miss, request: PlacementRequest) -> list[str]:
+    """What users learn of a filter's refusals: which wishes of theirs it is about, if it is about any."""
+    if miss.asked:
+        return list(miss.asked)
+    if one.filter.name in _WISHES:
+        return [_WISHES[one.filter.name](request)]
+    return [reason for reason, _count in one.reasons.most_common(PUBLIC_SHOWN)] if one.filter.public else []
+
+
+def _told(one: _Refusals, miss: Miss) -> str:
+    """What admins learn of them."""
+    near = f"nearest: {' and '.join(miss.words)} on {miss.host}" if miss.words else ""
+    words = "; ".join(filter(None, ("" if one.filter.name == "capacity" else _counted(one.reasons), near)))
+    told = f"{one.filter.name} refused {len(one.hosts)}"
+    return f"{told} ({words})" if words else told
 
 
 def _hosts(count: int) -> str:
@@ -65,7 +107,7 @@ def _hosts(count: int) -> str:
 def _refusals(hosts: list[HostView], request: PlacementRequest,
               filters: Iterable[Filter]) -> tuple[list[_Refusals], list[HostView]]:
     """What each filter says, and the hosts that all let pass."""
-    found = []
+    found: list[_Refusals] = []
     for filter_ in filters:
         if not filter_.wanted(request):
             continue
@@ -83,23 +125,6 @@ def _refusals(hosts: list[HostView], request: PlacementRequest,
     return found, hosts
 
 
-def _words(refusal: _Refusals, request: PlacementRequest) -> str:
-    if refusal.filter.name == "capacity":
-        return f"nearest: {_nearest(refusal.hosts, request)}"
-    return _counted(refusal.reasons)
-
-
 def _counted(reasons: Counter[str]) -> str:
     told = [f"{reason} {count}" for reason, count in reasons.most_common(SHOWN)]
     return ", ".join(told + ["..."] * (len(reasons) > SHOWN))
-
-
-def _nearest(hosts: Iterable[HostView], request: PlacementRequest) -> str:
-    """What the host that lacks least would have to have more."""
-    def lacking(host: HostView) -> list[tuple[float, str]]:
-        return [((need - left) / need, f"needs {need} {words}, {left} free")
-                for field, free, total, words in AMOUNTS
-                if 0 < (need := getattr(request.resources, field)) > (left := available(host, free, total))]
-
-    nearest = min(hosts, key=lambda host: sum(share for share, _ in lacking(host)))
-    return f"{' and '.join(words for _, words in lacking(nearest))} on {nearest.host}"

@@ -14,6 +14,7 @@ import msgspec
 from nova import concurrency, errors, faults
 from nova.model.hosts import HostStates
 from nova.model.scheduling import PlacementRequest, Selection
+from nova.scheduler import plugins
 from nova.scheduler.pipeline import Pipeline
 from nova.scheduler.snapshot import HostTable
 
@@ -35,6 +36,7 @@ class Settings(NamedTuple):
     scheduler: Any  # [scheduler]
     filter_scheduler: Any  # [filter_scheduler]
     service_down_time: float
+    metrics: Any = None  # [metrics]
 
 
 class SchedulerService:
@@ -45,7 +47,8 @@ class SchedulerService:
         self._conductor = conductor
         self._clock = clock
         self._rng = rng or random.Random()
-        self._pipeline = Pipeline(settings.filter_scheduler, self._rng)
+        options = plugins.Options(settings.filter_scheduler, settings.metrics, settings.scheduler)
+        self._pipeline = Pipeline(options, self._rng)
         self._hosts = HostTable(settings.service_down_time, clock)
         self._sweep_s = float(settings.scheduler.host_state_sweep_interval)
         self._lock = threading.Lock()  # around every use of the hosts: decisions are made one after the other
@@ -77,6 +80,8 @@ class SchedulerService:
         """What is asked anew counts no more as decided before. Where nothing is left, decisions that the hosts'
         states may contain by now are not counted twice: rather ask the claim once too often."""
         self._hosts.forget(request.server_uuids)
+        if not request.rebuild:
+            self._hosts.learn_busy(request.busy)
         selections = self._decide(request)
         failed = tuple(selection.server_uuid for selection in selections if not selection.hosts)
         if failed and self._hosts.forget_doubtful():
@@ -87,9 +92,10 @@ class SchedulerService:
     def _decide(self, request: PlacementRequest) -> tuple[Selection, ...]:
         selections = self._pipeline.decide(self._hosts.snapshot(), request)
         for selection in selections:
-            if selection.hosts:
+            if selection.hosts and not request.rebuild:
                 chosen = selection.hosts[0]
-                self._hosts.count(selection.server_uuid, (chosen.host, chosen.node), request.resources)
+                self._hosts.count(selection.server_uuid, (chosen.host, chosen.node), request.resources,
+                                  request.wishes)
         return selections
 
     def _log(self, selections: tuple[Selection, ...], count: int, seconds: float) -> None:
@@ -125,21 +131,28 @@ class SchedulerService:
     def sweep(self) -> bool:
         """Ask the conductor for what we don't have; everything, when we have nothing. False when that failed."""
         everything = not self._told.is_set()
-        with self._lock:
-            known = () if everything else self._hosts.stamps()
         try:
-            states = self._conductor.get_host_states(known, everything)
+            more = self._ask(everything)
+            while more:
+                more = self._ask(False)
         except errors.NovaError as error:
             LOG.warning("No host states from the conductor, will ask again: %s", error)
             return False
         except Exception:
             LOG.exception("Asking the conductor for host states failed, will ask again")
             return False
-        self.update_hosts(states)
         if everything:
             LOG.info("Know %d hosts", len(self._hosts))
             self._told.set()
         return True
+
+    def _ask(self, everything: bool) -> bool:
+        """Whether there is more than came, and the next answer will be another one."""
+        with self._lock:
+            known = () if everything else self._hosts.stamps()
+        states = self._conductor.get_host_states(known, everything)
+        self.update_hosts(states)
+        return bool(states.more and states.states)
 
     def _pause(self, seconds: float) -> None:
         """Wait, a little more or less each time so that many schedulers don't ask at once, or until stopped."""

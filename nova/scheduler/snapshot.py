@@ -19,14 +19,18 @@ import msgspec
 
 from nova.model.aggregates import placed
 from nova.model.hosts import AggregateStates, HostState, HostStates, Stamp
-from nova.model.scheduling import Resources
-from nova.scheduler.views import HostView, view_of
+from nova.model.scheduling import Resources, Wishes
+from nova.scheduler import wishing
+from nova.scheduler.memory import Changes
+from nova.scheduler.sharing import Shared
+from nova.scheduler.views import HostView, Load, view_of
+from nova.scheduler.wishing import Taking
 
 Key = tuple[str, str]  # (host, node)
 
 PENDING_S = 10.0
 CLOCK_TRUSTED_S = 300.0  # after which a clock reading that seems late replaces the one we have, because clocks drift
-LOOK_EVERY_S = 1.0  # how often we look which hosts went silent
+LOOK_EVERY_S = 15.0  # how often we look which hosts went silent, at least: a clock may have been put back
 
 NEVER = float("-inf")
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -34,21 +38,24 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 #: stamp -> the fields that it stamps. ``last_seen_at`` has no stamp: the latest wins.
 PARTS: dict[str, tuple[str, ...]] = {
     "generation": ("vcpus_capacity", "memory_mb_capacity", "disk_gb_capacity", "vcpus_used", "memory_mb_used",
-                   "disk_gb_used", "instances", "vcpus_total", "memory_mb_total", "disk_gb_total"),
+                   "disk_gb_used", "instances", "vcpus_total", "memory_mb_total", "disk_gb_total", "amounts",
+                   "children", "packings", "own_traits", "own_aggregates"),
     "service_version": ("enabled", "forced_down", "disabled_reason", "hypervisor_type", "hypervisor_version",
-                        "supported", "capabilities", "traits"),
-    "aggregates_version": ("zone", "aggregate_metadata"),
+                        "supported", "capabilities", "traits", "topology", "host_ip", "metrics", "failed_builds",
+                        "provider_uuid"),
+    "aggregates_version": ("zone", "aggregate_metadata", "aggregate_uuids"),
 }
 
 
 #: What a claim's answer tells of a provider, without its host's name; the rest comes with the next sweep.
-AMOUNTS = PARTS["generation"][:6]
+AMOUNTS = PARTS["generation"][:7]
 
 
 class Snapshot(NamedTuple):
-    """All hosts at one moment."""
+    """All hosts at one moment. ``changes``: how they came to be what they are, where somebody keeps that."""
 
     hosts: tuple[HostView, ...]
+    changes: Changes | None = None
 
 
 class Pending(NamedTuple):
@@ -58,6 +65,15 @@ class Pending(NamedTuple):
     need: Resources
     generation: int
     expires_at: float
+    taking: Taking | None = None
+
+
+class Place(NamedTuple):
+    """Where aggregates put a host: its zone, all values of each key of their metadata, and their uuids."""
+
+    zone: str
+    metadata: Mapping[str, tuple[str, ...]]
+    uuids: tuple[str, ...]
 
 
 class Places:
@@ -65,30 +81,33 @@ class Places:
 
     def __init__(self, aggregates: AggregateStates | None = None) -> None:
         self.version = aggregates.version if aggregates is not None else -1
-        self._default: tuple[str, Mapping[str, tuple[str, ...]]] = "", {}
-        self._of_host: dict[str, tuple[str, Mapping[str, tuple[str, ...]]]] = {}
+        self._default = Place("", {}, ())
+        self._of_host: dict[str, Place] = {}
         if aggregates is not None:
             self._learn(aggregates)
 
     def _learn(self, aggregates: AggregateStates) -> None:
-        self._default = placed((), aggregates.default_zone)
+        self._default = Place(*placed((), aggregates.default_zone), ())
         numbers: dict[str, list[int]] = {}
         for number, one in enumerate(aggregates.aggregates):
             for host in one.hosts:
                 numbers.setdefault(host, []).append(number)
-        same: dict[tuple[int, ...], tuple[str, Mapping[str, tuple[str, ...]]]] = {}  # hosts of the same aggregates
+        same: dict[tuple[int, ...], Place] = {}  # hosts of the same aggregates
         for host, found in numbers.items():
             key = tuple(found)
             if key not in same:
-                same[key] = placed([aggregates.aggregates[number].metadata for number in key], aggregates.default_zone)
+                mine = [aggregates.aggregates[number] for number in key]
+                same[key] = Place(*placed([one.metadata for one in mine], aggregates.default_zone),
+                                  tuple(one.uuid for one in mine))
             self._of_host[host] = same[key]
 
     def of(self, state: HostState) -> HostState:
         """The state with its zone and metadata as they are now; itself when it knows better."""
         if state.aggregates_version >= self.version:
             return state
-        zone, metadata = self._of_host.get(state.host, self._default)
-        return msgspec.structs.replace(state, aggregates_version=self.version, zone=zone, aggregate_metadata=metadata)
+        place = self._of_host.get(state.host, self._default)
+        return msgspec.structs.replace(state, aggregates_version=self.version, zone=place.zone,
+                                       aggregate_metadata=place.metadata, aggregate_uuids=place.uuids)
 
 
 class _Row:
@@ -120,14 +139,18 @@ class HostTable:
         self._pending_s = pending_s
         self._rows: dict[Key, _Row] = {}
         self._views: dict[Key, HostView] = {}
+        self._changes = Changes()
+        self._shared = Shared()
         self._nodes: dict[str, set[str]] = {}
         self._providers: dict[int, Key] = {}
         self._pending: dict[str, Pending] = {}  # all rows' decisions, the oldest first
+        self._busy: Mapping[str, int] = {}  # by host, as the last request told
         self._places = Places()
         self._gone_at: dict[Key, float] = {}  # hosts said to be gone, by the database's clock, as all times here
         self._told_at = self._complete_at = NEVER  # the newest message, and the newest complete one
         self._offset = (0.0, NEVER)  # database's clock minus ours, and when that was learnt
         self._next_look = NEVER
+        self._seen_since = NEVER  # no host that is up was heard of before
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -156,11 +179,12 @@ class HostTable:
         """The key when something changed. A state without a host names its provider, and has amounts alone."""
         if not state.host:
             return self._merge_amounts(state)
+        state = self._shared.of(state)
         key = (state.host, state.node)
         row = self._rows.get(key)
         if row is None:
-            if told_at <= max(self._complete_at, self._gone_at.get(key, NEVER)):
-                return None  # we were told since that it is gone
+            if not state.service_version or told_at <= max(self._complete_at, self._gone_at.get(key, NEVER)):
+                return None  # a part of a host we don't know; or we were told since that it is gone
             self._rows[key] = _Row(self._places.of(state), told_at)
             self._nodes.setdefault(state.host, set()).add(state.node)
             self._providers[state.provider_id] = key
@@ -184,7 +208,7 @@ class HostTable:
         changed = set()
         for key, row in self._rows.items():
             before, row.state = row.state, self._places.of(row.state)
-            if (before.zone, before.aggregate_metadata) != (row.state.zone, row.state.aggregate_metadata):
+            if _place(before) != _place(row.state):
                 changed.add(key)
         return changed
 
@@ -223,6 +247,7 @@ class HostTable:
             self._pending.pop(uuid, None)
         del self._rows[key]
         self._views.pop(key, None)
+        self._changes.note(key, None)
         self._nodes[key[0]].discard(key[1])
         if self._providers.get(row.state.provider_id) == key:
             del self._providers[row.state.provider_id]
@@ -251,13 +276,14 @@ class HostTable:
 
     # our own decisions
 
-    def count(self, server_uuid: str, key: Key, need: Resources) -> None:
+    def count(self, server_uuid: str, key: Key, need: Resources, wishes: Wishes | None = None) -> None:
         """A server was given this host; its resources count as taken until a state has them, or for 10 s."""
         self.forget((server_uuid,))
         row = self._rows.get(key)
         if row is None:
             return
-        pending = Pending(key, need, row.state.generation, self._clock() + self._pending_s)
+        taking = wishing.take(self._views[key], wishes) if key in self._views else None
+        pending = Pending(key, need, row.state.generation, self._clock() + self._pending_s, taking)
         self._pending[server_uuid] = row.pending[server_uuid] = pending
         self._refresh((key,))
 
@@ -267,6 +293,12 @@ class HostTable:
         for uuid, pending in gone:
             self._rows[pending.key].pending.pop(uuid, None)
         self._refresh({pending.key for _, pending in gone})
+
+    def learn_busy(self, busy: Mapping[str, int]) -> None:
+        """On how many servers' behalf hosts read and write a lot now; those that are not named, on nobody's."""
+        changed = [host for host in busy.keys() | self._busy.keys() if busy.get(host, 0) != self._busy.get(host, 0)]
+        self._busy = busy
+        self._refresh([(host, node) for host in changed for node in self._nodes.get(host, ())])
 
     def forget_doubtful(self) -> bool:
         """Forget the decisions on hosts whose state changed since: it may contain them. True when there were any."""
@@ -286,18 +318,20 @@ class HostTable:
                 break  # they are in the order of their making
             expired.append(uuid)
         self.forget(expired)
-        if now >= self._next_look:
+        limit = self._silent_since()
+        if now >= self._next_look or limit > self._seen_since:
             self._next_look = now + LOOK_EVERY_S
-            limit = self._silent_since()
             self._refresh([key for key, row in self._rows.items() if self._views[key].up != (row.seen_at >= limit)])
-        return Snapshot(tuple(self._views.values()))
+            self._seen_since = min((row.seen_at for row in self._rows.values() if row.seen_at >= limit), default=limit)
+        return Snapshot(tuple(self._views.values()), self._changes)
 
     def stamps(self) -> tuple[Stamp, ...]:
         """What we have, for the sweep. What was told partly counts as not told."""
         return tuple(Stamp(host=row.state.host, node=row.state.node,
                            generation=-1 if row.partly else row.state.generation,
                            service_version=row.state.service_version,
-                           aggregates_version=row.state.aggregates_version) for row in self._rows.values())
+                           aggregates_version=row.state.aggregates_version, provider_id=row.state.provider_id)
+                     for row in self._rows.values())
 
     def _refresh(self, keys: Iterable[Key]) -> None:
         """Make the views of these hosts anew."""
@@ -307,9 +341,18 @@ class HostTable:
             if row is None:
                 continue
             needs = [pending.need for pending in row.pending.values()]
-            taken = (sum(need.vcpus for need in needs), sum(need.memory_mb for need in needs),
-                     sum(need.disk_gb for need in needs))
-            self._views[key] = view_of(row.state, row.seen_at >= limit, taken, self._views.get(key))
+            load = Load(vcpus=sum(need.vcpus for need in needs), memory_mb=sum(need.memory_mb for need in needs),
+                        disk_gb=sum(need.disk_gb for need in needs), servers=len(needs),
+                        takings=tuple(one.taking for one in row.pending.values() if one.taking is not None),
+                        busy=self._busy.get(key[0], 0))
+            if row.seen_at >= limit:
+                self._seen_since = min(self._seen_since, row.seen_at)
+            self._views[key] = view = view_of(row.state, row.seen_at >= limit, load, self._views.get(key))
+            self._changes.note(key, view)
+
+
+def _place(state: HostState) -> Place:
+    return Place(state.zone, state.aggregate_metadata, state.aggregate_uuids)
 
 
 def merged_state(old: HostState, new: HostState, partly: bool = False) -> HostState:

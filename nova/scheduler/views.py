@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import weakref
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from nova.model.hosts import HostState
 from nova.model.scheduling import Resources
@@ -14,6 +16,7 @@ LOG = logging.getLogger(__name__)
 
 NO_MULTIPLIERS: Mapping[str, float] = {}
 MULTIPLIER_SUFFIX = "_weight_multiplier"
+DISABLED = "COMPUTE_STATUS_DISABLED"  # the trait of a host that takes no new servers
 
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
@@ -24,7 +27,18 @@ class HostFacts:
     hypervisor_version: int
     supported: tuple[tuple[str, str, str], ...]  # (architecture, hypervisor type, vm mode)
     capabilities: Mapping[str, str]
-    traits: frozenset[str]
+    traits: frozenset[str]  # those that it reports, and those that Placement's API gave it
+
+
+@dataclasses.dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
+class HostAggregates:
+    """What aggregates make of a host. Hosts of the same metadata share one object (see :func:`aggregates_of`).
+
+    ``values``: all that they set of each key, a list with commas taken apart. ``multipliers``: weight multipliers.
+    """
+
+    values: Mapping[str, frozenset[str]]
+    multipliers: Mapping[str, float]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,13 +57,19 @@ class HostView:
     free_disk_gb: int
     multipliers: Mapping[str, float]  # weight multipliers that the host's aggregates set
     facts: HostFacts
+    aggregates: HostAggregates
     state: HostState
+    pending: int = 0  # servers decided for it that its state does not count yet
+    busy: int = 0  # servers on whose behalf it reads and writes a lot: built, moved, copied
+    takings: tuple[Any, ...] = ()  # what those of them with wishes will claim (``nova.scheduler.wishing.Taking``)
+    kept: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)  # worked out once
 
-    def with_taken(self, need: Resources) -> HostView:
-        """The same host after one more server of this size."""
+    def with_taken(self, need: Resources, taking: Any = None) -> HostView:
+        """The same host after one more server of this size; ``taking``: of these wishes, too."""
         return dataclasses.replace(self, free_vcpus=self.free_vcpus - need.vcpus,
                                    free_memory_mb=self.free_memory_mb - need.memory_mb,
-                                   free_disk_gb=self.free_disk_gb - need.disk_gb)
+                                   free_disk_gb=self.free_disk_gb - need.disk_gb, pending=self.pending + 1, kept={},
+                                   takings=self.takings if taking is None else (*self.takings, taking))
 
 
 _known_facts: weakref.WeakValueDictionary[tuple[object, ...], HostFacts] = weakref.WeakValueDictionary()
@@ -58,7 +78,7 @@ _known_facts: weakref.WeakValueDictionary[tuple[object, ...], HostFacts] = weakr
 def facts_of(state: HostState) -> HostFacts:
     """The host's facts, as one object for all hosts that are alike, so that verdicts on them can be kept."""
     capabilities = tuple(sorted(state.capabilities.items()))
-    traits = frozenset(state.traits)
+    traits = frozenset((*state.traits, *state.own_traits))
     key = (state.hypervisor_type, state.hypervisor_version, state.supported, capabilities, traits)
     found = _known_facts.get(key)
     if found is None:
@@ -80,23 +100,56 @@ def multipliers_of(state: HostState) -> Mapping[str, float]:
     return found or NO_MULTIPLIERS
 
 
+_known_aggregates: weakref.WeakValueDictionary[tuple[object, ...], HostAggregates] = weakref.WeakValueDictionary()
+
+
+def aggregates_of(state: HostState) -> HostAggregates:
+    """What the host's aggregates make of it, as one object for all hosts of the same, so that verdicts on them can be
+    kept."""
+    key = tuple(state.aggregate_metadata.items())
+    found = _known_aggregates.get(key)
+    if found is None:
+        values = {name: frozenset(word for value in given for part in value.split(",") if (word := part.strip()))
+                  for name, given in state.aggregate_metadata.items()}
+        found = HostAggregates(values, multipliers_of(state))
+        _known_aggregates[key] = found
+    return found
+
+
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return None
+    return number if math.isfinite(number) else None
 
 
-def view_of(state: HostState, up: bool, pending: tuple[int, int, int] = (0, 0, 0),
-            like: HostView | None = None) -> HostView:
-    """Make a view. ``pending`` is (vcpus, MB, GB) decided but not claimed; ``like`` an older view of the same host,
-    whose parts are used again where the state's did not change."""
-    same = like is not None and like.state is state
+class Load(NamedTuple):
+    """What is on its way to a host beyond its state: what ``servers``, decided but not claimed, will take, ``takings``
+    being of those of them with wishes; and ``busy`` (see the view's)."""
+
+    vcpus: int = 0
+    memory_mb: int = 0
+    disk_gb: int = 0
+    servers: int = 0
+    takings: tuple[Any, ...] = ()
+    busy: int = 0
+
+
+NO_LOAD = Load()
+
+
+def view_of(state: HostState, up: bool, load: Load = NO_LOAD, like: HostView | None = None) -> HostView:
+    """Make a view. ``like``: an older view of the same host, whose parts are used again where the state's did not
+    change."""
+    facts = like.facts if like is not None and like.state is state else facts_of(state)
+    same = like is not None and like.state.aggregate_metadata is state.aggregate_metadata
+    aggregates = like.aggregates if like is not None and same else aggregates_of(state)
     return HostView(
         host=state.host, node=state.node, provider_id=state.provider_id, zone=state.zone, state=state,
-        up=up, usable=up and state.enabled and not state.forced_down,
-        free_vcpus=state.vcpus_capacity - state.vcpus_used - pending[0],
-        free_memory_mb=state.memory_mb_capacity - state.memory_mb_used - pending[1],
-        free_disk_gb=state.disk_gb_capacity - state.disk_gb_used - pending[2],
-        facts=like.facts if same and like else facts_of(state),
-        multipliers=like.multipliers if same and like else multipliers_of(state))
+        up=up, usable=up and state.enabled and not state.forced_down and DISABLED not in facts.traits,
+        free_vcpus=state.vcpus_capacity - state.vcpus_used - load.vcpus,
+        free_memory_mb=state.memory_mb_capacity - state.memory_mb_used - load.memory_mb,
+        free_disk_gb=state.disk_gb_capacity - state.disk_gb_used - load.disk_gb,
+        facts=facts, aggregates=aggregates, multipliers=aggregates.multipliers, pending=load.servers,
+        takings=load.takings, busy=load.busy)

@@ -84,6 +84,7 @@ class WishesFilter(Filter):
     """The host has the traits, aggregates and other resources that the flavor and image ask for."""
 
     always_on = public = True
+    reads = ("wishes",)
 
     @property
     def name(self) -> str:

@@ -24,6 +24,7 @@ from nova.model.orders import (
     SnapshotOrder,
 )
 from nova.model.states import PowerState
+from nova.model.topology import Packing
 
 PowerListener = Callable[[GuestState], None]
 
@@ -165,6 +166,19 @@ class Rescuing(Protocol):
 
     def unrescue(self, order: BuildOrder) -> PowerState:
         """Its own disks boot again; what was made for the rescue goes. Safe when it was not rescued."""
+
+
+@runtime_checkable
+class Packed(Protocol):
+    """Guests that hold something of the host's cells and devices."""
+
+    def packings(self, node: str = "", aside: bool = False) -> Mapping[str, Packing]:
+        """What each guest of the node (of any, for "") holds, by uuid, but for those that hold nothing: as its newest
+        order says, from before its first disk until its last is gone, over restarts, too. ``aside``: of those that
+        were put aside."""
+
+    def packing(self, server_uuid: str) -> Packing | None:
+        """The same of one guest that is here."""
 
 
 @runtime_checkable

@@ -19,7 +19,7 @@ from typing import Any
 
 from nova import errors, http_server, logs
 from nova.cmd import common
-from nova.cmd.api import APIS, MODULES, Api
+from nova.cmd.api import ALL, Api
 from nova.service import CanNotStart
 
 LOG = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ def made(name: str, binary: str) -> PerProcess:
     """The application, its configuration read and checked. SystemExit(2), with a sentence, when that is wrong."""
     _need_threads()
     options = _options(binary)
-    common.preload(("nova.rpc.transport", MODULES[name]))
+    common.preload(("nova.rpc.transport", ALL[name].module))
     return PerProcess(name, lambda: Api(options, {name: None}))
 
 
@@ -113,12 +113,12 @@ def _need_threads() -> None:
 
 def run(name: str, binary: str, argv: list[str] | None = None) -> int:
     """The script run as a program: serve until interrupted, one process, for trials."""
-    _api, address, port = APIS[name]
     options = _options(binary)
+    address, port = ALL[name].address(options)
     parser = argparse.ArgumentParser(description=f"Serve {name} from this process, for trials. In production give "
                                                  "this file to uWSGI, or the module to gunicorn.")
-    parser.add_argument("--host", default=options[address], help=f"address (default: {address})")
-    parser.add_argument("--port", "-p", type=int, default=options[port], help=f"port (default: {port})")
+    parser.add_argument("--host", default=address, help="address (default: the configured one)")
+    parser.add_argument("--port", "-p", type=int, default=port, help="port (default: the configured one)")
     asked = parser.parse_args(argv)
     try:
         sock = http_server.bind(asked.host, asked.port)

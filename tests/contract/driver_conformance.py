@@ -21,6 +21,7 @@ from nova.virt import interface
 from nova.virt.interface import LocalImages
 from tests.contract.driver_life_cases import LifeCases
 from tests.contract.driver_move_cases import MoveCases
+from tests.contract.driver_packing_cases import PackingCases
 
 RUNNING, SHUTDOWN = PowerState.RUNNING, PowerState.SHUTDOWN
 IMAGE_ID = "70a599e0-31e7-49b7-b260-868f441e862b"
@@ -80,7 +81,7 @@ def eventually(condition: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-class DriverConformance(LifeCases, MoveCases):
+class DriverConformance(LifeCases, MoveCases, PackingCases):
     @pytest.fixture
     def order(self, rig: Rig):
         order = make_order(rig.bridge)

@@ -1,4 +1,4 @@
-"""Reads the contract's files, and judges JSON by its rows: written apart from ``nova.api.schema``, to check on it."""
+"""Reads the contract's files, and judges JSON by its rows: written apart from ``nova.web.schema``, to check on it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Each bound of each row of the contract, on both sides, at each span of versions, against the tables of nova.api.
 
-The bodies are made from the contract's rows and judged by them; ``nova.api.schema`` has to come to the same verdict.
+The bodies are made from the contract's rows and judged by them; ``nova.web.schema`` has to come to the same verdict.
 Hypothesis draws the values between and around the bounds, the same in every run.
 """
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
-from nova.api.schema import BadInput
+from nova.web.schema import BadInput
 from tests import sampling
 from tests.contract import making, rows
 

@@ -14,10 +14,11 @@ import msgspec
 import pytest
 import webob
 
-from nova.api import app, bodies, faults, versions
+from nova.api import app, faults, versions
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
-from nova.api.schema import BadInput
+from nova.web import bodies
+from nova.web.schema import BadInput
 from tests import sampling
 from tests.fakes.api import ADMIN, ApiClient, configuration
 

@@ -11,11 +11,12 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nova.api import bodies, versions
+from nova.api import versions
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
-from nova.api.schema import BadInput
 from nova.errors import Invalid
+from nova.web import bodies
+from nova.web.schema import BadInput
 from tests import sampling
 
 UUID = "6c1f0f4e-5a0e-4f0d-9d9a-0d7a2e7c9f11"

@@ -10,7 +10,7 @@ import pytest
 
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
-from nova.api.schema import BadInput
+from nova.web.schema import BadInput
 from tests.contract import rows
 
 if not rows.SHARED.is_dir():

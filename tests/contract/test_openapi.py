@@ -13,8 +13,8 @@ import pytest
 from nova.api import openapi, versions
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
-from nova.api.schema import BadInput
 from nova.cmd import manage
+from nova.web.schema import BadInput
 from tests.contract import rows
 from tests.contract.answers import response_samples
 from tests.contract.test_policy_matrix import CALLERS, body_of, the_cloud, versions_of

@@ -18,15 +18,15 @@ import pytest
 import webob
 
 from nova.api import app, versions
-from nova.api.middleware import auth
 from nova.api.request import Site
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
-from nova.api.schema import Node
-from nova.api.specs import Spec, problem_of
 from nova.policies import Policy
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.local import connect
+from nova.web import auth
+from nova.web.schema import Node
+from nova.web.specs import Spec, problem_of
 from tests.contract import rows
 from tests.fakes.api import configuration
 from tests.fakes.conductor import FakeConductor

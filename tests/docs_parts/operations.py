@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from nova.api import openapi, versions
-from nova.api.formats import FORMATS
 from nova.api.openapi_schemas import Schema, of_field, of_shape, of_type
 from nova.api.routing import Route
-from nova.api.schema import BODY, REFUSE, Body, Field, Query
-from nova.api.specs import Spec
 from nova.api.view import During, Free, View
+from nova.web.formats import FORMATS
+from nova.web.schema import BODY, REFUSE, Body, Field, Query
+from nova.web.specs import Spec
 from tests.docs_parts import rst
 
 Row = tuple[str, ...]

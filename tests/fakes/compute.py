@@ -83,6 +83,9 @@ class FakeConductorHost:
         self._called("heartbeat")
         return Alive()
 
+    def still_here(self, host: str, beat: Heartbeat) -> None:
+        self._called("still_here")
+
     def report_inventory(self, host: str, inventory: Any) -> None:
         self._called("report_inventory")
         self.inventories.append(inventory)

@@ -72,6 +72,8 @@ class FakeHypervisor(Actions, Migrations):
         self.guests_obey, self.refuse, self.down, self.efi = True, "", False, efi
         self.asked: list[str] = []
         self.reopened = 0
+        self.capabilities_xml = CAPABILITIES
+        self.node_devices_xml: tuple[str, ...] = ()
         self._sink: Sink = lambda event: None
 
     def open(self, sink: Sink) -> None:
@@ -98,13 +100,16 @@ class FakeHypervisor(Actions, Migrations):
         return HostSize(cpus=4, memory_mb=8192)
 
     def capabilities(self) -> str:
-        return CAPABILITIES
+        return self.capabilities_xml
 
     def domain_capabilities(self, arch: str, machine: str | None, virt_type: str) -> str:
         q35 = machine is not None and "q35" in machine
         return DOMAIN_CAPABILITIES.format(
             firmware="<value>efi</value>" if self.efi else "", machine="pc-q35-7.2" if q35 else "pc-i440fx-7.2",
             secure="<value>yes</value>" if self.efi and q35 else "")
+
+    def node_devices(self) -> tuple[str, ...]:
+        return self.node_devices_xml
 
     def states(self) -> Mapping[str, PowerState]:
         self._check()

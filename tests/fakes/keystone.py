@@ -27,6 +27,9 @@ class FakeKeystone:
 
     def __init__(self, endpoints: Mapping[str, str], accounts: Mapping[str, str]) -> None:
         self.endpoints, self.accounts = endpoints, accounts
+        self.registered: list[dict[str, Any]] = []  # registered limits, and limits of projects, as its API has them
+        self.limits: list[dict[str, Any]] = []
+        self.gets: list[str] = []  # paths asked for, with their queries
         self.url = ""
 
     def __enter__(self) -> FakeKeystone:
@@ -83,6 +86,23 @@ class FakeKeystone:
             raise Unauthorized
         return name
 
+    def register(self, resource: str, limit: int, service: str = "compute", region: str | None = REGION) -> None:
+        self.registered.append({"resource_name": resource, "default_limit": limit, "service_id": service,
+                                "region_id": region})
+
+    def limit(self, project: str, resource: str, limit: int, service: str = "compute",
+              region: str | None = REGION) -> None:
+        self.limits.append({"resource_name": resource, "resource_limit": limit, "service_id": service,
+                            "project_id": project, "region_id": region})
+
+    def listed(self, kind: str, query: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+        """Services, endpoints, limits: those that a query's conditions let pass."""
+        services = [self._service(name, url) for name, url in self.endpoints.items()]
+        rows = {"services": services, "registered_limits": self.registered, "limits": self.limits,
+                "endpoints": [{**one, "service_id": service["id"]} for service in services
+                              for one in service["endpoints"]]}[kind]
+        return [row for row in rows if all(row.get(name) == value[0] for name, value in query.items())]
+
     @staticmethod
     def _service(kind: str, url: str) -> dict[str, Any]:
         endpoints = [{"id": f"{kind}-{interface}", "interface": interface, "region": REGION, "region_id": REGION,
@@ -96,6 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         url, fake = urlsplit(self.path), self.keystone
+        fake.gets.append(self.path)
         parts = [part for part in url.path.split("/") if part]
         if not parts:
             return self._answer(300, {"versions": {"values": [fake.version()]}})
@@ -108,6 +129,12 @@ class _Handler(BaseHTTPRequestHandler):
                                                  if wanted in (None, [name])], "links": {}})
             case ["users" | "projects" as kind, name] if name in fake.accounts:
                 return self._answer(200, {kind.removesuffix("s"): fake.thing(name)})
+            case ["services" | "endpoints" | "registered_limits" | "limits" as kind]:
+                return self._answer(200, {kind: fake.listed(kind, parse_qs(url.query)), "links": {}})
+            case ["endpoints", key]:
+                found = [one for one in fake.listed("endpoints", {}) if one["id"] == key]
+                if found:
+                    return self._answer(200, {"endpoint": found[0]})
             case ["domains", name]:
                 return self._answer(200, {"domain": {**DOMAIN, "enabled": True}} if name == DOMAIN["id"] else {})
         self._answer(404, {"error": {"code": 404, "title": "Not Found", "message": f"Could not find {url.path}."}})

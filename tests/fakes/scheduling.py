@@ -9,7 +9,7 @@ from typing import Any
 from nova.model.hosts import HostState, HostStates
 from nova.model.scheduling import PlacementRequest, Resources
 from nova.scheduler.snapshot import HostTable, Snapshot
-from nova.scheduler.views import HostView, view_of
+from nova.scheduler.views import HostView, Load, view_of
 
 NOW = datetime.datetime(2025, 6, 1, 12, 0, 0)
 
@@ -39,7 +39,9 @@ def host_state(host: str = "cn1", **fields: Any) -> HostState:
 
 
 def host_view(host: str = "cn1", up: bool = True, **fields: Any) -> HostView:
-    return view_of(host_state(host, **fields), up)
+    """``busy`` and ``pending`` are the view's, the other fields the state's."""
+    load = Load(busy=fields.pop("busy", 0), servers=fields.pop("pending", 0))
+    return view_of(host_state(host, **fields), up, load)
 
 
 def snapshot_of(*states: HostState) -> Snapshot:
@@ -61,7 +63,12 @@ def placement_request(count: int = 1, vcpus: int = 1, memory_mb: int = 512, disk
 
 
 def filter_options(**fields: Any) -> SimpleNamespace:
-    """``[filter_scheduler]`` as it is without a configuration file, but for ``fields``."""
-    from nova.conf import filter_scheduler
+    """``[filter_scheduler]`` as it is without a configuration file, but for ``fields``; ``metrics`` and ``scheduler``
+    are what differs in these groups."""
+    from nova.conf import filter_scheduler, metrics, scheduler
 
-    return SimpleNamespace(**{**{opt.dest: opt.default for opt in filter_scheduler.OPTS}, **fields})
+    def group(module: Any, **own: Any) -> SimpleNamespace:
+        return SimpleNamespace(**{**{opt.dest: opt.default for opt in module.OPTS}, **own})
+    groups = {"metrics": group(metrics, **fields.pop("metrics", {})),
+              "scheduler": group(scheduler, **fields.pop("scheduler", {}))}
+    return group(filter_scheduler, **groups, **fields)

@@ -21,6 +21,7 @@ from nova.model.aggregates import NewAggregate
 from nova.model.servers import NewServer, ServerOrder
 from nova.model.services import ServiceQuery, ServiceUpdate
 from nova.model.states import API_NAMES
+from tests.fakes.audited import audited
 from tests.fakes.invariants import wrong
 from tests.fakes.living_cloud import Killed, LivingCloud
 from tests.fakes.small_cloud import DEMO
@@ -129,7 +130,7 @@ class Walk:
             if self.rng.random() < HASTY:
                 self._do(self.rng.choice(OVERTAKING), uuid, "at once")
         self._heal()
-        found = wrong(self.cloud)
+        found = [*wrong(self.cloud), *audited(self.cloud)]
         assert not found, "\n".join([*map(str, self.story[-12:]), *self._last(), *found])
 
     def _operate(self) -> None:

@@ -29,6 +29,7 @@ ALREADY = (*MAIN.values(), "novaclient.v2.shell", "openstack", "openstack.comput
            "openstackclient.common.availability_zone")
 SECONDS = 120  # a command that takes longer is ended
 PACKAGE = "openstackclient.compute.v2"
+PLUGIN = "osc_placement.resources"
 
 
 def run(command: list[str]) -> dict[str, Any]:
@@ -98,6 +99,10 @@ def main() -> None:
     package = importlib.import_module(PACKAGE)
     for name in (*ALREADY, *(f"{PACKAGE}.{module.name}" for module in pkgutil.iter_modules(package.__path__))):
         importlib.import_module(name)
+    with contextlib.suppress(ModuleNotFoundError):  # where the plugin is not installed nobody asks for it
+        plugin = importlib.import_module(PLUGIN)
+        for module in pkgutil.iter_modules(plugin.__path__):
+            importlib.import_module(f"{PLUGIN}.{module.name}")
     for line in sys.stdin:
         answers.write(in_a_fork(json.loads(line)) + "\n")
         answers.flush()

@@ -105,7 +105,8 @@ def at_terminals(cloud: Cloud) -> Iterator[Worker]:
     python = VENV / "bin" / "python"
     if not python.exists():
         pytest.skip(f"needs the clients' environment, {VENV}: `bin/test functional` makes it")
-    endpoints = {"compute": cloud.url, "image": cloud.glance.url}
+    endpoints = {"compute": cloud.url, "image": cloud.glance.url,
+                 **({"placement": cloud.placement_url} if cloud.plan.placement else {})}
     log = (cloud.root / "log" / "clients.log").open("w")
     with log, FakeKeystone(endpoints, ACCOUNTS) as keystone:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "PYTHON"))}

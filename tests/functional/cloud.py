@@ -40,6 +40,7 @@ class Plan:
     concurrency: str = ""  # NOVA_CONCURRENCY of every daemon
     network: bool = True  # a nova-network and a network
     glance: bool = False
+    placement: bool = False  # a nova-placement-api, at ``cloud.placement_url``
     cuttable_cell: bool = False  # the cell's database is reached through ``cloud.cell_link``
     options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     env: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -75,6 +76,8 @@ class Cloud:
         self.backends, self.root, self.plan = backends, root, plan
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}/v2.1"
+        self.placement_port = free_port() if plan.placement else 0
+        self.placement_url = f"http://127.0.0.1:{self.placement_port}"
         self.glance = FakeGlance()
         self.daemons: dict[str, Daemon] = {}
         name = f"{root.name}_{os.urandom(3).hex()}".replace("-", "_")[-40:]
@@ -115,6 +118,8 @@ class Cloud:
         for number, host in enumerate(self.hosts, 1):
             self._add(f"compute{number}", "compute", host)
         self._add("api", "api", "ctl")
+        if self.plan.placement:
+            self._add("placement", "placement_api", "ctl")
         self.sync()
         return self
 
@@ -123,6 +128,8 @@ class Cloud:
         folder = self.root / "etc" / host
         folder.mkdir(parents=True, exist_ok=True)
         sections = defaults(self.plan, self.broker_url, self.port, self.glance.url)
+        if self.plan.placement:
+            sections["placement_api"] = {"listen": "127.0.0.1", "listen_port": self.placement_port, "workers": 1}
         for section, options in self.plan.options.items():
             sections.setdefault(section, {}).update(options)
         sections["DEFAULT"] |= {"host": host, "state_path": self.state(host), **default}

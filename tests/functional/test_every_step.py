@@ -5,6 +5,7 @@ Whatever happens, the server ends in a state of the table on one host, claims eq
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExc
 
 #: Recorded without a workflow of their own.
 NO_ORDER = {"create", "reset_state"}
+#: What was stopped or active before may be either after these.
+ENDS_AS_IT_WAS = ("rebuild", "evacuate", "confirmResize", "revertResize")
+HOSTS = ("host1", "host2", "host3")
+TESTS_A_CLOUD = 30
 
 
 def workflows() -> list[Workflow]:
@@ -44,26 +49,77 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_templates(tmp_path_factory.mktemp("schemas"))
 
 
+class Clouds:
+    """One cloud after another: to start three hosts takes as long as what a test does there. A cloud serves until a
+    test leaves it other than it was, and some tests at most, so that not all meet what came before them."""
+
+    def __init__(self, folder: Path, templates: Path) -> None:
+        self.folder, self.templates, self.made = folder, templates, 0
+        self._exit = contextlib.ExitStack()
+        self._cloud: LivingCloud | None = None
+        self._left = 0
+
+    def take(self) -> LivingCloud:
+        if self._cloud is None:
+            self.made, self._left = self.made + 1, TESTS_A_CLOUD
+            (folder := self.folder / str(self.made)).mkdir()
+            self._cloud = self._exit.enter_context(walking_cloud(folder, self.templates, HOSTS))
+            self._exit.enter_context(self._cloud.mortal())
+            self._settings = self._cloud.world.settings
+        self._cloud.world.settings = self._settings
+        self._left -= 1
+        return self._cloud
+
+    def give_back(self, as_it_was: bool) -> None:
+        if self._left == 0 or not as_it_was:
+            self.close()
+
+    def close(self) -> None:
+        self._cloud = None
+        self._exit.close()
+
+
+@pytest.fixture(scope="module")
+def clouds(tmp_path_factory: pytest.TempPathFactory, templates: Path) -> Iterator[Clouds]:
+    found = Clouds(tmp_path_factory.mktemp("clouds"), templates)
+    yield found
+    found.close()
+
+
+class Alone(Walk):
+    """A walk of one server, which is gone in the end."""
+
+    over = False
+
+    def leave(self, uuid: str) -> None:
+        if not self.cloud.server(uuid).deleted:
+            self.cloud.order(uuid, "force_delete")
+            self.cloud.settle(uuid)
+        assert wrong(self.cloud) == [] and self.cloud.server(uuid).deleted
+        self.over = True
+
+
 @pytest.fixture
-def walk(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Walk]:
+def walk(clouds: Clouds, monkeypatch: pytest.MonkeyPatch) -> Iterator[Alone]:
     living_cloud.impatient(monkeypatch)
-    with walking_cloud(tmp_path, templates, ("host1", "host2", "host3")) as cloud, cloud.mortal():
-        yield Walk(cloud, 1, ("2",), IMAGES)  # servers have flavor 1
+    walk = Alone(clouds.take(), 1, ("2",), IMAGES)  # servers have flavor 1
+    yield walk
+    clouds.give_back(walk.over)
 
 
-def ended(walk: Walk, uuid: str, action: str, before: str) -> str:
-    """Everything has come to its end and all is well; the vm_state that the server has then."""
+def ended(walk: Alone, uuid: str, action: str, before: str) -> str:
+    """Everything has come to its end and all is well; the vm_state that the server has then. It is deleted."""
     walk._heal()
     assert wrong(walk.cloud) == []
     row = walk.cloud.server(uuid)
-    if row.deleted:
-        return "deleted"
-    table = TABLE[action]
-    legal = {before, "error", *(state.value for state in (table.result, table.failed) if state is not None)}
-    legal |= {"stopped", "active"} if action in ("rebuild", "evacuate", "confirmResize", "revertResize") else set()
-    legal |= {"shelved_offloaded"} if action in ("shelve", "unshelve") else set()
-    assert row.vm_state in legal
-    return str(row.vm_state)
+    if not row.deleted:
+        table = TABLE[action]
+        legal = {before, "error", *(state.value for state in (table.result, table.failed) if state is not None)}
+        legal |= {"stopped", "active"} if action in ENDS_AS_IT_WAS else set()
+        legal |= {"shelved_offloaded"} if action in ("shelve", "unshelve") else set()
+        assert row.vm_state in legal
+    walk.leave(uuid)
+    return "deleted" if row.deleted else str(row.vm_state)
 
 
 def at(walk: Walk, action: str, step: str, when: str, act: Callable[[], None]) -> list[str]:
@@ -87,7 +143,7 @@ def die(cloud: LivingCloud) -> None:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("action, step", points())
-def test_step_when_the_conductor_dies_then_another_ends_it(walk: Walk, action: str, step: str, when: str) -> None:
+def test_step_when_the_conductor_dies_then_another_ends_it(walk: Alone, action: str, step: str, when: str) -> None:
     uuid = prepared(walk, action)
     before = walk.cloud.server(uuid).vm_state
     reached = at(walk, action, step, when, lambda: die(walk.cloud))
@@ -101,7 +157,7 @@ def test_step_when_the_conductor_dies_then_another_ends_it(walk: Walk, action: s
 @pytest.mark.parametrize("which", ["source", "destination"])
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("action, step", points())
-def test_step_when_a_host_dies_then_it_ends_and_nothing_is_left(walk: Walk, action: str, step: str, when: str,
+def test_step_when_a_host_dies_then_it_ends_and_nothing_is_left(walk: Alone, action: str, step: str, when: str,
                                                                 which: str) -> None:
     uuid = prepared(walk, action)
     row = walk.cloud.server(uuid)
@@ -132,7 +188,7 @@ def failures() -> list[Any]:
 
 
 @pytest.mark.parametrize("action, step, error", failures())
-def test_step_when_it_fails_after_its_work_then_it_is_undone_or_done(walk: Walk, monkeypatch, action: str, step: str,
+def test_step_when_it_fails_after_its_work_then_it_is_undone_or_done(walk: Alone, monkeypatch, action: str, step: str,
                                                                      error: Exception) -> None:
     uuid = prepared(walk, action)
     before = walk.cloud.server(uuid).vm_state

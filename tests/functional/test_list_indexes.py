@@ -95,7 +95,7 @@ def test_page_by_name_is_not_sorted(cell: Database, scope: Scope, index: str) ->
     (ServerListQuery(conditions=(Condition(column="user_id", value="u7"),)), "ix_servers_user"),
     (ServerListQuery(conditions=(Condition(column="image_id", value="image7"),)), "ix_servers_image"),
     (ServerListQuery(conditions=(Condition(column="flavorid", value="7"),)), "ix_servers_flavor"),
-    (ServerListQuery(conditions=(Condition(column="task_state", value="rebooting"),)), "ix_servers_task_state")])
+    (ServerListQuery(conditions=(Condition(column="task_state", value="rebooting"),)), "ix_servers_tasks")])
 def test_filter_of_few_servers_reads_these_alone(cell: Database, query: ServerListQuery, index: str) -> None:
     assert plan(cell, query)[0] == index
 
@@ -107,7 +107,7 @@ RESCUED = overdue.Resting(VmState.RESCUED, ("rescue",), "unrescue")
     (lambda tx: overdue.resting(tx, RESCUED, 50), "ix_servers_vm_state"),
     (lambda tx: overdue.resting(tx, RESCUED._replace(after=(CHANGED, 7)), 50), "ix_servers_vm_state"),
     (lambda tx: overdue.building(tx, 600, 50), "ix_servers_vm_state"),
-    (lambda tx: overdue.ownerless(tx, 50), "ix_servers_task_state")],
+    (lambda tx: overdue.ownerless(tx, 50), "ix_servers_tasks")],
     ids=["resting", "next page", "building", "ownerless"])
 def test_look_of_a_periodic_task_reads_next_to_nothing_when_there_is_nothing_to_do(cell: Database, look: Any,
                                                                                     index: str) -> None:

@@ -87,8 +87,7 @@ def test_limits_of_all_levels_come_in_their_order(stores: tuple[Database, Databa
     api.transact(lambda tx: quotas.write(tx, "demo", "joe", {"cores": 4}))
     with api.reading() as tx:
         assert quotas.limits(tx, "demo", "joe") == ({"cores": 1, "ram": 2}, {"cores": 3}, {"cores": 4})
-        assert quotas.used(tx, "demo", "joe") == {"instances": 0, "cores": 0, "ram": 0, "server_groups": 0,
-                                                  "key_pairs": 0}
+        assert quotas.used(tx, "demo", "joe") == {"server_groups": 0, "key_pairs": 0}
 
 
 def test_keypairs_are_counted_and_names_differ_by_case(stores: tuple[Database, Database]) -> None:

@@ -192,3 +192,15 @@ def test_metadata_when_under_gunicorn_then_a_guest_is_told_who_it_is(cloud: Clou
     finally:
         one.process.kill()
         cloud.empty()
+
+
+def test_placement_when_under_gunicorn_then_hosts_are_its_providers(cloud: Cloud) -> None:
+    port = free_port()
+    one = Served(cloud, gunicorn(port, "nova.wsgi.placement:application"), port, cloud.root / "log" / "placement.log")
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_until("it answers", lambda: _status(f"{url}/"), START_S)
+        found = requests.get(f"{url}/resource_providers", headers={"X-Auth-Token": "admin:admin"}, timeout=10)
+        assert {provider["name"] for provider in found.json()["resource_providers"]} == set(cloud.hosts)
+    finally:
+        one.process.kill()

@@ -50,6 +50,9 @@ def furnish() -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
         _run("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", folder)
     _run("mount", "-t", "sysfs", "sysfs", "/sys")
+    Path("/run/hugepages").mkdir()
+    with contextlib.suppress(subprocess.CalledProcessError):  # not every kernel has any; libvirt looks at its start
+        _run("mount", "-t", "hugetlbfs", "-o", "pagesize=2M", "hugetlbfs", "/run/hugepages")
     with contextlib.suppress(subprocess.CalledProcessError):
         _run("mount", "-t", "cgroup2", "cgroup2", "/sys/fs/cgroup")
     if Path("/dev/kvm").exists():

@@ -103,7 +103,7 @@ def test_wheel_has_every_module_of_the_package_and_nothing_else_of_the_checkout(
 def test_wheel_has_the_scripts_for_wsgi_servers_with_an_application_each(wheel: Path, names: set[str]) -> None:
     folder = DATA.format(version=settings()["metadata"]["version"]).removesuffix("data") + "scripts"
     with zipfile.ZipFile(wheel) as archive:
-        for name in ("nova-api-wsgi", "nova-metadata-wsgi"):
+        for name in ("nova-api-wsgi", "nova-metadata-wsgi", "nova-placement-wsgi"):
             text = archive.read(f"{folder}/{name}").decode()
             assert text.startswith("#!python") and "import application" in text
 

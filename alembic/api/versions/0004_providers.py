@@ -21,6 +21,7 @@ def upgrade() -> None:
     op.create_index("ix_resource_providers_name", "resource_providers", ["name"])
     op.add_column("inventories", sa.Column("reported", sa.Boolean, nullable=False, server_default=sa.true()))
     op.add_column("allocations", sa.Column("packing", Json(object)))
+    op.add_column("ledger", sa.Column("classes", Json(object)))
     op.create_table(
         "provider_traits", sa.Column("provider_id", key(), primary_key=True, autoincrement=False),
         sa.Column("trait", text(), primary_key=True), sa.Column("reported", sa.Boolean, nullable=False))

@@ -7,12 +7,12 @@ from typing import Any
 
 from nova import errors
 from nova.api import versions
-from nova.api.formats import BOOLEANS
 from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import flavors as views
 from nova.model.base import Scope
 from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
+from nova.web.formats import BOOLEANS
 
 EXTRA_SPECS_RULE = "os_compute_api:os-flavor-extra-specs:index"
 

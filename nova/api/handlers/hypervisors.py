@@ -6,11 +6,11 @@ from typing import Any
 
 from nova import errors
 from nova.api import versions
-from nova.api.formats import is_uuid
 from nova.api.request import Request
 from nova.api.view import LINKS, View, answers
 from nova.api.views import hypervisors as views
 from nova.model.services import Hypervisor, HypervisorQuery
+from nova.web.formats import is_uuid
 
 
 class NoSuchHypervisor(errors.NotFound):

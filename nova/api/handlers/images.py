@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nova import errors
-from nova.api.formats import is_time
 from nova.api.request import Request
 from nova.api.view import LINKS, Free, View, answers
 from nova.api.views import images as views
 from nova.model.images import Image, ImageQuery
 from nova.model.quotas import UNLIMITED
+from nova.web.formats import is_time
 
 PROPERTY = "property-"
 

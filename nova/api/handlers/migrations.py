@@ -6,7 +6,6 @@ from typing import Any
 
 from nova import errors
 from nova.api import versions
-from nova.api.formats import BOOLEANS
 from nova.api.handlers.server_lists import changes
 from nova.api.handlers.server_targets import actor
 from nova.api.request import Request
@@ -16,6 +15,7 @@ from nova.model.base import Page
 from nova.model.migrations import PREPARING, QUEUED, RUNNING, Migration, MigrationQuery, ServerMigrations
 from nova.model.server_orders import MigrationOrder
 from nova.model.servers import ServerQuery
+from nova.web.formats import BOOLEANS
 
 ALL_PROJECTS_RULE = "os_compute_api:os-migrations:index:all_projects"
 HOST_RULE = "os_compute_api:os-migrations:index:host"

@@ -10,12 +10,12 @@ from typing import Any
 
 from nova import errors
 from nova.api import versions
-from nova.api.formats import canonical_address, is_uuid
 from nova.api.handlers.server_disks import disks_of
 from nova.api.request import Request
-from nova.api.schema import MAX_INT
 from nova.model.networks import RequestedNetwork
 from nova.model.servers import NewServer
+from nova.web.formats import canonical_address, is_uuid
+from nova.web.schema import MAX_INT
 
 _RULES = "os_compute_api:servers:create:"
 FORCED_HOST = f"{_RULES}forced_host"

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nova import errors
-from nova.api.formats import BOOLEANS
 from nova.model.servers import LocalDisk
+from nova.web.formats import BOOLEANS
 
 EPHEMERAL, SWAP = "ephemeral", "swap"
 

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.api.formats import is_uuid
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.server_groups import GROUP
 from nova.model.base import Scope
 from nova.model.server_groups import ANTI_AFFINITY, MAX_PER_HOST, NewServerGroup, ServerGroupQuery
+from nova.web.formats import is_uuid
 
 ALL_PROJECTS_RULE = "os_compute_api:os-server-groups:index:all_projects"
 MOST_PER_HOST = 2**31 - 1

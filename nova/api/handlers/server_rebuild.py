@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from nova.api import versions
-from nova.api.formats import canonical_address
 from nova.api.handlers.server_create import files_of, passwords
 from nova.api.handlers.server_targets import actor
 from nova.api.handlers.servers import flags
@@ -15,6 +14,7 @@ from nova.api.view import answers
 from nova.api.views import servers as views
 from nova.model.server_orders import RebuildServer
 from nova.model.servers import ServerDetail
+from nova.web.formats import canonical_address
 
 TRUSTED_CERTS = "os_compute_api:servers:rebuild:trusted_certs"
 

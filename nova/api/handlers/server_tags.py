@@ -9,11 +9,11 @@ from nova import errors
 from nova.api.handlers.server_targets import WrongState, target
 from nova.api.request import Answer, Request
 from nova.api.schemas.server_parts import TAG
-from nova.api.specs import Spec, problem_of
 from nova.api.view import answers
 from nova.model.server_parts import TagChange, TagSet
 from nova.model.servers import ServerDetail, ServerQuery
 from nova.model.states import METADATA_STATES
+from nova.web.specs import Spec, problem_of
 
 _TAG = Spec(type="string", **TAG)
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from nova import errors
 from nova.api import versions
-from nova.api.formats import canonical_address
 from nova.api.handlers import server_create, server_lists
 from nova.api.handlers.server_targets import check_lock, target
 from nova.api.request import Answer, Request
 from nova.api.view import LINKS, answers
 from nova.api.views import servers as views
 from nova.model.servers import ServerDetail, ServerOrder, ServerQuery, ServerUpdate
+from nova.web.formats import canonical_address
 
 EXTENDED_RULE = "os_compute_api:os-extended-server-attributes"
 EXTRA_SPECS_RULE = "os_compute_api:servers:show:flavor-extra-specs"

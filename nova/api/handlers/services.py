@@ -7,11 +7,11 @@ from typing import Any
 
 from nova import errors
 from nova.api import versions
-from nova.api.formats import is_uuid
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import services as views
 from nova.model.services import Service, ServiceQuery, ServiceUpdate
+from nova.web.formats import is_uuid
 
 CHANGEABLE = "nova-compute"
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from nova import errors
 from nova.api import versions
-from nova.api.formats import to_time
 from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import usage as views
 from nova.model.base import Time, utcnow
 from nova.model.usage import UsageQuery
+from nova.web.formats import to_time
 
 
 class BadTime(errors.Invalid):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from nova import errors
-from nova.api.formats import to_time
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import usage as views
+from nova.web.formats import to_time
 
 
 class BadTimestamp(errors.Invalid):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova import errors
-from nova.api.formats import is_printable
+from nova.web.formats import is_printable
 
 LONGEST = 255  # characters of an id
 

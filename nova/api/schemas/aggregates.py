@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.api.schema import LOOSE_NAME, NAME, Body, row
+from nova.web.schema import LOOSE_NAME, NAME, Body, row
 
 _ZONE = {"min_length": 1, "max_length": 255}
 _ANY_ZONE = row("aggregate.availability_zone", ("string", "null"), format="az_name", **_ZONE)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from nova.api.schema import Body, row
+from nova.web.schema import Body, row
 
 ANYTHING = Body(row("(body)", "any"))

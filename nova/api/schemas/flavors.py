@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.api.schema import LIMIT, LOOSE_NAME, MARKER, MAX_INT, NAME, Body, Query, param, row
+from nova.web.schema import LIMIT, LOOSE_NAME, MARKER, MAX_INT, NAME, Body, Query, param, row
 
 _SORT_KEYS = ("created_at", "description", "disabled", "ephemeral_gb", "flavorid", "id", "is_public", "memory_mb",
               "name", "root_gb", "swap", "updated_at", "vcpu_weight", "vcpus")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.api.schema import Query, param
+from nova.web.schema import Query, param
 
 _WITH_SERVERS = param("with_servers", "boolean_like", repeat=False, since="2.53")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.api.schema import Body, Query, param, row
+from nova.web.schema import Body, Query, param, row
 
 _COUNT = {"min_length": 1, "min": 1}
 

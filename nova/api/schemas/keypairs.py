@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.api.schema import LIMIT, LOOSE_NAME, MARKER, NAME, Body, Query, param, row
+from nova.web.schema import LIMIT, LOOSE_NAME, MARKER, NAME, Body, Query, param, row
 
 _USER = param("user_id", since="2.10")
 

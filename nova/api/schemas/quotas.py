@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.api.schema import MAX_INT, Body, Field, Query, param, row
+from nova.web.schema import MAX_INT, Body, Field, Query, param, row
 
 LIMITS_QUERY = Query(param("tenant_id"), refuse_unknown="2.75")
 QUERY = Query(param("user_id"), refuse_unknown="2.75")

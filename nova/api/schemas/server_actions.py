@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nova.api.schema import LOOSE_NAME, NAME, Body, row
 from nova.api.schemas.servers import METADATA_KEY
+from nova.web.schema import LOOSE_NAME, NAME, Body, row
 
 
 def plain(action: str) -> Body:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nova.api.schema import NAME, Body, Query, param, row
 from nova.model.server_groups import HARD_POLICIES, SOFT_POLICIES
+from nova.web.schema import NAME, Body, Query, param, row
 
 LIST_QUERY = Query(
     param("all_projects"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nova.api.schema import ACCEPT, Body, Spec, row
 from nova.api.schemas.servers import HOST
+from nova.web.schema import ACCEPT, Body, Spec, row
 
 RESIZE = Body(
     row("resize", "object", required=True),

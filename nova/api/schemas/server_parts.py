@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nova.api.schema import Body, row
+from nova.web.schema import Body, row
 
 TAG: dict[str, Any] = {"min_length": 1, "max_length": 60, "pattern": "^[^,/]*$"}
 

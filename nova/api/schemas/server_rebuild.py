@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nova.api.schema import LOOSE_NAME, NAME, Body, Spec, row
 from nova.api.schemas.servers import METADATA_KEY, changeable, personality, trusted_certs
+from nova.web.schema import LOOSE_NAME, NAME, Body, Spec, row
 
 REBUILD = Body(
     row("rebuild", "object", required=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nova.api.schema import ACCEPT, LIMIT, LOOSE_NAME, MARKER, MAX_INT, NAME, Body, Field, Query, Spec, param, row
+from nova.web.schema import ACCEPT, LIMIT, LOOSE_NAME, MARKER, MAX_INT, NAME, Body, Field, Query, Spec, param, row
 
 METADATA_KEY = "/^[a-zA-Z0-9-_:. ]{1,255}$/"
 _UUID = Spec(type="string", format="uuid")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.api.schema import Body, Query, param, row
+from nova.web.schema import Body, Query, param, row
 
 LIST_QUERY = Query(param("host"), param("binary"), refuse_unknown="2.75")
 

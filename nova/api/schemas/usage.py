@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.api.schema import LIMIT, Query, param
+from nova.web.schema import LIMIT, Query, param
 
 _TIMES = (param("start"), param("end"))
 _PAGES = (param("limit", LIMIT.spec.type, min_length=1, min=0, since="2.40"), param("marker", since="2.40"))

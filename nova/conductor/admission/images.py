@@ -125,7 +125,8 @@ def _check_metadata(world: World, order: CreateImage | CreateBackup) -> None:
     if not order.metadata_limited or not order.metadata:
         return
     who = context.current()
+    whose = quota.owner(world, who.project_id, who.user_id)
     with world.api.reading() as tx:
-        _project, limits = quota.effective(world, tx, who.project_id or "", who.user_id)
+        _project, limits = quota.effective(world, tx, whose)
     if not quota.fits(limits.get("metadata_items", -1), 0, len(order.metadata)):
         raise quota.TooManyItems(what="too many items of metadata", limit=limits["metadata_items"])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from nova import errors
 from nova.conductor import moving, quota
-from nova.conductor.admission import live_migrations, resizes
+from nova.conductor.admission import live_migrations, promises, resizes
 from nova.conductor.admission.beginning import NoHost, begin, builtins, row_of
 from nova.conductor.admission.endings import SourceDown, base
 from nova.conductor.world import World
@@ -50,6 +50,7 @@ class Plan(NamedTuple):
     check: Callable[[Connection, Any], None]
     flavor: Flavor | None = None
     row: Mapping[str, Any] = {}
+    owner: quota.Owner | None = None  # of a resize: whose quota it counts in
 
 
 class Moves:
@@ -65,10 +66,12 @@ class Moves:
 
         def check(tx: Connection, row: Any) -> None:
             resizes.check(row, flavor, order)
+            promises.check_needs(self.world, flavor, row.image)
             self._check_source(tx, row, SourceDown)
         changes = {"disk_config": order.disk_config} if order.disk_config else {}
         self._begin(Plan("resize", kinds.RESIZE, kinds.PRE_MIGRATING, order.uuid,
-                         {"flavor": builtins(flavor), "exclude": [] if again else [row.host]}, check, flavor, changes))
+                         {"flavor": builtins(flavor), "exclude": [] if again else [row.host]}, check, flavor, changes,
+                         quota.owner(self.world, row.project_id, row.user_id)))
 
     def migrate_server(self, order: MigrateServer) -> None:
         def check(tx: Connection, row: Any) -> None:
@@ -142,19 +145,20 @@ class Moves:
             uuid=moving.uuid_of(plan.uuid, entry.id), server_uuid=plan.uuid, type=plan.type, status=plan.status,
             user_id=row.user_id, project_id=row.project_id, source_compute=row.host, source_node=row.node,
             old_flavor=row.flavor, new_flavor=plan.flavor or row.flavor))
-        if plan.flavor is not None:
-            self._count(entry, row, plan.flavor)
+        if plan.flavor is not None and plan.owner is not None:
+            self._count(entry, row, plan.flavor, plan.owner)
         return entry
 
-    def _count(self, entry: states.Entry, row: Any, flavor: Flavor) -> None:
+    def _count(self, entry: states.Entry, row: Any, flavor: Flavor, whose: quota.Owner) -> None:
         """The larger of both flavors, if quota lets it: under the project's lock, as for a create. OverQuota."""
-        grows = {"cores": flavor.vcpus - row.flavor.vcpus, "ram": flavor.memory_mb - row.flavor.memory_mb}
+        image = row.image.properties if row.image else {}
+        old, new = (self.world.quotas.counted(one, image) for one in (row.flavor, flavor))
+        wanted = {name: amount - old.get(name, 0) for name, amount in new.items() if amount > old.get(name, 0)}
 
         def write(tx: Connection) -> None:
             ledger.lock_owner(tx, row.project_id)
-            project, user = quota.effective(self.world, tx, row.project_id, row.user_id)
-            used = ledger.usage(tx, row.project_id, row.user_id)
-            wanted = {name: amount for name, amount in grows.items() if amount > 0}
+            project, user = quota.effective(self.world, tx, whose, wanted)
+            used = self.world.quotas.usage(tx, row.project_id, row.user_id)
             for limits, now in ((project, used["project"]), (user, used["user"])):
                 quota.check(limits, now, wanted)
             ledger.count_as(tx, row.uuid, entry.epoch, moving.counted(row, row.flavor, flavor))

@@ -7,7 +7,7 @@ from typing import Any
 
 from nova import context
 from nova.conductor import quota
-from nova.conductor.admission import wishes
+from nova.conductor.admission import promises, wishes
 from nova.conductor.admission.beginning import begin_on_host, builtins, row_of
 from nova.conductor.admission.servers import check_fits, check_items, keypair, usable_image, wants_drive
 from nova.conductor.world import World
@@ -34,6 +34,7 @@ class Rebuilds:
         row = row_of(self.world, order.uuid)
         image = usable_image(self.world, order.image_id)
         check_fits(row.flavor, image)
+        promises.check_same_place(self.world, row.flavor, row.image, image)
         if "disk_config" in order.fields:
             wishes.check_disk_config(order.disk_config, image)
         changes = {**_of_image(image, row), **{name: getattr(order, name) for name in PLAIN if name in order.fields},
@@ -46,9 +47,10 @@ class Rebuilds:
     def _checked(self, order: RebuildServer) -> Mapping[str, Any]:
         """The changes that must be looked up, or fit the quota."""
         who = context.current()
+        whose = quota.owner(self.world, who.project_id, who.user_id)
         with self.world.api.reading() as tx:
             key = keypair(tx, who.user_id or "", order.key_name)
-            _project, limits = quota.effective(self.world, tx, who.project_id or "", who.user_id)
+            _project, limits = quota.effective(self.world, tx, whose)
         check_items(order.metadata, order.files, limits)
         changes: dict[str, Any] = {}
         if "files" in order.fields:

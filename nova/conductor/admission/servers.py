@@ -18,6 +18,7 @@ from nova.db import flavors, keypairs, ledger, networks, servers
 from nova.db.engine import Connection
 from nova.model import image_properties
 from nova.model.base import Scope
+from nova.model.counting import classes
 from nova.model.flavors import Flavor
 from nova.model.images import Image
 from nova.model.networks import Network, RequestedNetwork
@@ -65,6 +66,7 @@ class Parts(NamedTuple):
     key_type: str
     limits: Mapping[str, int]
     project_limits: Mapping[str, int]
+    each: Mapping[str, int]  # what quota counts of one server
 
 
 class Admission:
@@ -102,18 +104,21 @@ class Admission:
         return CreatedServers(reservation_id=_reservation(order), uuids=tuple(known)) if known else None
 
     def _look_up(self, order: NewServer, user_id: str, project_id: str, image: Image | None) -> Parts:
+        whose = quota.owner(self.world, project_id, user_id)
         with self.world.api.reading() as tx:
             try:
                 flavor = flavors.get(tx, order.flavor_id, Scope(project_id=project_id))
             except errors.NotFound:
                 raise BadFlavor(flavor_id=order.flavor_id) from None
             key = keypair(tx, user_id, order.key_name)
-            project_limits, limits = quota.effective(self.world, tx, project_id, user_id)
+            each = self.world.quotas.counted(flavor, image.properties if image else {})
+            project_limits, limits = quota.effective(self.world, tx, whose, each)
         check_flavor(flavor, image, order)
+        promises.check_needs(self.world, flavor, image)
         check_items(order.metadata, order.files, limits)
         wanted = self._networks(order, project_id)
         return Parts(flavor, image, wanted, key.public_key if key else None, key.type if key else "ssh", limits,
-                     project_limits)
+                     project_limits, each)
 
     def _networks(self, order: NewServer, project_id: str) -> tuple[RequestedNetwork, ...]:
         """The requested networks, each known; for None all that the project may use. The host is known, too."""
@@ -135,6 +140,8 @@ class Admission:
         facts = ServerFacts(flavor=_kept(parts.flavor), image_id=order.image_id,
                             availability_zone=_zone(self.world, order))
 
+        needed = classes(parts.flavor, parts.image.properties if parts.image else {})
+
         def write(tx: Connection) -> list[str]:
             ledger.lock_owner(tx, str(who.project_id))
             group = server_groups.joining(tx, order, who, parts.limits)
@@ -143,7 +150,8 @@ class Admission:
                 count = min(count, group.room)
             uuid_list = [_uuid(order, index) for index in range(count)]
             ledger.open_rows(tx, [{"server_uuid": uuid, "project_id": who.project_id, "user_id": who.user_id,
-                                   "vcpus": parts.flavor.vcpus, "memory_mb": parts.flavor.memory_mb, "facts": facts}
+                                   "vcpus": parts.flavor.vcpus, "memory_mb": parts.flavor.memory_mb, "facts": facts,
+                                   "classes": needed}
                                   for uuid in uuid_list])
             server_groups.join(tx, group, uuid_list, who)
             return uuid_list
@@ -151,10 +159,9 @@ class Admission:
         return len(uuid_list), uuid_list
 
     def _fitting(self, tx: Connection, order: NewServer, parts: Parts, who: context.RequestContext) -> int:
-        used = ledger.usage(tx, str(who.project_id), who.user_id)
-        each = {"instances": 1, "cores": parts.flavor.vcpus, "ram": parts.flavor.memory_mb}
+        used, each = self.world.quotas.usage(tx, str(who.project_id), who.user_id), parts.each
         both = ((parts.project_limits, used["project"]), (parts.limits, used["user"]))
-        room = [quota.room(limits.get(name, -1), now[name], amount) for limits, now in both
+        room = [quota.room(limits.get(name, -1), now.get(name, 0), amount) for limits, now in both
                 for name, amount in each.items()]
         count = min([order.max_count, *[most for most in room if most is not None]])
         if count < order.min_count:

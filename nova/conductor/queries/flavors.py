@@ -84,10 +84,10 @@ class Keypairs:
             return keypairs.get(tx, user_id, name)
 
     def create_keypair(self, keypair: NewKeypair) -> Keypair:
-        project = context.current().project_id
+        whose = quota.owner(self.world, context.current().project_id, keypair.user_id)
 
         def write(tx: Connection) -> Keypair:
-            quota.check_keypair(self.world, tx, keypair.user_id, project, keypair.name)
+            quota.check_keypair(self.world, tx, whose, keypair.user_id, keypair.name)
             keypairs.insert(tx, keypair)
             return keypairs.get(tx, keypair.user_id, keypair.name)
         return self.world.api.transact(write)

@@ -36,19 +36,21 @@ class ServerGroups:
             raise errors.Forbidden("A server group needs a user and a project.")
         project_id, user_id = who.project_id, who.user_id
 
+        whose = quota.owner(self.world, project_id, user_id)
+
         def write(tx: Connection) -> ServerGroup:
             ledger.lock_owner(tx, project_id)
             try:
                 return server_groups.get(tx, group.uuid, Scope(project_id=project_id))  # the message came twice
             except server_groups.NoSuchGroup:
-                self._check_quota(tx, project_id, user_id)
+                self._check_quota(tx, whose)
             server_groups.insert(tx, group, project_id, user_id)
             return server_groups.get(tx, group.uuid, Scope(project_id=project_id))
         return self.world.api.transact(write)
 
-    def _check_quota(self, tx: Connection, project_id: str, user_id: str) -> None:
-        used = server_groups.usage(tx, project_id, user_id)
-        project, user = quota.effective(self.world, tx, project_id, user_id)
+    def _check_quota(self, tx: Connection, whose: quota.Owner) -> None:
+        used = server_groups.usage(tx, whose.project_id, str(whose.user_id))
+        project, user = quota.effective(self.world, tx, whose)
         for limits, now in ((project, used["project"]), (user, used["user"])):
             limit = limits.get("server_groups", UNLIMITED)
             if not quota.fits(limit, now["server_groups"], 1):

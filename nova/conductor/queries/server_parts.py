@@ -8,14 +8,16 @@ import msgspec
 
 from nova import context, errors
 from nova.conductor.world import World
-from nova.db import ledger, migrations, server_tags, servers, states
+from nova.db import claims, ledger, migrations, server_tags, servers, states
 from nova.db.engine import Connection
 from nova.model.base import utcnow
+from nova.model.counting import classes
 from nova.model.diagnostics import Diagnostics
 from nova.model.migrations import ERROR
-from nova.model.server_parts import MOST_TAGS, ServerPassword, ServerTopology, StateReset, TagChange, TagSet
-from nova.model.servers import ServerQuery
+from nova.model.server_parts import MOST_TAGS, NumaNode, ServerPassword, ServerTopology, StateReset, TagChange, TagSet
+from nova.model.servers import ServerQuery, ServerTarget
 from nova.model.states import ACTIONS, METADATA_STATES, VmState
+from nova.model.topology import Packing
 
 
 class NoSuchTag(errors.NotFound):
@@ -57,10 +59,21 @@ class ServerParts:
     # -- topology and diagnostics
 
     def get_server_topology(self, query: ServerQuery) -> ServerTopology:
-        """No guest of this release is given NUMA nodes of its own, whatever its flavor says."""
+        """As the claim packed it on its host; without nodes where it holds nothing of a host's cells."""
         with self.world.cell.reading() as tx:
             target = servers.target(tx, query.uuid, query.scope)
-        return ServerTopology(project_id=target.project_id, user_id=target.user_id)
+        found = self._packing(target)
+        nodes = tuple(NumaNode(memory_mb=cell.memory_mb, vcpus=cell.vcpus, siblings=cell.siblings,
+                               host_node=cell.host_cell, cpu_pinning=cell.pins) for cell in found.cells)
+        return ServerTopology(project_id=target.project_id, user_id=target.user_id, nodes=nodes,
+                              page_kb=found.cells[0].page_kb if found.cells else None)
+
+    def _packing(self, target: ServerTarget) -> Packing:
+        """What it holds on the host where it is; nothing, when it is on none."""
+        if not target.host:
+            return Packing()
+        with self.world.api.reading() as tx:
+            return claims.packing_at(tx, target.uuid, target.host) or Packing()
 
     def get_diagnostics(self, uuid: str) -> Diagnostics:
         with self.world.cell.reading() as tx:
@@ -101,7 +114,8 @@ class ServerParts:
         with self.world.cell.reading() as tx:
             row = servers.rows_of(tx, [entry.server_uuid]).get(entry.server_uuid)
         if row is not None:
-            counted = {"vcpus": row.flavor.vcpus, "memory_mb": row.flavor.memory_mb}
+            counted = {"vcpus": row.flavor.vcpus, "memory_mb": row.flavor.memory_mb,
+                       "classes": classes(row.flavor, row.image.properties if row.image else {})}
             with contextlib.suppress(errors.Overtaken):  # a newer operation counts by itself
                 self.world.api.transact(lambda tx: ledger.count_as(tx, row.uuid, entry.epoch, counted))
 

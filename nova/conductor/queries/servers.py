@@ -11,7 +11,7 @@ from nova import context, errors
 from nova.conductor import quota
 from nova.conductor.admission import images
 from nova.conductor.admission.beginning import begin_order
-from nova.conductor.queries import away
+from nova.conductor.queries import away, stories
 from nova.conductor.world import World
 from nova.db import actions, server_groups, server_lists, servers, states
 from nova.db.engine import Connection, DatabaseAway
@@ -158,8 +158,9 @@ class Servers:
 
     def change_metadata(self, change: MetadataChange) -> Mapping[str, str]:
         who = context.current()
+        whose = quota.owner(self.world, who.project_id, who.user_id)
         with self.world.api.reading() as tx:
-            limits, _user = quota.effective(self.world, tx, who.project_id or "", who.user_id)
+            limits, _user = quota.effective(self.world, tx, whose)
         return self.world.cell.transact(lambda tx: self._change_metadata(tx, change, limits))
 
     def _change_metadata(self, tx: Connection, change: MetadataChange, limits: Mapping[str, int]) -> dict[str, str]:
@@ -191,5 +192,4 @@ class Servers:
             return actions.get(tx, query)
 
     def get_request(self, request_id: str) -> tuple[InstanceAction, ...]:
-        with self.world.cell.reading() as tx:
-            return actions.of_request(tx, request_id)
+        return stories.of_request(self.world, request_id)

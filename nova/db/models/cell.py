@@ -93,7 +93,7 @@ servers = sa.Table(
     sa.Index("ix_servers_user", "deleted", "user_id", "id"),
     sa.Index("ix_servers_image", "deleted", "image_id", "id"),
     sa.Index("ix_servers_flavor", "deleted", "flavorid", "id"),
-    sa.Index("ix_servers_task_state", "deleted", "task_state", "id"),
+    sa.Index("ix_servers_tasks", "deleted", "task_state", "id", "host"),  # with what busy hosts are counted by
     sa.Index("ix_servers_project_name", "project_id", "deleted", "name", "id"),
     sa.Index("ix_servers_vm_state", "deleted", "vm_state", "updated_at"),  # what periodic tasks look for
     sa.Index("ix_servers_usage", "project_id", "uuid", "launched_at", "terminated_at"),

@@ -85,13 +85,11 @@ def _owner(row: Any) -> dict[str, Any]:
 def project_usages(tx: Connection, query: PlacementUsageQuery) -> tuple[UsageGroup, ...]:
     """What a project's (and user's) consumers use, by their type: two statements."""
     held = _held(query).subquery()
-    kind = held.c.kind if query.consumer_type != ALL else sa.literal(ALL)
     counts = {row.kind: int(row.consumers) for row in tx.execute(
-        sa.select(kind.label("kind"), sa.func.count(held.c.consumer.distinct()).label("consumers"))
-        .group_by(sa.text("kind")))}
+        sa.select(held.c.kind, sa.func.count(held.c.consumer.distinct()).label("consumers")).group_by(held.c.kind))}
     used: dict[str, dict[str, int]] = {}
-    for row in tx.execute(sa.select(kind.label("kind"), held.c.resource_class, sa.func.sum(held.c.used).label("used"))
-                          .group_by(sa.text("kind"), held.c.resource_class).order_by(held.c.resource_class)):
+    for row in tx.execute(sa.select(held.c.kind, held.c.resource_class, sa.func.sum(held.c.used).label("used"))
+                          .group_by(held.c.kind, held.c.resource_class).order_by(held.c.resource_class)):
         used.setdefault(row.kind, {})[row.resource_class] = int(row.used)
     return tuple(UsageGroup(consumer_type=name, consumers=count, used=used.get(name, {}))
                  for name, count in sorted(counts.items())
@@ -99,16 +97,18 @@ def project_usages(tx: Connection, query: PlacementUsageQuery) -> tuple[UsageGro
 
 
 def _held(query: PlacementUsageQuery) -> Any:
-    """(kind, consumer, class, used) of servers, of their moves, and of others."""
+    """(kind, consumer, class, used) of servers, of their moves, and of others; of one kind, when all are asked for
+    together."""
     def owned(table: sa.Table) -> Any:
         mine = table.c.project_id == query.project_id
         return mine if query.user_id is None else sa.and_(mine, table.c.user_id == query.user_id)
 
     def part(kind: Any, owner: sa.Table, meet: Any) -> Any:
-        return (sa.select(kind.label("kind"), allocations.c.consumer, allocations.c.resource_class, allocations.c.used)
+        shown = sa.literal(ALL) if query.consumer_type == ALL else kind
+        return (sa.select(shown.label("kind"), allocations.c.consumer, allocations.c.resource_class, allocations.c.used)
                 .join_from(allocations, owner, meet).where(owned(owner)))
     return sa.union_all(
-        part(sa.literal(INSTANCE), ledger, sa.and_(ledger.c.server_uuid == allocations.c.consumer)),
+        part(sa.literal(INSTANCE), ledger, ledger.c.server_uuid == allocations.c.consumer),
         part(sa.literal(MIGRATION), ledger, ledger.c.server_uuid == allocations.c.moving),
         part(sa.func.coalesce(consumers.c.consumer_type, UNKNOWN), consumers,
              consumers.c.uuid == allocations.c.consumer))

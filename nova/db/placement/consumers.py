@@ -27,7 +27,7 @@ UNCHECKED = -1  # the generation of those who ask at a version without generatio
 
 
 class ServersOwn(errors.Conflict):
-    code = "placement.undefined_code"
+    code = "placement.allocation.servers"
     message = ("{consumer} is a server, or a move of one: what it has changes with the server alone, and can not be "
                "wrong. See 'nova-manage placement audit'.")
 
@@ -38,7 +38,7 @@ class ConsumerChanged(errors.Conflict):
 
 
 class NothingHeld(errors.NotFound):
-    code, message = "placement.undefined_code", "No allocations for consumer '{consumer}'"
+    code, message = "placement.allocation.not_found", "No allocations for consumer '{consumer}'"
 
 
 class UnknownProvider(errors.Invalid):
@@ -47,15 +47,15 @@ class UnknownProvider(errors.Invalid):
 
 
 class UnknownClass(errors.Invalid):
-    code, message = "placement.undefined_code", "No such resource class {resource_class}."
+    code, message = "placement.resource_class.unknown", "No such resource class {resource_class}."
 
 
 class BadAmount(errors.Invalid):
-    code, message = "placement.undefined_code", "An amount of {resource_class} is at least 1, not {amount}."
+    code, message = "placement.allocation.invalid", "An amount of {resource_class} is at least 1, not {amount}."
 
 
 class NoRoom(errors.Conflict):
-    code = "placement.undefined_code"
+    code = "placement.allocation.no_room"
     message = ("Unable to allocate inventory: Unable to create allocation for '{resource_class}' on resource provider "
                "'{uuid}'. {why}")
 
@@ -135,9 +135,10 @@ def _lock_consumers(tx: Connection, wanted: Sequence[ConsumerAllocations]) -> di
         insert_ignoring(tx, consumers, [{"uuid": uuid, "project_id": "", "user_id": "", "generation": 0,
                                          "created_at": utc_now()} for uuid in missing])
         rows |= _locked_rows(tx, missing)  # one may be somebody else's, who was faster
-    for one in wanted:
-        _check_generation(one, rows[one.consumer].generation)
-    return _held(tx, uuids)
+    held = _held(tx, uuids)
+    for one in wanted:  # one whose last provider was taken out with its host has a row, but nobody reads of it
+        _check_generation(one, rows[one.consumer].generation if held[one.consumer].amounts else 0)
+    return held
 
 
 def _check_no_servers(tx: Connection, uuids: Sequence[str]) -> None:
@@ -156,7 +157,7 @@ def _locked_rows(tx: Connection, uuids: Sequence[str]) -> dict[str, Any]:
 
 
 def _check_generation(one: ConsumerAllocations, generation: int) -> None:
-    """0 is a row that this transaction made."""
+    """0 is that of a consumer that has nothing."""
     if one.generation != UNCHECKED and one.generation != (generation or None):
         raise ConsumerChanged(consumer=one.consumer, generation=generation or "null",
                               given="null" if one.generation is None else one.generation)
@@ -234,20 +235,25 @@ def _check_room(tx: Connection, held: Mapping[str, Held], after: Mapping[str, Ma
     uuids = {one.id: one.uuid for one in found.values()}
     for consumer, amounts in after.items():
         for key, given in amounts.items():
-            grows = wished[key] > before[key]
-            if held[consumer].amounts.get(key) != given or grows:
-                _check_one(uuids[key[0]], key[1], have.get(key), given, wished[key] - before[key] if grows else 0)
+            if held[consumer].amounts.get(key) != given:
+                _check_units(uuids[key[0]], key[1], have.get(key), given)
+    for key, all_given in wished.items():
+        if all_given > before[key]:
+            _check_capacity(uuids[key[0]], key[1], have[key], all_given - before[key])
 
 
-def _check_one(uuid: str, name: str, have: Amount | None, given: int, more: int) -> None:
-    """``more``: what all the consumers together have then beyond what they have now."""
+def _check_units(uuid: str, name: str, have: Amount | None, given: int) -> None:
     if have is None:
         raise NoRoom(resource_class=name, uuid=uuid, why="It has no inventory of that class.")
     if not have.allows(given):
         raise NoRoom(resource_class=name, uuid=uuid, why=(
             f"The requested amount {given} is not within min_unit {have.min_unit}, max_unit {have.max_unit} and "
             f"step_size {have.step_size}."))
-    if more and have.used + more > have.capacity:
+
+
+def _check_capacity(uuid: str, name: str, have: Amount, more: int) -> None:
+    """``more``: what all the consumers together have then beyond what they have now."""
+    if have.used + more > have.capacity:
         raise NoRoom(resource_class=name, uuid=uuid, why=(
             f"The requested amount would exceed the capacity: {have.used} of {have.capacity} are used."))
 

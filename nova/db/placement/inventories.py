@@ -18,6 +18,8 @@ from nova.model.providers import ClassInventory, ProviderInventories, ProviderUs
 
 LOG = logging.getLogger(__name__)
 
+MOST = 2**31 - 1
+
 
 class InUse(errors.Conflict):
     code = "placement.inventory.inuse"
@@ -25,7 +27,7 @@ class InUse(errors.Conflict):
 
 
 class NoInventory(errors.NotFound):
-    code = "placement.undefined_code"
+    code = "placement.inventory.not_found"
     message = "No inventory of class {resource_class} found for resource provider {uuid}."
 
 
@@ -35,7 +37,7 @@ class IsThere(errors.Conflict):
 
 
 class BadInventory(errors.Invalid):
-    code, message = "placement.undefined_code", "Invalid inventory of {resource_class}: {why}."
+    code, message = "placement.inventory.invalid", "Invalid inventory of {resource_class}: {why}."
 
 
 _COLUMNS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
@@ -113,10 +115,11 @@ def check(tx: Connection, wanted: Sequence[ClassInventory]) -> None:
     for one in wanted:
         why = next((words for bad, words in (
             (one.total < 0 or one.reserved < 0, "amounts are not below 0"),
+            (max(one.total, one.max_unit, one.step_size) > MOST, f"amounts are not above {MOST}"),
             (one.reserved > one.total, f"reserved ({one.reserved}) is more than total ({one.total})"),
             (one.min_unit < 1 or one.step_size < 1, "units are at least 1"),
             (one.max_unit < one.min_unit, "max_unit is less than min_unit"),
-            (not 0 < one.allocation_ratio < 1e6, "the allocation ratio is above 0")) if bad), None)
+            (not 0 < one.allocation_ratio <= 1e9, "the allocation ratio is above 0, and 1e9 at most")) if bad), None)
         if why:
             raise BadInventory(resource_class=one.resource_class, why=why)
     unknown = names.unknown_classes(tx, [one.resource_class for one in wanted])

@@ -16,36 +16,36 @@ from nova.db.types import utc_now
 from nova.model.providers import TraitQuery
 from nova.model.traits import RESOURCE_CLASSES, TRAITS, is_resource_class, is_trait
 
-UNDEFINED = "placement.undefined_code"  # what Placement calls errors that have no code of their own
 CUSTOM = "CUSTOM_"
 
 
 class BadName(errors.Invalid):
-    code, message = UNDEFINED, "{name} is no name of a custom {what}: CUSTOM_ and then A-Z, 0-9 and _, 255 in all."
+    code = "placement.name.invalid"
+    message = "{name} is no name of a custom {what}: CUSTOM_, then A-Z, 0-9 and _, {most} letters at most."
 
 
 class NoSuchName(errors.NotFound):
-    code, message = UNDEFINED, "No such {what}: {name}."
+    code, message = "placement.name.not_found", "No such {what}: {name}."
 
 
 class Standard(errors.Invalid):
-    code, message = UNDEFINED, "{name} is a standard {what}, which can not be changed or deleted."
+    code, message = "placement.name.standard", "{name} is a standard {what}, which can not be changed or deleted."
 
 
 class NameInUse(errors.Conflict):
-    code, message = UNDEFINED, "The {what} {name} is in use by a resource provider."
+    code, message = "placement.name.inuse", "The {what} {name} is in use by a resource provider."
 
 
 class ClassTaken(errors.Conflict):
-    code, message = UNDEFINED, "Resource class already exists: {name}."
+    code, message = "placement.name.taken", "Resource class already exists: {name}."
 
 
 def _custom(name: str, standard: frozenset[str], what: str) -> None:
     if name in standard:
         raise Standard(name=name, what=what)
-    good = (is_trait if what == "trait" else is_resource_class)(name)
-    if not good or len(name) > (255 if what == "trait" else 64):
-        raise BadName(name=name, what=what)
+    is_name, most = (is_trait, 255) if what == "trait" else (is_resource_class, 64)
+    if not is_name(name) or len(name) > most:
+        raise BadName(name=name, what=what, most=most)
 
 
 def _insert(tx: Connection, table: sa.Table, name: str) -> bool:

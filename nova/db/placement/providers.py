@@ -31,7 +31,7 @@ class NameTaken(errors.Conflict):
 
 
 class BadParent(errors.Invalid):
-    code, message = "placement.undefined_code", "{why}"
+    code, message = "placement.resource_provider.bad_parent", "{why}"
 
 
 class HasChildren(errors.Conflict):
@@ -216,14 +216,15 @@ def _count_roots(tx: Connection, ends: Collection[Locked]) -> None:
         tx.execute(sa.update(providers).where(providers.c.id.in_(keys)).values(generation=providers.c.generation + 1))
 
 
-def delete(tx: Connection, uuid: str) -> list[str]:
-    """The hosts whose trees it was in. NoSuchProvider, HasChildren, HasAllocations, HostsOwn."""
+def delete(tx: Connection, uuid: str, gone: str = "") -> list[str]:
+    """The hosts whose trees it was in. ``gone``: a host that is no more, whose providers are nobody's.
+    NoSuchProvider, HasChildren, HasAllocations, HostsOwn."""
     one = locks.tree(tx, uuid)
     if tx.execute(sa.select(providers.c.id).where(providers.c.parent_id == one.id).limit(1)).first():
         raise HasChildren(uuid=uuid)
     if tx.execute(sa.select(allocations.c.consumer).where(allocations.c.provider_id == one.id).limit(1)).first():
         raise HasAllocations(uuid=uuid)
-    if one.own_host:
+    if one.own_host and one.own_host != gone:
         raise HostsOwn(uuid=uuid, host=one.own_host)
     for table in (inventories, provider_traits, provider_aggregates):
         tx.execute(sa.delete(table).where(table.c.provider_id == one.id))

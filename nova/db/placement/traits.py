@@ -17,7 +17,7 @@ from nova.model.providers import ProviderAggregates, ProviderTraits
 
 
 class UnknownTraits(errors.Invalid):
-    code, message = "placement.undefined_code", "No such trait {traits}."
+    code, message = "placement.trait.unknown", "No such trait {traits}."
 
 
 def get(tx: Connection, uuid: str, disabled: Collection[str] = ()) -> ProviderTraits:

@@ -169,7 +169,8 @@ class ConductorRPC(Interface):
 
     @call()
     def get_request(self, request_id: str) -> tuple[InstanceAction, ...]:
-        """One request's story: its operations on every server, with all steps. For nova-manage."""
+        """One request's story: its operations on every server, with all steps, and how they looked for hosts. Or all
+        operations on one server, by its uuid. For nova-manage."""
 
     # what belongs to servers
     @call(since="1.1")

@@ -9,7 +9,7 @@ from nova.model.migrations import ProgressReport
 from nova.model.networks import Lease, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
 from nova.model.services import Alive, Heartbeat, Registered, Registration
-from nova.rpc.interface import Interface, Timeout, call
+from nova.rpc.interface import Interface, Timeout, call, cast
 
 
 class ConductorHostRPC(Interface):
@@ -25,6 +25,10 @@ class ConductorHostRPC(Interface):
     @call(timeout=Timeout.SHORT)
     def heartbeat(self, host: HostName, beat: Heartbeat) -> Alive:
         """I am alive."""
+
+    @cast(since="1.2")
+    def still_here(self, host: HostName, beat: Heartbeat) -> None:
+        """I am alive, and ask nothing."""
 
     @call()
     def report_inventory(self, host: HostName, inventory: Inventory) -> None:

@@ -53,7 +53,7 @@ class PlacementRPC(Interface):
 
     @call()
     def delete_provider(self, uuid: str) -> None:
-        """Conflict: it has allocations or children, or is a host's."""
+        """Conflict: it has allocations or children, or is a host's that there is."""
 
     # inventories
     @call()

@@ -8,6 +8,8 @@ from nova.scheduler.views import HostView
 
 
 class AllHostsFilter(Filter):
+    reads = ()
+
     def wanted(self, request: PlacementRequest) -> bool:
         return False
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from nova.model.hosts import HostState
 from nova.model.scheduling import PlacementRequest, Resources
 from nova.scheduler.filters import Filter
-from nova.scheduler.views import HostView
+from nova.scheduler.views import DISABLED, HostView
 
 #: field of ``Resources``, field of ``HostView``, field of ``HostState``: the most that one server can get; words
 AMOUNTS = (
@@ -72,7 +72,8 @@ class ComputeFilter(Filter):
             return "forced down"
         if not host.up:
             return "down"
-        return None if host.state.enabled or request.force else "disabled"
+        enabled = host.state.enabled and DISABLED not in host.facts.traits
+        return None if enabled or request.force else "disabled"
 
 
 class AvailabilityZoneFilter(Filter):

@@ -7,7 +7,7 @@ more colons (``capabilities:cpu_info:vendor``).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from nova.model.scheduling import PlacementRequest
@@ -16,6 +16,9 @@ from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostView
 
 SCOPE = "capabilities"
+
+#: Specs without a namespace that are about something else.
+OTHERS = frozenset({"group_policy", "hide_hypervisor_id"})
 
 #: Facts that depend on ``host.facts`` alone.
 _STATIC: dict[str, Callable[[HostView], object]] = {
@@ -46,14 +49,28 @@ _OWN: dict[str, Callable[[HostView], object]] = {
     "free_disk_mb": lambda host: host.free_disk_gb * 1024,
     "running_vms": lambda host: host.state.instances,
     "num_instances": lambda host: host.state.instances,
+    "host_ip": lambda host: host.state.host_ip,
+    "failed_builds": lambda host: host.state.failed_builds,
+    "metrics": lambda host: host.state.metrics,
 }
 
 _MISSING = object()
 
 
+def fact(host: HostView, path: list[str]) -> Any:
+    """A host's fact by its path of names; None for one that it has not."""
+    value = _value(host, path)
+    return None if value is _MISSING else value
+
+
 class ComputeCapabilitiesFilter(Filter):
+    reads = ("extra_specs",)
+
     def wanted(self, request: PlacementRequest) -> bool:
         return any(_name(key) for key in request.extra_specs)
+
+    def about(self, request: PlacementRequest) -> object:
+        return {key: wish for key, wish in request.extra_specs.items() if _name(key)}
 
     def by_facts(self, request: PlacementRequest) -> bool:
         return not any((_name(key) or [""])[0] in _OWN for key in request.extra_specs)
@@ -75,7 +92,7 @@ def _name(key: str) -> list[str]:
     """The fact that an extra spec is about, as a path; empty when the spec is another filter's."""
     scope, *path = key.split(":")
     if not path:
-        return [scope]
+        return [] if scope in OTHERS else [scope]
     return path if scope == SCOPE else []
 
 
@@ -99,4 +116,4 @@ def _inside(value: Any, part: str) -> Any:
             value = json.loads(value)
         except ValueError:
             return _MISSING
-    return value.get(part, _MISSING) if isinstance(value, dict) else _MISSING
+    return value.get(part, _MISSING) if isinstance(value, Mapping) else _MISSING

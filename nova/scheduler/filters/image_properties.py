@@ -31,8 +31,14 @@ _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operato
 
 
 class ImagePropertiesFilter(Filter):
+    on_rebuild = True
+    reads = ("image_properties",)
+
     def wanted(self, request: PlacementRequest) -> bool:
         return any(self._asked(request.image_properties).values())
+
+    def about(self, request: PlacementRequest) -> object:
+        return self._asked(request.image_properties)
 
     def by_facts(self, request: PlacementRequest) -> bool:
         return True

@@ -14,6 +14,7 @@ from nova.scheduler.views import HostView
 
 class _ServerGroupFilter(Filter):
     public = True
+    reads = ("group",)
     policy = ""
 
     def wanted(self, request: PlacementRequest) -> bool:

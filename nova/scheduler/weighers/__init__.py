@@ -10,20 +10,34 @@ from collections.abc import Sequence
 from typing import Any
 
 from nova.model.scheduling import PlacementRequest
+from nova.scheduler.filters import ALL_FIELDS
 from nova.scheduler.views import HostView
 
 
 class Weigher:
-    """How much a host is liked. Made once, with the options of ``[filter_scheduler]``."""
+    """How much a host is liked. Made once, with the options of ``[filter_scheduler]``; as ``options.metrics`` and
+    ``options.scheduler`` these groups, too."""
 
     multiplier_option = ""  # the option, and key of aggregate metadata, that has the multiplier
+    #: Fields of the request that a host's value depends on, so that it is kept for requests that are alike in these;
+    #: None: on any of them. (``resources``, ``availability_zone``, ``image_properties`` ... are a request's own.)
+    reads: tuple[str, ...] | None = None
 
     def __init__(self, options: Any = None) -> None:
         self.options = options
         self.multiplier = float(getattr(options, self.multiplier_option, 1.0)) if self.multiplier_option else 1.0
 
+    def about(self, request: PlacementRequest) -> object:
+        """What of the request the values depend on, as plain values: the fields it ``reads``, or less."""
+        return {name: getattr(request, name) for name in (ALL_FIELDS if self.reads is None else self.reads)}
+
+    def neutral(self, request: PlacementRequest) -> bool:
+        """True when all hosts are alike to it for this request: none is looked at then."""
+        return False
+
     def weigh(self, host: HostView, request: PlacementRequest) -> float:
-        """More is better. Any scale: it is mapped to 0..1 between the lowest and highest host."""
+        """More is better. Any scale: it is mapped to 0..1 between the lowest and highest host. It depends on the host
+        and the request alone, and is asked again only for hosts that changed."""
         raise NotImplementedError
 
     def weigh_all(self, hosts: Sequence[HostView], request: PlacementRequest) -> list[float]:
@@ -33,7 +47,22 @@ class Weigher:
 
 def all_weighers() -> list[type[Weigher]]:
     """Every weigher that comes with us: the default of ``[filter_scheduler]weight_classes``."""
-    from nova.scheduler.weighers import cpu, disk, ram, server_groups
+    from nova.scheduler.weighers import (
+        build_failures,
+        cpu,
+        cross_cell,
+        disk,
+        hypervisor_version,
+        image_properties,
+        io_ops,
+        metrics,
+        num_instances,
+        pci,
+        ram,
+        server_groups,
+    )
 
-    return [cpu.CPUWeigher, disk.DiskWeigher, ram.RAMWeigher, server_groups.ServerGroupSoftAffinityWeigher,
-            server_groups.ServerGroupSoftAntiAffinityWeigher]
+    return [build_failures.BuildFailureWeigher, cpu.CPUWeigher, cross_cell.CrossCellWeigher, disk.DiskWeigher,
+            hypervisor_version.HypervisorVersionWeigher, image_properties.ImagePropertiesWeigher, io_ops.IoOpsWeigher,
+            metrics.MetricsWeigher, num_instances.NumInstancesWeigher, pci.PCIWeigher, ram.RAMWeigher,
+            server_groups.ServerGroupSoftAffinityWeigher, server_groups.ServerGroupSoftAntiAffinityWeigher]

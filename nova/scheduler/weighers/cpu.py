@@ -12,6 +12,7 @@ from nova.scheduler.weighers import Weigher
 
 class CPUWeigher(Weigher):
     multiplier_option = "cpu_weight_multiplier"
+    reads = ()
 
     def weigh(self, host: HostView, request: PlacementRequest) -> float:
         return host.free_vcpus

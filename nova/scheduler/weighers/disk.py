@@ -12,6 +12,7 @@ from nova.scheduler.weighers import Weigher
 
 class DiskWeigher(Weigher):
     multiplier_option = "disk_weight_multiplier"
+    reads = ()
 
     def weigh(self, host: HostView, request: PlacementRequest) -> float:
         return host.free_disk_gb

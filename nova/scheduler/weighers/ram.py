@@ -12,6 +12,7 @@ from nova.scheduler.weighers import Weigher
 
 class RAMWeigher(Weigher):
     multiplier_option = "ram_weight_multiplier"
+    reads = ()
 
     def weigh(self, host: HostView, request: PlacementRequest) -> float:
         return host.free_memory_mb

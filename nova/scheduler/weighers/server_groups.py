@@ -12,6 +12,10 @@ from nova.scheduler.weighers import Weigher
 
 class _SoftGroupWeigher(Weigher):
     policy, sign = "", 1.0
+    reads = ("group",)
+
+    def neutral(self, request: PlacementRequest) -> bool:
+        return request.group is None or request.group.policy != self.policy
 
     def weigh(self, host: HostView, request: PlacementRequest) -> float:
         if request.group is None or request.group.policy != self.policy:

@@ -20,7 +20,9 @@ from nova.virt.fake.moves import FakeColdMoves
 from nova.virt.fake.snapshots import FakeSnapshots
 from nova.virt.fake.store import FakeGuest
 from nova.virt.fake.telling import FakeTelling
+from nova.virt.fake.topology import parse
 from nova.virt.interface import PowerListener
+from nova.virt.pci.providers import children
 
 NODES = uuid.UUID("6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11")  # namespace of the nodes' uuids: the same at every start
 WATCH_S = 1.0  # how often the knobs' file is looked at for guests that change by themselves
@@ -39,6 +41,7 @@ class FakeDriver(FakeLiveMoves, FakeColdMoves, FakeSnapshots, FakeRescuing, Fake
     def __init__(self, options: Any, host: str, state_path: Path | None = None) -> None:
         super().__init__(options, host, state_path)
         self._watched = state_path is not None
+        self._made = parse(options.topology) if options.topology else None
         self._closed = threading.Event()
 
     def connect(self) -> None:
@@ -73,10 +76,16 @@ class FakeDriver(FakeLiveMoves, FakeColdMoves, FakeSnapshots, FakeRescuing, Fake
         return (self._host,) if count == 1 else tuple(f"{self._host}-{number}" for number in range(1, count + 1))
 
     def _node(self, name: str, guests: list[FakeGuest]) -> Node:
-        options = self._options
+        options, made = self._options, self._made
         disk_used = sum(guest.disk_gb for guest in guests)
+        own_uuid = str(uuid.uuid5(NODES, name))
+        topology = made.topology if made else None
         return Node(
-            name=name, uuid=str(uuid.uuid5(NODES, name)), hypervisor_type="fake", hypervisor_version=1000,
-            vcpus=options.vcpus, memory_mb=options.memory_mb, local_gb=options.local_gb,
+            name=name, uuid=own_uuid, hypervisor_type="fake", hypervisor_version=1000, topology=topology,
+            inventories=made.inventories if made else (),
+            children=children(name, own_uuid, made.topology.devices) if made and options.devices_in_placement else (),
+            traits=made.traits if made else (),
+            vcpus=made.vcpus if made else options.vcpus,
+            memory_mb=made.memory_mb if made else options.memory_mb, local_gb=options.local_gb,
             memory_mb_used=sum(guest.memory_mb for guest in guests), local_gb_used=disk_used,
             disk_available_least_gb=options.local_gb - disk_used, cpu_info=json.dumps(CPU_INFO), supported=SUPPORTED)

@@ -19,7 +19,7 @@ class FakeLifecycle(FakeBase):
         with self._changed(order) as guest:
             sizes = {disk_name(disk): disk.size_gb for disk in order.disks} or {"root": 0}
             guest.disks = [*sizes, *(["config"] if "config" in guest.disks else [])]
-            guest.sizes, guest.disk_gb = sizes, sum(sizes.values())
+            guest.sizes, guest.disk_gb, guest.packing = sizes, sum(sizes.values()), order.packing
 
     @knobbed
     def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
@@ -67,7 +67,7 @@ class FakeLifecycle(FakeBase):
             if not guest.defined:
                 guest.power_state = PowerState.SHUTDOWN
             guest.defined, guest.instance_name, guest.arriving = True, order.instance_name, False
-            guest.node = order.node or guest.node
+            guest.node, guest.packing = order.node or guest.node, order.packing
             guest.vcpus, guest.memory_mb = order.flavor.vcpus, order.flavor.memory_mb
             return PowerState(guest.power_state)
 

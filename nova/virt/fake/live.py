@@ -43,6 +43,10 @@ class Given(errors.Conflict):
     code, message = "migration.given_up", "The live migration of guest {uuid} was given up."
 
 
+class HoldsDevices(errors.Conflict):
+    code, message = "move.devices", "Guest {uuid} holds devices of its host, and can not leave it while it runs."
+
+
 class NoMigration(errors.Conflict):
     code, message = "migration.none", "No live migration of guest {uuid} is under way."
 
@@ -78,6 +82,8 @@ class FakeLiveMoves(FakeLifecycle):
         guest = self._defined(server_uuid)
         if guest.power_state not in UP:
             raise WrongPower(uuid=server_uuid, state=PowerState(guest.power_state).name)
+        if guest.packing is not None and guest.packing.devices:
+            raise HoldsDevices(uuid=server_uuid)
         return msgspec.structs.replace(offer(HostName(self._host), guest), cpu=self.cpu,
                                        probe="shared" if self.shares_storage else "", facts={})
 
@@ -167,7 +173,7 @@ class FakeLiveMoves(FakeLifecycle):
         folder = self._folder("arrivals") / file_name(uuid)
         folder.mkdir(exist_ok=True)
         with self._changed(order.build) as guest:
-            guest.arriving = True
+            guest.arriving, guest.packing = True, order.build.packing
             guest.taps = [interface.device or f"tap{interface.id[:11]}" for interface in order.build.interfaces]
             guest.macs = [interface.mac for interface in order.build.interfaces]
             if not shared:
@@ -185,6 +191,7 @@ class FakeLiveMoves(FakeLifecycle):
             raise NoGuest(uuid=order.server_uuid)
         with self._changed(order.build) as guest:
             guest.node, guest.instance_name = order.build.node or guest.node, order.build.instance_name
+            guest.packing = order.build.packing
         return PowerState(self._defined(order.server_uuid).power_state)
 
     def power_state(self, server_uuid: str) -> PowerState | None:
@@ -209,7 +216,7 @@ class FakeLiveMoves(FakeLifecycle):
             except FileNotFoundError:
                 return
             arrived.arriving, arrived.taps, arrived.macs = False, waiting.taps, waiting.macs
-            arrived.node = waiting.node
+            arrived.node, arrived.packing = waiting.node, waiting.packing
             self._store.keep(arrived)
             shutil.rmtree(folder, ignore_errors=True)
         self._told(server_uuid, PowerState(arrived.power_state))

@@ -34,6 +34,7 @@ class FakeColdMoves(FakeBase):
                 with self._changed(server_uuid) as guest:
                     guest.drop_disks()
                     guest.defined, guest.power_state, guest.vcpus, guest.memory_mb = False, PowerState.NOSTATE, 0, 0
+                    guest.packing = None
         if aside is None:
             raise NoGuest(uuid=server_uuid)
         return offer(self._host, aside)
@@ -55,6 +56,7 @@ class FakeColdMoves(FakeBase):
         with self._changed(order.build) as guest:
             guest.disks, guest.sizes, guest.disk_gb = [*sizes, *config], sizes, sum(sizes.values())
             guest.marks = {disk: mark for disk, mark in found.marks.items() if disk in guest.disks}
+            guest.packing = order.build.packing
             guest.config_drive, guest.passwords, guest.boots = found.config_drive, found.passwords, found.boots
 
     @knobbed

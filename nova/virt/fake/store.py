@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from nova.model.states import PowerState
+from nova.model.topology import Packing
 
 LOG = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class FakeGuest(msgspec.Struct, kw_only=True):
     rescue_drive: dict[str, bytes] = {}
     passwords: dict[str, str] = {}
     crashes: int = 0
+    packing: Packing | None = None  # what it holds of the host's topology
     arriving: bool = False  # room was made for it, and its old host may send it at any time
 
     @property

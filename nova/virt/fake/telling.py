@@ -10,6 +10,7 @@ from typing import Any
 from nova import errors
 from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
 from nova.model.states import PowerState
+from nova.model.topology import Packing
 from nova.virt.fake.base import FakeBase, knobbed
 
 #: action on the host -> what it is then, and the word for it
@@ -47,6 +48,15 @@ class FakeTelling(FakeBase):
             disks=tuple(DiskUse(device=f"vd{chr(ord('a') + number)}", **nothing)
                         for number, disk in enumerate(disk for disk in guest.disks if disk != "config")),
             memory_max_mb=guest.memory_mb, memory_used_mb=0)
+
+    def packings(self, node: str = "", aside: bool = False) -> dict[str, Packing]:
+        guests = (self._aside if aside else self._store).all()
+        return {guest.uuid: guest.packing for guest in guests
+                if guest.packing and (not node or guest.node in (node, ""))}
+
+    def packing(self, server_uuid: str) -> Packing | None:
+        guest = self._store.find(server_uuid)
+        return guest.packing if guest is not None else None
 
     def uptime(self) -> str:
         up = int(time.monotonic() - self._started)

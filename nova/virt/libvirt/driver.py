@@ -12,6 +12,7 @@ from nova.model.diagnostics import Diagnostics
 from nova.model.hosts import Node
 from nova.model.orders import GuestState
 from nova.model.states import PowerState
+from nova.model.topology import Packing
 from nova.privileged.qemu_img import Limits, QemuImg
 from nova.privileged.runner import Runner, SystemRunner
 from nova.virt.interface import PowerListener
@@ -51,7 +52,7 @@ def image_tool(settings: Settings, timeout_s: float = DISK_TOOL_TIMEOUT_S,
 
 def from_conf(conf: Any, host: str) -> LibvirtDriver:
     """The driver as ``nova.conf`` says. Invalid names an option that can't be."""
-    return LibvirtDriver(settings_of(conf, conf.libvirt, conf.vnc, conf.compute))
+    return LibvirtDriver(settings_of(conf, conf.libvirt, conf.vnc, conf.compute, conf.pci))
 
 
 class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, LibvirtRescuing, LibvirtSnapshots,
@@ -130,6 +131,18 @@ class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, Libvirt
 
     def uptime(self) -> str:
         return self._runner.run(["uptime"]).stdout.strip()
+
+    # --- what guests hold of the host
+
+    def packings(self, node: str = "", aside: bool = False) -> dict[str, Packing]:
+        folders = self._tools.folders
+        of, uuids = (folders.aside, folders.put_aside()) if aside else (folders.of, folders.uuids())
+        orders = {uuid: of(uuid).order() for uuid in uuids}
+        return {uuid: order.packing for uuid, order in orders.items() if order is not None and order.packing}
+
+    def packing(self, server_uuid: str) -> Packing | None:
+        order = self._folder(server_uuid).order()
+        return order.packing if order is not None else None
 
     # --- the image cache
 

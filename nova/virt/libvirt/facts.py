@@ -30,4 +30,6 @@ class HostFacts:
     abilities: Callable[[str | None], DomainCapabilities] = _unknown
     tpm: bool = False  # the operator lets guests have one, and the emulator is installed
     stateless_firmware: bool = False
+    floating: tuple[int, ...] = ()  # processors for guests that are not pinned; () where they may run on all
+    page_kb: int = 4  # a small page's size
     cpu_features: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by model

@@ -6,10 +6,13 @@ Its parts: :mod:`~nova.virt.libvirt.firmware` (machine and boot), :mod:`~nova.vi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from nova.model.orders import BuildOrder
+from nova.virt.libvirt import promises
 from nova.virt.libvirt.disks import xml as disk_xml
+from nova.virt.libvirt.encryption import encryption_of
 from nova.virt.libvirt.facts import HostFacts as HostFacts
 from nova.virt.libvirt.firmware import COMMAND_LINE as COMMAND_LINE
 from nova.virt.libvirt.firmware import KERNEL as KERNEL
@@ -17,6 +20,7 @@ from nova.virt.libvirt.firmware import RAMDISK as RAMDISK
 from nova.virt.libvirt.firmware import boot_spec, is_kind, machine_of
 from nova.virt.libvirt.firmware import runnable as runnable
 from nova.virt.libvirt.folders import DiskRecord
+from nova.virt.libvirt.packed import devices_of, placement_of
 from nova.virt.libvirt.peripherals import CONSOLE_LOG as CONSOLE_LOG
 from nova.virt.libvirt.peripherals import device_spec
 from nova.virt.libvirt.processor import cpu_spec
@@ -33,16 +37,21 @@ def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, h
                settings: Settings) -> specs.GuestSpec:
     """The whole guest. Invalid: the image or flavor asks for nonsense; HostRefused: for what isn't here."""
     extra = order.flavor.extra_specs
-    asked = wishes(order.image.properties if order.image else {}, extra)
+    properties = order.image.properties if order.image else {}
+    asked = wishes(properties, extra)
+    promises.check(properties, extra, order.packing)
     machine = machine_of(asked, settings, host)
     boot = boot_spec(order, asked, machine, folder, host)
+    placement, encryption = placement_of(order, host), encryption_of(properties, extra, machine, boot.efi, host)
+    if encryption is not None:  # nothing could be read back from a swap
+        placement = replace(placement, locked=True)
     devices = device_spec(asked, settings, folder, machine, host, order.server_uuid)
     kvm, storage = host.virt_type == "kvm", disk_xml.Storage.of(settings, host.cache_mode)
     cdrom_bus = asked.cdrom_bus or next((bus for kind, bus in CDROM_BUSES.items() if is_kind(machine, kind)), "ide")
     return specs.GuestSpec(
         virt_type=host.virt_type, name=order.instance_name, uuid=order.server_uuid,
         memory_mib=order.flavor.memory_mb, cpu=cpu_spec(order, asked, settings, host, host.abilities(machine)),
-        boot=boot,
+        boot=boot, placement=placement, host_devices=devices_of(order), encryption=encryption,
         sysinfo=specs.SysinfoSpec(manufacturer=MANUFACTURER, product=PRODUCT, version=host.release,
                                   serial=host.serial_of(order.server_uuid), uuid=order.server_uuid, family=FAMILY),
         note=_note(order, host.release), devices=devices,

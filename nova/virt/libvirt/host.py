@@ -19,7 +19,9 @@ from nova.virt.libvirt.facts import HostFacts
 from nova.virt.libvirt.firmware import runnable
 from nova.virt.libvirt.folders import Folders
 from nova.virt.libvirt.hypervisor import Hypervisor
+from nova.virt.libvirt.layout import Layout, device_children
 from nova.virt.libvirt.processor import guest_features, usable_models
+from nova.virt.libvirt.resources import Resources, page_kb
 from nova.virt.libvirt.settings import BadSetting, Settings
 from nova.virt.libvirt.xml import capabilities
 
@@ -51,6 +53,7 @@ class Host:
         self._cpu: capabilities.HostCpu | None = None
         self._virt = ""
         self._abilities: dict[str | None, capabilities.DomainCapabilities] = {}
+        self._resources, self._layout = Resources(hypervisor, settings.placing, runner), Layout(cells=())
 
     def look(self) -> None:
         """Read what stays the same. Unavailable says what is missing, BadSetting what can't be on this host."""
@@ -62,10 +65,12 @@ class Host:
         can = self.abilities(None)
         if self._settings.cpu_models and not usable_models(self._settings.cpu_models, can):
             raise BadSetting(option="[libvirt]cpu_models", reason="this host's processor can be none of them")
+        machines = frozenset(machine for kind in self._kinds for machine in kind.machines)
+        self._layout = self._resources.look(text, self._kinds_of_machines(machines))
         self._facts = HostFacts(
             virt_type=self._virt, arch=self._cpu.arch, release=release(), version=self._hypervisor.version(),
             serial_of=serial_of(self._settings.sysinfo_serial), abilities=self.abilities,
-            machines=frozenset(machine for kind in self._kinds for machine in kind.machines),
+            machines=machines, floating=self._layout.floating, page_kb=page_kb(),
             tpm=self._settings.swtpm and "emulator" in can.tpm_backends and tpm.installed(),
             stateless_firmware=firmware.has_stateless(), cpu_features=model_features(self._settings.cpu_models),
             cache_mode=self._settings.cache_mode or cache_mode(self._settings.instances_path))
@@ -100,9 +105,14 @@ class Host:
         facts, size = self.facts(), self._hypervisor.size()
         assert self._cpu is not None
         total, free = self._space()
+        name, own_uuid = self._hypervisor.hostname(), node_uuid(self._settings.state_path)
+        devices = self._resources.devices()
         return Node(
-            name=self._hypervisor.hostname(), uuid=node_uuid(self._settings.state_path), hypervisor_type=HYPERVISOR,
-            hypervisor_version=self._hypervisor.version(), vcpus=size.cpus, memory_mb=size.memory_mb,
+            name=name, uuid=own_uuid, hypervisor_type=HYPERVISOR, topology=self._layout.topology(devices),
+            inventories=self._layout.inventories,
+            children=device_children(name, own_uuid, devices, self._settings.placing),
+            hypervisor_version=self._hypervisor.version(),
+            vcpus=self._layout.vcpus if self._settings.placing.sets else size.cpus, memory_mb=size.memory_mb,
             local_gb=total // GIB, memory_mb_used=memory_used_mb(size.memory_mb), local_gb_used=(total - free) // GIB,
             disk_available_least_gb=(free - self._promised_bytes()) // GIB, cpu_info=self._cpu.as_json(),
             supported=tuple(sorted({(kind.arch, kind.domain, kind.mode) for kind in self._kinds})),
@@ -122,10 +132,15 @@ class Host:
     def _traits(self) -> tuple[str, ...]:
         facts = self.facts()
         assert self._cpu is not None
-        machines = [None, *(machine for machine in host_traits.MACHINES if machine in facts.machines)]
         own = frozenset(self._cpu.features) | model_features([self._cpu.model]).get(self._cpu.model, frozenset())
         features = guest_features(self._settings, facts, own, self.abilities(None))
-        return host_traits.traits(facts, features, [self.abilities(machine) for machine in machines])
+        found = host_traits.traits(facts, features, self._kinds_of_machines(facts.machines))
+        return tuple(sorted({*found, *self._layout.traits}))
+
+    def _kinds_of_machines(self, machines: frozenset[str]) -> list[capabilities.DomainCapabilities]:
+        """What guests may have, of the default machine type and of those that are asked about beside it."""
+        return [self.abilities(machine) for machine in (None, *host_traits.MACHINES)
+                if machine is None or machine in machines]
 
 
 def node_uuid(state_path: Path) -> str:

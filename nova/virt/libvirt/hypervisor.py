@@ -87,6 +87,9 @@ class Hypervisor(MigrationCalls, Protocol):
     def domain_capabilities(self, arch: str, machine: str | None, virt_type: str) -> str:
         """XML."""
 
+    def node_devices(self) -> tuple[str, ...]:
+        """XML of the host's PCI, network and vDPA devices."""
+
     def states(self) -> Mapping[str, PowerState]:
         """Of every domain, by uuid."""
 

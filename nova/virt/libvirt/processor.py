@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from nova.model.orders import BuildOrder
 from nova.virt.libvirt.cpu_traits import FEATURES
 from nova.virt.libvirt.facts import HostFacts
+from nova.virt.libvirt.packed import threads_of
 from nova.virt.libvirt.properties import NotHere, Wishes, WrongValue
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.topology import topology
@@ -24,6 +26,9 @@ def cpu_spec(order: BuildOrder, asked: Wishes, settings: Settings, host: HostFac
     mode, wanted = mode_of(settings, host), wanted_features(order)
     model = choose_model(settings, abilities, host.cpu_features, wanted) if mode == "custom" else None
     flags = () if mode == "none" else settings.cpu_flags
+    threads = threads_of(order.packing)
+    if threads is not None and asked.threads is None:  # the guest should know which of its processors share a core
+        asked = replace(asked, threads=threads)
     return CpuSpec(
         vcpus=order.flavor.vcpus, topology=topology(order.flavor.vcpus, asked), mode=mode, model=model,
         features=tuple(("disable" if flag.startswith("-") else "require", flag.lstrip("+-")) for flag in flags),

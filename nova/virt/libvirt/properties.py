@@ -1,6 +1,7 @@
 """What images and flavors ask of a guest's machine: one table each, from a name to what it sets.
 
-Names and allowed values: contract/image_properties.yaml and flavor_extra_specs.yaml. Three things may come of a
+Names and allowed values: contract/image_properties.yaml and flavor_extra_specs.yaml. What they ask of the host's own
+processors, memory and devices is in :mod:`~nova.virt.libvirt.promises`. Three things may come of a
 property we know: it sets a wish; its value is wrong (Invalid: no host can help); or it is a promise that this driver
 does not keep (HostRefused: it is never dropped silently). What is in no table has no meaning to this driver.
 """
@@ -217,28 +218,17 @@ FLAVOR: dict[str, Sets] = {
 #: What a flavor sets no more than a bound for, below which its image chose.
 BOUNDED = ("serial_ports", "max_sockets", "max_cores", "max_threads")
 
-_NO = frozenset({"no", "false", "off", "0", "n", "f"})
+NO = frozenset({"no", "false", "off", "0", "n", "f"})
 _NOT_YET = "this release does not have it"
-_NO_ENCRYPTION = "guests' memory is not encrypted here (AMD SEV)"
 
 REFUSED: dict[str, Refused] = {
-    **{name: Refused(frozenset({"shared"}), "CPUs can not be dedicated to a guest here")
-       for name in ("hw:cpu_policy", "hw_cpu_policy")},
-    **{name: Refused(_NO, "realtime CPUs need dedicated ones") for name in ("hw:cpu_realtime",)},
-    **{name: Refused(frozenset({"small", "any"}), "huge pages are not given out here")
-       for name in ("hw:mem_page_size", "hw_mem_page_size")},
-    **{name: Refused(_NO, "guests' memory is not locked here") for name in ("hw:locked_memory", "hw_locked_memory")},
-    **{name: Refused(_NO, _NO_ENCRYPTION) for name in ("hw:mem_encryption", "hw_mem_encryption")},
-    **{name: Refused(frozenset(), _NO_ENCRYPTION)
-       for name in ("hw:mem_encryption_model", "hw_mem_encryption_model")},
-    **{name: Refused(_NO, "disks are not encrypted here")
+    **{name: Refused(NO, "disks are not encrypted here")
        for name in ("hw:ephemeral_encryption", "hw_ephemeral_encryption")},
     **{name: Refused(frozenset({"0"}), "USB devices are redirected over SPICE, which is not served here")
        for name in ("hw:redirected_usb_ports", "hw_redirected_usb_ports")},
     **{name: Refused(frozenset(), _NOT_YET)
-       for name in ("hw_emulation_architecture", "pci_passthrough:alias", "accel:device_profile", "hw_numa_nodes",
-                    "hw:numa_nodes")},
-    "hw:pmem": Refused(frozenset(), "it has no persistent memory to give"),
+       for name in ("hw_emulation_architecture", "accel:device_profile")},
+    "hw:pmem": Refused(frozenset(), "persistent memory is told of, and not given to guests in this release"),
     "hw:tpm_secret_security": Refused(
         frozenset({"host"}), "secrets of TPMs are kept by the host (hw:tpm_secret_security=host): there is no key "
                              "manager that keeps them for others"),

@@ -9,6 +9,7 @@ from typing import Any
 
 from nova import errors
 from nova.virt.libvirt.moves.settings import MoveSettings, move_settings_of
+from nova.virt.libvirt.placing import Placing, placing_of
 
 CACHE_MODES = ("default", "none", "writethrough", "writeback", "directsync", "unsafe")
 
@@ -63,10 +64,12 @@ class Settings:
     tool_cpu_s: int = 600
     tool_memory_mb: int = 1024
     moves: MoveSettings = field(default_factory=MoveSettings)
+    placing: Placing = field(default_factory=Placing)
 
 
-def settings_of(default: Any, libvirt: Any, vnc: Any, compute: Any) -> Settings:
-    """From the groups ``[DEFAULT]``, ``[libvirt]``, ``[vnc]`` and ``[compute]``. BadSetting names what can't be."""
+def settings_of(default: Any, libvirt: Any, vnc: Any, compute: Any, pci: Any = None) -> Settings:
+    """From the groups ``[DEFAULT]``, ``[libvirt]``, ``[vnc]``, ``[compute]`` and ``[pci]``. Invalid names what can't
+    be."""
     if default.flat_injected:
         raise BadSetting(option="flat_injected", reason="nothing is written into guests' file systems; they learn "
                                                         "their network from DHCP or their config drive")
@@ -87,7 +90,7 @@ def settings_of(default: Any, libvirt: Any, vnc: Any, compute: Any) -> Settings:
         vnc_listen=str(vnc.server_listen) if vnc.enabled else None, swtpm=libvirt.swtpm_enabled,
         shutdown_retry_s=compute.shutdown_retry_interval,
         tool_cpu_s=libvirt.image_tool_cpu_limit, tool_memory_mb=libvirt.image_tool_memory_limit_mb,
-        moves=move_settings_of(default, libvirt))
+        moves=move_settings_of(default, libvirt), placing=placing_of(default, libvirt, compute, pci))
 
 
 def _cow(default: Any, libvirt: Any) -> bool:

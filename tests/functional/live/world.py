@@ -126,7 +126,7 @@ class World:
     def placed(self) -> str:
         """A server of two NUMA nodes with processors of its own."""
         def make() -> str:
-            self.ask("POST", "/flavors", {"flavor": {"name": "numa", "id": "numa", "ram": 512, "vcpus": 2, "disk": 1}})
+            self.ask("POST", "/flavors", {"flavor": {"name": "numa", "id": "numa", "ram": 512, "vcpus": 4, "disk": 1}})
             self.ask("POST", "/flavors/numa/os-extra_specs", {"extra_specs": {
                 "hw:numa_nodes": "2", "hw:cpu_policy": "dedicated", "hw:mem_page_size": "small"}})
             return self.settle(self.boot("placed", {"flavorRef": "numa"}))

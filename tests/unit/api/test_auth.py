@@ -11,8 +11,8 @@ from keystonemiddleware import opts
 from oslo_config import cfg
 
 from nova import context
-from nova.api.middleware.auth import KeystoneContext
 from nova.policies import Policy
+from nova.web.auth import KeystoneContext
 from tests.fakes.api import ApiClient, configuration
 
 

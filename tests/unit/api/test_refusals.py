@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.api import bodies
-from nova.api.formats import is_mac, is_time, is_uuid
-from nova.api.schema import BadInput, Body, Query, Spec, param, row
-from nova.api.specs import shown
+from nova.web import bodies
+from nova.web.formats import is_mac, is_time, is_uuid
+from nova.web.schema import BadInput, Body, Query, Spec, param, row
+from nova.web.specs import shown
 
 UUID = "6c1f0f4e-5a0e-4f0d-9d9a-0d7a2e7c9f11"
 THINGS = Body(

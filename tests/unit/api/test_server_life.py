@@ -354,7 +354,7 @@ def test_moves_are_not_for_members(client: ApiClient, body: Any) -> None:
 
 @pytest.fixture
 def manager(client: ApiClient, monkeypatch: pytest.MonkeyPatch) -> ApiClient:
-    from nova.api.middleware.auth import NoAuth
+    from nova.web.auth import NoAuth
     original = NoAuth.identify
     monkeypatch.setattr(NoAuth, "identify", lambda self, headers: {
         **original(self, headers), "roles": ("manager", "member", "reader")})

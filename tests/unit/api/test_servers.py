@@ -87,7 +87,7 @@ def test_action_without_the_role_is_403_and_of_a_stranger_404(client: ApiClient,
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
     path = f"/servers/{server.uuid}/action"
     assert client.post(path, {"os-stop": None}, token=STRANGER).status_int == 404
-    from nova.api.middleware.auth import NoAuth
+    from nova.web.auth import NoAuth
     original = NoAuth.identify
     monkeypatch.setattr(NoAuth, "identify", lambda self, headers: {**original(self, headers), "roles": ("reader",)})
     refused = client.post(path, {"os-stop": None})

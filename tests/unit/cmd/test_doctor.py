@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import http.server
+import socket
+import threading
+
+import pytest
 from oslo_config import cfg
 
 from nova import conf
@@ -77,3 +82,37 @@ def test_run_when_a_check_has_an_accident_then_the_others_are_told_and_it_fails(
     assert doctor.run(options(), said.append) == 1
     assert said[0].startswith("first          FAILED   the check itself failed: KeyError")
     assert said[1] == "second         ok       fine"
+
+
+def serving(content: bytes) -> http.server.HTTPServer:
+    """A server on a port of its own that answers everything so."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+    made = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=made.serve_forever, args=(0.02,), daemon=True).start()
+    return made
+
+
+@pytest.mark.parametrize(("content", "state", "said"), [
+    (b'{"versions": [{"id": "v1.0", "max_version": "1.39"}]}', doctor.OK, "1.39"),
+    (b"<html>", doctor.BAD, "no Placement API"), (b'{"versions": []}', doctor.BAD, "no Placement API"),
+    (b'[1]', doctor.BAD, "no Placement API")])
+def test_placement_when_something_listens_at_its_port_then_it_is_asked_what_it_is(content, state, said):
+    server = serving(content)
+    found = doctor.placement(options(placement_api__listen_port=server.server_port))
+    server.shutdown()
+    server.server_close()
+    assert found.state == state and said in found.what
+
+
+def test_placement_when_nothing_listens_then_that_is_no_fault():
+    with socket.socket() as held:  # bound and not listening: nobody else gets the port
+        held.bind(("127.0.0.1", 0))
+        found = doctor.placement(options(placement_api__listen_port=held.getsockname()[1]))
+    assert found.state == doctor.OK and "does not run here" in found.what

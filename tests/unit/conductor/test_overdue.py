@@ -241,7 +241,7 @@ def test_all_looks_when_nothing_is_there_then_each_is_one_statement(cloud, note)
         assert len(seen) == 1, name
 
 
-INDEXED = {"resting": "ix_servers_vm_state", "building": "ix_servers_vm_state", "ownerless": "ix_servers_task_state",
+INDEXED = {"resting": "ix_servers_vm_state", "building": "ix_servers_vm_state", "ownerless": "ix_servers_tasks",
            "abandoned": "ix_migrations_status"}
 
 

@@ -9,12 +9,15 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from nova import errors
+from nova import context, errors
 from nova.conductor import recounts
 from nova.conductor.admission.moves import Moves
-from nova.db import ledger
+from nova.db import flavors, ledger
 from nova.db.models import api as tables
+from nova.model.flavors import NewFlavor
+from nova.model.server_orders import ResizeServer
 from tests.fakes.move_cloud import MoveCloud
+from tests.fakes.small_cloud import DEMO
 
 
 @pytest.fixture
@@ -44,6 +47,26 @@ def test_recount_when_an_admission_died_half_way_then_the_server_counts_as_what_
     assert cloud.counted(lost) == cloud.counted(other) == (1, 64) and "never began" in caplog.text
     cloud.begin(lost, "resize")  # the ledger's epoch was left ahead: the next operation has it
     assert cloud.settle(lost).vm_state == "resized" and cloud.counted(lost) == (2, 128)
+
+
+def test_recount_when_only_a_larger_disk_was_counted_then_the_server_counts_as_what_it_is(cloud, monkeypatch):
+    cloud.api.transact(lambda tx: flavors.insert(tx, NewFlavor(name="deep", flavorid="3", memory_mb=64, vcpus=1,
+                                                               root_gb=9)))
+    lost, other = cloud.active(2)
+    count = Moves._count
+
+    def dies(self, *args):
+        count(self, *args)
+        raise RuntimeError("killed")
+    with monkeypatch.context() as patched, context.entered(DEMO), pytest.raises(errors.NovaError):
+        patched.setattr(Moves, "_count", dies)
+        cloud.control.resize_server(ResizeServer(uuid=lost, flavor_id="3"))
+
+    def disks() -> dict[str, int]:
+        return {row.server_uuid: row.classes["DISK_GB"] for row in cloud.rows("api", sa.select(tables.ledger))}
+    assert disks() == {lost: 9, other: 1}
+    sweep = recounts.Recount()
+    assert [sweep(cloud.world), sweep(cloud.world)] == [1, 0] and disks() == {lost: 1, other: 1}
 
 
 @pytest.mark.parametrize("page", [1, 2, 1000])

@@ -142,6 +142,18 @@ def test_claim_when_processors_and_devices_are_pinned_then_each_is_given_once_un
     assert isinstance(claim(api, provider, pinned(1, 1)), claims.Unfit)
 
 
+def test_claim_when_devices_are_reported_as_providers_then_what_is_given_away_is_taken_of_them(api):
+    cards = tuple(ChildProvider(name=f"host1_{device.address}", uuid=new_uuid(), inventories=(
+        ClassInventory(resource_class="CUSTOM_PCI_10DE_1EB8", total=1),)) for device in CELLS.devices)
+    provider = report(api, node(children=cards))
+    assert claim(api, provider, pinned(1, 1)) is None
+    with api.reading() as tx:
+        [device] = trees.beyond(tx, [provider])[provider].packings[0].devices
+    assert held(api)[f"host1_{device.address}", "CUSTOM_PCI_10DE_1EB8"] == 1
+    assert claim(api, provider, pinned(1, 1)) is None
+    assert sum(amount for (_, name), amount in held(api).items() if name.startswith("CUSTOM_PCI")) == 2
+
+
 def test_claim_when_a_group_holds_nothing_of_the_node_then_a_topology_is_refused(api):
     provider = report(api, node())
     wish = pinned()

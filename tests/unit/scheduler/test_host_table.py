@@ -49,7 +49,8 @@ def test_update_when_a_host_is_new_then_it_is_there():
     table = table_of(host_state("cn1"))
     table.update(told(host_state("cn2"), at=1))
     assert set(hosts_of(table)) == {"cn1", "cn2"}
-    assert Stamp(host="cn2", node="cn2", generation=1, service_version=1, aggregates_version=1) in table.stamps()
+    assert Stamp(host="cn2", node="cn2", generation=1, service_version=1, aggregates_version=1,
+                 provider_id=1) in table.stamps()
 
 
 def amounts(provider_id, generation, vcpus_used):

@@ -43,7 +43,8 @@ def test_decide_when_not_all_servers_fit_then_the_others_are_told_why():
     snapshot = snapshot_of(host_state("cn1"), host_state("cn2", vcpus_used=10))
     selections = decide(snapshot, placement_request(4, vcpus=6))
     assert [names(selection)[:1] for selection in selections] == [["cn1"], ["cn2"], ["cn1"], []]
-    assert selections[3].reason == "No valid host was found. 2 hosts: capacity refused 2."
+    assert selections[3].reason == "No valid host was found. There are not enough hosts available: " \
+                                   "not enough vcpus (6 asked for)."
     assert "6 vcpus, 4 free on cn1" in selections[3].details
 
 
@@ -89,7 +90,7 @@ def test_decide_when_equals_are_shuffled_then_any_of_the_equal_best():
 def test_decide_asks_a_filter_once_for_hosts_that_are_alike():
     pipeline = Pipeline(filter_options())
     asked = []
-    image_filter = pipeline.filters[1]
+    [image_filter] = [one for one in pipeline.filters if one.name == "ImagePropertiesFilter"]
     original = image_filter.refuses
     image_filter.refuses = lambda host, request: asked.append(host.host) or original(host, request)
     hosts = [host_state(f"cn{number}") for number in range(20)] + [host_state("odd", supported=())]

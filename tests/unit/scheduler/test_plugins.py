@@ -5,9 +5,10 @@ import pytest
 from nova.model.scheduling import PlacementRequest
 from nova.scheduler import plugins
 from nova.scheduler.filters import Filter
+from nova.scheduler.pipeline import Pipeline
 from nova.scheduler.views import HostView
 from nova.scheduler.weighers import Weigher
-from tests.fakes.scheduling import filter_options
+from tests.fakes.scheduling import filter_options, host_state, placement_request, snapshot_of
 
 
 class EvenNamesFilter(Filter):
@@ -53,8 +54,10 @@ def test_load_filters_when_an_operators_own_is_available_then_it_can_be_enabled(
 
 
 @pytest.mark.parametrize(("path", "expected"), [
-    ("nova.scheduler.weights.all_weighers", ["CPUWeigher", "DiskWeigher", "RAMWeigher",
-                                             "ServerGroupSoftAffinityWeigher", "ServerGroupSoftAntiAffinityWeigher"]),
+    ("nova.scheduler.weights.all_weighers", [
+        "BuildFailureWeigher", "CPUWeigher", "CrossCellWeigher", "DiskWeigher", "HypervisorVersionWeigher",
+        "ImagePropertiesWeigher", "IoOpsWeigher", "MetricsWeigher", "NumInstancesWeigher", "PCIWeigher", "RAMWeigher",
+        "ServerGroupSoftAffinityWeigher", "ServerGroupSoftAntiAffinityWeigher"]),
     ("nova.scheduler.weights.ram.RAMWeigher", ["RAMWeigher"]),
     (here("ShortNameWeigher"), ["ShortNameWeigher"]),
 ])
@@ -64,13 +67,13 @@ def test_load_weighers_by_path(path, expected):
 
 
 @pytest.mark.parametrize(("options", "told"), [
-    ({"enabled_filters": ["NUMATopologyFilter"]}, "enabled_filters: there is no filter NUMATopologyFilter; available"),
+    ({"enabled_filters": ["NumaFilter"]}, "enabled_filters: there is no filter NumaFilter; available"),
     ({"available_filters": ["no.such.Module"]}, "available_filters: no.such.Module can not be imported"),
     ({"available_filters": ["Filter"]}, "available_filters: Filter can not be imported"),
     ({"available_filters": [here("Missing")]}, "can not be imported"),
     ({"available_filters": [here("ShortNameWeigher")]}, "is not a subclass of nova.scheduler.filters.Filter"),
     ({"available_filters": [here("NOT_A_LIST")]}, "neither a class nor a function"),
-    ({"available_filters": ["nova.scheduler.filters.pci_passthrough_filter.PciPassthroughFilter"]},
+    ({"available_filters": ["nova.scheduler.filters.pci_passthrough_filter.PciFilter"]},
      "nothing of that name comes with us"),
 ])
 def test_load_filters_when_the_configuration_is_wrong_then_it_says_what(options, told):
@@ -82,3 +85,48 @@ def test_load_filters_when_the_configuration_is_wrong_then_it_says_what(options,
 def test_load_weighers_when_the_class_is_no_weigher_then_it_says_so():
     with pytest.raises(plugins.UnknownPlugin, match="weight_classes.*not a subclass"):
         plugins.load_weighers(filter_options(weight_classes=[here("EvenNamesFilter")]))
+
+
+THEIRS = '''
+from nova.scheduler.filters import Filter
+from nova.scheduler.pipeline import Pipeline
+from nova.scheduler.weighers import Weigher
+
+
+class RackFilter(Filter):
+    """Hosts of the rack that a hint of theirs names."""
+
+    def refuses(self, host, request):
+        rack = request.hints.get("rack")
+        return None if not rack or host.state.capabilities.get("rack") == rack else "in another rack"
+
+
+class QuietWeigher(Weigher):
+    multiplier_option = "quiet_weight_multiplier"
+
+    def weigh(self, host, request):
+        return -host.state.metrics.get("noise", 0.0)
+
+
+def filters():
+    return [RackFilter]
+'''
+
+
+@pytest.mark.parametrize("path", ["their_scheduling.more.RackFilter", "their_scheduling.more.filters"])
+def test_package_of_somebody_else_filters_and_weighs_with_our_own(tmp_path, monkeypatch, path):
+    package = tmp_path / "their_scheduling"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "more.py").write_text(THEIRS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    pipeline = Pipeline(filter_options(
+        available_filters=["nova.scheduler.filters.all_filters", path],
+        enabled_filters=["ComputeFilter", "RackFilter"],
+        weight_classes=["nova.scheduler.weights.all_weighers", "their_scheduling.more.QuietWeigher"]))
+    hosts = snapshot_of(*(host_state(f"cn{at}", provider_id=at, capabilities={"rack": rack}, metrics={"noise": noise})
+                          for at, (rack, noise) in enumerate([("r1", 9.0), ("r1", 1.0), ("r2", 0.0)])))
+    found = pipeline.decide(hosts, placement_request(hints={"rack": "r1"}))[0]
+    assert [one.host for one in found.hosts] == ["cn1", "cn0"]
+    found = pipeline.decide(hosts, placement_request(hints={"rack": "r3"}))[0]
+    assert not found.hosts and "RackFilter refused 3 (in another rack 3)" in found.details

@@ -9,6 +9,7 @@ import pytest
 
 from nova import errors
 from nova.model.hosts import HostStates
+from nova.model.scheduling import Refusal
 from nova.rpc import local
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.scheduler import service
@@ -91,7 +92,10 @@ def test_select_hosts_when_full_only_by_decisions_that_may_be_claimed_by_now_the
 def test_select_hosts_when_no_host_then_says_why_twice(caplog):
     (selection,) = make(host_state("cn1")).select_hosts(placement_request(vcpus=99))
     assert selection.hosts == ()
-    assert selection.reason == "No valid host was found. 1 host: capacity refused 1."
+    assert selection.reason == "No valid host was found. There are not enough hosts available: " \
+                               "not enough vcpus (99 asked for)."
+    assert (selection.asked, selection.refusals) == (1, (Refusal(
+        filter="capacity", hosts=1, reasons={"not enough vcpus": 1}, nearest="needs 99 vcpus, 16 free"),))
     assert selection.details in caplog.text and "16 free on cn1" in selection.details
 
 
@@ -120,3 +124,31 @@ def test_start_feeds_and_sweeps_until_stopped():
         assert conductor.answered.acquire(timeout=10)
     scheduler.stop()
     assert len(conductor.asked) >= 4
+
+
+def test_busy_hosts_are_the_last_requests_and_weigh():
+    scheduler = make(host_state("cn1"), host_state("cn2", provider_id=2))
+    for busy, expected in (({"cn1": 2}, "cn2"), ({"cn2": 1}, "cn1"), ({"cn2": 1, "cn1": 2}, "cn2")):
+        request = placement_request(server_uuids=("s",), busy=busy)
+        assert chosen(scheduler.select_hosts(request)) == [expected]
+
+
+def test_limit_of_busy_hosts_when_it_is_reached_then_no_more_until_they_rest():
+    options = filter_options(enabled_filters=["IoOpsFilter"], max_io_ops_per_host=2)
+    settings = service.Settings(SimpleNamespace(host_state_sweep_interval=60), options, 90)
+    scheduler = service.SchedulerService(FakeConductor(host_state("cn1")), settings, Clock(), random.Random(1))
+    assert scheduler.sweep()
+    assert chosen(scheduler.select_hosts(placement_request(server_uuids=("s1",), busy={"cn1": 2}))) == [None]
+    assert chosen(scheduler.select_hosts(placement_request(server_uuids=("s1",), busy={"cn1": 1, "cn9": 5}))) == ["cn1"]
+    assert chosen(scheduler.select_hosts(placement_request(server_uuids=("s2",), busy={"cn1": 1}))) == [None]  # and s1
+
+
+def test_rebuild_counts_as_no_server_more():
+    options = filter_options(enabled_filters=["NumInstancesFilter"], max_instances_per_host=1)
+    settings = service.Settings(SimpleNamespace(host_state_sweep_interval=60), options, 90)
+    scheduler = service.SchedulerService(FakeConductor(host_state("cn1")), settings, Clock(), random.Random(1))
+    assert scheduler.sweep()
+    rebuild = placement_request(vcpus=0, memory_mb=0, disk_gb=0, server_uuids=("old",), rebuild=True, host="cn1")
+    assert chosen(scheduler.select_hosts(rebuild)) == ["cn1"]
+    assert chosen(scheduler.select_hosts(placement_request(server_uuids=("new",)))) == ["cn1"]
+    assert chosen(scheduler.select_hosts(placement_request(server_uuids=("more",)))) == [None]

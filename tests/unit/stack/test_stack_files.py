@@ -33,7 +33,9 @@ def test_control_conf_then_no_database_url_and_fewer_than_fifteen_lines(make_lay
 
 def test_control_conf_on_the_machine_then_nothing_listens_on_every_address(make_layout, secrets, monkeypatch):
     monkeypatch.setattr(plain, "outside", lambda: plain.Outside("ens3", "192.0.2.7"))
-    conf = parsed(novaconf.control(make_layout(driver="fake"), secrets))["DEFAULT"]
+    whole = parsed(novaconf.control(make_layout(driver="fake"), secrets))
+    conf = whole["DEFAULT"]
+    assert whole["placement_api"]["listen"] == "127.0.0.1"
     assert conf["osapi_compute_listen"] == "127.0.0.1" and conf["metadata_listen"] == "10.11.12.1"
     assert (conf["public_interface"], conf["routing_source_ip"]) == ("ens3", "192.0.2.7")
     assert "flat_interface" not in conf and conf["fake_network"] == "true"

@@ -92,6 +92,6 @@ def test_units_when_one_does_not_start_then_the_error_names_it_and_it_is_tried_a
 
 def test_unit_files_then_one_for_each_control_daemon_and_compute():
     assert {path.stem for path in SHIPPED} >= {
-        f"nova-{n}" for n in ("api", "conductor", "scheduler", "network", "compute")
+        f"nova-{n}" for n in ("api", "placement-api", "conductor", "scheduler", "network", "compute")
     }
     assert Path(systemd.SHIPPED).is_dir()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import libvirt
+
 from nova.virt.libvirt.connection.link import Link
 from nova.virt.libvirt.hypervisor import HostSize
 
@@ -23,3 +27,23 @@ class HostCalls(Link):
     def domain_capabilities(self, arch: str, machine: str | None, virt_type: str) -> str:
         return self.call("tell what guests may have",
                          lambda connection: connection.getDomainCapabilities(None, arch, machine, virt_type, 0))
+
+    def node_devices(self) -> tuple[str, ...]:
+        return self.call("list its devices", _devices)
+
+
+# --- run in a real thread: nothing but libvirt's calls
+
+KINDS = (libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_NET
+         | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_VDPA)
+
+
+def _devices(connection: Any) -> tuple[str, ...]:
+    found = []
+    for device in connection.listAllDevices(KINDS):
+        try:
+            found.append(device.XMLDesc(0))
+        except libvirt.libvirtError as error:
+            if error.get_error_code() != libvirt.VIR_ERR_NO_NODE_DEVICE:  # it went since it was listed
+                raise
+    return tuple(found)

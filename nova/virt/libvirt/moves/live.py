@@ -29,8 +29,10 @@ from nova.virt.libvirt.moves.job import Ears, MigrationJob, MigrationJobs, NotMi
 from nova.virt.libvirt.moves.settings import BadDestination, bracketed, check_destination
 from nova.virt.libvirt.moves.told import Told
 from nova.virt.libvirt.moves.watch import Watch
+from nova.virt.libvirt.packed import placement_of
 from nova.virt.libvirt.vifs import bridge
-from nova.virt.libvirt.xml.arrival import Places, arrival_xml, copied_disks, cpu_of
+from nova.virt.libvirt.xml.arrival import Places, arrival_xml, check_alike, copied_disks, cpu_of, shape_of
+from nova.virt.libvirt.xml.specs import PlacementSpec
 
 LOG = logging.getLogger(__name__)
 
@@ -55,6 +57,11 @@ class StillArriving(errors.Conflict):
     code, message = "move.still_arrives", "Guest {uuid} is still on its way to this host."
 
 
+class HoldsDevices(errors.Conflict):
+    code = "move.devices"
+    message = "Guest {uuid} holds devices of its host ({devices}), and can not leave it while it runs."
+
+
 class LibvirtLiveMoves(Moves):
     """All of LiveMoves."""
 
@@ -68,12 +75,16 @@ class LibvirtLiveMoves(Moves):
         state, folder = self._state(server_uuid), self._folder(server_uuid)
         if state in OFF:
             raise NotRunning(uuid=server_uuid)
+        kept = folder.order()
+        if kept is not None and kept.packing is not None and kept.packing.devices:
+            raise HoldsDevices(uuid=server_uuid, devices=", ".join(one.address for one in kept.packing.devices))
         tell.check_files(folder, server_uuid)
         tpm_baggage.pack(self._tools.tpms, server_uuid, folder, live=True)
-        cpu, arch, machine, virt_type = cpu_of(self._tools.hypervisor.definition(server_uuid))
+        definition = self._tools.hypervisor.definition(server_uuid)
+        cpu, arch, machine, virt_type = cpu_of(definition)
         offer = self._offer(folder, live=True) if tell.files_of(folder, live=True) else None
         disks, facts = tell.told(folder, offer.names if offer else {})
-        facts |= {"arch": arch, "machine": machine or "", "virt_type": virt_type}
+        facts |= {"arch": arch, "machine": machine or "", "virt_type": virt_type, "shape": shape_of(definition)}
         return GuestOnSource(address=offer.address if offer else "", port=offer.port if offer else 0,
                              probe=tell.probe_of(folder), cpu=cpu, disks=disks, power_state=state, facts=facts)
 
@@ -101,6 +112,9 @@ class LibvirtLiveMoves(Moves):
         if order.block is not None and order.block == shared:
             raise (SharedStorage if shared else NoSharedStorage)()
         self._compare(source)
+        placement = placement_of(order.build, self._tools.facts())
+        if "shape" in source.facts:
+            check_alike(source.facts["shape"], placement)
         if self._tools.hypervisor.state(uuid) is None:  # else it is on its way already
             try:
                 with as_refusals():
@@ -111,7 +125,7 @@ class LibvirtLiveMoves(Moves):
                     self._tools.tpms.remove(uuid, folder)
                     folder.remove()
                 raise
-        return self._arrival(order.build, folder, shared)
+        return self._arrival(order.build, folder, shared, placement)
 
     def land(self, order: MoveOrder) -> PowerState:
         uuid, hypervisor, folder = order.server_uuid, self._tools.hypervisor, self._folder(order.server_uuid)
@@ -216,14 +230,15 @@ class LibvirtLiveMoves(Moves):
             else:
                 self._tools.images.create(str(part), disk.format, disk.size_bytes)
 
-    def _arrival(self, build: BuildOrder, folder: Folder, shared: bool) -> GuestArrival:
+    def _arrival(self, build: BuildOrder, folder: Folder, shared: bool, placement: PlacementSpec) -> GuestArrival:
         moves = self._tools.settings.moves
         bases = {disk.name: [disk.backing, disk.backing_format or "raw"] for disk in folder.disks() if disk.backing}
         vifs = {one.mac: [one.bridge or "", bridge.tap_name(one)] for one in build.interfaces}
         return GuestArrival(
             uri=moves.uri, address=f"tcp://{bracketed(moves.address)}", shared=shared,
             facts={"folder": str(folder.path), "vnc_listen": self._tools.settings.vnc_listen or "",
-                   "bases": json.dumps(bases), "vifs": json.dumps(vifs)})
+                   "bases": json.dumps(bases), "vifs": json.dumps(vifs),
+                   "placement": msgspec.json.encode(placement).decode()})
 
 
 def _places(there: GuestArrival) -> Places:
@@ -231,7 +246,9 @@ def _places(there: GuestArrival) -> Places:
     try:
         return Places(folder=there.facts["folder"], vnc_listen=there.facts.get("vnc_listen") or None,
                       bases=msgspec.json.decode(there.facts["bases"], type=pairs),
-                      vifs=msgspec.json.decode(there.facts["vifs"], type=pairs))
+                      vifs=msgspec.json.decode(there.facts["vifs"], type=pairs),
+                      placement=msgspec.json.decode(there.facts["placement"], type=PlacementSpec)
+                      if "placement" in there.facts else None)
     except (KeyError, msgspec.DecodeError) as error:
         raise BadDestination(reason=f"it does not tell where the guest's things will be ({error})") from error
 

@@ -6,21 +6,29 @@ All but where things are must stay as it is: the hypervisor compares what the gu
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from nova.virt.libvirt.xml.build import Element
+from nova import errors
+from nova.virt.libvirt.xml.build import Element, add
+from nova.virt.libvirt.xml.placement import add_pins, fill_numa_tuning, spelled
+from nova.virt.libvirt.xml.specs import PlacementSpec
+
+
+class UnlikePlace(errors.HostRefused):
+    code, message = "move.unlike_place", "The guest's place at its destination is unlike the one it has: {reason}."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Places:
     """Where things are. ``bases``: by the name of an overlay's file, path and format of what it lies over; ``vifs``:
-    by MAC, bridge and device."""
+    by MAC, bridge and device. ``placement`` None: the destination does not tell (it is of an older release)."""
 
     folder: str
     vnc_listen: str | None = None
     bases: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     vifs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    placement: PlacementSpec | None = None
 
 
 def arrival_xml(text: str, folder: str, there: Places) -> str:
@@ -32,6 +40,7 @@ def arrival_xml(text: str, folder: str, there: Places) -> str:
         _put_paths(element, f"{folder}/", f"{there.folder}/")
     for interface in domain.iterfind("devices/interface"):
         _put_vif(interface, there.vifs)
+    _put_placement(domain, there.placement)
     if there.vnc_listen:
         for graphics in domain.iterfind("devices/graphics[@type='vnc']"):
             _put_listen(graphics, there.vnc_listen)
@@ -44,6 +53,19 @@ def copied_disks(text: str) -> tuple[str, ...]:
                  for disk in ET.fromstring(text).iterfind("devices/disk")
                  if disk.get("device", "disk") == "disk" and disk.find("readonly") is None
                  and disk.find("source") is not None)
+
+
+def shape_of(text: str) -> str:
+    """What of a running guest's place can not change: how many NUMA nodes it has, and its huge pages' sizes in KiB."""
+    return _shape(ET.fromstring(text))
+
+
+def check_alike(shape: str, there: PlacementSpec) -> None:
+    """``shape``: a running guest's (see :func:`shape_of`). UnlikePlace."""
+    wanted = _spelled_shape(len(there.nodes) if there.numa else 0, {node.page_kb for node in there.nodes
+                                                                    if node.page_kb})
+    if shape != wanted:
+        raise UnlikePlace(reason=f"it has {shape}, and there it would have {wanted}")
 
 
 def cpu_of(text: str) -> tuple[str, str, str | None, str]:
@@ -81,6 +103,43 @@ def _put_vif(interface: Element, vifs: Mapping[str, tuple[str, str]]) -> None:
     bridge, device = vifs[mac.get("address", "")]
     source.set("bridge", bridge)
     target.set("dev", device)
+
+
+def _put_placement(domain: Element, there: PlacementSpec | None) -> None:
+    """Pins and cells are of the host, and are the destination's; how many nodes the guest has, and the size of their
+    pages, can't change while it runs. UnlikePlace."""
+    tuning, numa = domain.find("cputune"), domain.find("numatune")
+    if there is None:
+        if numa is not None or (tuning is not None and tuning.find("vcpupin") is not None):
+            raise UnlikePlace(reason="the destination does not tell of any")
+        return
+    check_alike(_shape(domain), there)
+    vcpu = domain.find("vcpu")
+    if vcpu is not None:
+        vcpu.attrib.pop("cpuset", None)
+        if there.cpuset:
+            vcpu.set("cpuset", spelled(there.cpuset))
+    tuning = tuning if tuning is not None else add(domain, "cputune")
+    for pin in [one for one in tuning if one.tag in ("vcpupin", "emulatorpin")]:
+        tuning.remove(pin)
+    add_pins(tuning, there)
+    numa = numa if numa is not None else add(domain, "numatune")
+    numa.clear()
+    if there.nodes:
+        fill_numa_tuning(numa, there)
+    for part in (tuning, numa):
+        if not len(part):
+            domain.remove(part)
+
+
+def _shape(domain: Element) -> str:
+    return _spelled_shape(len(domain.findall("cpu/numa/cell")),
+                          {int(page.get("size", "0")) for page in domain.iterfind("memoryBacking/hugepages/page")})
+
+
+def _spelled_shape(nodes: int, pages: Collection[int]) -> str:
+    sizes = " and ".join(f"{size} KiB" for size in sorted(pages))
+    return f"{nodes} NUMA nodes, and {f'pages of {sizes}' if sizes else 'small pages'}"
 
 
 def _put_listen(graphics: Element, address: str) -> None:

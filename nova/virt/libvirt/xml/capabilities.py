@@ -58,6 +58,10 @@ class DomainCapabilities:
     cpu_models: tuple[str, ...] = ()
     host_passthrough: bool = False
     sev: bool = False
+    sev_guests: int = 0  # how many the processor has keys for; 0: not told
+    sev_es_guests: int = 0
+    sev_cbit: int = 0
+    sev_reduced_bits: int = 0
 
 
 def host_cpu(capabilities: str) -> HostCpu:
@@ -103,7 +107,9 @@ def domain_capabilities(text: str) -> DomainCapabilities:
         tpm_backends=_values(root.find("devices/tpm/enum[@name='backendModel']")),
         tpm_versions=_values(root.find("devices/tpm/enum[@name='backendVersion']")),
         cpu_models=tuple(model.text or "" for model in root.findall("cpu/mode[@name='custom']/model[@usable='yes']")),
-        host_passthrough=_supported(passthrough), sev=_supported(sev))
+        host_passthrough=_supported(passthrough), sev=_supported(sev), sev_guests=_number(sev, "maxGuests"),
+        sev_es_guests=_number(sev, "maxESGuests"), sev_cbit=_number(sev, "cbitpos"),
+        sev_reduced_bits=_number(sev, "reducedPhysBits"))
 
 
 def cpu_model_features(text: str) -> tuple[str, ...]:
@@ -113,6 +119,10 @@ def cpu_model_features(text: str) -> tuple[str, ...]:
 
 def _supported(element: ET.Element | None) -> bool:
     return element is not None and element.get("supported") == "yes"
+
+
+def _number(element: ET.Element | None, name: str) -> int:
+    return int(element.findtext(name) or "0") if element is not None else 0
 
 
 def _values(enum: ET.Element | None) -> tuple[str, ...]:

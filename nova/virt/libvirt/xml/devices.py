@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.virt.libvirt.xml.build import Element, add, text
-from nova.virt.libvirt.xml.specs import DeviceSpec, DiskSpec, GuestSpec, TpmSpec, VifSpec
+from nova.virt.libvirt.xml.specs import DeviceSpec, DiskSpec, GuestSpec, HostDeviceSpec, TpmSpec, VifSpec
 
 USB_CONTROLLERS = {"none": "none", "nec-xhci": "nec-xhci", "qemu-xhci": "qemu-xhci"}
 AGENT_CHANNEL = "org.qemu.guest_agent.0"
@@ -15,10 +15,33 @@ def add_devices(devices: Element, spec: GuestSpec) -> None:
     add_controllers(devices, spec)
     for vif in spec.vifs:
         add_vif(devices, vif)
+    for device in spec.host_devices:
+        add_host_device(devices, device)
     others = spec.devices
     add_serials(devices, others)
     add_screen(devices, others)
     add_small(devices, others)
+    if spec.encryption is not None:
+        _hide_memory(devices)
+
+
+def add_host_device(devices: Element, spec: HostDeviceSpec) -> None:
+    device = add(devices, "hostdev", mode="subsystem", type_="pci", managed="yes" if spec.managed else "no")
+    domain, bus, rest = spec.address.split(":")
+    slot, function = rest.split(".")
+    add(add(device, "source"), "address", domain=f"0x{domain}", bus=f"0x{bus}", slot=f"0x{slot}",
+        function=f"0x{function}")
+
+
+def _hide_memory(devices: Element) -> None:
+    """Virtio devices of a guest whose memory is encrypted go through buffers that the host can read."""
+    virtio = [*(disk for disk in devices.iterfind("disk") if disk.find("target[@bus='virtio']") is not None),
+              *(vif for vif in devices.iterfind("interface") if vif.find("model[@type='virtio']") is not None),
+              *devices.iterfind("rng"), *devices.iterfind("memballoon"),
+              *(one for one in devices.iterfind("controller") if one.get("model") == "virtio-scsi")]
+    for device in virtio:
+        driver = device.find("driver")
+        (driver if driver is not None else add(device, "driver")).set("iommu", "on")
 
 
 def add_disk(devices: Element, spec: DiskSpec) -> None:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
+from nova.virt.libvirt.xml import placement
 from nova.virt.libvirt.xml.build import Element, add, text
 from nova.virt.libvirt.xml.devices import add_devices
-from nova.virt.libvirt.xml.specs import BootSpec, CpuSpec, GuestSpec, NoteSpec, PlatformSpec, SysinfoSpec
+from nova.virt.libvirt.xml.specs import (
+    BootSpec,
+    CpuSpec,
+    EncryptionSpec,
+    GuestSpec,
+    NoteSpec,
+    PlatformSpec,
+    SysinfoSpec,
+)
 
 #: Monitoring tools look for this name space.
 NOTES = "http://openstack.org/xmlns/libvirt/nova/1.1"
@@ -21,17 +30,21 @@ def domain_xml(spec: GuestSpec) -> str:
     text(domain, "uuid", spec.uuid)
     text(domain, "name", spec.name)
     text(domain, "memory", spec.memory_mib, unit="MiB")
-    text(domain, "vcpu", spec.cpu.vcpus)
+    placement.add_memory_backing(domain, spec.placement)
+    placement.add_vcpus(domain, spec.cpu.vcpus, spec.placement)
     _add_notes(domain, spec.note)
     _add_sysinfo(domain, spec.sysinfo)
     _add_boot(domain, spec.boot)
     _add_features(domain, spec.platform, spec.boot)
-    _add_tuning(domain, spec.cpu)
+    placement.add_tuning(domain, spec.cpu.tuning, spec.placement)
+    placement.add_numa_tuning(domain, spec.placement)
     _add_clock(domain, spec.platform, spec.boot.arch)
-    _add_cpu(domain, spec.cpu)
+    placement.add_nodes(_add_cpu(domain, spec.cpu), spec.placement)
     for event, answer in (("poweroff", "destroy"), ("reboot", "restart"), ("crash", "destroy")):
         text(domain, f"on_{event}", answer)
     add_devices(add(domain, "devices"), spec)
+    if spec.encryption is not None:
+        _add_encryption(domain, spec.encryption)
     ET.indent(domain)
     return ET.tostring(domain, encoding="unicode") + "\n"
 
@@ -110,13 +123,6 @@ def _add_features(domain: Element, platform: PlatformSpec, boot: BootSpec) -> No
         add(add(features, "kvm"), "hidden", state="on")
 
 
-def _add_tuning(domain: Element, cpu: CpuSpec) -> None:
-    if cpu.tuning:
-        cputune = add(domain, "cputune")
-        for name, value in cpu.tuning:
-            text(cputune, name, value)
-
-
 def _add_clock(domain: Element, platform: PlatformSpec, arch: str) -> None:
     clock = add(domain, "clock", offset="localtime" if platform.windows else "utc")
     if arch in X86:
@@ -127,7 +133,7 @@ def _add_clock(domain: Element, platform: PlatformSpec, arch: str) -> None:
         add(clock, "timer", name="hypervclock", present="yes")
 
 
-def _add_cpu(domain: Element, spec: CpuSpec) -> None:
+def _add_cpu(domain: Element, spec: CpuSpec) -> Element:
     mode = None if spec.mode == "none" else spec.mode
     cpu = add(domain, "cpu", mode=mode, match="exact" if mode == "custom" else None)
     if spec.model:
@@ -138,6 +144,14 @@ def _add_cpu(domain: Element, spec: CpuSpec) -> None:
     add(cpu, "topology", sockets=sockets, cores=cores, threads=threads)
     for policy, name in spec.features:
         add(cpu, "feature", policy=policy, name=name)
+    return cpu
+
+
+def _add_encryption(domain: Element, spec: EncryptionSpec) -> None:
+    security = add(domain, "launchSecurity", type_="sev")
+    text(security, "cbitpos", spec.cbit)
+    text(security, "reducedPhysBits", spec.reduced_bits)
+    text(security, "policy", f"0x{spec.policy:04x}")
 
 
 def _on(value: bool) -> str:

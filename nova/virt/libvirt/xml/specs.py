@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
@@ -25,6 +25,50 @@ class CpuSpec:
     tuning: tuple[tuple[str, int], ...] = ()  # (shares | period | quota, value)
     address_mode: str | None = None  # passthrough or emulate: where the number of physical address bits comes from
     address_bits: int | None = None
+
+
+class NodeSpec(NamedTuple):
+    """A NUMA node of a guest: its virtual processors, its memory, and the host's cell that both are on. ``page_kb``
+    None: small pages."""
+
+    id: int
+    vcpus: tuple[int, ...]
+    memory_mib: int
+    host_cell: int
+    page_kb: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementSpec:
+    """Where on its host a guest runs. Processors are the host's numbers, virtual ones the guest's.
+
+    ``cpuset``: of a guest that holds nothing, where it may float (() : everywhere). ``numa``: the guest sees the nodes.
+    ``pins``: virtual processor -> where it may run. ``realtime``: virtual processors.
+    """
+
+    cpuset: tuple[int, ...] = ()
+    nodes: tuple[NodeSpec, ...] = ()
+    numa: bool = False
+    pins: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    emulator: tuple[int, ...] = ()
+    realtime: tuple[int, ...] = ()
+    locked: bool = False
+    shared_pages: bool = True  # the kernel may merge them with other guests' same ones
+
+
+class HostDeviceSpec(NamedTuple):
+    """A PCI device of the host's. ``managed``: libvirt takes it from its driver and gives it back."""
+
+    address: str
+    managed: bool = True
+
+
+class EncryptionSpec(NamedTuple):
+    """AMD SEV: as libvirt's domain capabilities say of the host."""
+
+    cbit: int
+    reduced_bits: int
+    policy: int
 
 
 class Backing(NamedTuple):
@@ -187,3 +231,6 @@ class GuestSpec:
     devices: DeviceSpec
     disks: tuple[DiskSpec, ...] = ()
     vifs: tuple[VifSpec, ...] = ()
+    placement: PlacementSpec = PlacementSpec()
+    host_devices: tuple[HostDeviceSpec, ...] = ()
+    encryption: EncryptionSpec | None = None

@@ -8,7 +8,8 @@ import pytest
 
 from nova.virt.libvirt.moves.settings import MoveSettings
 from nova.virt.libvirt.moves.watch import GIB, Act, Due, Watch, downtimes
-from nova.virt.libvirt.xml.arrival import Places, arrival_xml, copied_disks, cpu_of
+from nova.virt.libvirt.xml.arrival import Places, UnlikePlace, arrival_xml, copied_disks, cpu_of
+from nova.virt.libvirt.xml.specs import NodeSpec, PlacementSpec
 
 HERE, THERE = "/srv/a/5f1c2d0a", "/srv/b/5f1c2d0a"
 RUNNING = f"""
@@ -51,6 +52,43 @@ def test_arrival_when_all_differs_then_paths_and_devices_are_the_destinations():
     graphics = domain.find("devices/graphics")
     assert graphics.get("listen") == graphics.find("listen").get("address") == "10.0.0.2"
     assert domain.findtext("devices/rng/backend") == "/dev/urandom"
+
+
+HELD = """<memoryBacking><hugepages><page size="2048" unit="KiB" nodeset="0"/></hugepages></memoryBacking>
+  <vcpu placement="static" cpuset="0-1">2</vcpu>
+  <cputune><shares>2048</shares><vcpupin vcpu="0" cpuset="4"/><vcpupin vcpu="1" cpuset="5"/>
+    <emulatorpin cpuset="4-5"/><vcpusched vcpus="1" scheduler="fifo" priority="1"/></cputune>
+  <numatune><memory mode="strict" nodeset="1"/><memnode cellid="0" mode="strict" nodeset="1"/></numatune>"""
+PINNED = RUNNING.replace("<os firmware", f"{HELD}<os firmware").replace(
+    'check="full">', 'check="full"><numa><cell id="0" cpus="0-1" memory="512"/></numa>')
+
+
+def place(page_kb: int | None = 2048, numa: bool = True) -> PlacementSpec:
+    return PlacementSpec(nodes=(NodeSpec(0, (0, 1), 512, 0, page_kb),), numa=numa, pins={0: (2,), 1: (3,)},
+                         emulator=(2, 3), realtime=(1,))
+
+
+def test_arrival_when_the_guest_is_pinned_then_its_place_is_the_destinations():
+    domain = ET.fromstring(arrival_xml(PINNED, HERE, Places(folder=HERE, placement=place())))
+    tuning, numa = domain.find("cputune"), domain.find("numatune")
+    assert [(pin.get("vcpu"), pin.get("cpuset")) for pin in tuning.iterfind("vcpupin")] == [("0", "2"), ("1", "3")]
+    assert tuning.find("emulatorpin").get("cpuset") == "2,3" and tuning.findtext("shares") == "2048"
+    assert tuning.find("vcpusched") is not None and domain.find("vcpu").get("cpuset") is None
+    assert numa.find("memory").get("nodeset") == "0" and numa.find("memnode").get("nodeset") == "0" and len(numa) == 2
+
+
+def test_arrival_when_the_guest_floats_then_it_is_on_the_processors_that_are_shared_there():
+    text = RUNNING.replace("<os firmware", "<vcpu cpuset='7'>2</vcpu><os firmware")
+    domain = ET.fromstring(arrival_xml(text, HERE, Places(folder=HERE, placement=PlacementSpec(cpuset=(0, 1)))))
+    assert domain.find("vcpu").get("cpuset") == "0,1" and domain.find("cputune") is None is domain.find("numatune")
+
+
+@pytest.mark.parametrize("there", [None, place(page_kb=1048576), place(page_kb=None), place(numa=False),
+                                   PlacementSpec()])
+def test_arrival_when_the_place_there_can_not_be_the_guests_then_it_is_refused(there):
+    with pytest.raises(UnlikePlace) as caught:
+        arrival_xml(PINNED, HERE, Places(folder=HERE, placement=there))
+    assert caught.value.code == "move.unlike_place"
 
 
 def test_arrival_when_nothing_differs_then_the_guest_is_the_same():

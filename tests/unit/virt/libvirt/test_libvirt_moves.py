@@ -28,6 +28,7 @@ from nova.virt.libvirt.moves.watch import GIB, Act, Due, Watch
 from nova.virt.libvirt.vifs import bridge
 from tests.contract.driver_conformance import build, eventually, make_order, unbuild
 from tests.contract.driver_move_cases import MoveCases, grown, move_order, off_and_left, prepared
+from tests.contract.driver_packing_cases import PackingCases, holding
 from tests.unit.virt.libvirt.orders import settings
 from tests.unit.virt.libvirt.test_libvirt_driver import FakeLinks, Rig
 
@@ -118,7 +119,7 @@ def order(rig):
         unbuild(host, made)
 
 
-class TestMovesOfTheLibvirtDriver(MoveCases):
+class TestMovesOfTheLibvirtDriver(MoveCases, PackingCases):
     pass
 
 
@@ -439,6 +440,24 @@ def test_arrival_has_the_destinations_paths_and_devices(rig, order):
     assert rig.hypervisor.departures[-1].disks == ("vda", "vdb", "vdc")
     assert rig.other.disk(order, "disk.config").stat().st_size > 0
     assert header.size(rig.other.disk(order), "qcow2") == 1 << 30
+
+
+def test_arrival_when_the_guest_holds_something_then_it_is_where_its_destination_says(rig, order):
+    build(rig, holding(order, numa=True))
+    there = holding(order, 3, numa=True)
+    rig.driver.migrate(prepared(rig, there, rig.other), nobody, lambda: False)
+    xml = rig.hypervisor.departures[-1].xml
+    assert '<vcpupin vcpu="0" cpuset="3"' in xml and '<vcpupin vcpu="0" cpuset="0"' not in xml
+    rig.other.driver.land(move_order(there))
+    assert '<vcpupin vcpu="0" cpuset="3"' in rig.other.hypervisor.xml[order.server_uuid]
+
+
+def test_arrival_when_the_place_is_unlike_the_one_it_has_then_the_destination_refuses(rig, order):
+    build(rig, holding(order, numa=True))
+    source = rig.driver.describe(order.server_uuid)
+    with pytest.raises(errors.HostRefused) as caught:
+        rig.other.driver.prepare_arrival(move_order(holding(order, numa=False), source), rig.other.images)
+    assert caught.value.code == "move.unlike_place" and not rig.other.disk(order).exists()
 
 
 def test_processor_that_the_destination_has_not_is_named_flag_by_flag(rig, order):

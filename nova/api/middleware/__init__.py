@@ -1,1 +1,0 @@
-"""What stands in front of the compute API, outermost first in ``app.build``."""

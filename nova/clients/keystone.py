@@ -1,0 +1,127 @@
+"""The identity service: the limits of projects. Source: its public API reference (v3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import requests
+from keystoneauth1 import exceptions
+
+from nova import errors
+from nova.clients.session import Caller, Credentials, MissingThere, Service
+
+RETRIES = 1
+RETRY_WAIT_S = 0.2
+
+
+class NoEndpoint(errors.Unavailable):
+    code = "limits.no_endpoint"
+    message = "Keystone has {count} endpoints for [oslo_limit]{wanted}; exactly one is needed."
+
+
+class ProjectLimits(NamedTuple):
+    """What is registered for every project, and what one project has of its own: resource -> limit."""
+
+    registered: Mapping[str, int]
+    own: Mapping[str, int]
+
+
+class Endpoint(NamedTuple):
+    """Whose limits: the service and region of one endpoint."""
+
+    service_id: str
+    region_id: str | None
+
+
+class Wanted(NamedTuple):
+    """Which endpoint that is: by its id, or by all else."""
+
+    id: str | None
+    service_type: str
+    service_name: str | None
+    interface: str
+    region: str | None
+
+
+def of_groups(oslo_limit: Any, credentials: Credentials) -> Keystone:
+    """A client as the ``[oslo_limit]`` group says."""
+    wanted = Wanted(oslo_limit.endpoint_id, oslo_limit.endpoint_service_type, oslo_limit.endpoint_service_name,
+                    oslo_limit.endpoint_interface.removesuffix("URL"), oslo_limit.endpoint_region_name)
+    return Keystone(credentials, wanted, oslo_limit.read_timeout)
+
+
+class Keystone:
+    """Unavailable (or what else Keystone makes of our credentials) when there is no answer."""
+
+    def __init__(self, credentials: Credentials, wanted: Wanted, read_timeout_s: float = 10.0) -> None:
+        self._credentials, self._wanted, self._timeout_s = credentials, wanted, read_timeout_s
+        self._caller: Caller | None = None
+        self._endpoint: Endpoint | None = None
+
+    def limits(self, project_id: str) -> ProjectLimits:
+        """Two requests, once the endpoint is known. One that is gone since is looked for again. An empty project has
+        none of its own."""
+        endpoint = self._endpoint or self._find_endpoint()
+        registered = self._list("registered_limits", service_id=endpoint.service_id)
+        if not registered and self._endpoint is not None:
+            endpoint = self._find_endpoint()
+            registered = self._list("registered_limits", service_id=endpoint.service_id)
+        own = self._list("limits", service_id=endpoint.service_id, project_id=project_id) if project_id else []
+        own = [one for one in own if one.get("project_id") == project_id]  # whatever a policy makes of the query
+        self._endpoint = endpoint
+        return ProjectLimits(_by_name(registered, "default_limit", endpoint), _by_name(own, "resource_limit", endpoint))
+
+    def _find_endpoint(self) -> Endpoint:
+        wanted = self._wanted
+        if wanted.id:
+            one = self._get(f"/endpoints/{wanted.id}")["endpoint"]
+            return Endpoint(one["service_id"], one.get("region_id"))
+        named = {"name": wanted.service_name} if wanted.service_name else {}
+        services = {one["id"] for one in self._list("services", type=wanted.service_type, **named)}
+        found = [one for one in self._list("endpoints", interface=wanted.interface)
+                 if one["service_id"] in services and wanted.region in (None, one.get("region_id"))]
+        if len({(one["service_id"], one.get("region_id")) for one in found}) != 1:
+            raise NoEndpoint(count=len(found), wanted=f"endpoint_service_type={wanted.service_type}, "
+                             f"endpoint_interface={wanted.interface}, endpoint_region_name={wanted.region}")
+        return Endpoint(found[0]["service_id"], found[0].get("region_id"))
+
+    def _list(self, what: str, **query: str) -> list[Mapping[str, Any]]:
+        found: list[Mapping[str, Any]] = self._get(f"/{what}", query)[what]
+        return found
+
+    def _get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        if self._caller is None:
+            self._caller = self._reach()
+        try:
+            return self._caller.call("GET", path, what=path.strip("/").replace("/", " "), params=query).json()
+        except MissingThere:
+            self._caller = self._endpoint = None  # it may have moved
+            raise
+
+    def _reach(self) -> Caller:
+        """Where its API v3 is: the catalog may say it with a version or without."""
+        service = Service("identity", "identity", retries=RETRIES, read_timeout_s=self._timeout_s,
+                          retry_wait_s=RETRY_WAIT_S)
+        auth = self._credentials.auth
+        try:
+            address = auth.get_endpoint(self._credentials.session, service_type="identity", version="3",
+                                        interface=list(service.interfaces)) if auth is not None else None
+        except (exceptions.ClientException, requests.RequestException) as error:
+            raise Caller(service, self._credentials).translated(error, "API v3") from error
+        if not address:
+            raise MissingThere(service="identity", what="address in the catalog")
+        return Caller(service.__class__(**{**vars(service), "addresses": (str(address).rstrip("/"),)}),
+                      self._credentials)
+
+
+def _by_name(rows: Iterable[Mapping[str, Any]], field: str, endpoint: Endpoint) -> dict[str, int]:
+    """Resource -> limit. One of the endpoint's own region stands above one for all regions; others' don't count."""
+    found: dict[str, int] = {}
+    for row in sorted(rows, key=lambda row: row.get("region_id") is not None):
+        if row.get("region_id") in (None, endpoint.region_id):
+            found[row["resource_name"]] = int(row[field])
+    return found
+
+
+__all__ = ["Endpoint", "Keystone", "NoEndpoint", "ProjectLimits", "Wanted", "of_groups"]

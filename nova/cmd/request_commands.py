@@ -1,0 +1,57 @@
+"""``nova-manage request show``: what became of a request, step by step, and why there was no valid host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nova.model.actions import InstanceAction, PlacementStory
+
+Say = Callable[[str], None]
+Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
+
+DETAILS = 200  # characters of a step's failure
+
+
+def show(conductor: Any, name: str, say: Say, table: Table) -> int:
+    """1: nothing is known of such a request or server."""
+    found = conductor.get_request(name)
+    if not found:
+        say(f"No operation was begun by request {name}, nor on a server with this uuid. It may have been refused at "
+            "once, or is older than the retention time.")
+        return 1
+    for one in found:
+        _operation(one, say, table)
+    return 0
+
+
+def _operation(one: InstanceAction, say: Say, table: Table) -> None:
+    end = one.message or ("running" if one.finished_at is None else "done")
+    say(f"{one.action}  server {one.server_uuid}  user {one.user_id}  project {one.project_id}  {one.request_id}")
+    say(f"  began {one.started_at}  {'ended ' + str(one.finished_at) if one.finished_at else 'not ended'}  {end}")
+    table(("  step", "attempt", "host", "began", "ms", "outcome", "why"),
+          [(f"  {event.step}", event.attempt, event.host, event.started_at.time(), event.duration_ms,
+            event.result or "running", (event.details or "")[:DETAILS]) for event in one.events])
+    if one.fault:
+        say(f"  fault: {one.fault}")
+    if one.placement is not None:
+        _placement(one.placement, say, table)
+
+
+def _placement(story: PlacementStory, say: Say, table: Table) -> None:
+    for what, words in story.wishes.items():
+        say(f"  asked for {what}: {words}")
+    if story.tried:
+        say(f"  hosts taken, in order: {', '.join(story.tried)}" +
+            (f"; alternates left: {', '.join(story.left)}" if story.left else ""))
+    elif story.left:
+        say(f"  hosts chosen: {', '.join(story.left)}")
+    if story.no_host is None:
+        return
+    say(f"  no valid host among {story.no_host.asked}:")
+    table(("  filter", "hosts removed", "why", "nearest miss"),
+          [(f"  {refusal.filter}", refusal.hosts,
+            ", ".join(f"{reason} {count}" for reason, count in refusal.reasons.items()), refusal.nearest)
+           for refusal in story.no_host.refusals])
+    if story.no_host.details:
+        say(f"  {story.no_host.details}")

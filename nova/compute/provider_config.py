@@ -1,0 +1,174 @@
+"""Files in which operators give this host's resource provider more inventories and traits.
+
+Source: the public guide on managing resource providers by configuration files (schema 1.0).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from nova import errors
+from nova.model.hosts import Node
+from nova.model.providers import ClassInventory
+
+LOG = logging.getLogger(__name__)
+
+SUFFIX, THIS_NODE = ".yaml", "$COMPUTE_NODE"
+CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
+MAJOR = "1"
+AMOUNTS: Mapping[str, tuple[type, float]] = {  # of an inventory: what it is, and the least that it may be
+    "total": (int, 1), "reserved": (int, 0), "min_unit": (int, 1), "max_unit": (int, 1), "step_size": (int, 1),
+    "allocation_ratio": (float, 0.0)}
+
+
+class BadProviderConfig(errors.Invalid):
+    code, message = "config.provider", "nova-compute can not run with {path}: {key} {reason}."
+
+
+class ProviderConfig(NamedTuple):
+    """What a file adds to one provider. ``provider``: its uuid, its name, or ``$COMPUTE_NODE``."""
+
+    provider: str
+    inventories: tuple[ClassInventory, ...] = ()
+    traits: tuple[str, ...] = ()
+    source: str = ""
+
+
+def load(directory: str) -> tuple[ProviderConfig, ...]:
+    """From every file of the directory, by name; () when there is none. BadProviderConfig names file and key."""
+    folder, found = Path(directory), []
+    for path in sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else ():
+        try:
+            text = yaml.safe_load(path.read_text())
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise BadProviderConfig(path=path, key="the file", reason=f"can not be read ({error})") from error
+        found += list(_File(str(path)).providers(text))
+    _check_unique(found)
+    return tuple(found)
+
+
+def with_additions(nodes: Iterable[Node], configs: tuple[ProviderConfig, ...]) -> tuple[Node, ...]:
+    """Nodes with what the files add to them: what names a node stands above what is for every one.
+    BadProviderConfig: a class that the host reports by itself."""
+    return tuple(_added(node, configs) for node in nodes)
+
+
+def strangers(nodes: Iterable[Node], configs: Iterable[ProviderConfig]) -> tuple[ProviderConfig, ...]:
+    """Those that are for none of the nodes."""
+    known = {THIS_NODE} | {name for node in nodes for name in (node.uuid, node.name)}
+    return tuple(one for one in configs if one.provider not in known)
+
+
+def _added(node: Node, configs: tuple[ProviderConfig, ...]) -> Node:
+    named = [one for one in configs if one.provider in (node.uuid, node.name)]
+    mine = named or [one for one in configs if one.provider == THIS_NODE]
+    if not mine:
+        return node
+    own = {one.resource_class for one in node.inventories}
+    for config in mine:
+        for inventory in config.inventories:
+            if inventory.resource_class in own:
+                raise BadProviderConfig(path=config.source, key=inventory.resource_class,
+                                        reason="is reported by the host itself")
+    return msgspec.structs.replace(
+        node, inventories=(*node.inventories, *(one for config in mine for one in config.inventories)),
+        traits=tuple(sorted({*node.traits, *(trait for config in mine for trait in config.traits)})))
+
+
+def _check_unique(found: Iterable[ProviderConfig]) -> None:
+    seen: dict[str, str] = {}
+    for one in found:
+        if one.provider in seen:
+            raise BadProviderConfig(path=one.source, key=f"provider {one.provider}",
+                                    reason=f"is in {seen[one.provider]}, too")
+        seen[one.provider] = one.source
+
+
+class _File:
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def _wrong(self, key: str, reason: str) -> BadProviderConfig:
+        return BadProviderConfig(path=self._path, key=key, reason=reason)
+
+    def _must(self, value: Any, kind: type, key: str, word: str) -> Any:
+        if not isinstance(value, kind):
+            raise self._wrong(key, f"must be {word}")
+        return value
+
+    def providers(self, content: Any) -> Iterator[ProviderConfig]:
+        whole = self._must(content, dict, "the file", "an object")
+        self._no_others(whole, {"meta", "providers"}, "")
+        meta = self._must(whole.get("meta"), dict, "meta", "an object with schema_version")
+        version = str(meta.get("schema_version", ""))
+        if not re.fullmatch(r"\d+\.\d+", version) or version.partition(".")[0] != MAJOR:
+            raise self._wrong("meta.schema_version", f"must be {MAJOR}.0, and is {version or 'not there'}")
+        for at, one in enumerate(self._must(whole.get("providers", []), list, "providers", "a list")):
+            yield self._provider(self._must(one, dict, f"providers[{at}]", "an object"), f"providers[{at}]")
+
+    def _provider(self, given: dict[str, Any], key: str) -> ProviderConfig:
+        self._no_others(given, {"identification", "inventories", "traits"}, f"{key}.")
+        return ProviderConfig(
+            self._identification(given.get("identification"), f"{key}.identification"),
+            tuple(self._inventory(one, where)
+                  for one, where in self._additional(given, "inventories", key)),
+            tuple(self._custom(one, where) for one, where in self._additional(given, "traits", key)), self._path)
+
+    def _identification(self, given: Any, key: str) -> str:
+        found = self._must(given, dict, key, "an object with uuid or name")
+        if len(found) != 1 or set(found) - {"uuid", "name"}:
+            raise self._wrong(key, "must have either uuid or name")
+        ((kind, value),) = found.items()
+        text = self._must(value, str, f"{key}.{kind}", "a text")
+        if kind == "name" or text == THIS_NODE:
+            return text
+        try:
+            return str(uuid.UUID(text))
+        except ValueError:
+            raise self._wrong(f"{key}.uuid", f"must be a uuid or {THIS_NODE}") from None
+
+    def _additional(self, given: dict[str, Any], what: str, key: str) -> Iterator[tuple[Any, str]]:
+        found = self._must(given.get(what, {}), dict, f"{key}.{what}", "an object")
+        self._no_others(found, {"additional"}, f"{key}.{what}.")
+        where = f"{key}.{what}.additional"
+        for at, one in enumerate(self._must(found.get("additional", []), list, where, "a list")):
+            yield one, f"{where}[{at}]"
+
+    def _inventory(self, given: Any, key: str) -> ClassInventory:
+        found = self._must(given, dict, key, "an object")
+        if len(found) != 1:
+            raise self._wrong(key, "must have one resource class")
+        ((name, amounts),) = found.items()
+        self._custom(name, key)
+        where = f"{key}.{name}"
+        self._no_others(self._must(amounts, dict, where, "an object"), set(AMOUNTS), f"{where}.")
+        if "total" not in amounts:
+            raise self._wrong(where, "must have a total")
+        values = {each: self._amount(value, each, f"{where}.{each}") for each, value in amounts.items()}
+        return ClassInventory(resource_class=name, **{"max_unit": values["total"], **values})
+
+    def _amount(self, value: Any, name: str, key: str) -> Any:
+        kind, least = AMOUNTS[name]
+        number: Callable[[Any], Any] = float if kind is float else int
+        fits = isinstance(value, int | float if kind is float else int) and not isinstance(value, bool)
+        if not fits or value < least:
+            raise self._wrong(key, f"must be a {'number' if kind is float else 'whole number'} of {least} at least")
+        return number(value)
+
+    def _custom(self, name: Any, key: str) -> str:
+        if not isinstance(name, str) or not CUSTOM.fullmatch(name):
+            raise self._wrong(key, f"must be a name like CUSTOM_GOLD, and is {name!r}")
+        return name
+
+    def _no_others(self, given: Mapping[str, Any], known: set[str], prefix: str) -> None:
+        others = sorted(str(name) for name in set(given) - known)
+        if others:
+            raise self._wrong(f"{prefix}{others[0]}", f"is not known (there are {', '.join(sorted(known))})")

@@ -1,0 +1,201 @@
+"""Audits of what is held of hosts, while the cloud works: ``nova-manage placement``.
+
+A look at both databases finds what may be wrong; each such server is judged again under its ledger row's lock, without
+which nothing is claimed or released. One that something works on is left alone: its operation ends what it began.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from nova import errors
+from nova.db import audits, reports
+from nova.db.engine import Connection, Database
+from nova.model.audits import MISSING, TOO_MUCH, WRONG, Amounts, Difference, Known, Place, compare
+from nova.model.counting import classes
+from nova.model.states import VmState
+from nova.model.wishes import needs_of
+
+LOG = logging.getLogger(__name__)
+
+PAGE = 500
+ALL = (*TOO_MUCH, MISSING, WRONG)
+
+
+class Incurable(errors.Conflict):
+    code, message = "audit.incurable", "{what}"
+
+
+class NoNode(Incurable):
+    code, message = "audit.no_node", "{host} has no node {node}: is its nova-compute registered?"
+
+
+class Stores(NamedTuple):
+    api: Database
+    cell: Database
+
+
+class Judged(NamedTuple):
+    """What is (or was) wrong with a server; ``unsure``: why nothing can be said of it now; ``failed``: why what is
+    wrong could not be cured."""
+
+    server: str
+    differences: Sequence[Difference] = ()
+    unsure: str = ""
+    failed: errors.NovaError | None = None
+
+
+def review(stores: Stores, tree: int | None = None) -> Iterator[str]:
+    """Servers whose holdings look wrong: of all, or of those that hold something of one node's tree."""
+    seen_after = ""
+    while True:
+        with stores.api.reading() as tx:
+            page = audits.owners(tx, seen_after, PAGE, tree)
+        yield from _suspects(stores, page)
+        if len(page) < PAGE:
+            break
+        seen_after = page[-1]
+    if tree is None:
+        yield from _without_any(stores)
+
+
+def _without_any(stores: Stores) -> Iterator[str]:
+    """Live servers on a host that hold nothing at all."""
+    after = 0
+    while True:
+        with stores.cell.reading() as tx:
+            page = audits.placed(tx, after, PAGE)
+        uuids = [uuid for _key, uuid in page]
+        with stores.api.reading() as tx:
+            holding = audits.held(tx, uuids)
+        yield from _suspects(stores, [uuid for uuid in uuids if uuid not in holding])
+        if len(page) < PAGE:
+            return
+        after = page[-1][0]
+
+
+def _suspects(stores: Stores, uuids: Sequence[str]) -> list[str]:
+    if not uuids:
+        return []
+    with stores.api.reading() as tx:
+        found = _judge(tx, stores, uuids)
+    return [one.server for one in found if one.differences]
+
+
+def judge(stores: Stores, uuid: str, cure: Collection[str] = ()) -> Judged:
+    """One server, under its row's lock; differences of the kinds to ``cure`` are corrected in the same transaction."""
+    def work(tx: Connection) -> Judged:
+        audits.hold(tx, uuid)
+        [judged] = _judge(tx, stores, [uuid])
+        for one in judged.differences:
+            if one.kind in cure:
+                _correct(tx, stores, one)
+        return judged
+    try:
+        return stores.api.transact(work)
+    except Incurable as error:
+        return stores.api.transact(lambda tx: _judge(tx, stores, [uuid])[0])._replace(failed=error)
+
+
+def _judge(tx: Connection, stores: Stores, uuids: Sequence[str]) -> list[Judged]:
+    """``tx`` is of the api database. The cell is read first, for debts (see :func:`nova.db.audits.rows`)."""
+    with stores.cell.reading() as cell:
+        rows = audits.rows(cell, uuids)
+    held, opened = audits.held(tx, uuids), audits.opened_lately(tx, uuids)
+    found = []
+    for uuid in uuids:
+        known = _known(uuid, rows, uuid in opened)
+        found.append(Judged(uuid, compare(known, held.get(uuid, {})), known.unsure))
+    return found
+
+
+def _known(uuid: str, rows: audits.Rows, opened: bool) -> Known:
+    row, owing = rows.servers.get(uuid), rows.debts.get(uuid, ())
+    if uuid in rows.busy:
+        return Known(uuid, unsure="an operation works on it")
+    if row is None:
+        return Known(uuid, unsure="it is being made or deleted") if opened else Known(uuid, gone=True, owing=owing)
+    if row.task_state is not None:
+        return Known(uuid, unsure=f"its task is {row.task_state}")
+    if row.vm_state == VmState.ERROR.value:
+        return Known(uuid, unsure="it is in ERROR, and may have lost what it held")
+    needs: dict[Place, Amounts] = {}
+    if row.host is not None:
+        needs[Place(row.host, row.node, uuid)] = _amounts(row, row.flavor)
+    for move in rows.moves.get(uuid, ()):
+        needs[Place(move.source_compute, move.source_node, move.uuid)] = _amounts(row, move.old_flavor or row.flavor)
+    return Known(uuid, needs=needs, owing=owing)
+
+
+def _amounts(row: Any, flavor: Any) -> Mapping[str, int]:
+    return classes(flavor, row.image.properties if row.image else {})
+
+
+def _correct(tx: Connection, stores: Stores, one: Difference) -> None:
+    """Incurable: what a guest has of its host's processors and devices is known to its host alone."""
+    if one.kind in TOO_MUCH:
+        audits.give_back(tx, one.place)
+        return
+    with stores.cell.reading() as cell:
+        row = audits.rows(cell, [one.server]).servers[one.server]
+    if _wishes_more(row):
+        raise Incurable(what=f"server {one.server} asks for more than vcpus, memory and disk, and which of "
+                             f"{one.place.host}'s it has is not known: migrate it")
+    if audits.root_at(tx, one.place) is None:
+        raise NoNode(host=one.place.host, node=one.place.node)
+    audits.write(tx, one.place, one.server, one.needed)
+
+
+def _wishes_more(row: Any) -> bool:
+    try:
+        return needs_of(row.flavor, row.image.properties if row.image else {}).wishes is not None
+    except errors.Invalid:
+        return True  # who knows what it has
+
+
+# -- inventories
+
+class _Nothing(Exception):
+    """What was written is what was there: rolled back, so that no generation counts it."""
+
+
+class _Found(_Nothing):
+    """What would change, where nothing is to be changed."""
+
+
+def rebuild_inventories(stores: Stores, change: bool = True) -> Iterator[str]:
+    """Hosts whose providers, inventories or traits are others than they reported last; corrected, for ``change``."""
+    after = ""
+    while True:
+        with stores.cell.reading() as tx:
+            page = audits.reports(tx, after, PAGE)
+        for report in page:
+            if _rebuild(stores, report, change):
+                yield report.host
+        if len(page) < PAGE:
+            return
+        after = page[-1].host
+
+
+def _rebuild(stores: Stores, report: Any, change: bool) -> bool:
+    uuids = [node.uuid for node in report.nodes]
+
+    def work(tx: Connection) -> bool:
+        before = audits.shape(tx, uuids)
+        reports.write_providers(tx, report)
+        if audits.shape(tx, uuids) == before:
+            raise _Nothing
+        if not change:
+            raise _Found
+        return True
+    try:
+        return stores.api.transact(work)
+    except _Found:
+        return True
+    except _Nothing:
+        return False
+
+
+__all__ = ["ALL", "Incurable", "Judged", "NoNode", "Stores", "judge", "rebuild_inventories", "review"]

@@ -1,0 +1,94 @@
+"""Ways to meet a request: the rule of ``nova.model.candidates`` over the trees that may."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from nova.db.placement import forest
+from nova.db.placement.forest import Tree
+from nova.model.candidates import Rule, Sharing, Solution, shared_with
+from nova.model.providers import (
+    Candidate,
+    CandidateQuery,
+    Candidates,
+    ProviderAllocation,
+    ProviderState,
+    ProviderSummary,
+)
+
+A_TREE = 1000  # solutions of one tree are as many at most: of a dozen alike devices there are millions
+
+
+class _Found(NamedTuple):
+    solution: Solution
+    trees: tuple[Tree, ...]  # where it is, and those of the sharing providers in it
+
+
+def select(tx: Connection, query: CandidateQuery, disabled: Collection[str] = ()) -> Candidates:
+    """Solutions in the order of their trees' making, and all providers of the trees that they are in."""
+    wanted = forest.Wanted(query.request, disabled, query.limit, query.nested)
+    found = list(islice(_once(_all(tx, wanted)), query.limit))
+    known: dict[int, ProviderState] = {}
+    roots: dict[int, str] = {}
+    for tree in {tree[0].id: tree for one in found for tree in one.trees}.values():
+        for provider in tree:
+            known[provider.id], roots[provider.id] = provider, tree[0].uuid
+    return Candidates(candidates=tuple(_candidate(one.solution, known) for one in found),
+                      summaries=tuple(_summary(one, known, roots[key]) for key, one in known.items()))
+
+
+def _all(tx: Connection, wanted: forest.Wanted) -> Iterator[_Found]:
+    sharing = forest.sharing(tx, wanted.disabled)
+    homes = {one.provider.id: tree for tree in forest.load(tx, sorted({one.root.id for one in sharing}),
+                                                           wanted.disabled)
+             for one in sharing if one.root.id == tree[0].id} if sharing else {}
+    if not wanted.nested:
+        sharing = [one for one in sharing if one.provider.parent_id is None]
+    rule = Rule(wanted.request)
+    for page in forest.pages(tx, wanted, sharing):
+        for tree in page:
+            yield from _of(rule, tree if wanted.nested else tree[:1], sharing, homes)
+
+
+def _of(rule: Rule, tree: Tree, sharing: Sequence[Sharing], homes: Mapping[int, Tree]) -> Iterator[_Found]:
+    shared = {one.provider.id: one for one in shared_with(tree, sharing)} if sharing else {}
+    for solution in islice(rule.solutions(tree, list(shared.values())), A_TREE):
+        given = {key for ids in solution.mappings.values() for key in ids}
+        others = tuple(homes[key] for key in sorted(given & shared.keys()))
+        yield _Found(solution, (tree, *others) if given - shared.keys() else others)
+
+
+def _once(found: Iterator[_Found]) -> Iterator[_Found]:
+    """Without what was found before: what sharing providers give alone is found from each tree that they share with."""
+    seen = set()
+    for one in found:
+        amounts = frozenset((key, name, amount) for key, given in one.solution.amounts.items()
+                            for name, amount in given.items())
+        mappings = frozenset((suffix, frozenset(ids)) for suffix, ids in one.solution.mappings.items())
+        if (amounts, mappings) not in seen:
+            seen.add((amounts, mappings))
+            yield one
+
+
+# -- values
+
+def _candidate(solution: Solution, known: Mapping[int, ProviderState]) -> Candidate:
+    met: dict[int, list[str]] = {}
+    for suffix, ids in solution.mappings.items():
+        for key in ids:
+            met.setdefault(key, []).append(suffix)
+    return Candidate(
+        allocations=tuple(ProviderAllocation(provider_uuid=known[key].uuid, resources=dict(given),
+                                             mappings=tuple(met.get(key, ())))
+                          for key, given in solution.amounts.items()),
+        mappings={suffix: tuple(known[key].uuid for key in ids) for suffix, ids in solution.mappings.items()})
+
+
+def _summary(one: ProviderState, known: Mapping[int, ProviderState], root: str) -> ProviderSummary:
+    parent = known.get(one.parent_id) if one.parent_id is not None else None
+    return ProviderSummary(uuid=one.uuid, parent_uuid=parent.uuid if parent else None, root_uuid=root,
+                           amounts=one.amounts, traits=one.traits)

@@ -1,0 +1,21 @@
+"""Scheduler hints that name other servers (``contract/scheduler_hints.yaml``). Hints are whatever a user sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+DIFFERENT_HOST, SAME_HOST = "different_host", "same_host"
+UUID_LENGTH = 36
+
+
+def named(hints: Mapping[str, object], hint: str) -> tuple[str, ...]:
+    """The servers that a hint names: a uuid, or a list of some. What is no text names none."""
+    given = hints.get(hint)
+    several = given if isinstance(given, (list, tuple)) else [given]
+    return tuple(one for one in several if isinstance(one, str) and one)
+
+
+def all_named(hints: Mapping[str, object]) -> frozenset[str]:
+    """The servers that any hint names; what is as long as no uuid is left out."""
+    return frozenset(one for hint in (DIFFERENT_HOST, SAME_HOST) for one in named(hints, hint)
+                     if len(one) == UUID_LENGTH)

@@ -1,0 +1,95 @@
+"""How wishes are written in extra specs and image properties, and the error of those that no host can meet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from nova import errors
+from nova.model.demands import YES
+
+NO = frozenset({"no", "false", "off", "0", "n", "f"})
+_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+MOST_PAGE_KB = 1 << 40
+
+
+class ImpossibleWish(errors.Invalid):
+    """A flavor or an image asks for what no host could give, or both contradict each other."""
+
+    code, message = "server.impossible_wish", "{name}={value} is not possible: {reason}."
+
+
+class Said(NamedTuple):
+    """A value and the property or extra spec that says it."""
+
+    name: str
+    value: str
+
+    def wrong(self, reason: str) -> ImpossibleWish:
+        return ImpossibleWish(name=self.name, value=self.value[:255], reason=reason)
+
+
+def said(given: Mapping[str, str], name: str) -> Said | None:
+    """None where it says nothing."""
+    value = given.get(name)
+    return None if value is None else Said(name, value.strip())
+
+
+def flag(one: Said | None) -> bool | None:
+    """None where nothing is said."""
+    if one is None:
+        return None
+    if one.value.lower() not in YES | NO:
+        raise one.wrong("it must be yes or no")
+    return one.value.lower() in YES
+
+
+def choice(one: Said | None, *allowed: str) -> str | None:
+    if one is not None and one.value not in allowed:
+        raise one.wrong(f"it must be one of {', '.join(allowed)}")
+    return one.value if one else None
+
+
+def number(one: Said, least: int = 0, most: int = 2147483647) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", one.value) or not least <= int(one.value) <= most:
+        raise one.wrong(f"it must be a number from {least} to {most}")
+    return int(one.value)
+
+
+def processors(one: Said, vcpus: int) -> frozenset[int]:
+    """A set of a guest's processors: ``0-3,^2``; with nothing but exclusions, all the others."""
+    chosen: set[int] = set()
+    left_out: set[int] = set()
+    parts = [part.strip() for part in one.value.split(",")]
+    for part in parts:
+        found = re.fullmatch(r"(\^?)([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
+        if found is None:
+            raise one.wrong("it must be a set of processors, as 0-3,^2")
+        first, last = int(found[2]), int(found[3] or found[2])
+        if last >= vcpus or first > last:
+            raise one.wrong(f"the server has the processors 0 to {vcpus - 1}")
+        (left_out if found[1] else chosen).update(range(first, last + 1))
+    if all(part.startswith("^") for part in parts):
+        chosen = set(range(vcpus))
+    return frozenset(chosen - left_out)
+
+
+def page_size(one: Said) -> str:
+    """small, large, any, or a number of KB. A number without a unit is in KB; B are bytes, b and bit are bits."""
+    if one.value in ("small", "large", "any"):
+        return one.value
+    found = re.fullmatch(r"([0-9]{1,15})(?:([kKMGT])i?)?(b|bit|B)?", one.value)
+    if found is None:
+        raise one.wrong("it must be small, large, any, or a size, as 2048 (KB), 2MB or 1GB")
+    if not found[2] and not found[3]:
+        size_kb = int(found[1])
+    else:
+        size = int(found[1]) * 1024 ** _UNITS[(found[2] or "").lower()]
+        size_kb = (size // 8 if found[3] in ("b", "bit") else size) // 1024
+    if not 0 < size_kb <= MOST_PAGE_KB:
+        raise one.wrong("pages have at least 1 KB")
+    return str(size_kb)
+
+
+__all__ = ["ImpossibleWish", "Said", "choice", "flag", "number", "page_size", "processors", "said"]

@@ -1,0 +1,111 @@
+"""Errors as Placement shows them: ``{"errors": [{"status", "title", "detail", "request_id", "code"}]}``."""
+
+from __future__ import annotations
+
+from http.client import responses
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.placement import versions
+from nova.web.errors import Speech
+from nova.web.paths import VERSION_KEY
+
+UNDEFINED = "placement.undefined_code"
+#: Codes that clients know; any other is "undefined" to them.
+CODES = frozenset({
+    UNDEFINED, "placement.concurrent_update", "placement.duplicate_name", "placement.inventory.inuse",
+    "placement.resource_provider.cannot_delete_parent", "placement.resource_provider.inuse",
+    "placement.resource_provider.not_found", "placement.query.bad_value", "placement.query.duplicate_key",
+    "placement.query.missing_value"})
+ALLOW_KEY = "nova.allow"  # environ: the methods that the path has, for the answer's header
+
+UNEXPECTED = ("Unexpected API Error. The operator finds the cause in the log of nova-placement-api under the request "
+              "id {request_id}.")
+
+
+class BadValue(errors.Invalid):
+    """A query's parameter can not be meant."""
+
+    code, message = "placement.query.bad_value", "Badly formed {name} parameter: {reason}"
+
+
+class DuplicateKey(errors.Invalid):
+    code, message = "placement.query.duplicate_key", "The query parameter {name} may be given once only."
+
+
+class MissingValue(errors.Invalid):
+    code, message = "placement.query.missing_value", "{reason}"
+
+
+class NoSuchPath(errors.NotFound):
+    message = "The resource could not be found."
+
+
+class NoSuchThing(errors.NotFound):
+    message = "No such {kind}: {name}."
+
+
+class Taken(errors.Conflict):
+    message = "{kind} {name} already exists."
+
+
+class NoSuchProvider(errors.NotFound):
+    """What stands where a provider's uuid should be is none: nobody needs to be asked."""
+
+    code, message = "placement.resource_provider.not_found", "No resource provider with uuid {uuid} found."
+
+
+class NotAConsumer(errors.Invalid):
+    message = "Malformed consumer: '{uuid}' is no UUID."
+
+
+class Twice(errors.Invalid):
+    message = "{uuid} is there more than once, if in different spellings."
+
+
+class MethodNotAllowed(errors.NovaError):
+    status = 405
+    message = "The method {method} is not allowed for this resource."
+
+
+class NotAcceptable(errors.NovaError):
+    status = 406
+    message = "Only application/json is provided."
+
+
+class NoContentType(errors.Invalid):
+    message = "A content-type header is needed with a body: send application/json."
+
+
+class MalformedBody(errors.Invalid):
+    message = "Malformed JSON: {reason}"
+
+
+def _described(error: Exception, environ: dict[str, Any]) -> tuple[int, bytes]:
+    """What is not one of ours, or is a bug of ours, shows no internals."""
+    request_id = environ.get("nova.request_id", "")
+    status, detail, code = 500, UNEXPECTED.format(request_id=request_id), UNDEFINED
+    if isinstance(error, errors.NovaError) and error.status != 500:
+        status, detail = error.status, error.message
+        code = error.code if error.code in CODES else UNDEFINED
+    told: dict[str, Any] = {"status": status, "title": responses[status], "detail": detail, "request_id": request_id}
+    if _has_code(environ):
+        told["code"] = code
+    if isinstance(error, versions.OutOfRange):
+        told |= {"min_version": versions.text(versions.MIN), "max_version": versions.text(versions.MAX)}
+    return status, msgspec.json.encode({"errors": [told]})
+
+
+def _has_code(environ: dict[str, Any]) -> bool:
+    major, _, minor = environ.get(VERSION_KEY, "").partition(".")
+    return major == "1" and versions.errors_have_codes(int(minor))
+
+
+def _headers(environ: dict[str, Any]) -> list[tuple[str, str]]:
+    version, allowed = environ.get(VERSION_KEY), environ.get(ALLOW_KEY)
+    return [*(versions.answer_headers(version) if version else []), *([("allow", allowed)] if allowed else [])]
+
+
+SPEECH = Speech(_described, _headers)

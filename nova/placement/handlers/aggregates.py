@@ -1,0 +1,21 @@
+"""A provider's aggregates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.model.providers import ProviderAggregates
+from nova.placement.request import Request, canonical
+from nova.placement.views import providers as views
+
+
+def index(req: Request, uuid: str) -> dict[str, Any]:
+    return views.aggregates(req, req.conductor.get_provider_aggregates(uuid))
+
+
+def replace(req: Request, uuid: str) -> dict[str, Any]:
+    listed = isinstance(req.body, list)
+    wanted = ProviderAggregates(
+        uuid=uuid, generation=None if listed else req.body["resource_provider_generation"],
+        aggregates=tuple(dict.fromkeys(map(canonical, req.body if listed else req.body["aggregates"]))))
+    return views.aggregates(req, req.conductor.set_provider_aggregates(wanted))

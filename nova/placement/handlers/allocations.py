@@ -1,0 +1,67 @@
+"""Who holds what: consumers' allocations, and inventories that change together with them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from nova.model.providers import ConsumerAllocations, ProviderAllocation, Reshape
+from nova.placement import versions
+from nova.placement.handlers.inventories import whole
+from nova.placement.request import Request, canonical, keyed
+from nova.placement.views import allocations as views
+
+NOBODY = "00000000-0000-0000-0000-000000000000"  # project and user of who allocates without saying them (before 1.8)
+UNCHECKED = -1
+
+
+def show(req: Request, consumer: str) -> dict[str, Any]:
+    return views.of_consumer(req, req.conductor.get_allocations(consumer))
+
+
+def of_provider(req: Request, uuid: str) -> dict[str, Any]:
+    return views.of_provider(req, req.conductor.get_provider_allocations(uuid))
+
+
+def replace(req: Request, consumer: str) -> None:
+    req.conductor.set_allocations((_wanted(consumer, req.body, req.version),))
+
+
+def replace_many(req: Request) -> None:
+    req.conductor.set_allocations(_all_wanted(req.body, req.version))
+
+
+def delete(req: Request, consumer: str) -> None:
+    req.conductor.delete_allocations(consumer)
+
+
+def reshape(req: Request) -> None:
+    inventories = tuple(whole(uuid, body, req.version) for uuid, body in keyed(req.body["inventories"].items()).items())
+    req.conductor.reshape(Reshape(inventories=inventories,
+                                  allocations=_all_wanted(req.body["allocations"], req.version)))
+
+
+def _all_wanted(body: Mapping[str, Any], version: int) -> tuple[ConsumerAllocations, ...]:
+    return tuple(_wanted(consumer, one, version) for consumer, one in keyed(body.items()).items())
+
+
+def _wanted(consumer: str, body: Mapping[str, Any], version: int) -> ConsumerAllocations:
+    """What a body says of one consumer."""
+    met: dict[str, list[str]] = defaultdict(list)
+    for suffix, uuids in body.get("mappings", {}).items():
+        for uuid in uuids:
+            met[canonical(uuid)].append(suffix)
+    allocations = tuple(ProviderAllocation(provider_uuid=uuid, resources=resources, mappings=tuple(met[uuid]))
+                        for uuid, resources in _by_provider(body["allocations"]).items())
+    return ConsumerAllocations(
+        consumer=consumer, allocations=allocations, project_id=body.get("project_id", NOBODY),
+        user_id=body.get("user_id", NOBODY), consumer_type=body.get("consumer_type"),
+        generation=body["consumer_generation"] if versions.consumers_have_generations(version) else UNCHECKED)
+
+
+def _by_provider(allocations: Any) -> dict[str, dict[str, int]]:
+    """Of either form: provider -> class -> amount. Twice."""
+    if isinstance(allocations, list):
+        return keyed((one["resource_provider"]["uuid"], one["resources"]) for one in allocations)
+    return keyed((uuid, one["resources"]) for uuid, one in allocations.items())

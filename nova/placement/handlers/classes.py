@@ -1,0 +1,44 @@
+"""Resource classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.placement import faults, versions
+from nova.placement.request import Answer, Request
+
+
+def index(req: Request) -> dict[str, Any]:
+    return {"resource_classes": [_shown(req, name) for name in req.conductor.list_classes()]}
+
+
+def create(req: Request) -> Answer:
+    name = req.body["name"]
+    if not req.conductor.create_class(name):
+        raise faults.Taken(kind="resource class", name=name)
+    return Answer(None, 201, _path(name))
+
+
+def show(req: Request, name: str) -> dict[str, Any]:
+    if name not in req.conductor.list_classes():
+        raise faults.NoSuchThing(kind="resource class", name=name)
+    return _shown(req, name)
+
+
+def update(req: Request, name: str) -> Answer:
+    if versions.classes_are_ensured(req.version):
+        return Answer(None, 201 if req.conductor.create_class(name) else 204, _path(name))
+    req.conductor.rename_class(name, req.body["name"])
+    return Answer(_shown(req, req.body["name"]))
+
+
+def delete(req: Request, name: str) -> None:
+    req.conductor.delete_class(name)
+
+
+def _path(name: str) -> str:
+    return f"/resource_classes/{name}"
+
+
+def _shown(req: Request, name: str) -> dict[str, Any]:
+    return {"name": name, "links": [{"rel": "self", "href": req.prefix + _path(name)}]}

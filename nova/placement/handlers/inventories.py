@@ -1,0 +1,74 @@
+"""A provider's inventories, all and one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nova import errors
+from nova.model.providers import ClassInventory, ProviderInventories
+from nova.placement import faults, versions
+from nova.placement.request import Answer, Request
+from nova.placement.views import inventories as views
+from nova.placement.views.providers import path_of
+
+FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
+GENERATION = "resource_provider_generation"
+
+
+class BadCapacity(errors.Invalid):
+    message = "Invalid inventory for {name}: reserved must be {rule} total."
+
+
+def index(req: Request, uuid: str) -> dict[str, Any]:
+    return views.listing(req.conductor.get_inventories(uuid))
+
+
+def create(req: Request, uuid: str) -> Answer:
+    name = req.body["resource_class"]
+    written = req.conductor.set_inventory(uuid, req.body.get(GENERATION), read(name, req.body, req.version), True)
+    return Answer(views.single(written, _of(written, name)), 201, f"{path_of(uuid)}/inventories/{name}")
+
+
+def replace(req: Request, uuid: str) -> dict[str, Any]:
+    return views.listing(req.conductor.set_inventories(whole(uuid, req.body, req.version)))
+
+
+def clear(req: Request, uuid: str) -> None:
+    req.conductor.set_inventories(ProviderInventories(uuid=uuid))
+
+
+def show(req: Request, uuid: str, name: str) -> dict[str, Any]:
+    found = req.conductor.get_inventories(uuid)
+    return views.single(found, _of(found, name))
+
+
+def update(req: Request, uuid: str, name: str) -> dict[str, Any]:
+    written = req.conductor.set_inventory(uuid, req.body[GENERATION], read(name, req.body, req.version), False)
+    return views.single(written, _of(written, name))
+
+
+def delete(req: Request, uuid: str, name: str) -> None:
+    req.conductor.delete_inventory(uuid, name)
+
+
+def whole(uuid: str, body: Mapping[str, Any], version: int) -> ProviderInventories:
+    """All of a provider's, as a body has them. BadCapacity."""
+    return ProviderInventories(uuid=uuid, generation=body[GENERATION], inventories=tuple(
+        read(name, record, version) for name, record in body["inventories"].items()))
+
+
+def read(name: str, record: Mapping[str, Any], version: int) -> ClassInventory:
+    """One, as a body has it. BadCapacity: nothing is left to give, where that may not be."""
+    one = ClassInventory(resource_class=name, **{field: record[field] for field in FIELDS if field in record})
+    if one.reserved > one.total or (one.reserved == one.total and not versions.reserved_may_be_total(version)):
+        rule = "at most" if versions.reserved_may_be_total(version) else "less than"
+        raise BadCapacity(name=name, rule=rule)
+    return one
+
+
+def _of(found: ProviderInventories, name: str) -> ClassInventory:
+    one = next((one for one in found.inventories if one.resource_class == name), None)
+    if one is None:
+        raise faults.NoSuchThing(kind=f"inventory of resource provider {found.uuid}", name=name)
+    return one

@@ -1,0 +1,60 @@
+"""Traits: their names, and which a provider has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.model.providers import ProviderTraits, TraitQuery
+from nova.placement import faults
+from nova.placement.request import Answer, Request
+
+ASSOCIATED = {"true": True, "false": False}
+
+
+def index(req: Request) -> dict[str, Any]:
+    return {"traits": list(req.conductor.list_traits(_asked(req)))}
+
+
+def _asked(req: Request) -> TraitQuery:
+    """BadValue."""
+    name, associated = req.query.one("name"), req.query.one("associated")
+    if associated is not None and associated.lower() not in ASSOCIATED:
+        raise faults.BadValue(name="associated", reason="it must be true or false.")
+    having = None if associated is None else ASSOCIATED[associated.lower()]
+    kind, colon, value = (name or "").partition(":")
+    if name is not None and not (colon and kind in ("in", "startswith")):
+        raise faults.BadValue(name="name", reason="it must be of the form in:NAME,... or startswith:BEGINNING.")
+    return TraitQuery(names=tuple(value.split(",")) if kind == "in" else None,
+                      prefix=value if kind == "startswith" else None, associated=having)
+
+
+def show(req: Request, name: str) -> Answer:
+    if not req.conductor.list_traits(TraitQuery(names=(name,))):
+        raise faults.NoSuchThing(kind="trait", name=name)
+    return Answer(None, 204)
+
+
+def create(req: Request, name: str) -> Answer:
+    made = req.conductor.create_trait(name)
+    return Answer(None, 201 if made else 204, f"/traits/{name}")
+
+
+def delete(req: Request, name: str) -> None:
+    req.conductor.delete_trait(name)
+
+
+def of_provider(req: Request, uuid: str) -> dict[str, Any]:
+    return _shown(req.conductor.get_provider_traits(uuid))
+
+
+def replace(req: Request, uuid: str) -> dict[str, Any]:
+    return _shown(req.conductor.set_provider_traits(ProviderTraits(
+        uuid=uuid, generation=req.body["resource_provider_generation"], traits=tuple(req.body["traits"]))))
+
+
+def clear(req: Request, uuid: str) -> None:
+    req.conductor.set_provider_traits(ProviderTraits(uuid=uuid))
+
+
+def _shown(found: ProviderTraits) -> dict[str, Any]:
+    return {"resource_provider_generation": found.generation, "traits": sorted(found.traits)}

@@ -1,0 +1,30 @@
+"""What is used: of a provider, and by a project."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.model.providers import PlacementUsageQuery
+from nova.placement import faults, versions
+from nova.placement.request import Request
+from nova.placement.views import providers as views
+
+ALL = "all"
+
+
+def of_provider(req: Request, uuid: str) -> dict[str, Any]:
+    return views.usages(req.conductor.get_usages(uuid))
+
+
+def of_project(req: Request) -> dict[str, Any]:
+    project = req.query.one("project_id")
+    req.authorize(project)
+    if project is None:
+        raise faults.MissingValue(reason="The project_id parameter is required.")
+    by_type = versions.usages_are_by_type(req.version)
+    query = PlacementUsageQuery(project_id=project, user_id=req.query.one("user_id"),
+                                consumer_type=req.query.one("consumer_type") if by_type else ALL)
+    groups = req.conductor.get_project_usages(query)
+    if by_type:
+        return {"usages": {one.consumer_type: {"consumer_count": one.consumers, **one.used} for one in groups}}
+    return {"usages": {name: amount for one in groups for name, amount in one.used.items()}}

@@ -1,0 +1,32 @@
+"""Bodies of inventories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.placement.schemas import CLASS, GENERATION, MAX_INT, NAME
+from nova.web.schema import Body, Field, row
+
+MOST_RATIO = 3.40282e+38
+
+
+def record(prefix: str = "") -> tuple[Field, ...]:
+    """The fields of one inventory; ``prefix`` ends in a point."""
+    positive: dict[str, Any] = {"min": 1, "max": MAX_INT}
+    return (row(f"{prefix}total", "integer", required=True, **positive),
+            row(f"{prefix}reserved", "integer", min=0, max=MAX_INT),
+            *(row(f"{prefix}{name}", "integer", **positive) for name in ("min_unit", "max_unit", "step_size")),
+            row(f"{prefix}allocation_ratio", "number", above=0, max=MOST_RATIO))
+
+
+def records(prefix: str = "") -> tuple[Field, ...]:
+    """A provider's inventories with its generation."""
+    of_class = f"{prefix}inventories./{CLASS}/"
+    return (row(f"{prefix}resource_provider_generation", "integer", required=True, **GENERATION),
+            row(f"{prefix}inventories", "object", required=True), row(of_class, "object"), *record(f"{of_class}."))
+
+
+CREATE = Body(row("resource_class", "string", required=True, **NAME),
+              row("resource_provider_generation", "integer", **GENERATION), *record())
+UPDATE = Body(row("resource_provider_generation", "integer", required=True, **GENERATION), *record())
+REPLACE = Body(*records())

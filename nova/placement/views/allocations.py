@@ -1,0 +1,68 @@
+"""Allocations, and the candidates for them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from nova.model.providers import Candidate, Candidates, ConsumerAllocations, ProviderConsumers, ProviderSummary
+from nova.placement import versions
+from nova.placement.request import Request
+from nova.web.ranges import within
+
+OWNER, GENERATION, TYPE = "1.12", "1.28", "1.38"  # since when a consumer's answer has them
+TRAITS, TREE, MAPPINGS = "1.17", "1.29", "1.34"  # since when candidates have them
+
+
+def of_consumer(req: Request, one: ConsumerAllocations) -> dict[str, Any]:
+    body: dict[str, Any] = {"allocations": {
+        each.provider_uuid: {"generation": each.generation, "resources": dict(each.resources)}
+        for each in one.allocations}}
+    if not one.allocations:
+        return body
+    if within(req.version, OWNER, None):
+        body |= {"project_id": one.project_id, "user_id": one.user_id}
+    if within(req.version, GENERATION, None):
+        body["consumer_generation"] = one.generation
+    if within(req.version, TYPE, None):
+        body["consumer_type"] = one.consumer_type or "unknown"
+    return body
+
+
+def of_provider(req: Request, found: ProviderConsumers) -> dict[str, Any]:
+    consumers: dict[str, Any] = {}
+    for one in found.consumers:
+        consumers[one.consumer] = {"resources": {name: amount for each in one.allocations
+                                                 for name, amount in each.resources.items()}}
+        if within(req.version, GENERATION, None):
+            consumers[one.consumer]["consumer_generation"] = one.generation
+    return {"resource_provider_generation": found.generation, "allocations": consumers}
+
+
+def candidates(req: Request, found: Candidates, asked: Collection[str]) -> dict[str, Any]:
+    """``asked``: the resource classes of the request."""
+    return {"allocation_requests": [_candidate(req, one) for one in found.candidates],
+            "provider_summaries": {one.uuid: _summary(req, one, asked) for one in found.summaries}}
+
+
+def _candidate(req: Request, one: Candidate) -> dict[str, Any]:
+    body: dict[str, Any]
+    if versions.allocations_are_keyed(req.version):
+        body = {"allocations": {each.provider_uuid: {"resources": dict(each.resources)} for each in one.allocations}}
+    else:
+        body = {"allocations": [{"resource_provider": {"uuid": each.provider_uuid}, "resources": dict(each.resources)}
+                                for each in one.allocations]}
+    if within(req.version, MAPPINGS, None):
+        body["mappings"] = {suffix: list(uuids) for suffix, uuids in one.mappings.items()}
+    return body
+
+
+def _summary(req: Request, one: ProviderSummary, asked: Collection[str]) -> dict[str, Any]:
+    everything = versions.summaries_show_all_classes(req.version)
+    body: dict[str, Any] = {"resources": {name: {"capacity": amount.capacity, "used": amount.used}
+                                          for name, amount in one.amounts.items() if everything or name in asked}}
+    if within(req.version, TRAITS, None):
+        body["traits"] = sorted(one.traits)
+    if within(req.version, TREE, None):
+        body |= {"parent_provider_uuid": one.parent_uuid, "root_provider_uuid": one.root_uuid}
+    return body

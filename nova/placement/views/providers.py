@@ -1,0 +1,47 @@
+"""Resource providers, their aggregates and usages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.model.providers import Provider, ProviderAggregates, ProviderUsages
+from nova.placement.request import Answer, Request
+from nova.web.ranges import within
+
+#: relation, since
+LINKS = (("inventories", None), ("usages", None), ("aggregates", "1.1"), ("traits", "1.6"), ("allocations", "1.11"))
+TREE, AGGREGATE_GENERATION = "1.14", "1.19"  # since when these are shown
+
+
+def path_of(uuid: str) -> str:
+    return f"/resource_providers/{uuid}"
+
+
+def shown(req: Request, one: Provider) -> dict[str, Any]:
+    href = req.prefix + path_of(one.uuid)
+    links = [{"rel": "self", "href": href}]
+    links += [{"rel": name, "href": f"{href}/{name}"} for name, since in LINKS if within(req.version, since, None)]
+    body: dict[str, Any] = {"uuid": one.uuid, "name": one.name, "generation": one.generation, "links": links}
+    if within(req.version, TREE, None):
+        body |= {"parent_provider_uuid": one.parent_uuid, "root_provider_uuid": one.root_uuid or one.uuid}
+    return body
+
+
+def answer(req: Request, one: Provider) -> Answer:
+    return Answer(shown(req, one), at=one.updated_at)
+
+
+def listing(req: Request, found: tuple[Provider, ...]) -> Answer:
+    times = [one.updated_at for one in found if one.updated_at]
+    return Answer({"resource_providers": [shown(req, one) for one in found]}, at=max(times, default=None))
+
+
+def aggregates(req: Request, one: ProviderAggregates) -> dict[str, Any]:
+    body: dict[str, Any] = {"aggregates": list(one.aggregates)}
+    if within(req.version, AGGREGATE_GENERATION, None):
+        body["resource_provider_generation"] = one.generation
+    return body
+
+
+def usages(one: ProviderUsages) -> dict[str, Any]:
+    return {"resource_provider_generation": one.generation, "usages": dict(one.used)}

@@ -1,0 +1,45 @@
+"""AggregateInstanceExtraSpecsFilter: the metadata of the host's aggregates meets the flavor's extra specs.
+
+Meant are specs named ``aggregate_instance_extra_specs:KEY`` and those without a namespace. Where aggregates set a key
+to several values, one of them is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler import operators
+from nova.scheduler.filters import Filter
+from nova.scheduler.filters.compute_capabilities import OTHERS
+from nova.scheduler.views import HostView
+
+SCOPE = "aggregate_instance_extra_specs:"
+
+
+class AggregateInstanceExtraSpecsFilter(Filter):
+    reads = ("extra_specs",)
+
+    def wanted(self, request: PlacementRequest) -> bool:
+        return any(True for _ in _asked(request))
+
+    def by_aggregates(self, request: PlacementRequest) -> bool:
+        return True
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        for key, wish in _asked(request):
+            values = host.aggregates.values.get(key)
+            if values is None:
+                return f"no aggregate with {key}"
+            if not any(operators.meets(value, wish) for value in values):
+                return f"{key} of its aggregates is not {wish}"
+        return None
+
+
+def _asked(request: PlacementRequest) -> Iterator[tuple[str, str]]:
+    """(key, wish) of each extra spec that is about aggregates."""
+    for name, wish in request.extra_specs.items():
+        if name.startswith(SCOPE):
+            yield name.removeprefix(SCOPE), wish
+        elif ":" not in name and name not in OTHERS:
+            yield name, wish

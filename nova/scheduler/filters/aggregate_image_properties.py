@@ -1,0 +1,39 @@
+"""AggregateImagePropertiesIsolation: no aggregate of the host sets a property of the image to another value.
+
+A key of aggregate metadata that the image does not have says nothing about it. With a namespace, only keys that begin
+with it (and the separator) are meant.
+"""
+
+from __future__ import annotations
+
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.filters import Filter
+from nova.scheduler.views import HostView
+
+
+class AggregateImagePropertiesIsolation(Filter):
+    reads = ("image_properties",)
+    on_rebuild = True
+
+    def wanted(self, request: PlacementRequest) -> bool:
+        return any(map(self._meant, request.image_properties))
+
+    def by_aggregates(self, request: PlacementRequest) -> bool:
+        return True
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        properties = request.image_properties
+        for key, values in host.aggregates.values.items():
+            if key in properties and self._meant(key) and not _among(str(properties[key]), values):
+                return f"its aggregates are for images with another {key}"
+        return None
+
+    def _meant(self, key: str) -> bool:
+        namespace = self.options.aggregate_image_properties_isolation_namespace
+        separator = self.options.aggregate_image_properties_isolation_separator
+        return not namespace or key.startswith(namespace + separator)
+
+
+def _among(value: str, values: frozenset[str]) -> bool:
+    """The aggregates' values are lists taken apart at commas; a property may be such a list itself."""
+    return value.strip() in values or ("," in value and values >= {part.strip() for part in value.split(",")})

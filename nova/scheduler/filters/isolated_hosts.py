@@ -1,0 +1,27 @@
+"""IsolatedHostsFilter: isolated images run on isolated hosts; whether others may run there, too, is an option."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.filters import Filter
+from nova.scheduler.views import HostView
+
+
+class IsolatedHostsFilter(Filter):
+    reads = ("image_id",)
+    on_rebuild = True
+
+    def __init__(self, options: Any = None) -> None:
+        super().__init__(options)
+        self._hosts, self._images = frozenset(options.isolated_hosts), frozenset(options.isolated_images)
+
+    def wanted(self, request: PlacementRequest) -> bool:
+        return bool(self._hosts or self._images)
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        here = host.host in self._hosts
+        if request.image_id and request.image_id in self._images:
+            return None if here else "is not for isolated images"
+        return "is for isolated images" if here and self.options.restrict_isolated_hosts_to_isolated_images else None

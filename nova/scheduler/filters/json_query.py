@@ -1,0 +1,149 @@
+"""JsonFilter: the host meets the condition of the hint ``query``.
+
+A condition is JSON: ``["and", [">=", "$free_ram_mb", 1024], ["=", "$hypervisor_type", "QEMU"]]``. A word with ``$`` is
+a fact of the host, dots lead into one (``$cpu_info.vendor``). What a user wrote and can not be understood refuses every
+host, with what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.filters import Filter
+from nova.scheduler.filters.compute_capabilities import fact
+from nova.scheduler.filters.host_limits import busy, servers
+from nova.scheduler.views import HostView
+
+HINT = "query"
+LONGEST, MOST_TERMS, DEEPEST = 4096, 64, 16  # each is asked of every host, while other requests wait
+
+Term = Callable[[HostView], Any]
+Compare = Callable[[Any, Any], bool]
+
+#: Facts that count decisions under way, too.
+_OWN: dict[str, Term] = {"num_io_ops": busy, "num_instances": servers, "running_vms": servers}
+_COMPARE: dict[str, Compare] = {"=": operator.eq, "<": operator.lt, ">": operator.gt, "<=": operator.le,
+                                ">=": operator.ge}
+
+
+class BadQuery(Exception):
+    """What is wrong with a query, in words for who wrote it."""
+
+
+class JsonFilter(Filter):
+    reads = ("hints",)
+    public = True
+
+    def wanted(self, request: PlacementRequest) -> bool:
+        return bool(request.hints.get(HINT))
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        given = request.hints[HINT]
+        try:
+            term = compiled(given if isinstance(given, str) else json.dumps(given))
+        except (BadQuery, TypeError, ValueError, RecursionError) as error:
+            return f"the hint {HINT} can not be understood: {error if isinstance(error, BadQuery) else 'no JSON'}"
+        return None if term(host) else f"does not meet the hint {HINT}"
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(text: str) -> Term | BadQuery:
+    if len(text) > LONGEST:
+        return BadQuery(f"longer than {LONGEST} characters")
+    try:
+        return _Reader().condition(json.loads(text), 0)
+    except BadQuery as problem:
+        return problem
+    except (ValueError, RecursionError):
+        return BadQuery("it is not JSON")
+
+
+def compiled(text: str) -> Term:
+    """The query as a function. BadQuery. (Kept by its text, for it is asked of each host.)"""
+    found = _parsed(text)
+    if isinstance(found, BadQuery):
+        raise found
+    return found
+
+
+class _Reader:
+    """Reads one query, and counts its terms."""
+
+    def __init__(self) -> None:
+        self._terms = 0
+
+    def condition(self, given: Any, depth: int) -> Term:
+        """A list that begins with an operator."""
+        if not isinstance(given, list) or not given or not isinstance(given[0], str):
+            raise BadQuery("a condition is a list that begins with an operator")
+        if depth > DEEPEST:
+            raise BadQuery("nested too deeply")
+        name, terms = given[0], [self._term(one, depth) for one in given[1:]]
+        make = _OPERATORS.get(name)
+        if make is None:
+            raise BadQuery(f"there is no operator {name[:32]!r}; there are {' '.join(_OPERATORS)}")
+        if len(terms) < (1 if name in _JOIN else 2):
+            raise BadQuery(f"{name} has too few operands")
+        return make(name, terms)
+
+    def _term(self, given: Any, depth: int) -> Term:
+        self._terms += 1
+        if self._terms > MOST_TERMS:
+            raise BadQuery(f"more than {MOST_TERMS} terms")
+        if isinstance(given, list):
+            return self.condition(given, depth + 1)
+        if isinstance(given, dict):
+            raise BadQuery("an object is no condition and no value")
+        if isinstance(given, str) and given.startswith("$"):
+            return _variable(given[1:])
+        return lambda host: given
+
+
+def _variable(name: str) -> Term:
+    path = name.split(".")
+    return _OWN.get(name) or (lambda host: fact(host, path))
+
+
+def _compared(name: str, terms: Sequence[Term]) -> Term:
+    """The first stands in this relation to each of the others."""
+    compare = _COMPARE[name]
+
+    def ask(host: HostView) -> bool:
+        first = terms[0](host)
+        return all(_related(compare, first, other(host)) for other in terms[1:])
+    return ask
+
+
+def _related(compare: Compare, left: Any, right: Any) -> bool:
+    """Numbers as numbers, also those that are written as text; else as text. An unknown fact stands in no relation."""
+    if left is None or right is None:
+        return False
+    try:
+        return compare(float(left), float(right))
+    except (TypeError, ValueError, OverflowError):
+        return compare(str(left), str(right))
+
+
+def _among(name: str, terms: Sequence[Term]) -> Term:
+    """The first is one of the others."""
+    def ask(host: HostView) -> bool:
+        first = terms[0](host)
+        return any(_related(operator.eq, first, other(host)) for other in terms[1:])
+    return ask
+
+
+_JOIN: dict[str, Callable[[Any], bool]] = {"and": all, "or": any, "not": lambda found: not any(found)}
+
+
+def _joined(name: str, terms: Sequence[Term]) -> Term:
+    join = _JOIN[name]
+    return lambda host: join(term(host) for term in terms)
+
+
+_OPERATORS: dict[str, Callable[[str, Sequence[Term]], Term]] = {
+    **dict.fromkeys(_COMPARE, _compared), "in": _among, **dict.fromkeys(_JOIN, _joined)}

@@ -1,0 +1,40 @@
+"""MetricsFilter: hosts that report every metric of ``[metrics]weight_setting``.
+
+Asked, too, when it is not enabled, where ``[metrics]required`` says that the weigher must not guess.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.model.ratios import ratios
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.filters import Filter
+from nova.scheduler.views import HostView
+
+
+def setting(options: Any) -> dict[str, float]:
+    """Metric -> ratio, as ``[metrics]weight_setting`` says. BadRatio: see ``ratios``."""
+    group = getattr(options, "metrics", None)
+    return {} if group is None else ratios("[metrics]weight_setting", group.weight_setting)
+
+
+def required(options: Any) -> bool:
+    """Whether the weigher leaves no host to guess about."""
+    group = getattr(options, "metrics", None)
+    return group is not None and bool(group.required and group.weight_multiplier and setting(options))
+
+
+class MetricsFilter(Filter):
+    reads = ()
+
+    def __init__(self, options: Any = None) -> None:
+        super().__init__(options)
+        self._names = frozenset(setting(options))
+
+    def wanted(self, request: PlacementRequest) -> bool:
+        return bool(self._names)
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        missing = self._names - host.state.metrics.keys()
+        return f"does not report {', '.join(sorted(missing))}" if missing else None

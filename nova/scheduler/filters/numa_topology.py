@@ -1,0 +1,27 @@
+"""NUMATopologyFilter: the guest's cells, pinned processors and pages fit the host, and its devices near them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.filters import Filter
+from nova.scheduler.packings import Verdicts
+from nova.scheduler.views import HostView
+
+
+class NUMATopologyFilter(Filter):
+    """Asked whether it is enabled or not: the claim would refuse what it refuses."""
+
+    always_on = public = True
+    reads = ("wishes",)
+
+    def __init__(self, options: Any = None) -> None:
+        super().__init__(options)
+        self._verdicts = Verdicts(self.name)
+
+    def wanted(self, request: PlacementRequest) -> bool:
+        return request.wishes is not None and request.wishes.topology.guest is not None
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        return self._verdicts.why_not(host, request.wishes.topology) if request.wishes else None

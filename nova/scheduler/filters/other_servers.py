@@ -1,0 +1,48 @@
+"""DifferentHostFilter and SameHostFilter: near certain servers, or away from them, as the hints say."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from nova.model.hints import DIFFERENT_HOST, SAME_HOST, named
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.filters import Filter
+from nova.scheduler.views import HostView
+
+
+class _NamedServersFilter(Filter):
+    reads = ("hints", "server_hosts")
+    public = True
+    hint: ClassVar[str]
+
+    def wanted(self, request: PlacementRequest) -> bool:
+        return bool(named(request.hints, self.hint))
+
+    def hosts(self, request: PlacementRequest) -> set[str]:
+        """Where the named servers are; those that are nowhere are passed over."""
+        return {request.server_hosts[uuid] for uuid in named(request.hints, self.hint) if uuid in request.server_hosts}
+
+
+class DifferentHostFilter(_NamedServersFilter):
+    hint = DIFFERENT_HOST
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        return f"runs a server of the hint {DIFFERENT_HOST}" if host.host in self.hosts(request) else None
+
+    def passing(self, hosts: list[HostView], request: PlacementRequest) -> list[HostView]:
+        theirs = self.hosts(request)
+        return [host for host in hosts if host.host not in theirs]
+
+
+class SameHostFilter(_NamedServersFilter):
+    hint = SAME_HOST
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        return None if host.host in self.hosts(request) else f"runs no server of the hint {SAME_HOST}"
+
+    def passing(self, hosts: list[HostView], request: PlacementRequest) -> list[HostView]:
+        theirs = self.hosts(request)
+        return [host for host in hosts if host.host in theirs]
+
+
+FILTERS: tuple[type[Filter], ...] = (DifferentHostFilter, SameHostFilter)

@@ -1,0 +1,37 @@
+"""PciPassthroughFilter: the host has the devices that are asked for, free."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.model.scheduling import PlacementRequest
+from nova.model.topology import Wanted
+from nova.scheduler.filters import Filter
+from nova.scheduler.packings import Verdicts
+from nova.scheduler.views import HostView
+
+
+class PciPassthroughFilter(Filter):
+    """Wherever on the host they are: whether they are near the guest's cells is NUMATopologyFilter's question. Asked
+    whether it is enabled or not: the claim would refuse what it refuses."""
+
+    always_on = public = True
+    reads = ("wishes",)
+
+    def __init__(self, options: Any = None) -> None:
+        super().__init__(options)
+        self._verdicts = Verdicts(self.name)
+        self._last: tuple[Wanted, Wanted] = (Wanted(), Wanted())
+
+    def wanted(self, request: PlacementRequest) -> bool:
+        return request.wishes is not None and bool(request.wishes.topology.devices)
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        return self._verdicts.why_not(host, self._devices(request.wishes.topology)) if request.wishes else None
+
+    def _devices(self, wanted: Wanted) -> Wanted:
+        """The devices alone, as one object for one request."""
+        last = self._last
+        if last[0] is not wanted:
+            last = self._last = (wanted, Wanted(devices=wanted.devices))
+        return last[1]

@@ -1,0 +1,97 @@
+"""What the host that misses a request least would have to have more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from nova.model import packing_miss
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.filters import Filter
+from nova.scheduler.filters.always import AMOUNTS, CapacityFilter, available
+from nova.scheduler.filters.numa_topology import NUMATopologyFilter
+from nova.scheduler.filters.pci_passthrough import PciPassthroughFilter
+from nova.scheduler.views import HostView
+from nova.scheduler.wishing import PLAIN, WishesFilter, packings_of, tree_of
+
+
+class Miss(NamedTuple):
+    """``share``: how much of what is asked for is missing, 0..; ``words`` say it without a host's name; ``asked``
+    says what is asked for, to who asks."""
+
+    share: float
+    words: tuple[str, ...]
+    asked: tuple[str, ...]
+    host: str
+
+
+NOTHING = Miss(0.0, (), (), "")
+
+
+def nearest(filter_: Filter, hosts: Sequence[HostView], request: PlacementRequest) -> Miss:
+    """Of the hosts that a filter refused. NOTHING where there is nothing to measure."""
+    if isinstance(filter_, CapacityFilter):
+        lacking = _amounts
+    elif isinstance(filter_, WishesFilter):
+        lacking = _wishes
+    elif isinstance(filter_, NUMATopologyFilter | PciPassthroughFilter):
+        lacking = _places
+    else:
+        return NOTHING
+    misses = [_sum(host.host, lacking(host, request)) for host in hosts]
+    return min((miss for miss in misses if miss.words), key=lambda miss: miss.share, default=NOTHING)
+
+
+def _sum(host: str, parts: Iterable[tuple[float, str, str]]) -> Miss:
+    found = list(parts)
+    return Miss(sum(share for share, _, _ in found), tuple(words for _, words, _ in found),
+                tuple(asked for _, _, asked in found), host)
+
+
+Parts = Iterator[tuple[float, str, str]]
+
+
+def _amounts(host: HostView, request: PlacementRequest) -> Parts:
+    for field, free, total, words in AMOUNTS:
+        need, left = getattr(request.resources, field), available(host, free, total)
+        if 0 < need > left:
+            yield (need - left) / need, f"needs {need} {words}, {left} free", _asked(need, words)
+
+
+def _asked(need: int, words: str) -> str:
+    """``4096 MB memory`` -> not enough memory (4096 MB are asked for)."""
+    *unit, what = words.split()
+    return f"not enough {what} ({' '.join([str(need), *unit])} asked for)"
+
+
+def _wishes(host: HostView, request: PlacementRequest) -> Parts:
+    """Classes that no provider of the tree has so much of, and traits that none of it has."""
+    if request.wishes is None:
+        return
+    tree = tree_of(host)
+    traits = {trait for one in tree for trait in one.traits}
+    for group in request.wishes.request.groups:
+        for any_of in group.required:
+            if traits.isdisjoint(any_of):
+                yield 1.0, f"needs trait {' or '.join(any_of)}", f"no trait {' or '.join(any_of)}"
+        for trait in set(group.forbidden) & set(tree[0].traits):
+            yield 1.0, f"has trait {trait}", f"trait {trait} is forbidden"
+        for name, need in group.resources.items():
+            if name in PLAIN:
+                continue
+            left = max((one.amounts[name].capacity - one.amounts[name].used for one in tree if name in one.amounts),
+                       default=0)
+            if left < need:
+                yield (need - left) / need, f"needs {need} {name}, {left} free", f"not enough {name} ({need} asked for)"
+
+
+def _places(host: HostView, request: PlacementRequest) -> Parts:
+    """Processors, memory and pages that no cell has so many of, and devices."""
+    if request.wishes is None:
+        return
+    for lack in packing_miss.lacks(host.state.topology, packings_of(host), request.wishes.topology):
+        yield (lack.share, f"needs {lack.need} {lack.what}, {lack.free} free",
+               f"not enough {lack.what} ({lack.need} asked for)")
+
+
+__all__ = ["NOTHING", "Miss", "nearest"]

@@ -1,0 +1,314 @@
+"""The hosts that one kind of request may have, ranked, and kept so while hosts change a few at a time.
+
+A decision over 10,000 hosts need not look at them all: what changed since the last one of the same kind is judged and
+weighed again, and the best are found from an order that is nearly right. What is found is exactly what weighing all
+hosts anew would find (``tests/unit/scheduler/test_ranking.py`` compares the two).
+
+Hosts whose weighers' values are the same stand in one class. The weight of a class is the sum over the weighers of
+``(value - lowest) * multiplier / (highest - lowest)``. When the lowest or highest values change, so do all weights, but
+none grows by more than a *slack* that follows from how far the ends moved. So the classes stay in the order of their
+weights at the last full look, and whoever seeks the best reads on until no later one can be better by the slack. When
+that takes long, the order is made anew. Classes that came since the last full look stand in an order of their own,
+which is smaller, and made anew more often.
+"""
+
+from __future__ import annotations
+
+import array
+import bisect
+import math
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.views import HostView
+from nova.scheduler.weighers import Weigher
+
+ROUNDING = 1e-9  # what sums of scaled values may be off by
+PATIENCE = 16  # classes that may be read in vain each time
+MOST_EMPTY = 1000  # places of classes without hosts that are kept
+
+Ends = list[tuple[float, float]]  # (lowest, highest) value of each weigher
+Reach = list[tuple[float, float]]  # (lowest, highest) multiplier that any host has for each weigher
+
+
+class Unrankable(Exception):
+    """A weigher gave a value that is no finite number, or a weigher that counted nothing does now."""
+
+
+#: Of some hosts those that are candidates, in their order.
+Judge = Callable[[Iterable[HostView]], list[HostView]]
+
+
+class _Class(msgspec.Struct, gc=False):
+    """Hosts (by number, in their order) with the same values and multipliers.
+
+    Nothing in it is looked at by the garbage collector, which would take longer over thousands of them than a decision.
+    """
+
+    values: tuple[float, ...]
+    factors: tuple[float, ...]
+    members: array.array[int]
+
+
+class _Column:
+    """One weigher's different values among the hosts, to know the lowest and the highest."""
+
+    __slots__ = ("counts", "sorted")
+
+    def __init__(self, values: Sequence[float]) -> None:
+        if not math.isfinite(sum(values)):
+            raise Unrankable("not a finite number")
+        self.counts = Counter(values)
+        self.sorted = sorted(self.counts)
+
+    def add(self, value: float) -> None:
+        count = self.counts.get(value, 0)
+        self.counts[value] = count + 1
+        if not count:
+            if not math.isfinite(value):
+                raise Unrankable(value)
+            bisect.insort(self.sorted, value)
+
+    def remove(self, value: float) -> None:
+        count = self.counts[value] - 1
+        if count:
+            self.counts[value] = count
+        else:
+            del self.counts[value]
+            del self.sorted[bisect.bisect_left(self.sorted, value)]
+
+
+class _Order:
+    """Classes by their weights at ``ends``, the best first. ``closed``: no others come into it."""
+
+    def __init__(self, classes: Iterable[_Class], ends: Ends, reach: Reach, closed: bool) -> None:
+        found = list(classes)
+        self.ends, self.reach, self._closed = ends, reach, closed
+        weights = map(operator.neg, _weights(found, ends, reach))
+        self._entries = list(zip(weights, range(len(found)), found, strict=True))
+        self._entries.sort()
+        self._serial = len(found)
+        self._first = 0
+        self.in_vain = 0
+
+    def __len__(self) -> int:
+        return len(self._entries) - self._first
+
+    def add(self, one: _Class) -> None:
+        self._serial += 1
+        self.reach = [(min(least, factor), max(most, factor))
+                       for (least, most), factor in zip(self.reach, one.factors, strict=True)]
+        entry = (-_weight(one, self.ends), self._serial, one)
+        at = bisect.bisect(self._entries, entry)
+        self._entries.insert(at, entry)
+        self._first = min(self._first, at)
+
+    def classes(self) -> list[_Class]:
+        return [one for _, _, one in self._entries if one.members]
+
+    def best(self, ends: Ends, count: int, of_class: int, found: list[tuple[float, int]]) -> None:
+        """Add (weight below zero, number) of what may be among the ``count`` best, up to ``of_class`` of each class.
+        ``found`` is in order before and after."""
+        slack = 0.0 if ends == self.ends else self._slack(ends)
+        last = found[count - 1][0] if len(found) >= count else math.inf
+        read, entries, first = 0, self._entries, self._first
+        while first < len(entries) and not entries[first][2].members:
+            first += 1
+        self._first = first
+        for at in range(first, len(entries)):
+            bound, _, one = entries[at]
+            if bound - slack > last:
+                break
+            read += 1
+            if not one.members:
+                continue
+            weight = bound if not slack else -_weight(one, ends)
+            if weight > last:
+                continue
+            found += [(weight, number) for number in one.members[:of_class]]
+            if len(found) >= count:
+                found.sort()
+                last = found[count - 1][0]
+        found.sort()
+        self.in_vain += max(0, read - count - PATIENCE)
+
+    def _slack(self, ends: Ends) -> float:
+        """How much more any weight may be at these ends than at ours.
+
+        What a class has of the old span and of the new one differ most at an end of the values that are in the order.
+        """
+        slack = ROUNDING
+        for (low, high), (was_low, was_high), reach in zip(ends, self.ends, self.reach, strict=True):
+            if low == high and was_low == was_high:
+                continue
+            edges = (max(low, was_low), min(high, was_high)) if self._closed else (low, high)
+            changes = [_part(edge, low, high) - _part(edge, was_low, was_high) for edge in edges]
+            slack += max(factor * change for factor in reach for change in changes)
+        return slack or ROUNDING
+
+
+class Ranking:
+    """``hosts``: (number, view) in the order of their numbers, which decide between equals. ``seen``: up to which
+    change of the hosts it is current (see ``memory``)."""
+
+    def __init__(self, judge: Judge, weighers: Sequence[Weigher], request: PlacementRequest,
+                 hosts: Iterable[tuple[int, HostView]]) -> None:
+        self._judge, self.request = judge, request
+        hosts = list(hosts)
+        counting = {name for own in {id(view.multipliers): view.multipliers for _, view in hosts}.values()
+                    for name in own}
+        heard = [one for one in weighers if not one.neutral(request)]
+        self._weighers = [one for one in heard if one.multiplier or one.multiplier_option in counting]
+        self._silent = {one.multiplier_option for one in heard} - {one.multiplier_option for one in self._weighers}
+        self._usual = tuple(one.multiplier for one in self._weighers)
+        self.views: dict[int, HostView] = {}
+        self._class_of: dict[int, _Class] = {}
+        self._classes: dict[tuple[object, ...], _Class] = {}
+        self._factors_seen = {self._usual}
+        self.taken: dict[int, HostView] = {}  # as they were before servers of ours were put on them
+        self.seen = 0
+        self._fill(hosts)
+
+    # -- what there is
+
+    def _fill(self, hosts: list[tuple[int, HostView]]) -> None:
+        passed = self._judge([view for _, view in hosts])
+        numbers = {id(view): number for number, view in hosts}
+        self.views = {numbers[id(view)]: view for view in passed}
+        columns = [one.weigh_all(passed, self.request) for one in self._weighers]
+        self._columns = [_Column(column) for column in columns]
+        rows: Iterable[tuple[float, ...]] = zip(*columns, strict=True) if columns else [()] * len(passed)
+        for (number, view), values in zip(self.views.items(), rows, strict=True):
+            found = self._class_of[number] = self._class(values, self._factors(view))
+            found.members.append(number)
+        self._look()
+
+    def _factors(self, view: HostView) -> tuple[float, ...]:
+        """The weighers' multipliers for a host, whose aggregates may have set some."""
+        if not view.multipliers:
+            return self._usual
+        if not self._silent.isdisjoint(view.multipliers):
+            raise Unrankable(view.multipliers)
+        factors = tuple(view.multipliers.get(one.multiplier_option, one.multiplier) for one in self._weighers)
+        self._factors_seen.add(factors)
+        return factors
+
+    def _class(self, values: tuple[float, ...], factors: tuple[float, ...]) -> _Class:
+        """The class of these values; a new one is in no order yet."""
+        key = values if factors is self._usual else (values, factors)
+        found = self._classes.get(key)
+        if found is None:
+            found = self._classes[key] = _Class(values, factors, array.array("l"))
+        return found
+
+    def update(self, number: int, view: HostView | None) -> None:
+        """A host became another one, or is gone (None)."""
+        if view is None or not self._judge((view,)):
+            self._leave(number)
+            self.views.pop(number, None)
+            return
+        self.views[number] = view
+        request = self.request
+        values, factors = tuple([one.weigh(view, request) for one in self._weighers]), self._factors(view)
+        old = self._class_of.get(number)
+        if old is not None:
+            if old.values == values and old.factors == factors:
+                return
+            self._leave(number)
+        self._join(number, values, factors)
+
+    def _join(self, number: int, values: tuple[float, ...], factors: tuple[float, ...]) -> None:
+        for column, value in zip(self._columns, values, strict=True):
+            column.add(value)
+        found = self._class(values, factors)
+        if not found.members:
+            self._news.add(found)
+            if len(self._news) > len(self._classes) + MOST_EMPTY:
+                self._look()
+        bisect.insort(found.members, number)
+        self._class_of[number] = found
+
+    def _leave(self, number: int) -> None:
+        found = self._class_of.pop(number, None)
+        if found is None:
+            return
+        for column, value in zip(self._columns, found.values, strict=True):
+            column.remove(value)
+        del found.members[bisect.bisect_left(found.members, number)]
+        if not found.members:  # its place in the order is empty from now on
+            del self._classes[found.values if found.factors is self._usual else (found.values, found.factors)]
+
+    # -- the best
+
+    def _now(self) -> Ends:
+        return [(column.sorted[0], column.sorted[-1]) if column.sorted else (0.0, 0.0) for column in self._columns]
+
+    def _look(self) -> None:
+        """Put all classes in order anew."""
+        ends = self._now()
+        reach = [(min(factors), max(factors)) for factors in zip(*self._factors_seen, strict=True)]
+        self._order = _Order(self._classes.values(), ends, reach, closed=True)
+        self._news = _Order((), ends, reach, closed=False)
+
+    def best(self, count: int) -> list[int]:
+        """The numbers of the best hosts, the best first, as many as there are up to ``count``."""
+        return [number for _, number in self._find(count, count)[:count]]
+
+    def equals(self) -> list[int]:
+        """The numbers of all hosts that share the best weight."""
+        found = self._find(1, len(self.views))
+        return [number for weight, number in found if weight == found[0][0]]
+
+    def _find(self, count: int, of_class: int) -> list[tuple[float, int]]:
+        ends = self._now()
+        found: list[tuple[float, int]] = []
+        self._order.best(ends, count, of_class, found)
+        self._news.best(ends, count, of_class, found)
+        if self._order.in_vain > len(self._classes):
+            self._look()
+        elif self._news.in_vain > len(self._news):
+            self._news = _Order(self._news.classes(), ends, self._news.reach, closed=False)
+        return found
+
+    # -- a server of the request goes somewhere
+
+    def take(self, number: int, view: HostView) -> None:
+        """The host is ``view`` from now on, until :meth:`give_back`."""
+        self.taken.setdefault(number, self.views[number])
+        self.update(number, view)
+
+    def give_back(self, but: Iterable[int] = ()) -> None:
+        """Hosts are again as they were before servers were put on them, ``but`` these, of which newer views come."""
+        back, self.taken = self.taken, {}
+        for number in back.keys() - set(but):
+            self.update(number, back[number])
+
+
+def _part(value: float, low: float, high: float) -> float:
+    """What the value has of the span, from 0 to 1; of none, 0."""
+    return (value - low) / (high - low) if low != high else 0.0
+
+
+def _weight(one: _Class, ends: Ends) -> float:
+    """As ``Pipeline.weights`` says it, to the last bit."""
+    total = 0.0
+    for value, factor, (low, high) in zip(one.values, one.factors, ends, strict=True):
+        if low != high:
+            total += (value - low) * (factor / (high - low))
+    return total
+
+
+def _weights(classes: Sequence[_Class], ends: Ends, reach: Reach) -> list[float]:
+    """The weights of many classes; weigher after weigher, where all hosts have its usual multiplier."""
+    if any(least != most for least, most in reach):
+        return [_weight(one, ends) for one in classes]
+    totals = [0.0] * len(classes)
+    for at, ((low, high), (factor, _)) in enumerate(zip(ends, reach, strict=True)):
+        if low != high:
+            scale = factor / (high - low)
+            totals = [total + (one.values[at] - low) * scale for total, one in zip(totals, classes, strict=True)]
+    return totals

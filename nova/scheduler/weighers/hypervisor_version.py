@@ -1,0 +1,20 @@
+"""HypervisorVersionWeigher: a newer hypervisor is better (a negative multiplier keeps new ones for last)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.views import HostView
+from nova.scheduler.weighers import Weigher
+
+
+class HypervisorVersionWeigher(Weigher):
+    multiplier_option = "hypervisor_version_weight_multiplier"
+    reads = ()
+
+    def weigh(self, host: HostView, request: PlacementRequest) -> float:
+        return host.facts.hypervisor_version
+
+    def weigh_all(self, hosts: Sequence[HostView], request: PlacementRequest) -> list[float]:
+        return [host.facts.hypervisor_version for host in hosts]

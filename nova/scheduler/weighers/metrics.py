@@ -1,0 +1,35 @@
+"""MetricsWeigher: the sum of a host's metrics, each times its ratio of ``[metrics]weight_setting``.
+
+A host that does not report all of them is refused where ``[metrics]required`` says so (see the filter of that name);
+else it has ``weight_of_unavailable`` in their place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.filters.metrics import setting
+from nova.scheduler.views import HostView
+from nova.scheduler.weighers import Weigher
+
+
+class MetricsWeigher(Weigher):
+    multiplier_option = "metrics_weight_multiplier"  # in aggregate metadata; the option is [metrics]weight_multiplier
+    reads = ()
+
+    def __init__(self, options: Any = None) -> None:
+        super().__init__(options)
+        self._ratios = setting(options)
+        if self._ratios:
+            self.multiplier = float(options.metrics.weight_multiplier)
+            self._unavailable = float(options.metrics.weight_of_unavailable)
+
+    def neutral(self, request: PlacementRequest) -> bool:
+        return not self._ratios
+
+    def weigh(self, host: HostView, request: PlacementRequest) -> float:
+        metrics = host.state.metrics
+        if not metrics.keys() >= self._ratios.keys():
+            return self._unavailable
+        return sum(metrics[name] * ratio for name, ratio in self._ratios.items())

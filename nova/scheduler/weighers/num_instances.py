@@ -1,0 +1,15 @@
+"""NumInstancesWeigher: a negative multiplier spreads servers, whatever their size; a positive one stacks them."""
+
+from __future__ import annotations
+
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.views import HostView
+from nova.scheduler.weighers import Weigher
+
+
+class NumInstancesWeigher(Weigher):
+    multiplier_option = "num_instances_weight_multiplier"
+    reads = ()
+
+    def weigh(self, host: HostView, request: PlacementRequest) -> float:
+        return host.state.instances + host.pending

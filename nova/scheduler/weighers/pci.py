@@ -1,0 +1,28 @@
+"""PCIWeigher: hosts with free devices are kept for servers that ask for some, and of those the ones with most devices
+for servers that ask for most: fewer free devices are better, whoever asks (the filter sees to it that they do)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.views import HostView
+from nova.scheduler.weighers import Weigher
+from nova.scheduler.wishing import packings_of
+
+MOST = 100.0  # devices of a host, beyond which more are the same
+
+
+class PCIWeigher(Weigher):
+    multiplier_option = "pci_weight_multiplier"
+    reads = ()
+
+    def weigh(self, host: HostView, request: PlacementRequest) -> float:
+        topology = host.state.topology
+        if topology is None or not topology.devices:
+            return 0.0
+        free = len(topology.devices) - sum(len(packing.devices) for packing in packings_of(host))
+        return -min(float(max(free, 0)), MOST)
+
+    def weigh_all(self, hosts: Sequence[HostView], request: PlacementRequest) -> list[float]:
+        return [0.0 if host.state.topology is None else self.weigh(host, request) for host in hosts]

@@ -1,0 +1,43 @@
+"""Sets of processors as operators write them ("4-12,^8,15"), and as libvirt reads them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from nova import errors
+
+PART = re.compile(r"(\^?)(\d{1,5})(?:-(\d{1,5}))?")
+
+
+class BadCpuSet(errors.Invalid):
+    code, message = "config.cpu_set", "nova-compute can not run with {option} = {text}: {reason}."
+
+
+def parse(option: str, text: str) -> frozenset[int]:
+    """What ``text`` names: numbers and ranges (both ends in), less those after a ^. BadCpuSet names the ``option``."""
+    found: dict[bool, set[int]] = {False: set(), True: set()}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        match = PART.fullmatch(part)
+        if match is None:
+            raise BadCpuSet(option=option, text=text, reason=f"'{part}' is neither a processor (7), a range (4-12), "
+                                                             "nor one to leave out (^8)")
+        first, last = int(match[2]), int(match[3] or match[2])
+        if last < first:
+            raise BadCpuSet(option=option, text=text, reason=f"the range {part} runs backwards")
+        found[bool(match[1])] |= set(range(first, last + 1))
+    left = frozenset(found[False] - found[True])
+    if not left:
+        raise BadCpuSet(option=option, text=text, reason="it names no processor")
+    return left
+
+
+def spec(cpus: Iterable[int]) -> str:
+    """"0-3,8" of these."""
+    runs: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if runs and cpu == runs[-1][1] + 1:
+            runs[-1][1] = cpu
+        else:
+            runs.append([cpu, cpu])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)

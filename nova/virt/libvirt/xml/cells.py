@@ -1,0 +1,65 @@
+"""How a host's processors and memory are laid out, read from libvirt's capabilities
+(https://libvirt.org/formatcaps.html). Pure."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+KIB_OF = {"b": 1 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1 << 20}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """``cpus``: those that are on. ``siblings``: the threads of each core that has more than one. ``pages``: size in
+    KiB -> how many the cell has of them."""
+
+    id: int
+    cpus: tuple[int, ...]
+    siblings: tuple[tuple[int, ...], ...] = ()
+    memory_mb: int = 0
+    pages: Mapping[int, int] = field(default_factory=dict)
+    socket: int | None = None
+    distances: Mapping[int, int] = field(default_factory=dict)
+
+
+def cells(capabilities: str, cpus: int, memory_mb: int) -> tuple[Cell, ...]:
+    """Of a host of so many processors and so much memory in all, which are one cell where libvirt knows no more. Cells
+    that have nothing (memory is not there, no processor is on) are left out."""
+    found = [_cell(one) for one in ET.fromstring(capabilities).iterfind("host/topology/cells/cell")]
+    told = tuple(one for one in found if one.cpus or one.memory_mb)
+    if not any(one.cpus for one in told):
+        pages = told[0].pages if len(told) == 1 else {}
+        return (Cell(id=told[0].id if told else 0, cpus=tuple(range(cpus)), memory_mb=memory_mb, pages=pages),)
+    return told
+
+
+def _cell(cell: ET.Element) -> Cell:
+    listed = cell.findall("cpus/cpu")
+    described = [one for one in listed if one.get("siblings")]
+    on = described or listed  # of one that is off, nothing but its number is told
+    cores = {expand(one.get("siblings", "")) for one in described}
+    sockets = {one.get("socket_id") for one in on if one.get("socket_id") is not None}
+    memory = cell.find("memory")
+    return Cell(
+        id=int(cell.get("id", "0")), cpus=tuple(sorted(int(one.get("id", "0")) for one in on)),
+        siblings=tuple(sorted(core for core in cores if len(core) > 1)),
+        memory_mb=int(_kib(memory) / 1024) if memory is not None else 0,
+        pages={int(int(one.get("size", "0")) * KIB_OF.get(one.get("unit", "KiB"), 1)): int(one.text or "0")
+               for one in cell.iterfind("pages")},
+        socket=int(sockets.pop() or "0") if len(sockets) == 1 else None,
+        distances={int(one.get("id", "0")): int(one.get("value", "0")) for one in cell.iterfind("distances/sibling")})
+
+
+def _kib(memory: ET.Element) -> float:
+    return int(memory.text or "0") * KIB_OF.get(memory.get("unit", "KiB"), 1)
+
+
+def expand(text: str) -> tuple[int, ...]:
+    """"0-1,8" as numbers."""
+    found: set[int] = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return tuple(sorted(found))

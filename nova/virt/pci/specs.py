@@ -1,0 +1,174 @@
+"""``[pci]device_spec``: which of a host's devices are given to guests, and what their operator says of them. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from nova import errors
+from nova.model.pci_aliases import normal_class, normal_traits
+from nova.model.topology import PciDevice
+
+OPTION = "[pci]device_spec"
+PARTS = ("domain", "bus", "slot", "function")
+WIDTHS = {"domain": 4, "bus": 2, "slot": 2, "function": 1}
+ADDRESS = re.compile(r"(?:(?P<domain>[^:]+):)?(?P<bus>[^:]+):(?P<slot>[^:.]+)(?:\.(?P<function>[^:.]+))?")
+ID = re.compile(r"[0-9a-fA-F]{4}")
+FLAGS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False, "0": False}
+#: What is not told as a tag.
+MATCHING = frozenset({"address", "devname", "vendor_id", "product_id", "managed", "live_migratable"})
+
+
+class BadDeviceSpec(errors.Invalid):
+    code, message = "config.device_spec", "nova-compute can not run with [pci]device_spec = {text}: {reason}."
+
+
+class Device(Protocol):
+    """A device as a hypervisor tells of it."""
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def vendor_id(self) -> str: ...
+
+    @property
+    def product_id(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def cell(self) -> int | None: ...
+
+    @property
+    def parent(self) -> str | None: ...
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceSpec:
+    """``address``: a pattern for each of domain, bus, slot and function. What is None (or empty) fits all."""
+
+    address: tuple[re.Pattern[str], ...] = ()
+    devname: str = ""
+    vendor_id: str = ""
+    product_id: str = ""
+    managed: bool = True
+    live_migratable: bool = False
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    def fits(self, device: Device, parent: Device | None) -> bool:
+        """``parent``: a virtual function's physical one, whose address and name stand for it, too."""
+        if (self.vendor_id and self.vendor_id != device.vendor_id) or (
+                self.product_id and self.product_id != device.product_id):
+            return False
+        ends = [device] if parent is None else [device, parent]
+        if self.devname:
+            return any(self.devname in one.names for one in ends)
+        return not self.address or any(self._at(one.address) for one in ends)
+
+    def _at(self, address: str) -> bool:
+        parts = re.split("[:.]", address)
+        return all(pattern.fullmatch(part) for pattern, part in zip(self.address, parts, strict=True))
+
+
+def parse(texts: Iterable[str]) -> tuple[DeviceSpec, ...]:
+    """From the option's values. BadDeviceSpec says which one can't be, and why."""
+    found: list[DeviceSpec] = []
+    for text in texts:
+        try:
+            value = json.loads(text)
+        except ValueError as error:
+            raise BadDeviceSpec(text=text, reason=f"it is no JSON ({error})") from None
+        for one in value if isinstance(value, list) else [value]:
+            if not isinstance(one, dict):
+                raise BadDeviceSpec(text=text, reason="it must be an object, or a list of them")
+            found.append(_spec(text, one))
+    return tuple(found)
+
+
+def devices(found: Iterable[Device], specs: Iterable[DeviceSpec]) -> tuple[PciDevice, ...]:
+    """Those to give away, each as the first spec that fits it says."""
+    known = {device.address: device for device in found}
+    given, rules = [], tuple(specs)
+    for device in known.values():
+        parent = known.get(device.parent) if device.parent else None
+        spec = next((spec for spec in rules if spec.fits(device, parent)), None)
+        if spec is not None:
+            given.append(PciDevice(
+                address=device.address, vendor_id=device.vendor_id, product_id=device.product_id, kind=device.kind,
+                cell=device.cell, parent=device.parent, tags=spec.tags, live_migratable=spec.live_migratable,
+                managed=spec.managed))
+    return tuple(given)
+
+
+def _spec(text: str, given: Mapping[str, Any]) -> DeviceSpec:
+    if "address" in given and "devname" in given:
+        raise BadDeviceSpec(text=text, reason="a device is named by its address or its devname, not by both")
+    tags = {name: _tag(value) for name, value in given.items() if name not in MATCHING}
+    if "resource_class" in tags:
+        tags["resource_class"] = normal_class(tags["resource_class"])
+    if "traits" in tags:
+        tags["traits"] = ",".join(normal_traits(tags["traits"]))
+    return DeviceSpec(
+        address=_patterns(text, given["address"]) if "address" in given else (), devname=str(given.get("devname", "")),
+        vendor_id=_number(text, given, "vendor_id"), product_id=_number(text, given, "product_id"),
+        managed=_flag(text, given, "managed", True), live_migratable=_flag(text, given, "live_migratable", False),
+        tags=tags)
+
+
+def _tag(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
+
+
+def _number(text: str, given: Mapping[str, Any], name: str) -> str:
+    value = str(given.get(name, "*"))
+    if value == "*":
+        return ""
+    if not ID.fullmatch(value.removeprefix("0x")):
+        raise BadDeviceSpec(text=text, reason=f"{name} must be four hexadecimal digits, or *")
+    return value.removeprefix("0x").lower()
+
+
+def _flag(text: str, given: Mapping[str, Any], name: str, default: bool) -> bool:
+    value = str(given.get(name, default)).strip().lower()
+    if value not in FLAGS:
+        raise BadDeviceSpec(text=text, reason=f"{name} must be yes or no")
+    return FLAGS[value]
+
+
+def _patterns(text: str, address: Any) -> tuple[re.Pattern[str], ...]:
+    """A pattern for each part of an address: from a text with globs, or from regular expressions."""
+    if isinstance(address, str):
+        match = ADDRESS.fullmatch(address)
+        parts = match.groupdict() if match else None
+        if parts is None:
+            raise BadDeviceSpec(text=text, reason=f"the address {address!r} is not like 0000:81:00.0")
+        return tuple(_glob(text, part, parts[part]) for part in PARTS)
+    if not isinstance(address, dict) or set(address) - set(PARTS):
+        raise BadDeviceSpec(text=text, reason=f"the address must be a text, or have {', '.join(PARTS)}")
+    return tuple(_regex(text, str(address.get(part, ".*"))) for part in PARTS)
+
+
+def _glob(text: str, part: str, given: str | None) -> re.Pattern[str]:
+    if given is None:
+        return re.compile("0000" if part == "domain" else ".*")
+    if "*" not in given and not re.fullmatch(f"[0-9a-fA-F]{{1,{WIDTHS[part]}}}", given):
+        raise BadDeviceSpec(text=text, reason=f"the address's {part} {given!r} is no hexadecimal number, nor *")
+    wanted = given if "*" in given else given.rjust(WIDTHS[part], "0")
+    return re.compile(".*".join(map(re.escape, wanted.split("*"))), re.IGNORECASE)
+
+
+def _regex(text: str, given: str) -> re.Pattern[str]:
+    try:
+        return re.compile(given, re.IGNORECASE)
+    except re.error as error:
+        raise BadDeviceSpec(text=text, reason=f"{given!r} is no regular expression ({error})") from None

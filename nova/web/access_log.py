@@ -1,0 +1,37 @@
+"""One line a request, after its answer was made."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from nova.web import paths
+
+
+class AccessLog:
+    """Client, method, path, status, length, version and seconds. Tokens are in headers, so never in it.
+
+    ``logger``: the name that the lines are logged under.
+    """
+
+    def __init__(self, application: Callable[..., Any], logger: str = "nova.api.access") -> None:
+        self.application = application
+        self._log = logging.getLogger(logger)
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        began = time.monotonic()
+        answered = {"status": "-", "length": "-"}
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            answered["status"] = status.split(" ", 1)[0]
+            answered["length"] = next((value for name, value in headers if name.lower() == "content-length"), "-")
+            return start_response(status, headers, exc_info)
+
+        try:
+            return self.application(environ, start)
+        finally:
+            self._log.info('%s "%s %s" status: %s len: %s microversion: %s time: %.6f', environ.get("REMOTE_ADDR", "-"),
+                     environ["REQUEST_METHOD"], paths.logged(environ), answered["status"], answered["length"],
+                     environ.get(paths.VERSION_KEY, "-"), time.monotonic() - began)

@@ -1,0 +1,25 @@
+"""A request's path, and the environ's keys that middleware and applications agree on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+LONGEST_NAME = 255  # of whatever a path may name
+VERSION_KEY = "nova.api_version"  # environ: what the answer's version headers say
+
+
+def text_of(environ: dict[str, Any]) -> str | None:
+    """The path as text; None when it is no path of ours by its characters, or has a part longer than any name."""
+    try:
+        path = environ["PATH_INFO"].encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return None
+    return None if "\0" in path or any(len(part) > LONGEST_NAME for part in path.split("/")) else path
+
+
+def logged(environ: dict[str, Any]) -> str:
+    """The path as it was asked for, on one line whatever a client put into it."""
+    path = environ.get("nova.path") or environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+    query = environ.get("QUERY_STRING")
+    text = f"{path}?{query}" if query else path
+    return text.encode("latin-1", "replace").decode("utf-8", "replace").encode("unicode_escape").decode("ascii")

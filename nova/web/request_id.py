@@ -1,0 +1,34 @@
+"""Gives every request its id, and puts it on the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from nova import context
+
+HEADER = "x-openstack-request-id"
+_FORM = re.compile(r"req-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+class RequestId:
+    """environ ``nova.request_id``: ours; ``nova.global_request_id``: the caller's own, where it has the form of one.
+
+    ``names``: the answer's headers with it.
+    """
+
+    def __init__(self, application: Callable[..., Any], names: tuple[str, ...] = (HEADER,)) -> None:
+        self.application = application
+        self.names = names
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        request_id = environ["nova.request_id"] = context.new_request_id()
+        theirs = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
+        environ["nova.global_request_id"] = theirs if _FORM.fullmatch(theirs) else None
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            return start_response(status, [*headers, *((name, request_id) for name in self.names)], exc_info)
+
+        with context.entered(context.RequestContext(request_id=request_id)):  # for log lines before anybody is known
+            return self.application(environ, start)

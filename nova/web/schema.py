@@ -1,0 +1,291 @@
+"""Request bodies and query strings as tables of fields, and the small validator they are compiled to, per version.
+
+A row names a path: ``server.networks[].uuid`` steps into an object by ``.``, into a list's items by ``[]``;
+``/regex/`` stands for every key that matches. Rows hold from ``since`` to ``until``; at one version a path has at most
+one row. What comes out is a converted copy: spellings of booleans are bool, numbers given as text are numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nova import errors
+from nova.web.ranges import minor, within
+from nova.web.specs import Spec, alternatives, converted, expression, problem_of, shown
+
+REFUSE, ACCEPT = "refuse", "accept"  # what to do with keys that no row names
+BODY = "(body)"
+
+
+class BadInput(errors.Invalid):
+    code = "api.bad_input"
+    message = "Invalid input for field/attribute {field}. Value: {value}. {reason}"
+
+
+@dataclass(frozen=True)
+class Field:
+    """One row of a table of fields."""
+
+    path: str
+    spec: Spec
+    required: bool = False
+    since: str | None = None
+    until: str | None = None
+    unknown: str = REFUSE
+    or_: tuple[Spec, ...] = ()
+
+
+def row(path: str, type: str | tuple[str, ...] = "any", *, required: bool = False, since: str | None = None,
+        until: str | None = None, unknown: str = REFUSE, or_: tuple[Spec, ...] = (), **rules: Any) -> Field:
+    """A row of a table; ``rules`` are :class:`Spec`'s."""
+    return Field(path, Spec(type=type, **rules), required, since, until, unknown, or_)
+
+
+NAME: dict[str, Any] = {"min_length": 1, "max_length": 255, "format": "name"}
+LOOSE_NAME: dict[str, Any] = {**NAME, "format": "name_with_leading_trailing_spaces"}
+MAX_INT = 0x7FFFFFFF
+
+
+_SEGMENT = re.compile(r"/(?:[^/\\]|\\.)+/(?![^.\[])|\[\]|[^.\[\]]+")
+
+
+def segments(path: str) -> list[str]:
+    """``a.b[]./re/`` -> ``["a", "b", "[]", "/re/"]``."""
+    return [] if path == BODY else _SEGMENT.findall(path)
+
+
+@dataclass
+class Node:
+    """A field of the compiled tree: what it may be itself, and what may be in it."""
+
+    spec: Spec = field(default_factory=Spec)
+    required: bool = False
+    unknown: str = ACCEPT
+    or_: tuple[Spec, ...] = ()
+    keys: dict[str, Node] = field(default_factory=dict)
+    patterns: list[tuple[re.Pattern[str], Node]] = field(default_factory=list)
+    item: Node | None = None
+    elsewhere: dict[str, list[str]] = field(default_factory=dict)  # key -> versions it is known at
+
+    def check(self, value: Any, where: str, lenient: bool) -> Any:
+        """A converted copy of ``value``. BadInput names the field, the value and what would be accepted."""
+        problem = problem_of(self.spec, value)
+        if problem is not None:
+            problem = alternatives([problem, *(problem_of(other, value) for other in self.or_)])
+            if problem is None:
+                return value
+            raise _refused(where, value, problem)
+        if isinstance(value, dict) and (self.keys or self.patterns or self.unknown == REFUSE):
+            return self._check_object(value, where, lenient)
+        if isinstance(value, list) and self.item is not None:
+            return [self.item.check(item, f"{where}[{index}]", lenient) for index, item in enumerate(value)]
+        return converted(self.spec, value)
+
+    def _check_object(self, value: dict[str, Any], where: str, lenient: bool) -> dict[str, Any]:
+        if self.spec.types == ("any",):
+            return value
+        for name, node in self.keys.items():
+            if node.required and name not in value:
+                raise _refused(where, value, f"'{name}' is a required property.")
+        result = {}
+        for key, item in value.items():
+            inner = self._node_of(key)
+            if inner is not None:
+                result[key] = inner.check(item, key if where == BODY else f"{where}.{key}", lenient)
+            elif self.unknown == ACCEPT:
+                result[key] = item
+            elif not lenient:
+                raise _refused(where, value, self._unexpected(key))
+        return result
+
+    def _node_of(self, key: str) -> Node | None:
+        return self.keys.get(key) or next((node for pattern, node in self.patterns if pattern.search(key)), None)
+
+    def _unexpected(self, key: str) -> str:
+        return unexpected(key, [*sorted(self.keys), *(f"keys that match {pattern.pattern}"
+                                                      for pattern, _ in self.patterns)], self.elsewhere)
+
+
+def _refused(where: str, value: Any, reason: str) -> BadInput:
+    return BadInput(field="body" if where == BODY else where, value=shown(value), reason=reason)
+
+
+def unexpected(name: str, known: Iterable[str], elsewhere: Mapping[str, list[str]]) -> str:
+    """Why a key or parameter is refused. ``elsewhere``: name -> the versions that know it."""
+    text = f"Additional properties are not allowed ('{shown(name)}' was unexpected)."
+    if name in elsewhere:
+        return f"{text} It is known {' and '.join(elsewhere[name])}, not at the version of this request."
+    return f"{text} Known: {', '.join(known) or 'none'}."
+
+
+def span(since: str | None, until: str | None) -> str:
+    """``from 2.32 to 2.36``, ``from 2.42 on``, ``up to 2.56``."""
+    if until is None:
+        return f"from {since} on"
+    return f"up to {until}" if since is None else f"at {since}" if since == until else f"from {since} to {until}"
+
+
+def compile_fields(fields: Iterable[Field], version: int) -> Node:
+    """The tree for one version. ValueError when two rows of one path hold at it."""
+    root, seen, others = Node(), set(), []
+    for entry in fields:
+        if not within(version, entry.since, entry.until):
+            others.append(entry)
+            continue
+        if entry.path in seen:
+            raise ValueError(f"{entry.path} has two rows at minor version {version}")
+        seen.add(entry.path)
+        node = root
+        for segment in segments(entry.path):
+            node = _step(node, segment)
+        node.spec, node.required, node.unknown, node.or_ = entry.spec, entry.required, entry.unknown, entry.or_
+    for entry in others:
+        _note(root, entry)
+    return root
+
+
+def _note(root: Node, entry: Field) -> None:
+    """Remember a row of other versions where its key would be looked for."""
+    *parents, last = segments(entry.path) or [""]
+    node: Node | None = root
+    for segment in parents:
+        node = None if node is None else node.item if segment == "[]" else node.keys.get(segment)
+    if node is not None and last and last[0] not in "/[":
+        node.elsewhere.setdefault(last, []).append(span(entry.since, entry.until))
+
+
+def _step(node: Node, segment: str) -> Node:
+    if segment == "[]":
+        node.item = node.item or Node()
+        return node.item
+    if segment.startswith("/"):
+        pattern = expression(segment[1:-1])
+        for known, child in node.patterns:
+            if known == pattern:
+                return child
+        node.patterns.append((pattern, Node()))
+        return node.patterns[-1][1]
+    return node.keys.setdefault(segment, Node())
+
+
+class Body:
+    """A request body's table. ``legacy``: rows that replace those of the same path under /v2.
+
+    The body itself is an object that refuses unknown keys, unless a row for ``(body)`` says otherwise.
+    """
+
+    def __init__(self, *fields: Field, legacy: tuple[Field, ...] = ()) -> None:
+        own = any(entry.path == BODY for entry in fields)
+        self.fields = fields if own else (row(BODY, "object"), *fields)
+        self.may_be_missing = any(entry.path == BODY and "null" in entry.spec.types for entry in fields)
+        self.legacy = legacy
+        self.compiled = functools.cache(self._compile)
+
+    def _compile(self, version: int, legacy: bool) -> Node:
+        if not legacy:
+            return compile_fields(self.fields, version)
+        replaced = {entry.path for entry in self.legacy}
+        return compile_fields([*(entry for entry in self.fields if entry.path not in replaced), *self.legacy], version)
+
+    def check(self, body: Any, version: int, legacy: bool = False) -> Any:
+        """A converted copy of ``body``, or BadInput. Under /v2 unknown keys are taken out, not refused."""
+        return self.compiled(version, legacy).check(body, BODY, legacy)
+
+
+@dataclass(frozen=True)
+class Param:
+    """A query parameter; ``name`` in slashes is a pattern. ``repeat``: it may come several times."""
+
+    name: str
+    spec: Spec
+    repeat: bool = True
+    since: str | None = None
+    until: str | None = None
+
+
+def param(name: str, type: str = "string", *, repeat: bool = True, since: str | None = None,
+          until: str | None = None, **rules: Any) -> Param:
+    return Param(name, Spec(type=type, **rules), repeat, since, until)
+
+
+LIMIT = param("limit", "integer_like", min_length=1, min=0, huge=True)
+MARKER = param("marker")
+
+
+class Values:
+    """A checked query string: name -> values, in order."""
+
+    def __init__(self, values: Mapping[str, list[Any]]) -> None:
+        self._values = values
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def all(self, name: str) -> list[Any]:
+        return self._values.get(name, [])
+
+    def one(self, name: str, default: Any = None) -> Any:
+        """The last value given."""
+        values = self._values.get(name)
+        return values[-1] if values else default
+
+
+class Query:
+    """A query string's table. Unknown parameters are dropped, and refused from ``refuse_unknown`` on."""
+
+    def __init__(self, *params: Param, refuse_unknown: str | None = None) -> None:
+        self.params = params
+        self.refuse_unknown = refuse_unknown
+        self.compiled = functools.cache(self._compile)
+
+    def _compile(self, version: int) -> tuple[dict[str, Param], list[tuple[re.Pattern[str], Param]], bool]:
+        """(parameters by name, by pattern, whether others are refused)."""
+        names: dict[str, Param] = {}
+        patterns = []
+        for entry in self.params:
+            if not within(version, entry.since, entry.until):
+                continue
+            if entry.name in names:
+                raise ValueError(f"{entry.name} has two rows at minor version {version}")
+            if entry.name.startswith("/"):
+                patterns.append((expression(entry.name[1:-1]), entry))
+            else:
+                names[entry.name] = entry
+        return names, patterns, self.refuse_unknown is not None and version >= minor(self.refuse_unknown)
+
+    def may_repeat(self, name: str, version: int) -> bool:
+        """Whether the parameter may come several times; so it is for those that there are not."""
+        names, patterns, _ = self.compiled(version)
+        entry = names.get(name) or next((found for pattern, found in patterns if pattern.search(name)), None)
+        return entry is None or entry.repeat
+
+    def check(self, pairs: Iterable[tuple[str, str]], version: int) -> Values:
+        """The known parameters, converted. BadInput names the parameter."""
+        names, patterns, refuse = self.compiled(version)
+        values: dict[str, list[Any]] = {}
+        for name, value in pairs:
+            entry = names.get(name) or next((found for pattern, found in patterns if pattern.search(name)), None)
+            if entry is None:
+                if refuse:
+                    raise BadInput(field=shown(name), value=shown(value), reason=self._unexpected(name, names))
+                continue
+            problem = "It may hold no NUL character." if "\0" in value else problem_of(entry.spec, value)
+            if problem is None and name in values and not entry.repeat:
+                problem = "It may be given once only."
+            if problem is not None:
+                raise BadInput(field=name, value=shown(value), reason=problem)
+            values.setdefault(name, []).append(converted(entry.spec, value))
+        return Values(values)
+
+    def _unexpected(self, name: str, names: Mapping[str, Param]) -> str:
+        elsewhere: dict[str, list[str]] = {}
+        for entry in self.params:
+            elsewhere.setdefault(entry.name, []).append(span(entry.since, entry.until))
+        return unexpected(name, sorted(names), elsewhere)
