@@ -88,6 +88,9 @@ def holding(holds: Holds, table: Mapping[str, Do]) -> Mapping[str, Do]:
 
 
 class _Taking:
+    """What an order does, with its guest's place taken meanwhile. A guest that is there and is ordered without a place
+    keeps its own; one that goes on in memory where it is needs no look."""
+
     def __init__(self, holds: Holds, kind: str, do: Do) -> None:
         self._holds, self._kind, self.do = holds, kind, do
 
@@ -95,9 +98,13 @@ class _Taking:
         build = order if isinstance(order, BuildOrder) else order.build
         if build is None:
             return self.do(order, work, gate)
-        if build.packing is None and not PLACING[self._kind]:
-            build = msgspec.structs.replace(build, packing=self._holds.held(build.server_uuid))
-            order = msgspec.structs.replace(order, build=build)
+        if not PLACING[self._kind]:
+            held = self._holds.held(build.server_uuid)
+            if build.packing is None and held is not None:
+                build = msgspec.structs.replace(build, packing=held)
+                order = msgspec.structs.replace(order, build=build)
+            if build.packing == held and self._in_memory(order):
+                return self.do(order, work, gate)
         self._holds.take(build, PLACING[self._kind])
         try:
             if self._kind == kinds.START:
@@ -105,3 +112,6 @@ class _Taking:
             return self.do(order, work, gate)
         finally:
             self._holds.leave(build.server_uuid)
+
+    def _in_memory(self, order: Any) -> bool:
+        return self._kind == kinds.UNPAUSE or (self._kind == kinds.REBOOT and order.reboot == "soft")

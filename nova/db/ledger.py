@@ -117,7 +117,7 @@ def raise_epochs(tx: Connection, epochs: Mapping[str, int]) -> set[str]:
 
 #: The host in whose tree a provider is: what is put below a node by Placement's API has no host of its own.
 _root = providers.alias("root")
-_HOST = (sa.select(_root.c.host).where(_root.c.id == sa.func.coalesce(providers.c.root_id, providers.c.id))
+_host_of = (sa.select(_root.c.host).where(_root.c.id == sa.func.coalesce(providers.c.root_id, providers.c.id))
          .scalar_subquery())
 
 
@@ -147,7 +147,7 @@ def release(tx: Connection, epochs: Mapping[str, int], kept: Mapping[str, Sequen
     free = [uuid for uuid in mine if not kept.get(uuid)]
     changed = _give_back(tx, free)
     for uuid in sorted(mine - set(free)):
-        changed += _give_back_where(tx, _held_for([uuid]), _HOST.not_in(kept[uuid]))
+        changed += _give_back_where(tx, _held_for([uuid]), _host_of.not_in(kept[uuid]))
     return changed
 
 
@@ -167,7 +167,7 @@ def end_move(tx: Connection, server_uuid: str, epoch: int, move: str, kept: Sequ
     """The server stays where it came to: give back what the move holds, but on the hosts that are ``kept`` (they owe
     something); the providers that changed. Overtaken."""
     _mine(tx, server_uuid, epoch)
-    return _give_back_where(tx, allocations.c.consumer == move, _HOST.not_in(kept))
+    return _give_back_where(tx, allocations.c.consumer == move, _host_of.not_in(kept))
 
 
 def undo_move(tx: Connection, server_uuid: str, epoch: int, move: str, kept: Sequence[str]) -> list[int]:
@@ -177,7 +177,7 @@ def undo_move(tx: Connection, server_uuid: str, epoch: int, move: str, kept: Seq
     held = tx.execute(sa.select(allocations.c.provider_id).where(allocations.c.consumer == move).limit(1)).first()
     if held is None:
         return []
-    changed = _give_back_where(tx, allocations.c.consumer == server_uuid, _HOST.not_in(kept))
+    changed = _give_back_where(tx, allocations.c.consumer == server_uuid, _host_of.not_in(kept))
     tx.execute(sa.update(allocations).where(allocations.c.consumer == move)
                .values(consumer=server_uuid, moving=None))
     return changed
@@ -192,7 +192,7 @@ class Held(NamedTuple):
 
 def held_by(tx: Connection, server_uuid: str) -> list[Held]:
     """Everywhere that something is held for a server: where it is, and where a move has (or had) its other end."""
-    host = _HOST.label("host")
+    host = _host_of.label("host")
     rows = tx.execute(sa.select(host, allocations.c.consumer).join_from(
         allocations, providers, providers.c.id == allocations.c.provider_id)
         .where(_held_for([server_uuid])).distinct().order_by(host, allocations.c.consumer))
@@ -205,11 +205,11 @@ def settle(tx: Connection, server_uuid: str, epoch: int, host: str | None, kept:
     _mine(tx, server_uuid, epoch)
     here = [one for one in held_by(tx, server_uuid) if one.host == host]
     whose = _held_for([server_uuid])
-    changed = _give_back_where(tx, whose, _HOST.not_in([*kept, *([host] if host else [])]))
+    changed = _give_back_where(tx, whose, _host_of.not_in([*kept, *([host] if host else [])]))
     if any(one.move is None for one in here):  # what its moves hold of the same host is not its own any more
-        return changed + _give_back_where(tx, allocations.c.moving == server_uuid, _HOST == (host or ""))
+        return changed + _give_back_where(tx, allocations.c.moving == server_uuid, _host_of == (host or ""))
     if here:
-        mine = sa.select(providers.c.id).where(_HOST == host)
+        mine = sa.select(providers.c.id).where(_host_of == host)
         tx.execute(sa.update(allocations).where(allocations.c.consumer == here[0].move,
                                                 allocations.c.provider_id.in_(mine))
                    .values(consumer=server_uuid, moving=None))
@@ -276,7 +276,7 @@ def release_on(tx: Connection, server_uuid: str, host: str, move: str = "") -> l
     """Give back what a server holds on a host that has paid its debt; its row may be closed already. ``move``: only
     what this move of it holds there."""
     whose = allocations.c.consumer == move if move else _held_for([server_uuid])
-    return _give_back_where(tx, whose, _HOST == host)
+    return _give_back_where(tx, whose, _host_of == host)
 
 
 def _held_for(uuids: Sequence[str]) -> Any:

@@ -9,6 +9,7 @@ from nova.model.extra_specs import SPECS, Rule
 from nova.virt.libvirt import peripherals, rescue
 from nova.virt.libvirt.disks.xml import THROTTLES
 from nova.virt.libvirt.processor import TUNING
+from nova.virt.libvirt.promises import PROMISES
 from nova.virt.libvirt.properties import FLAVOR, IMAGE, REFUSED, Sets
 from nova.virt.libvirt.vifs.bridge import BANDWIDTH, MOST_QUEUES
 from tests.docs_parts import rst
@@ -29,6 +30,12 @@ column ask for nothing, and are accepted.
 
 QUOTA_INTRO = """\
 Extra specs that bound what a guest takes. 0 bounds no disk.
+"""
+
+HELD_INTRO = """\
+What a guest asks of its host's own processors, memory and devices. The claim decides what it gets; a host builds no
+guest whose order does not keep what is asked (the values in the second column ask for nothing). Options: see `devices
+<../devices.rst>`_.
 """
 
 #: Sections, each of wishes (fields of ``properties.Wishes``): what one is, and what it takes.
@@ -113,7 +120,16 @@ def page() -> str:
               rst.table(("Extra spec", "Values", "What it is"), _quotas(), (34, 26, 40)),
               rst.heading("Not to be had", "-"), REFUSED_INTRO,
               rst.table(("Name", "Accepted", "Why not"), _refused(), (34, 20, 46))]
+    parts += [rst.heading("Of the host's own", "-"), HELD_INTRO,
+              rst.table(("Name", "Asks for nothing", "What it is"), _held(), (34, 20, 46))]
     return "\n".join(parts)
+
+
+def _held() -> Iterator[tuple[str, ...]]:
+    for name, promise in PROMISES.items():
+        harmless = "no" if "no" in promise.harmless else ", ".join(sorted(promise.harmless)) or "nothing"
+        meaning = SPECS[name][1] if name in SPECS else f"The same, of an image, as {name.replace('hw_', 'hw:', 1)}"
+        yield rst.literal(name), harmless, rst.plain(meaning)
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> str:

@@ -247,12 +247,14 @@ class Walk:
     def _revive(self) -> None:
         for compute in self.cloud.computes.values():
             compute.driver.knobs.clear()
-            compute.silent = False
+            away, compute.silent = compute.dead or compute.silent, False
             with contextlib.suppress(Killed):  # in the middle of its start: the next time, then
                 if compute.dead:
                     compute.start()
-                compute.service.register()
+                if away:
+                    compute.service.register()
                 compute.beat()
+        self.cloud.daemons.flush()
 
     def _live(self) -> list[str]:
         table = cell_tables.servers

@@ -17,6 +17,7 @@ from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 from nova.virt.libvirt.xml.cells import cells
 from nova.virt.libvirt.xml.nodedevs import node_devices
 from nova.virt.pci import specs
+from nova.virt.pci.providers import exclusive
 
 
 class Resources:
@@ -34,10 +35,12 @@ class Resources:
         return replace(found, inventories=(*found.inventories, *contexts, *memory), traits=found.traits | traits)
 
     def devices(self) -> tuple[PciDevice, ...]:
-        """Those to give away; libvirt is asked only where the operator named some."""
+        """Those to give away; libvirt is asked only where the operator named some. As providers they are counted once:
+        a physical function, or its virtual ones."""
         if not self._placing.devices:
             return ()
-        return specs.devices(node_devices(self._hypervisor.node_devices()), self._placing.devices)
+        found = specs.devices(node_devices(self._hypervisor.node_devices()), self._placing.devices)
+        return exclusive(found) if self._placing.report_devices else found
 
     def _namespaces(self) -> dict[str, int]:
         """Name -> bytes, of the host's persistent memory."""

@@ -12,7 +12,7 @@ from nova.model.pci_aliases import class_of, normal_traits
 from nova.model.providers import ChildProvider, ClassInventory
 from nova.model.topology import PciDevice
 
-MANAGED = "COMPUTE_MANAGED_PCI_DEVICE"
+MANAGED, LIVE_MIGRATABLE = "COMPUTE_MANAGED_PCI_DEVICE", "HW_PCI_LIVE_MIGRATABLE"
 NETWORK_FUNCTION = "SRIOV_NET_VF"
 
 
@@ -23,6 +23,13 @@ def children(node: str, node_uuid: str, devices: Iterable[PciDevice]) -> tuple[C
     for device in devices:
         by_address.setdefault(device.parent or device.address, []).append(device)
     return tuple(_child(node, node_uuid, address, found) for address, found in sorted(by_address.items()))
+
+
+def exclusive(devices: Iterable[PciDevice]) -> tuple[PciDevice, ...]:
+    """Those that are reported: none of the physical functions of which virtual ones are given away."""
+    found = tuple(devices)
+    parents = {device.parent for device in found}
+    return tuple(device for device in found if device.address not in parents)
 
 
 def resource_class(device: PciDevice) -> str:
@@ -40,6 +47,8 @@ def _child(node: str, node_uuid: str, address: str, found: list[PciDevice]) -> C
     networks = {device.tags["physical_network"] for device in functions if device.tags.get("physical_network")}
     traits = {trait for device in functions for trait in normal_traits(device.tags.get("traits", ""))}
     traits |= {"CUSTOM_PHYSNET_" + re.sub("[^A-Z0-9_]", "_", network.upper()) for network in networks}
+    if all(device.live_migratable for device in functions):
+        traits.add(LIVE_MIGRATABLE)
     return ChildProvider(
         name=name, uuid=str(uuid.uuid5(uuid.UUID(node_uuid), name)), traits=tuple(sorted({*traits, MANAGED})),
         inventories=tuple(ClassInventory(resource_class=one, total=count, max_unit=count)

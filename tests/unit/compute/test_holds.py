@@ -133,6 +133,21 @@ def test_hard_reboot_when_its_place_is_another_guests_then_it_is_refused_before_
     assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING
 
 
+@pytest.mark.parametrize(("call", "fields", "ok"), [
+    ("reboot_guests", {"reboot": "soft"}, True), ("reboot_guests", {"reboot": "hard"}, False),
+    ("unpause_guests", {}, True)])
+def test_order_when_the_operator_took_its_processor_away_then_only_a_new_start_is_refused(world, call, fields, ok):
+    order = order_of(2)
+    world.build(order)
+    if call == "unpause_guests":
+        world.one("pause_guests", guest_order(order, 2))
+    world.fake["topology"] = TOPOLOGY + ", 1 dedicated"
+    world.restart()
+    outcome = world.one(call, guest_order(order, 3, build=order, **fields))
+    assert outcome.ok is ok and (ok or outcome.error_code == "host.place_taken")
+    assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING
+
+
 def test_rebuild_when_it_brings_no_place_any_more_then_the_old_one_is_free(world):
     order = order_of(2)
     world.build(order)

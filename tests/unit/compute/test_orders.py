@@ -17,6 +17,7 @@ from nova.compute.orders import BUILD, DESTROY, REBOOT, REMEMBERED_S, START, STO
 from nova.model.orders import Outcome
 from nova.model.states import PowerState
 from tests.fakes.compute import HOST, beside, build_order, fence, guest_order, new_uuid, wait_until
+from tests.sampling import examples
 
 S = new_uuid()
 
@@ -193,7 +194,7 @@ KINDS = st.sampled_from([BUILD, BUILD, DESTROY, START, REBOOT])
 MOVES = st.lists(st.one_of(st.tuples(KINDS, st.integers(1, 4)), st.integers(0, 3)), max_size=25)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(60, 120), deadline=None)
 @given(moves=MOVES)
 def test_orders_when_interleaved_at_random_then_never_two_at_once_and_never_an_old_effect_after_a_new(
         tmp_path_factory, moves):
@@ -224,7 +225,7 @@ def test_orders_when_interleaved_at_random_then_never_two_at_once_and_never_an_o
 # --- the same with guests, at full speed
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(12, 25), deadline=None)
 @given(orders=st.lists(st.tuples(st.sampled_from([BUILD, BUILD, DESTROY, STOP, REBOOT]), st.integers(1, 5),
                                  st.booleans()), min_size=1, max_size=12))
 def test_service_when_orders_of_one_server_race_then_the_newest_epoch_decides_what_is_left(tmp_path_factory, orders):

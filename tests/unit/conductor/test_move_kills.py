@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.move_cloud import MOVES, MoveCloud
+from tests.sampling import turn
 from tests.unit.conductor.test_workflow_kills import MortalJournal, killed, taken_over
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -15,6 +17,12 @@ MOST_WRITES = 20
 ENDS = {"resize": ("resized", "host2"), "migrate": ("resized", "host2"), "confirmResize": ("active", "host2"),
         "revertResize": ("active", "host1"), "live-migration": ("active", "host2"), "evacuate": ("active", "host2")}
 LAST = {"resize": "finish", "migrate": "fetch", "live-migration": "migrate", "evacuate": "rebuild"}
+
+
+def in_turn(actions: Iterable[str]) -> list[tuple[str, str]]:
+    """Every other one dies before its writes, the rest after them: each step of each is met both ways on whole hosts
+    (tests/functional/test_every_step.py)."""
+    return [(action, when) for number, action in enumerate(actions) for when in turn(["before", "after"], number, 1)]
 
 
 def clouds(tmp_path: Path, templates: Path):
@@ -26,8 +34,7 @@ def clouds(tmp_path: Path, templates: Path):
         cloud.api.dispose()
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("action", MOVES)
+@pytest.mark.parametrize("action, when", in_turn(MOVES))
 def test_move_when_the_runner_dies_at_any_write_then_another_ends_it(tmp_path, templates, action, when):
     for number, cloud in clouds(tmp_path, templates):
         uuid = cloud.ready(action)
@@ -50,8 +57,7 @@ def test_move_when_the_runner_dies_at_any_write_then_another_ends_it(tmp_path, t
     assert 2 < number < MOST_WRITES - 1
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("action", LAST)
+@pytest.mark.parametrize("action, when", in_turn(LAST))
 def test_failing_move_when_the_runner_dies_at_any_write_then_another_undoes_it(tmp_path, templates, action, when):
     def refuse(call: str, host: str) -> None:
         if call == LAST[action]:

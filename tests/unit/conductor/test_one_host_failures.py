@@ -15,7 +15,7 @@ from nova.model.states import ACTIONS
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.one_host import CASES, PASSWORD, Case, ready
 from tests.fakes.small_cloud import DEMO
-from tests.sampling import third
+from tests.sampling import third, turn
 from tests.unit.conductor.test_workflow_failures import AWAY, CRASH, REFUSED, failing
 from tests.unit.conductor.test_workflow_kills import MOST_WRITES, MortalJournal, killed, taken_over
 
@@ -134,8 +134,9 @@ def test_action_when_a_step_is_done_twice_then_the_end_is_the_same(cloud, monkey
     check_gone(cloud, uuid, stays(case, None))
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-@BY_NAME
+@pytest.mark.parametrize("case, when", [
+    pytest.param(case, when, id=f"{case.name}-{when}") for number, case in enumerate(CASES)
+    for when in turn(["before", "after"], number, 1)])
 def test_action_when_the_runner_dies_at_any_write_then_another_ends_it(tmp_path, templates, case, when):
     for number in range(1, MOST_WRITES):
         (folder := tmp_path / str(number)).mkdir()

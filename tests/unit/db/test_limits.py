@@ -26,8 +26,8 @@ def count(database: Database, table: sa.Table) -> int:
 
 
 def test_insert_when_there_are_more_values_than_a_statement_binds_then_all_rows_are_there(cell: Database) -> None:
-    """A thousand servers with all the metadata they may have."""
-    rows = [{"server_uuid": new_uuid(), "key": f"k{key}", "value": "v"} for _ in range(1000) for key in range(128)]
+    """Hundreds of servers with all the metadata they may have."""
+    rows = [{"server_uuid": new_uuid(), "key": f"k{key}", "value": "v"} for _ in range(300) for key in range(128)]
     cell.transact(lambda tx: insert_all(tx, tables.server_metadata, rows))
     assert count(cell, tables.server_metadata) == len(rows) > 32_766  # which is what SQLite binds at most
 

@@ -18,6 +18,7 @@ from nova.model.base import Scope
 from nova.model.server_groups import AFFINITY, ANTI_AFFINITY, NewServerGroup
 from tests.fakes.databases import QuickDatabase
 from tests.fakes.rows import SMALL, add_ledger, add_provider, new_uuid
+from tests.sampling import examples
 
 HOSTS = ("h0", "h1", "h2")
 
@@ -118,7 +119,7 @@ steps = st.lists(st.one_of(
     st.tuples(st.just("release"), st.integers(0, 5))), min_size=1, max_size=12)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20, 60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(policy=st.sampled_from([AFFINITY, ANTI_AFFINITY]), most=st.integers(1, 3), story=steps)
 def test_policy_holds_after_every_step(shared: Database, policy: str, most: int, story: list[Any]) -> None:
     shared.transact(lambda tx: [tx.execute(sa.delete(table)) for table in (

@@ -22,6 +22,7 @@ from nova.model.servers import Condition, ServerListQuery
 from nova.model.states import TaskState, VmState
 from tests.fakes.databases import QuickDatabase
 from tests.fakes.rows import BORN, add_servers, server_row
+from tests.sampling import examples
 
 SORTABLE = ("created_at", "name", "host", "vm_state", "task_state", "launched_at", "updated_at", "uuid", "id",
             "project_id", "description")
@@ -84,7 +85,7 @@ def test_page_when_a_sort_key_comes_again_and_again_then_it_counts_once(cell):
     assert paged(cell, query, 1) == whole(cell, query)  # a thousand keys by a thousand would take a minute
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25, 60), deadline=None)
 @given(rows=st.lists(ROWS, max_size=12), sort=SORTS, limit=st.integers(1, 5))
 def test_pages_when_concatenated_then_they_are_the_sorted_list(shared, rows, sort, limit):
     shared.transact(lambda tx: tx.execute(sa.delete(tables.servers)))

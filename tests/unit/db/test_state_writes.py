@@ -57,19 +57,22 @@ def test_begin_when_the_server_is_being_deleted_then_only_another_delete_or_a_re
 @pytest.mark.parametrize("name", ACTIONS)
 def test_begin_when_the_table_refuses_then_nothing_changes_and_else_the_epoch_rises(cell, name):
     action = ACTIONS[name]
-    for vm_state in VmState:
-        for task in (None, TaskState.SPAWNING, TaskState.REBOOTING):
-            uuid = add(cell, vm_state=vm_state.value, task_state=task.value if task else None)
-            before = server(cell, uuid)
-            if refusal(action, vm_state, task, launched=True):
-                with pytest.raises(errors.WrongState):
-                    begin(cell, uuid, name)
-                assert server(cell, uuid) == before
-            else:
-                entry, overtaken = begin(cell, uuid, name)
-                after = server(cell, uuid)
-                assert (after.epoch, entry.epoch, overtaken) == (before.epoch + 1, before.epoch + 1, ())
-                assert after.task_state == action.task and after.vm_state == vm_state.value
+    cases = [(vm_state, task) for vm_state in VmState for task in (None, TaskState.SPAWNING, TaskState.REBOOTING)]
+    uuids = add_servers(cell, *[server_row(launched_at=BORN, vm_state=vm_state.value,
+                                           task_state=task.value if task else None) for vm_state, task in cases])
+    with cell.reading() as tx:
+        rows = {row.uuid: row for row in tx.execute(sa.select(tables.servers))}
+    for uuid, (vm_state, task) in zip(uuids, cases, strict=True):
+        before = rows[uuid]
+        if refusal(action, vm_state, task, launched=True):
+            with pytest.raises(errors.WrongState):
+                begin(cell, uuid, name)
+            assert server(cell, uuid) == before
+        else:
+            entry, overtaken = begin(cell, uuid, name)
+            after = server(cell, uuid)
+            assert (after.epoch, entry.epoch, overtaken) == (before.epoch + 1, before.epoch + 1, ())
+            assert after.task_state == action.task and after.vm_state == vm_state.value
 
 
 def test_begin_when_there_is_no_such_live_server_then_it_is_not_found(cell):

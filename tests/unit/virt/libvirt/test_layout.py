@@ -10,10 +10,13 @@ from oslo_config import cfg
 from nova import conf as nova_conf
 from nova import errors
 from nova.model.traits import is_resource_class, is_trait
-from nova.virt.libvirt import layout
+from nova.virt.libvirt import LibvirtDriver, layout
 from nova.virt.libvirt.placing import BadPlacing, Placing, placing_of
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities, domain_capabilities
 from nova.virt.libvirt.xml.cells import cells
+from tests.fakes.hypervisor import FakeHypervisor
+from tests.unit.virt.libvirt.orders import settings
+from tests.unit.virt.pci.test_device_specs import HOST
 
 MACHINES = Path(__file__).parent / "machines"
 GIB = 1 << 30
@@ -161,3 +164,44 @@ def test_persistent_memory_when_its_namespaces_are_there_then_each_label_is_a_cl
     assert all(is_resource_class(one.resource_class) for one in found)
     with pytest.raises(BadPlacing, match="no namespace ns2"):
         layout.persistent_memory(given, {"ns0": 1, "ns1": 1})
+
+
+# --- the node as the driver tells of it
+
+def driver_on(tmp_path, machine: str, hypervisor_xml: tuple[str, ...] = (), **groups):
+    hypervisor = FakeHypervisor()
+    host = (MACHINES / f"{machine}.xml").read_text().rpartition("</capabilities>")[0]
+    guests = hypervisor.capabilities_xml[hypervisor.capabilities_xml.index("<guest>"):]
+    hypervisor.capabilities_xml, hypervisor.node_devices_xml = host + guests, hypervisor_xml
+    (tmp_path / "instances").mkdir()
+    return LibvirtDriver(settings(tmp_path, placing=placing(**groups)), hypervisor)
+
+
+def test_node_when_sets_and_devices_are_given_then_it_has_them_all(tmp_path):
+    driver = driver_on(tmp_path, "two-sockets-ht", HOST, compute={"cpu_shared_set": "0,8", "cpu_dedicated_set": "1-7"},
+                       pci={"device_spec": ['{"vendor_id": "8086", "address": "0000:81:00.0"}'],
+                            "report_in_placement": True})
+    (node,) = driver.nodes()
+    assert node.vcpus == 2 and [(one.resource_class, one.total) for one in node.inventories] == [("PCPU", 7)]
+    assert [one.address for one in node.topology.devices] == ["0000:81:10.0", "0000:81:10.2"]
+    (child,) = node.children
+    assert child.name == f"{node.name}_0000:81:00.0" and child.inventories[0].total == 2
+    assert {"HW_CPU_HYPERTHREADING", "COMPUTE_SOCKET_PCI_NUMA_AFFINITY"} <= set(node.traits)
+    assert all(is_trait(trait) for trait in node.traits)
+    assert (driver.nodes()[0].topology, driver.nodes()[0].children) == (node.topology, node.children)
+
+
+def test_node_when_nothing_is_set_then_all_processors_are_for_all(tmp_path):
+    (node,) = driver_on(tmp_path, "one-socket").nodes()
+    assert (node.vcpus, node.inventories, node.children, node.topology.devices) == (4, (), (), ())
+
+
+def test_driver_when_a_set_names_what_the_host_has_not_then_it_does_not_come_up(tmp_path):
+    with pytest.raises(BadPlacing, match="cpu_dedicated_set"):
+        driver_on(tmp_path, "one-socket", compute={"cpu_dedicated_set": "4"}).connect()
+
+
+def test_driver_when_namespaces_can_not_be_listed_then_the_option_is_named(tmp_path):
+    driver = driver_on(tmp_path, "one-socket", libvirt={"pmem_namespaces": ["a:ns0"]})
+    with pytest.raises(BadPlacing, match="pmem_namespaces"):
+        driver.connect()

@@ -124,3 +124,14 @@ def test_children_when_the_spec_has_a_class_then_it_stands_above_vendor_and_netw
 def test_children_when_only_the_physical_function_is_given_then_it_is_one():
     (child,) = providers.children("h", NODE, given({"product_id": "1563"}))
     assert [(one.resource_class, one.total) for one in child.inventories] == [("CUSTOM_PCI_8086_1563", 1)]
+
+
+def test_exclusive_when_virtual_functions_are_given_then_their_physical_one_is_not():
+    assert [one.address for one in providers.exclusive(given({"address": PF}))] == ["0000:81:10.0", "0000:81:10.2"]
+    assert [one.address for one in providers.exclusive(given({"product_id": "1563"}))] == [PF]
+
+
+@pytest.mark.parametrize(("said", "has"), [("yes", True), ("no", False)])
+def test_children_when_devices_may_go_while_they_are_used_then_a_trait_says_so(said, has):
+    for child in providers.children("h", NODE, given({"vendor_id": "10de", "live_migratable": said})):
+        assert ("HW_PCI_LIVE_MIGRATABLE" in child.traits) is has and all(map(is_trait, child.traits))
