@@ -1,4 +1,4 @@
-"""nova-api: the compute API and the metadata service, each as ``enabled_apis`` says. The same serves Placement's API."""
+"""nova-api: the compute API and the metadata service, as ``enabled_apis`` says; and Placement's API."""
 
 from __future__ import annotations
 

@@ -91,7 +91,11 @@ class Providers(_Part):
 
     def list_providers(self, query: ProviderQuery) -> tuple[Provider, ...]:
         disabled = self._disabled() if query.group.required or query.group.forbidden else set()
-        return self._read(lambda tx: providers.select(tx, query, disabled))
+
+        def read(tx: Connection) -> tuple[Provider, ...]:
+            names.check(tx, [query.group])
+            return providers.select(tx, query, disabled)
+        return self._read(read)
 
     def get_provider(self, uuid: str) -> Provider:
         return self._read(lambda tx: providers.get(tx, uuid))
@@ -203,4 +207,9 @@ class Allocations(_Part):
 
     def list_candidates(self, query: CandidateQuery) -> Candidates:
         disabled = self._disabled()
-        return self._read(lambda tx: candidates.select(tx, query, disabled))
+        wanted = query.request
+
+        def read(tx: Connection) -> Candidates:
+            names.check(tx, wanted.groups, (*wanted.root_required, *wanted.root_forbidden))
+            return candidates.select(tx, query, disabled)
+        return self._read(read)

@@ -83,7 +83,7 @@ def _with_takings(one: ProviderState, takings: Sequence[Taking], is_root: bool) 
 class WishesFilter(Filter):
     """The host has the traits, aggregates and other resources that the flavor and image ask for."""
 
-    always_on = public = True
+    always_on = public = on_rebuild = True
     reads = ("wishes",)
 
     @property

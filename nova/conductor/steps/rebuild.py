@@ -18,7 +18,8 @@ from nova.db.engine import Connection
 from nova.model.counting import classes
 from nova.model.images import Image
 from nova.model.orders import RebuildOrder
-from nova.model.scheduling import PlacementRequest, Resources
+from nova.model.providers import ResourceRequest
+from nova.model.scheduling import PlacementRequest, Resources, Wishes
 from nova.model.servers import ServerFacts
 
 NOTHING = Resources(vcpus=0, memory_mb=0, disk_gb=0)  # what it takes it has already
@@ -55,9 +56,19 @@ class RebuildScheduled(Step):
 
 
 def _request(world: World, op: Op) -> PlacementRequest:
+    asked = plain_request_of(world, [op])
     return msgspec.structs.replace(
-        plain_request_of(world, [op]), resources=NOTHING, wishes=None, host=op.server.host, node=op.server.node,
+        asked, resources=NOTHING, wishes=_traits_alone(asked.wishes), host=op.server.host, node=op.server.node,
         force=False, exclude=(), availability_zone=None, alternates=0, rebuild=True)
+
+
+def _traits_alone(wishes: Wishes | None) -> Wishes | None:
+    """What the new image (or the flavor) asks that the node can do; all else it holds already."""
+    unnamed = [msgspec.structs.replace(group, resources={}) for group in wishes.request.groups if not group.suffix
+               ] if wishes else []
+    if not any(group.required or group.forbidden for group in unnamed):
+        return None
+    return Wishes(request=ResourceRequest(groups=tuple(unnamed)))
 
 
 class CountAsRebuilt(Step):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,7 +13,7 @@ from nova import errors
 from nova.db.models.api import allocations, custom_classes, custom_traits, inventories, provider_traits
 from nova.db.statements import insert_ignoring
 from nova.db.types import utc_now
-from nova.model.providers import TraitQuery
+from nova.model.providers import RequestGroup, TraitQuery
 from nova.model.traits import RESOURCE_CLASSES, TRAITS, is_resource_class, is_trait
 
 CUSTOM = "CUSTOM_"
@@ -30,6 +30,10 @@ class NoSuchName(errors.NotFound):
 
 class Standard(errors.Invalid):
     code, message = "placement.name.standard", "{name} is a standard {what}, which can not be changed or deleted."
+
+
+class UnknownNames(errors.Invalid):
+    code, message = "placement.query.bad_value", "No such {what}(s): {names}."
 
 
 class NameInUse(errors.Conflict):
@@ -103,6 +107,17 @@ def delete_trait(tx: Connection, name: str) -> None:
         raise NameInUse(name=name, what="trait")
     if not tx.execute(sa.delete(custom_traits).where(custom_traits.c.name == name)).rowcount:
         raise NoSuchName(name=name, what="trait")
+
+
+def check(tx: Connection, groups: Iterable[RequestGroup], roots: Collection[str] = ()) -> None:
+    """UnknownNames: a trait or class of a request that nobody has heard of; two statements, for custom ones alone."""
+    groups = list(groups)
+    asked = {trait for group in groups for any_of in group.required for trait in any_of}
+    asked.update(roots, (trait for group in groups for trait in group.forbidden))
+    for what, names in (("trait", unknown_traits(tx, asked)),
+                        ("resource class", unknown_classes(tx, {name for one in groups for name in one.resources}))):
+        if names:
+            raise UnknownNames(what=what, names=", ".join(names))
 
 
 # -- resource classes

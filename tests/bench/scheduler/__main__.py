@@ -70,7 +70,7 @@ class Bench:
         filling.measure(self.report, 30 if self.quick else 100)
 
     def idle(self) -> None:
-        idle.measure(self.server, self.report, 100 if self.quick else 1000)
+        idle.measure(self.server, self.report, 500 if self.quick else 1000)
 
 
 def main() -> int:

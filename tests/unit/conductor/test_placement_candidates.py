@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from nova import errors
 from nova.model.aggregates import NewAggregate
 from nova.model.providers import CandidateQuery, Candidates, RequestGroup, ResourceRequest
 from tests.fakes.placement import Placement, wish
@@ -43,7 +44,17 @@ def test_candidates_when_hosts_have_room_then_each_is_one_with_all_it_has_in_the
     assert b.amounts["VCPU"].capacity == 400 and b.amounts["VCPU"].used == 0
     assert named(placement, ask(placement, RequestGroup(resources={"VCPU": 1}), limit=1)) == [{"a": {"VCPU": 1}}]
     assert ask(placement, RequestGroup(resources={"VCPU": 101})) == Candidates()
-    assert ask(placement, RequestGroup(resources={"CUSTOM_NONE": 1})) == Candidates()
+    assert ask(placement, RequestGroup(resources={"VGPU": 1})) == Candidates()
+
+
+@pytest.mark.parametrize("asked", [
+    {"groups": (RequestGroup(resources={"CUSTOM_NONE": 1}),)},
+    {"groups": (RequestGroup(resources={"VCPU": 1}, required=(("CUSTOM_NONE", "HW_CPU_X86_AVX2"),)),)},
+    {"groups": (RequestGroup(resources={"VCPU": 1}, forbidden=("CUSTOM_NONE",)),)},
+    {"groups": (RequestGroup(resources={"VCPU": 1}),), "root_required": ("CUSTOM_NONE",)}])
+def test_candidates_when_nobody_knows_a_name_then_it_is_a_mistake_that_is_told(placement: Placement, asked) -> None:
+    with pytest.raises(errors.Invalid, match="CUSTOM_NONE"):
+        placement.rpc.list_candidates(CandidateQuery(request=ResourceRequest(**asked)))
 
 
 def test_candidates_when_what_is_left_is_too_little_then_there_are_none(placement: Placement) -> None:

@@ -42,9 +42,15 @@ def moves(tmp_path: Path, templates: Path) -> Iterator[MoveCloud]:
 
 
 def give(cloud: FailingCloud, uuid: str, specs: dict[str, str]) -> None:
-    """The server was made of a flavor with these extra specs."""
-    flavor = msgspec.structs.replace(cloud.server(uuid).flavor, extra_specs=specs)
-    cloud.write("cell", sa.update(tables.servers).where(tables.servers.c.uuid == uuid).values(flavor=flavor))
+    """The server was made of a flavor with these extra specs, and of an image that goes with them."""
+    row = cloud.server(uuid)
+    flavor = msgspec.structs.replace(row.flavor, extra_specs=specs)
+    for image_id, image in cloud.image_service.images.items():
+        properties = {**image.properties, "hw_firmware_type": "uefi"}
+        cloud.image_service.images[image_id] = msgspec.structs.replace(image, properties=properties)
+    image = row.image and msgspec.structs.replace(row.image, properties={"hw_firmware_type": "uefi"})
+    cloud.write("cell", sa.update(tables.servers).where(tables.servers.c.uuid == uuid).values(
+        flavor=flavor, image=image))
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.before], ids=lambda case: case.name)

@@ -187,6 +187,8 @@ def test_candidates_when_groups_are_asked_for_then_the_conductor_is_asked_for_th
     query = ("resources=VCPU:1&resources_NET=SRIOV_NET_VF:1&required_NET=in:CUSTOM_A,CUSTOM_B&required_NET=!CUSTOM_C"
              f"&member_of_NET=in:{A},{B}&member_of_NET=!{A}&in_tree_NET={B}&required_LESS=CUSTOM_D"
              "&same_subtree=_NET,_LESS&group_policy=isolate&root_required=CUSTOM_R,!CUSTOM_S&limit=5")
+    for letter in "ABCDRS":
+        assert client.put(f"/traits/CUSTOM_{letter}").status_int == 201
     answer = client.get(f"/allocation_candidates?{query}")
     assert answer.status_int == 200, answer.text
     asked = client.conductor.asked[-1][1][0]
