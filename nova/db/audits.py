@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -26,18 +26,27 @@ _tree = sa.func.coalesce(providers.c.root_id, providers.c.id)
 # -- the api database
 
 def held(tx: Connection, uuids: Sequence[str]) -> dict[str, dict[Place, Amounts]]:
-    """Server -> node -> what it and its moves hold of the node's tree."""
+    """Server -> node -> what it and its moves hold of the node's tree, but for what their packings say they hold of
+    their devices' own providers."""
     mine = sa.or_(allocations.c.consumer.in_(list(uuids)), allocations.c.moving.in_(list(uuids)))
     rows = tx.execute(
         sa.select(_owner.label("server"), allocations.c.consumer, _root.c.host, _root.c.name,
-                  allocations.c.resource_class, sa.func.sum(allocations.c.used).label("used"))
+                  providers.c.name.label("provider"), allocations.c.resource_class, allocations.c.used,
+                  allocations.c.packing)
         .join_from(allocations, providers, providers.c.id == allocations.c.provider_id)
-        .join(_root, _root.c.id == _tree).where(mine)
-        .group_by(_owner, allocations.c.consumer, _root.c.host, _root.c.name, allocations.c.resource_class))
+        .join(_root, _root.c.id == _tree).where(mine)).all()
+    devices: dict[Place, Counter[str]] = {}
+    for row in rows:
+        if row.packing is not None:
+            devices[Place(row.host, row.name, row.consumer)] = Counter(
+                f"{row.name}_{address}" for one in row.packing.devices for address in (one.address, one.parent))
     found: dict[str, dict[Place, dict[str, int]]] = defaultdict(dict)
     for row in rows:
         place = Place(row.host, row.name, row.consumer)
-        found[row.server].setdefault(place, {})[row.resource_class] = int(row.used)
+        amounts = found[row.server].setdefault(place, {})
+        used = row.used - devices.get(place, {}).get(row.provider, 0)
+        if used > 0:
+            amounts[row.resource_class] = amounts.get(row.resource_class, 0) + used
     return {server: dict(places) for server, places in found.items()}
 
 

@@ -284,12 +284,19 @@ def _held_for(uuids: Sequence[str]) -> Any:
     return sa.or_(allocations.c.consumer.in_(uuids), allocations.c.moving.in_(uuids))
 
 
+def _held_of(tx: Connection, which: Any) -> list[int]:
+    """The providers of these allocations, and the roots of their trees: a root's generation counts what changes below
+    it. Roots come first, as claims lock them."""
+    rows = tx.execute(sa.select(allocations.c.provider_id, providers.c.root_id).join_from(
+        allocations, providers, providers.c.id == allocations.c.provider_id).where(which)).all()
+    below = {row.provider_id for row in rows if row.root_id is not None}
+    roots = {row.provider_id if row.root_id is None else row.root_id for row in rows}
+    return [*sorted(roots), *sorted(below)]
+
+
 def _give_back_where(tx: Connection, whose: Any, where: Any) -> list[int]:
     """Give back what is held on some of the hosts; the providers that changed."""
-    changed = sorted(set(tx.execute(
-        sa.select(allocations.c.provider_id).join_from(allocations, providers,
-                                                       providers.c.id == allocations.c.provider_id)
-        .where(whose, where)).scalars()))
+    changed = _held_of(tx, sa.and_(whose, where))
     for key in changed:
         count_up(tx, key)
         tx.execute(sa.delete(allocations).where(allocations.c.provider_id == key, whose))
@@ -299,7 +306,7 @@ def _give_back_where(tx: Connection, whose: Any, where: Any) -> list[int]:
 def _give_back(tx: Connection, uuids: Sequence[str]) -> list[int]:
     if not uuids:
         return []
-    changed = sorted(set(tx.execute(sa.select(allocations.c.provider_id).where(_held_for(uuids))).scalars()))
+    changed = _held_of(tx, _held_for(uuids))
     if changed:
         for key in changed:
             count_up(tx, key)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from nova.model.topology import Cpus, GuestCell, GuestTopology
-from nova.model.wish_words import ImpossibleWish, Said, choice, flag, number, page_size, processors, said
+from nova.model.wish_words import ImpossibleWish, Said, choice, countable, flag, number, page_size, processors, said
 
 SHARED, MIXED, DEDICATED = "shared", "mixed", "dedicated"
 STRICTNESS = (SHARED, MIXED, DEDICATED)
@@ -39,6 +39,9 @@ def guest_of(asked: Asked) -> GuestTopology | None:
     """None: it does not mind where it runs. ImpossibleWish."""
     pinning, page = _pinning(asked), _page(asked)
     locked = _locked(asked, page)
+    told = said(asked.specs, "hw:mem_page_size") or said(asked.image, "hw_mem_page_size")
+    if told is not None:
+        countable(told, asked.vcpus)
     cells = _cells(asked)
     numa = cells is not None
     if cells is None:
@@ -69,6 +72,9 @@ def _pinning(asked: Asked) -> _Pinning:
             if one is not None and needs:
                 raise one.wrong("it needs dedicated processors (hw:cpu_policy=dedicated or mixed)")
         return _Pinning()
+    told = said(asked.specs, "hw:cpu_policy") or said(asked.image, "hw_cpu_policy")
+    if told is not None:
+        countable(told, asked.vcpus)
     wished = _realtime_mask(asked) if flag(realtime) else None
     pinned = _mixed(asked, mask, wished) if policy == MIXED else frozenset(range(asked.vcpus))
     fast: frozenset[int] = frozenset()
@@ -184,6 +190,7 @@ def _cells(asked: Asked) -> tuple[tuple[Cpus, int], ...] | None:
     if numa.nodes is None:
         raise told.wrong(f"it needs {'hw:numa_nodes' if mine is not None else 'hw_numa_nodes'}")
     count = number(numa.nodes, 1)
+    countable(numa.nodes, asked.vcpus)
     if count > asked.vcpus:
         raise numa.nodes.wrong(f"the server has {asked.vcpus} processors, fewer than that")
     if not numa.cpus and not numa.mem:

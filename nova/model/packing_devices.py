@@ -17,6 +17,8 @@ from nova.model.topology import PackedDevice, PciDevice, PciRequest, PciSpec
 #: What is given only to who asks for it by its kind.
 ONLY_BY_KIND = frozenset({"type-PF", "vdpa"})
 
+STEPS = 10_000  # in which the devices for one guest's place must be found: a few tenths of a second
+
 TOGETHER = "its PCI devices are not free together"
 
 
@@ -81,11 +83,13 @@ def choose(room: Room, found: Sequence[Match], cells: frozenset[int] | None) -> 
 
 
 class _Search:
-    """Fills one slot a device, each with one of its request's options. States that led nowhere are not tried again."""
+    """Fills one slot a device, each with one of its request's options. States that led nowhere are not tried again;
+    requests that pull at each other's physical functions have too many of them to try all."""
 
     def __init__(self, options: Sequence[Sequence[Alike]], slots: Sequence[int]) -> None:
         self.options, self.slots = options, slots
         self.taken: list[PciDevice] = []
+        self._left = STEPS
         self._used: Counter[str] = Counter()  # first address of a kind -> how many
         self._dead: set[tuple[int, int, frozenset[tuple[str, int]]]] = set()
 
@@ -100,6 +104,9 @@ class _Search:
         for at in range(start, len(self.options[request])):
             sample, addresses = self.options[request][at]
             count = self._used[addresses[0]]
+            self._left -= 1
+            if self._left < 0:
+                return False
             if count == len(addresses) or _excluded(sample, self.taken):
                 continue
             self.taken.append(_at(sample, addresses[count]))

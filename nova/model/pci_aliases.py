@@ -19,6 +19,7 @@ NUMA_POLICIES = ("required", "preferred", "legacy", "socket")
 DEFAULT_POLICY = "legacy"
 NETWORK_FUNCTION = "SRIOV_NET_VF"
 LONGEST_NAME = 256
+MOST_DEVICES = 256  # of a flavor's aliases together: more than any guest has places for
 _WORDS = {"yes": True, "true": True, "1": True, "on": True, "no": False, "false": False, "0": False, "off": False}
 
 
@@ -33,6 +34,11 @@ class NoSuchAlias(errors.Invalid):
 class BadRequest(errors.Invalid):
     code = "pci.bad_request"
     message = "pci_passthrough:alias={value} is not possible: it must have the form <alias>:<count>,<alias>:<count>."
+
+
+class TooManyDevices(errors.Invalid):
+    code = "pci.too_many_devices"
+    message = "pci_passthrough:alias={value} is not possible: a server gets {most} devices at most."
 
 
 def parse(texts: Iterable[str]) -> dict[str, PciRequest]:
@@ -50,7 +56,7 @@ def parse(texts: Iterable[str]) -> dict[str, PciRequest]:
 
 
 def requests(value: str, aliases: Mapping[str, PciRequest]) -> tuple[PciRequest, ...]:
-    """What ``pci_passthrough:alias`` asks for. NoSuchAlias, BadRequest."""
+    """What ``pci_passthrough:alias`` asks for. NoSuchAlias, BadRequest, TooManyDevices."""
     made = []
     for part in value.split(","):
         name, colon, count = part.strip().rpartition(":")
@@ -61,6 +67,8 @@ def requests(value: str, aliases: Mapping[str, PciRequest]) -> tuple[PciRequest,
             raise NoSuchAlias(alias=name, value=value)
         one = aliases[name]
         made.append(PciRequest(count=int(count), specs=one.specs, alias=name, numa_policy=one.numa_policy))
+    if sum(one.count for one in made) > MOST_DEVICES:
+        raise TooManyDevices(value=value, most=MOST_DEVICES)
     return tuple(made)
 
 
@@ -165,5 +173,5 @@ def _read(text: str, key: str, value: str, how: Callable[[str], Any]) -> Any:
         raise BadAlias(alias=text, problem=f"{key} {error}") from None
 
 
-__all__ = ["BadAlias", "BadRequest", "NoSuchAlias", "class_of", "device_class", "normal_class", "normal_trait",
-           "normal_traits", "parse", "requests"]
+__all__ = ["BadAlias", "BadRequest", "NoSuchAlias", "TooManyDevices", "class_of", "device_class", "normal_class",
+           "normal_trait", "normal_traits", "parse", "requests"]

@@ -61,6 +61,9 @@ class RequestGroup(Value):
     in_tree: str | None = None
 
 
+MOST_PARTS = 200  # of a request; see ResourceRequest.parts
+
+
 class ResourceRequest(Value):
     """Groups that one consumer asks for together. ``group_policy`` isolate: no two named groups share a provider.
 
@@ -73,6 +76,11 @@ class ResourceRequest(Value):
     same_subtree: tuple[tuple[str, ...], ...] = ()
     root_required: Traits = ()
     root_forbidden: Traits = ()
+
+    @property
+    def parts(self) -> int:
+        """For how many things a provider is looked for, one after the other."""
+        return sum(1 if group.suffix else len(group.resources) for group in self.groups)
 
 
 # -- what a host reports of its own

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from nova.model.providers import RequestGroup, ResourceRequest, Traits
+from nova.model.providers import MOST_PARTS, RequestGroup, ResourceRequest, Traits
 from nova.model.wish_words import ImpossibleWish, Said, choice, flag, number, said
 
 PLAIN = frozenset({"VCPU", "MEMORY_MB", "DISK_GB"})
@@ -71,9 +71,13 @@ def request_of(amounts: Mapping[str, int], specs: Specs, image: Mapping[str, str
     policy = choice(said(specs, "group_policy"), "none", "isolate") or "none"
     made = tuple(groups[suffix].frozen(suffix) for suffix in sorted(groups))
     _check_groups(made, groups, subtrees)
-    return ResourceRequest(groups=tuple(one for one in made if not one.suffix or one.resources or one.required
-                                        or one.forbidden),
-                           group_policy=policy, same_subtree=subtrees, root_required=features.traits)
+    request = ResourceRequest(groups=tuple(one for one in made if not one.suffix or one.resources or one.required
+                                           or one.forbidden),
+                              group_policy=policy, same_subtree=subtrees, root_required=features.traits)
+    if request.parts > MOST_PARTS:
+        first = next(Said(key, value) for key, value in specs.items() if key.startswith(("resources", "trait", "hw:")))
+        raise first.wrong(f"with the other extra specs it asks for {request.parts} things, more than {MOST_PARTS}")
+    return request
 
 
 def is_plain(request: ResourceRequest) -> bool:

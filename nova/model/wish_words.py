@@ -12,6 +12,7 @@ from nova.model.demands import YES
 NO = frozenset({"no", "false", "off", "0", "n", "f"})
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 MOST_PAGE_KB = 1 << 40
+MOST_VCPUS = 8192  # of a guest whose processors are told apart: more than any host gives one
 
 
 class ImpossibleWish(errors.Invalid):
@@ -59,6 +60,7 @@ def number(one: Said, least: int = 0, most: int = 2147483647) -> int:
 
 def processors(one: Said, vcpus: int) -> frozenset[int]:
     """A set of a guest's processors: ``0-3,^2``; with nothing but exclusions, all the others."""
+    countable(one, vcpus)
     chosen: set[int] = set()
     left_out: set[int] = set()
     parts = [part.strip() for part in one.value.split(",")]
@@ -73,6 +75,12 @@ def processors(one: Said, vcpus: int) -> frozenset[int]:
     if all(part.startswith("^") for part in parts):
         chosen = set(range(vcpus))
     return frozenset(chosen - left_out)
+
+
+def countable(one: Said, vcpus: int) -> None:
+    """So many that what is said of each of them is soon worked out. ImpossibleWish."""
+    if vcpus > MOST_VCPUS:
+        raise one.wrong(f"the server has {vcpus} processors; more than {MOST_VCPUS} can not be told apart")
 
 
 def page_size(one: Said) -> str:
@@ -92,4 +100,4 @@ def page_size(one: Said) -> str:
     return str(size_kb)
 
 
-__all__ = ["ImpossibleWish", "Said", "choice", "flag", "number", "page_size", "processors", "said"]
+__all__ = ["ImpossibleWish", "Said", "choice", "countable", "flag", "number", "page_size", "processors", "said"]

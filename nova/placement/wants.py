@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from nova.model.providers import RequestGroup, ResourceRequest, Traits
+from nova.model.providers import MOST_PARTS, RequestGroup, ResourceRequest, Traits
 from nova.model.traits import is_resource_class, is_trait
 from nova.placement import versions
 from nova.placement.faults import BadValue, MissingValue
@@ -109,8 +109,11 @@ def request(query: Values, version: int) -> ResourceRequest:
     root_required, root_forbidden = traits("root_required", query.all("root_required"), version)
     if any(len(any_of) > 1 for any_of in root_required):
         raise BadValue(name="root_required", reason="'in:' has no meaning here.")
-    return ResourceRequest(groups=tuple(groups), group_policy=query.one("group_policy", "none"), same_subtree=subtrees,
+    made = ResourceRequest(groups=tuple(groups), group_policy=query.one("group_policy", "none"), same_subtree=subtrees,
                            root_required=tuple(one for one, in root_required), root_forbidden=root_forbidden)
+    if made.parts > MOST_PARTS:
+        raise BadValue(name="resources", reason=f"a request is for {MOST_PARTS} things at most, not {made.parts}.")
+    return made
 
 
 def _suffixes(query: Values) -> list[str]:

@@ -151,7 +151,8 @@ class SchedulerService:
         with self._lock:
             known = () if everything else self._hosts.stamps()
         states = self._conductor.get_host_states(known, everything)
-        self.update_hosts(states)
+        with self._lock:
+            self._hosts.update(states, asked=True)
         return bool(states.more and states.states)
 
     def _pause(self, seconds: float) -> None:

@@ -157,8 +157,9 @@ class HostTable:
 
     # what we are told
 
-    def update(self, states: HostStates) -> None:
-        """Take in what is newer than what we have."""
+    def update(self, states: HostStates, asked: bool = False) -> None:
+        """Take in what is newer than what we have. ``asked``: it answers our stamps, so that a host which we don't know
+        after it was not there when it was made."""
         told_at = self._clock() + self._offset[0]
         if states.now is not None:
             told_at = _seconds(states.now)
@@ -172,6 +173,8 @@ class HostTable:
             self._remove((host, node), told_at)
         if states.complete:
             self._complete({(state.host, state.node) for state in states.states}, told_at)
+        if asked and not states.more and states.now is not None:
+            self._complete_at = max(self._complete_at, told_at)
         self.forget(states.claimed)
         self._refresh(changed)
 

@@ -28,9 +28,9 @@ from nova.model import addressing
 from nova.model.aggregates import CachedImage
 from nova.model.diagnostics import Diagnostics
 from nova.model.flavors import NewFlavor
-from nova.model.hosts import HostStates, Inventory, Node
+from nova.model.hosts import Inventory, Node
 from nova.model.images import Image
-from nova.model.networks import NetworkOnHost, NewNetwork
+from nova.model.networks import NewNetwork
 from nova.model.orders import (
     BuildOrder,
     ConsoleOutput,
@@ -45,7 +45,7 @@ from nova.model.orders import (
     SnapshotOrder,
 )
 from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
-from nova.model.scheduling import HostChoice, PlacementRequest, Selection
+from nova.model.scheduling import HostChoice
 from nova.model.servers import NewServer, ServerOrder
 from nova.model.services import Registration
 from nova.model.states import PowerState
@@ -56,6 +56,7 @@ from nova.rpc.contracts.network import NetworkRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.rpc.local import LocalBus
 from tests.fakes import furnished, moving_guests
+from tests.fakes.daemons import FakeNetworkHost, FakeScheduler
 from tests.fakes.databases import QuickDatabase
 from tests.fakes.furnished import SCHEMAS
 from tests.fakes.images import FakeImages
@@ -251,36 +252,6 @@ def refused(error: errors.NovaError) -> Answer:
 def silent(_kind: str, _order: Any) -> Outcome:
     """A host that does not answer."""
     raise errors.Unavailable("host did not answer")
-
-
-class FakeScheduler:
-    """Proposes all hosts, in their order, for every server."""
-
-    def __init__(self) -> None:
-        self.choices: list[HostChoice] = []
-        self.requests: list[PlacementRequest] = []
-        self.told: list[HostStates] = []
-        self.contexts: list[context.RequestContext] = []
-
-    def select_hosts(self, request: PlacementRequest) -> tuple[Selection, ...]:
-        self.contexts.append(context.current())
-        self.requests.append(request)
-        chosen = tuple(one for one in self.choices if one.host not in request.exclude)
-        return tuple(Selection(server_uuid=uuid, hosts=chosen) for uuid in request.server_uuids)
-
-    def update_hosts(self, states: HostStates) -> None:
-        self.told.append(states)
-
-
-class FakeNetworkHost:
-    def __init__(self) -> None:
-        self.served: list[NetworkOnHost] = []
-
-    def serve_networks(self, host: str, networks: tuple[NetworkOnHost, ...]) -> None:
-        self.served += networks
-
-    def ping(self, host: str) -> str:
-        return host
 
 
 class SmallCloud:

@@ -20,6 +20,7 @@ from nova.scheduler.filters.host_limits import busy, servers
 from nova.scheduler.views import HostView
 
 HINT = "query"
+NO_CONDITION = "a condition is a list that begins with an operator"
 LONGEST, MOST_TERMS, DEEPEST = 4096, 64, 16  # each is asked of every host, while other requests wait
 
 Term = Callable[[HostView], Any]
@@ -45,6 +46,8 @@ class JsonFilter(Filter):
     def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
         given = request.hints[HINT]
         try:
+            if isinstance(given, dict):  # which is not made a text for each host: it may be large
+                raise BadQuery(NO_CONDITION)
             term = compiled(given if isinstance(given, str) else json.dumps(given))
         except (BadQuery, TypeError, ValueError, RecursionError) as error:
             return f"the hint {HINT} can not be understood: {error if isinstance(error, BadQuery) else 'no JSON'}"
@@ -80,7 +83,7 @@ class _Reader:
     def condition(self, given: Any, depth: int) -> Term:
         """A list that begins with an operator."""
         if not isinstance(given, list) or not given or not isinstance(given[0], str):
-            raise BadQuery("a condition is a list that begins with an operator")
+            raise BadQuery(NO_CONDITION)
         if depth > DEEPEST:
             raise BadQuery("nested too deeply")
         name, terms = given[0], [self._term(one, depth) for one in given[1:]]

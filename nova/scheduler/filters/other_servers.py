@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from nova.model.hints import DIFFERENT_HOST, SAME_HOST, named
 from nova.model.scheduling import PlacementRequest
@@ -15,12 +15,20 @@ class _NamedServersFilter(Filter):
     public = True
     hint: ClassVar[str]
 
+    def __init__(self, options: Any = None) -> None:
+        super().__init__(options)
+        self._last: tuple[PlacementRequest | None, set[str]] = (None, set())
+
     def wanted(self, request: PlacementRequest) -> bool:
         return bool(named(request.hints, self.hint))
 
     def hosts(self, request: PlacementRequest) -> set[str]:
-        """Where the named servers are; those that are nowhere are passed over."""
-        return {request.server_hosts[uuid] for uuid in named(request.hints, self.hint) if uuid in request.server_hosts}
+        """Where the named servers are; those that are nowhere are passed over. Made once for a request, which may name
+        thousands, and is asked of every host."""
+        if self._last[0] is not request:
+            self._last = request, {request.server_hosts[uuid] for uuid in named(request.hints, self.hint)
+                                   if uuid in request.server_hosts}
+        return self._last[1]
 
 
 class DifferentHostFilter(_NamedServersFilter):

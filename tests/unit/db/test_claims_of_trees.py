@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.db import claims, ledger, reports, trees
+from nova.db import audits, claims, ledger, reports, trees
 from nova.db.engine import Database
 from nova.db.models import api as tables
+from nova.model.audits import Place
 from nova.model.hosts import Inventory, Node
 from nova.model.providers import ChildProvider, ClassInventory, RequestGroup, ResourceRequest
 from nova.model.scheduling import Resources, Wishes
@@ -123,6 +124,22 @@ def test_claim_when_it_takes_from_below_then_that_providers_generation_counts_up
     assert generations() == {**before, "host1": before["host1"] + 1, "nic1": before["nic1"] + 1}
 
 
+@pytest.mark.parametrize("how", ["release", "release_on"])
+def test_release_when_only_what_is_below_was_held_then_the_nodes_generation_tells_schedulers(api, how):
+    provider, [uuid] = report(api, node()), add_ledger(api)
+    only = Wishes(request=ResourceRequest(groups=(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 1}),)))
+    assert claim(api, provider, only, uuid) is None
+
+    def generation() -> int:
+        with api.reading() as tx:
+            return int(tx.execute(sa.select(tables.providers.c.generation)
+                                  .where(tables.providers.c.id == provider)).scalar_one())
+    before = generation()
+    changed = api.transact(lambda tx: ledger.release(tx, {uuid: 2}, {}) if how == "release"
+                           else ledger.release_on(tx, uuid, "host1"))
+    assert not held(api) and provider in changed and generation() == before + 1
+
+
 def test_claim_when_it_is_repeated_then_nothing_is_taken_twice(api):
     provider, [uuid] = report(api, node()), add_ledger(api)
     assert [claim(api, provider, pinned(2, 1), uuid, epoch) for epoch in (1, 1, 2)] == [None] * 3  # 1: a lost COMMIT
@@ -146,9 +163,11 @@ def test_claim_when_devices_are_reported_as_providers_then_what_is_given_away_is
     cards = tuple(ChildProvider(name=f"host1_{device.address}", uuid=new_uuid(), inventories=(
         ClassInventory(resource_class="CUSTOM_PCI_10DE_1EB8", total=1),)) for device in CELLS.devices)
     provider = report(api, node(children=cards))
-    assert claim(api, provider, pinned(1, 1)) is None
+    [uuid] = add_ledger(api)
+    assert claim(api, provider, pinned(1, 1), uuid) is None
     with api.reading() as tx:
         [device] = trees.beyond(tx, [provider])[provider].packings[0].devices
+        assert audits.held(tx, [uuid]) == {uuid: {Place("host1", "host1", uuid): {"PCPU": 1, **PLAIN}}}
     assert held(api)[f"host1_{device.address}", "CUSTOM_PCI_10DE_1EB8"] == 1
     assert claim(api, provider, pinned(1, 1)) is None
     assert sum(amount for (_, name), amount in held(api).items() if name.startswith("CUSTOM_PCI")) == 2

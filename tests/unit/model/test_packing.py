@@ -294,3 +294,13 @@ def _seconds(host: HostTopology, there: list[Packing], wanted: Wanted) -> float:
     begun = time.perf_counter()
     assert isinstance(pack(host, there, wanted), Packing)
     return time.perf_counter() - begun
+
+
+def test_pack_when_requests_pull_at_the_same_functions_in_more_ways_than_can_be_tried_then_it_soon_gives_up():
+    devices = tuple(one for at in range(16) for one in nics(functions=8, bus=f"{at:02x}"))
+    wanted = Wanted(devices=(request(8, PF), request(65, VF)))
+    began = time.process_time()
+    assert pack(HostTopology(devices=devices), (), wanted) == "its PCI devices are not free together"
+    assert time.process_time() - began < 5
+    assert isinstance(pack(HostTopology(devices=devices), (), Wanted(
+        devices=(request(8, PF), request(64, VF)))), Packing)

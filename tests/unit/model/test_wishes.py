@@ -410,3 +410,24 @@ def test_alias_when_it_is_wrong_then_the_error_names_the_option(texts, words):
     with pytest.raises(pci_aliases.BadAlias, match=r"^\[pci\]alias ") as caught:
         pci_aliases.parse(texts)
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize(("specs", "image"), [
+    (DEDICATED, {}), ({**MIXED, "hw:cpu_dedicated_mask": "^0"}, {}), ({**REAL, "hw:cpu_realtime_mask": "^0"}, {}),
+    ({"hw:numa_nodes": "2147483647"}, {}), ({"hw:numa_nodes": "1"}, {}), ({"hw:mem_page_size": "large"}, {}),
+    ({}, {"hw_cpu_policy": "dedicated"}), ({}, {"hw_numa_nodes": "1"})])
+def test_needs_when_a_giant_flavors_processors_would_be_told_apart_then_it_is_refused_at_once(specs, image):
+    started = timeit.default_timer()
+    told = refused(specs, image, vcpus=2147483647, memory_mb=2147483647)
+    assert isinstance(told, ImpossibleWish) and "can not be told apart" in told.message
+    assert timeit.default_timer() - started < 1
+
+
+def test_needs_when_there_are_more_groups_than_can_be_looked_for_then_it_is_refused():
+    told = refused({f"resources_{number}:CUSTOM_A": "1" for number in range(1200)})
+    assert isinstance(told, ImpossibleWish) and "more than 200" in told.message
+
+
+def test_needs_when_aliases_ask_for_more_devices_than_a_server_has_places_then_it_is_refused():
+    assert isinstance(refused({"pci_passthrough:alias": "gpu:200,gpu:57"}), pci_aliases.TooManyDevices)
+    assert sum(one.count for one in wishes({"pci_passthrough:alias": "gpu:200,gpu:56"}).topology.devices) == 256

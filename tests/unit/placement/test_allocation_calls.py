@@ -233,6 +233,7 @@ def test_candidates_of_a_tree_when_two_groups_are_isolated_then_each_has_its_own
     ("resources1=VCPU:1&same_subtree=", "1.36", "bad_value"),
     ("resources=VCPU:1&root_required=CUSTOM_A", "1.34", "bad_value"),
     ("resources=VCPU:1&root_required=in:CUSTOM_A,CUSTOM_B", "1.39", "bad_value"),
+    ("group_policy=none&" + "&".join(f"resources{at}=VCPU:1" for at in range(1, 202)), "1.39", "bad_value"),
     ("resources=VCPU:1&in_tree=x", "1.39", "bad_value"), (f"resources=VCPU:1&in_tree={A}", "1.30", "bad_value"),
     (f"resources=VCPU:1&member_of=!{A}", "1.31", "bad_value"),
     (f"resources=VCPU:1&member_of={A}&member_of={B}", "1.23", "duplicate_key")])

@@ -158,7 +158,7 @@ def test_sweep_when_messages_were_lost_late_doubled_or_mixed_then_the_truth_is_k
     for message in late:
         table.update(message)
     truth.seconds += 1
-    table.update(truth.answer(table.stamps()))
+    table.update(truth.answer(table.stamps()), asked=True)
     fresh = HostTable(90, Clock())
     fresh.update(truth.answer(everything=True))
     assert known_by(table) == known_by(fresh)
@@ -180,7 +180,7 @@ def test_several_schedulers_when_each_hears_in_its_own_order_then_they_know_the_
         rng.shuffle(heard)
         for message in heard:
             table.update(message)
-        table.update(truth.answer(table.stamps()))
+        table.update(truth.answer(table.stamps()), asked=True)
     assert all(known_by(table) == known_by(tables[0]) for table in tables)
     assert tables[0].stamps() and set(known_by(tables[0])) == set(truth.hosts) or not truth.hosts
 
@@ -201,7 +201,7 @@ def test_count_when_the_claim_was_lost_on_the_way_then_it_counts_once_after_the_
     table.update(truth.answer(everything=True))
     table.count("server-4", ("cn1", "cn1"), Resources(vcpus=4, memory_mb=512, disk_gb=1))
     truth.happen("claim", "cn1", 4)  # committed, and nobody hears of it
-    table.update(truth.answer(table.stamps()))
+    table.update(truth.answer(table.stamps()), asked=True)
     counted_twice = table.snapshot().hosts[0].free_vcpus
     assert table.forget_doubtful()
     assert (counted_twice, table.snapshot().hosts[0].free_vcpus) == (8, 12)
@@ -219,9 +219,9 @@ def test_random_seeded_life_of_two_tables_then_the_same():
                 table.update(message)
         truth.told.clear()
         if rng.random() < 0.05:
-            table.update(truth.answer(table.stamps()))
+            table.update(truth.answer(table.stamps()), asked=True)
     truth.seconds += 1
-    table.update(truth.answer(table.stamps()))
+    table.update(truth.answer(table.stamps()), asked=True)
     fresh = HostTable(90, Clock())
     fresh.update(truth.answer(everything=True))
     assert known_by(table) == known_by(fresh)

@@ -139,6 +139,35 @@ def test_no_query_makes_the_filter_fail(query, as_text):
     assert said is None or "hint query" in said
 
 
+class Unreadable(dict[str, Any]):
+    """Fails when somebody goes through it."""
+
+    def items(self) -> Any:
+        raise AssertionError("it was made a text")
+
+
+def test_json_filter_when_the_query_is_an_object_then_it_is_not_made_a_text_for_each_host():
+    assert "a condition is a list" in (refusal(JsonFilter(), {}, {"query": Unreadable(a=1)}) or "")
+
+
+class Counting(dict[str, str]):
+    asked = 0
+
+    def __contains__(self, key: object) -> bool:
+        self.asked += 1
+        return super().__contains__(key)
+
+
+@pytest.mark.parametrize("filter_", [SameHostFilter(), DifferentHostFilter()])
+def test_hosts_of_named_servers_when_many_hosts_are_asked_then_they_are_looked_up_once_for_a_request(filter_):
+    for places in (Counting(PLACES), Counting({A: "cn2"})):
+        asked = placement_request(hints={filter_.hint: [A, B, C]}, server_hosts=places)
+        for name in ("cn1", "cn2", "cn3"):
+            said = filter_.refuses(host_view(name), asked)
+            assert bool(said) is ((name in places.values()) is isinstance(filter_, DifferentHostFilter))
+        assert places.asked == 3
+
+
 def test_a_bad_query_is_told_to_its_user_when_no_host_is_left():
     pipeline = Pipeline(filter_options(enabled_filters=["JsonFilter"]))
     found, = pipeline.decide(snapshot_of(host_state("cn1")), placement_request(hints={"query": "{"}))
