@@ -199,13 +199,19 @@ def held_by(tx: Connection, server_uuid: str) -> list[Held]:
     return [Held(row.host, None if row.consumer == server_uuid else row.consumer) for row in rows]
 
 
-def settle(tx: Connection, server_uuid: str, epoch: int, host: str | None, kept: Sequence[str]) -> list[int]:
+def settle(tx: Connection, server_uuid: str, epoch: int, host: str | None, kept: Sequence[str],
+           back: str = "") -> list[int]:
     """Moves that were overtaken are over: the server holds what it needs of ``host``, which it is on, and nothing else
-    but what hosts that are ``kept`` owe for. The providers that changed. Overtaken."""
+    but what hosts that are ``kept`` owe for. ``back``: a move that changes the server on this one host and had not
+    done so: what it holds there, its processors among it, is what the guest has. The providers that changed. Overtaken.
+    """
     _mine(tx, server_uuid, epoch)
     here = [one for one in held_by(tx, server_uuid) if one.host == host]
     whose = _held_for([server_uuid])
     changed = _give_back_where(tx, whose, _host_of.not_in([*kept, *([host] if host else [])]))
+    if back and any(one.move == back for one in here):
+        changed += _give_back_where(tx, sa.and_(whose, allocations.c.consumer != back), _host_of == host)
+        here = [one for one in here if one.move == back]
     if any(one.move is None for one in here):  # what its moves hold of the same host is not its own any more
         return changed + _give_back_where(tx, allocations.c.moving == server_uuid, _host_of == (host or ""))
     if here:

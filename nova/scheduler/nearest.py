@@ -11,8 +11,9 @@ from nova.scheduler.filters import Filter
 from nova.scheduler.filters.always import AMOUNTS, CapacityFilter, available
 from nova.scheduler.filters.numa_topology import NUMATopologyFilter
 from nova.scheduler.filters.pci_passthrough import PciPassthroughFilter
+from nova.scheduler.filters.wishes import WishesFilter
 from nova.scheduler.views import HostView
-from nova.scheduler.wishing import PLAIN, WishesFilter, packings_of, tree_of
+from nova.scheduler.wishing import PLAIN, packings_of, tree_of
 
 
 class Miss(NamedTuple):

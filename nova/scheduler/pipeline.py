@@ -16,7 +16,7 @@ import msgspec
 
 from nova.model.scheduling import HostChoice, PlacementGroup, PlacementRequest, Selection
 from nova.scheduler import plugins, prefilters, reasons, wishing
-from nova.scheduler.filters import Filter, always, metrics, numa_topology, pci_passthrough, server_groups
+from nova.scheduler.filters import Filter, always, metrics, numa_topology, pci_passthrough, server_groups, wishes
 from nova.scheduler.memory import Rankings
 from nova.scheduler.ranking import Judge, Ranking, Unrankable
 from nova.scheduler.snapshot import Snapshot
@@ -37,10 +37,10 @@ class Pipeline:
         enabled = plugins.load_filters(options)
         implied = (*server_groups.ALWAYS, *([metrics.MetricsFilter] if metrics.required(options) else ()))
         missing = [cls for cls in implied if not any(isinstance(one, cls) for one in enabled)]
-        wishes = wishing.WishesFilter(options)
+        asked = wishes.WishesFilter(options)
         dear = (pci_passthrough.PciPassthroughFilter(options), numa_topology.NUMATopologyFilter(options))
-        self._always: tuple[Filter, ...] = (wishes, *dear)  # of a forced host, too: the claim would refuse it
-        self.filters = (wishes, *prefilters.load(options), *enabled, *(cls(options) for cls in missing), *dear)
+        self._always: tuple[Filter, ...] = (asked, *dear)  # of a forced host, too: the claim would refuse it
+        self.filters = (asked, *prefilters.load(options), *enabled, *(cls(options) for cls in missing), *dear)
         self._on_rebuild = tuple(one for one in self.filters if one.on_rebuild)
         self.weighers = plugins.load_weighers(options)
         self._subset = options.host_subset_size

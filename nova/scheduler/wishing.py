@@ -9,12 +9,10 @@ from typing import NamedTuple
 import msgspec
 
 from nova.model import candidates
-from nova.model.hosts import HostState
 from nova.model.packing import pack
-from nova.model.providers import Amount, ProviderState, RequestGroup
-from nova.model.scheduling import PlacementRequest, Wishes
+from nova.model.providers import Amount, ProviderState
+from nova.model.scheduling import Wishes
 from nova.model.topology import Packing
-from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostView
 
 PLAIN = {"VCPU": "vcpus", "MEMORY_MB": "memory_mb", "DISK_GB": "disk_gb"}
@@ -80,63 +78,4 @@ def _with_takings(one: ProviderState, takings: Sequence[Taking], is_root: bool) 
         name: msgspec.structs.replace(have, used=have.used + more.get(name, 0)) for name, have in one.amounts.items()})
 
 
-class WishesFilter(Filter):
-    """The host has the traits, aggregates and other resources that the flavor and image ask for."""
-
-    always_on = public = on_rebuild = True
-    reads = ("wishes",)
-
-    @property
-    def name(self) -> str:
-        return "resources and traits"
-
-    def wanted(self, request: PlacementRequest) -> bool:
-        return request.wishes is not None
-
-    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
-        if request.wishes is None:
-            return None
-        wanted = request.wishes.request
-        if not host.state.children and _is_flat(wanted.groups) and not wanted.root_required:
-            return _flat_refusal(host, wanted.groups[0], wanted.root_forbidden) if wanted.groups else None
-        tree = tree_of(host)
-        return None if candidates.first(tree, wanted) is not None else candidates.why_not(tree, wanted)
-
-
-def _is_flat(groups: Sequence[RequestGroup]) -> bool:
-    return not groups or (len(groups) == 1 and not groups[0].suffix and groups[0].in_tree is None)
-
-
-def _flat_refusal(host: HostView, group: RequestGroup, root_forbidden: Sequence[str]) -> str | None:
-    """The general rule for one group of a node that has nothing below it; vcpus, memory and disk were looked at before.
-    """
-    traits = host.facts.traits
-    for any_of in group.required:
-        if traits.isdisjoint(any_of):
-            return f"no trait {' or '.join(any_of)}"
-    for trait in (*group.forbidden, *root_forbidden):
-        if trait in traits:
-            return f"trait {trait} is forbidden"
-    if group.member_of or group.not_member_of:
-        mine = {*host.state.own_aggregates, *host.state.aggregate_uuids}
-        if not mine.isdisjoint(group.not_member_of) or any(mine.isdisjoint(any_of) for any_of in group.member_of):
-            return "not in an aggregate that is asked for"
-    for name, amount in group.resources.items():
-        if name not in PLAIN:
-            lack = _lack(host.state, host.takings, name, amount)
-            if lack:
-                return lack
-    return None
-
-
-def _lack(state: HostState, takings: Sequence[Taking], name: str, amount: int) -> str | None:
-    have = state.amounts.get(name)
-    if have is None:
-        return f"no {name}"
-    pending = sum(taking.amounts.get(state.provider_id, {}).get(name, 0) for taking in takings)
-    fits = (have.used + pending + amount <= have.capacity and have.min_unit <= amount <= have.max_unit
-            and amount % have.step_size == 0)
-    return None if fits else f"not enough {name}"
-
-
-__all__ = ["PLAIN", "Taking", "WishesFilter", "packings_of", "take", "tree_of"]
+__all__ = ["PLAIN", "Taking", "packings_of", "take", "tree_of"]

@@ -250,13 +250,15 @@ class Settle(MoveStep):
         apart = op.entry.arguments.get("apart") or ()
         for host in dict.fromkeys(one.host for one in held if one.host != here and one.host not in owing):
             remove(world, op, self._end(op, host), keep and host not in apart)
+        moves = [one.move for one in held if one.host == here and one.move]
         if self.source_answers:
-            self._whole_again(world, op, [one.move for one in held if one.host == here and one.move], kinds)
+            self._whole_again(world, op, moves, kinds)
         self._end_moves(world, op)  # (what was removed closed the epoch on hosts that may be the next destination)
         kept = owed(world, [op]).get(op.uuid, ())
-
+        finished = op.server.memo.move if op.server.memo else None
+        back = next((move for move in moves if kinds.get(move) in COLD and move != finished), "")
         world.feed.after_release(world.api.transact(
-            lambda tx: ledger.settle(tx, op.uuid, op.entry.epoch, here, kept)))
+            lambda tx: ledger.settle(tx, op.uuid, op.entry.epoch, here, kept, back)))
 
     @staticmethod
     def _end_moves(world: World, op: Op) -> None:

@@ -339,3 +339,24 @@ def test_claim_when_many_are_made_at_once_then_locks_are_one_statement(api):
     sa.event.listen(api.engine, "before_cursor_execute", lambda *args: seen.append(args[2]))
     assert set(api.transact(lambda tx: claims.claim(tx, wanted))[0].values()) == {None}
     assert len([one for one in seen if one.startswith("UPDATE resource_providers")]) == 1 and len(seen) <= 8, seen
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_settle_when_a_resize_on_one_host_was_overtaken_then_the_guest_holds_the_processors_that_it_runs_on(
+        api, finished):
+    provider, [uuid], move = report(api, node()), add_ledger(api), new_uuid()
+    assert claim(api, provider, pinned(), uuid) is None
+
+    def pins() -> set[int]:
+        with api.reading() as tx:
+            return set(claims.packing_at(tx, uuid, "host1").cells[0].pins.values())
+    first = pins()
+    api.transact(lambda tx: ledger.begin_move(tx, uuid, 2, move))
+    assert claim(api, provider, pinned(2), uuid, 2) is None
+    second = pins()
+    for _ in range(2):  # a runner that died after it does it again
+        api.transact(lambda tx: ledger.settle(tx, uuid, 3, "host1", (), "" if finished else move))
+        assert pins() == (second if finished else first)
+        assert held(api)["host1", "PCPU"] == (2 if finished else 1)
+        with api.reading() as tx:
+            assert ledger.held_by(tx, uuid) == [ledger.Held("host1", None)]

@@ -1,0 +1,85 @@
+"""What flavor and image ask for beside vcpus, memory and disk: traits, aggregates, other resources, in groups.
+
+The claim checks it again by the same rule (:mod:`nova.model.candidates`), so it is always asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nova.model.candidates import Rule
+from nova.model.hosts import HostState
+from nova.model.providers import RequestGroup, ResourceRequest
+from nova.model.scheduling import PlacementRequest
+from nova.scheduler.filters import Filter
+from nova.scheduler.views import HostView
+from nova.scheduler.wishing import PLAIN, Taking, tree_of
+
+
+class WishesFilter(Filter):
+    """The host has the traits, aggregates and other resources that the flavor and image ask for."""
+
+    always_on = public = on_rebuild = True
+    reads = ("wishes",)
+
+    def __init__(self, options: Any = None) -> None:
+        super().__init__(options)
+        self._rule: tuple[ResourceRequest, Rule] | None = None  # that of the last request, for all its hosts
+
+    @property
+    def name(self) -> str:
+        return "resources and traits"
+
+    def wanted(self, request: PlacementRequest) -> bool:
+        return request.wishes is not None
+
+    def refuses(self, host: HostView, request: PlacementRequest) -> str | None:
+        if request.wishes is None:
+            return None
+        wanted = request.wishes.request
+        if not host.state.children and _is_flat(wanted.groups) and not wanted.root_required:
+            return _flat_refusal(host, wanted.groups[0], wanted.root_forbidden) if wanted.groups else None
+        rule, tree = self._rule_of(wanted), tree_of(host)
+        return None if rule.first(tree) is not None else rule.why_not(tree)
+
+    def _rule_of(self, wanted: ResourceRequest) -> Rule:
+        if self._rule is None or self._rule[0] is not wanted:
+            self._rule = wanted, Rule(wanted)
+        return self._rule[1]
+
+
+def _is_flat(groups: Sequence[RequestGroup]) -> bool:
+    return not groups or (len(groups) == 1 and not groups[0].suffix and groups[0].in_tree is None)
+
+
+def _flat_refusal(host: HostView, group: RequestGroup, root_forbidden: Sequence[str]) -> str | None:
+    """The general rule for one group of a node that has nothing below it; vcpus, memory and disk were looked at before.
+    """
+    traits = host.facts.traits
+    for any_of in group.required:
+        if traits.isdisjoint(any_of):
+            return f"no trait {' or '.join(any_of)}"
+    for trait in (*group.forbidden, *root_forbidden):
+        if trait in traits:
+            return f"trait {trait} is forbidden"
+    if group.member_of or group.not_member_of:
+        mine = {*host.state.own_aggregates, *host.state.aggregate_uuids}
+        if not mine.isdisjoint(group.not_member_of) or any(mine.isdisjoint(any_of) for any_of in group.member_of):
+            return "not in an aggregate that is asked for"
+    for name, amount in group.resources.items():
+        if name not in PLAIN:
+            lack = _lack(host.state, host.takings, name, amount)
+            if lack:
+                return lack
+    return None
+
+
+def _lack(state: HostState, takings: Sequence[Taking], name: str, amount: int) -> str | None:
+    have = state.amounts.get(name)
+    if have is None:
+        return f"no {name}"
+    pending = sum(taking.amounts.get(state.provider_id, {}).get(name, 0) for taking in takings)
+    fits = (have.used + pending + amount <= have.capacity and have.min_unit <= amount <= have.max_unit
+            and amount % have.step_size == 0)
+    return None if fits else f"not enough {name}"
