@@ -24,6 +24,8 @@ LOG = logging.getLogger(__name__)
 SUFFIX, THIS_NODE = ".yaml", "$COMPUTE_NODE"
 CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
 MAJOR = "1"
+MOST = 2147483647
+LONGEST_CLASS = 64
 AMOUNTS: Mapping[str, tuple[type, float]] = {  # of an inventory: what it is, and the least that it may be
     "total": (int, 1), "reserved": (int, 0), "min_unit": (int, 1), "max_unit": (int, 1), "step_size": (int, 1),
     "allocation_ratio": (float, 0.0)}
@@ -147,7 +149,8 @@ class _File:
         if len(found) != 1:
             raise self._wrong(key, "must have one resource class")
         ((name, amounts),) = found.items()
-        self._custom(name, key)
+        if len(self._custom(name, key)) > LONGEST_CLASS:
+            raise self._wrong(key, f"must be a name of {LONGEST_CLASS} letters at most, and is {name!r}")
         where = f"{key}.{name}"
         self._no_others(self._must(amounts, dict, where, "an object"), set(AMOUNTS), f"{where}.")
         if "total" not in amounts:
@@ -159,8 +162,9 @@ class _File:
         kind, least = AMOUNTS[name]
         number: Callable[[Any], Any] = float if kind is float else int
         fits = isinstance(value, int | float if kind is float else int) and not isinstance(value, bool)
-        if not fits or value < least:
-            raise self._wrong(key, f"must be a {'number' if kind is float else 'whole number'} of {least} at least")
+        if not fits or not least <= value <= MOST:  # (.nan is between nothing)
+            raise self._wrong(key, f"must be a {'number' if kind is float else 'whole number'} of {least} at least and "
+                                   f"{MOST} at most")
         return number(value)
 
     def _custom(self, name: Any, key: str) -> str:

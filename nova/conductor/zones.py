@@ -25,7 +25,10 @@ class NoSuchZone(errors.Invalid):
 
 
 class WrongZone(errors.HostRefused):
-    code, message = "zone.host_moved", "Host {host} is in availability zone {zone} now, not in {wanted}."
+    """Its words may end up in a fault that users read: they name no host."""
+
+    code = "zone.host_moved"
+    message = "The chosen host is in availability zone {zone} now, not in {wanted}."
 
 
 def for_server(world: World, op: Op, claimed: Sequence[Usage]) -> Result:
@@ -35,7 +38,7 @@ def for_server(world: World, op: Op, claimed: Sequence[Usage]) -> Result:
     zone = made or world.settings.default_availability_zone
     wanted = op.server.pinned_availability_zone
     if wanted and wanted != zone and not op.entry.arguments.get("forced"):
-        return WrongZone(host=op.data["host"], zone=zone, wanted=wanted)
+        return WrongZone(zone=zone, wanted=wanted)
     return {"zone": zone}
 
 

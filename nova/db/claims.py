@@ -272,19 +272,25 @@ def _wished(node: _Node, wishes: Wishes) -> Found:
     packing = pack(topology, node.packings, wishes.topology)
     if isinstance(packing, str):
         return Unfit(why=packing)
-    return _with_devices(node, solution, packing), packing
+    charged = _with_devices(node, solution, packing)
+    return charged if isinstance(charged, errors.NovaError) else (charged, packing)
 
 
-def _with_devices(node: _Node, solution: candidates.Solution, packing: Packing) -> candidates.Solution:
+def _with_devices(node: _Node, solution: candidates.Solution, packing: Packing
+                  ) -> candidates.Solution | errors.NovaError:
     """The devices that it got are taken of their providers, too, where the host reports such (one class each): named
-    after the device or, for one of many functions, the device that has it."""
+    after the device or, for one of many functions, the device that has it. Unfit, when somebody else took them there.
+    """
     named = {one.name: one for one in node.below.values() if len(one.amounts) == 1}
     amounts = {key: Counter(taken) for key, taken in solution.amounts.items()}
     for device in packing.devices:
         found = named.get(f"{node.name}_{device.address}") or named.get(f"{node.name}_{device.parent}")
         if found is not None:
             [resource_class] = found.amounts
-            amounts.setdefault(found.id, Counter())[resource_class] += 1
+            taken = amounts.setdefault(found.id, Counter())
+            taken[resource_class] += 1
+            if not found.amounts[resource_class].has_room(taken[resource_class]):
+                return Unfit(why=f"not enough {resource_class}")
     return candidates.Solution(amounts, solution.mappings)
 
 

@@ -22,6 +22,7 @@ from nova.model.providers import ChildProvider, ClassInventory
 LOG = logging.getLogger(__name__)
 
 LARGEST = 2147483647
+MOST_RATIO = 1e9  # as by Placement's API
 
 
 def write_providers(tx: Connection, inventory: Inventory) -> None:
@@ -71,6 +72,7 @@ def _write_inventories(tx: Connection, key: int, wanted: Sequence[ClassInventory
                            .where(allocations.c.provider_id == key).group_by(allocations.c.resource_class)).all())
     before = {row.resource_class: row for row in tx.execute(
         sa.select(inventories).where(inventories.c.provider_id == key))}
+    wanted = [_within_bounds(one) for one in wanted]
     now = {one.resource_class: one for one in wanted}
     gone = {one for one, row in before.items() if row.reported and one not in now}
     kept = [ClassInventory(resource_class=one, total=0, max_unit=1) for one in sorted(gone & used.keys())]
@@ -81,16 +83,29 @@ def _write_inventories(tx: Connection, key: int, wanted: Sequence[ClassInventory
         _tell_overuse(name, one, int(used.get(one.resource_class, 0)), before.get(one.resource_class))
 
 
+def _within_bounds(one: ClassInventory) -> ClassInventory:
+    """What databases and messages hold and arithmetic stands: one host's mistake must not stop the news of all."""
+    total, ratio = _between(0, one.total, LARGEST), one.allocation_ratio
+    return ClassInventory(
+        resource_class=one.resource_class, total=total, reserved=_between(0, one.reserved, total),
+        min_unit=_between(1, one.min_unit, LARGEST), max_unit=_between(1, one.max_unit, LARGEST),
+        step_size=_between(1, one.step_size, LARGEST),
+        allocation_ratio=min(ratio, MOST_RATIO) if ratio >= 0 else 0.0)  # no number (NaN) is not above 0, either
+
+
+def _between(least: int, value: int, most: int) -> int:
+    return max(least, min(value, most))
+
+
 def _row(key: int, one: ClassInventory) -> dict[str, Any]:
-    return {"provider_id": key, "resource_class": one.resource_class, "total": one.total,
-            "reserved": min(one.reserved, one.total), "min_unit": one.min_unit,
-            "max_unit": min(one.max_unit, LARGEST), "step_size": one.step_size,
+    return {"provider_id": key, "resource_class": one.resource_class, "total": one.total, "reserved": one.reserved,
+            "min_unit": one.min_unit, "max_unit": one.max_unit, "step_size": one.step_size,
             "allocation_ratio": one.allocation_ratio, "reported": True}
 
 
 def _tell_overuse(name: str, one: ClassInventory, used: int, before: Row[Any] | None) -> None:
     """Once a change: a host that shrinks below its use keeps its guests, and is given no more."""
-    capacity = int((one.total - min(one.reserved, one.total)) * one.allocation_ratio)
+    capacity = int((one.total - one.reserved) * one.allocation_ratio)
     was = int((before.total - before.reserved) * before.allocation_ratio) if before is not None else None
     if used > capacity and was != capacity:
         LOG.warning("node %s has room for %d %s, and %d are in use: it takes no more until some are given back "

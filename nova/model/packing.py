@@ -24,6 +24,7 @@ from nova.model.topology import (
     Wanted,
 )
 
+STEPS = 10_000  # in which a guest's cells must be seated: more than a host of eight cells, all full, could need
 ISOLATE = "isolate"
 LARGE, SMALL, ANY = "large", "small", "any"
 UNKNOWN = "its cells and devices are not known"
@@ -215,6 +216,7 @@ class _Search:
                  wanted: Sequence[packing_devices.Match]) -> None:
         self._room, self._seats, self._wanted = room, seats, wanted
         self._dead: set[frozenset[int]] = set()
+        self._left = STEPS
         self.chosen: list[_Seat] = []
         self.devices: tuple[PackedDevice, ...] = ()
         self.seated = False  # there was a place for all the cells at least
@@ -226,6 +228,9 @@ class _Search:
         if taken in self._dead:
             return False
         for one in self._by_distance(self._seats[at]) if at else self._seats[at]:
+            self._left -= 1
+            if self._left < 0:
+                return False
             if one.room.cell.id in taken:
                 continue
             self.chosen.append(one)

@@ -25,7 +25,7 @@ SAME = {
     "xapi": "xen", "xenserver": "xen", "hv": "hvm", "pv": "xen",
 }
 
-_CONDITION = re.compile(r"\s*(<=|>=|==|!=|<|>|=)?\s*(\d+(?:\.\d+)*)\s*")
+_CONDITION = re.compile(r"\s*(<=|>=|==|!=|<|>|=)?\s*([0-9]{1,9}(?:\.[0-9]{1,9}){0,9})\s*")
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
             "=": operator.eq, "": operator.eq, "!=": operator.ne}
 

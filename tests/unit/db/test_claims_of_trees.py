@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 
@@ -171,6 +172,15 @@ def test_claim_when_devices_are_reported_as_providers_then_what_is_given_away_is
     assert held(api)[f"host1_{device.address}", "CUSTOM_PCI_10DE_1EB8"] == 1
     assert claim(api, provider, pinned(1, 1)) is None
     assert sum(amount for (_, name), amount in held(api).items() if name.startswith("CUSTOM_PCI")) == 2
+
+
+def test_claim_when_somebody_took_a_device_by_its_provider_then_it_is_not_given_again(api):
+    card = ChildProvider(name="host1_0000:00:00.0", uuid=new_uuid(), inventories=(
+        ClassInventory(resource_class="CUSTOM_PCI_10DE_1EB8", total=1),))
+    provider = report(api, node(children=(card,), topology=HostTopology(cells=CELLS.cells, devices=CELLS.devices[:1])))
+    assert claim(api, provider, wishes(RequestGroup(suffix="1", resources={"CUSTOM_PCI_10DE_1EB8": 1}))) is None
+    refused = claim(api, provider, pinned(1, 1))
+    assert isinstance(refused, claims.Unfit) and "not enough CUSTOM_PCI_10DE_1EB8" in refused.message
 
 
 def test_claim_when_a_group_holds_nothing_of_the_node_then_a_topology_is_refused(api):
@@ -360,3 +370,21 @@ def test_settle_when_a_resize_on_one_host_was_overtaken_then_the_guest_holds_the
         assert held(api)["host1", "PCPU"] == (2 if finished else 1)
         with api.reading() as tx:
             assert ledger.held_by(tx, uuid) == [ledger.Held("host1", None)]
+
+
+@pytest.mark.parametrize(("said", "capacity"), [
+    ({"total": 10, "allocation_ratio": 1e308}, 10 * 10**9), ({"total": 10, "allocation_ratio": float("inf")}, 10**10),
+    ({"total": 10, "allocation_ratio": float("nan")}, 0), ({"total": 10, "allocation_ratio": -1.0}, 0),
+    ({"total": 10**30}, 2**31 - 1), ({"total": 10, "reserved": -5}, 10), ({"total": 10, "reserved": 50}, 0),
+    ({"total": 10, "step_size": 0, "min_unit": -3, "max_unit": 10**30}, 10)])
+def test_report_when_amounts_are_beyond_reason_then_what_is_kept_harms_nobody(api, said, capacity):
+    wild = (ClassInventory(resource_class="CUSTOM_GOLD", **said),)
+    provider = report(api, node(inventories=wild, children=(ChildProvider(
+        name="wild", uuid=new_uuid(), inventories=wild),)))
+    with api.reading() as tx:
+        [child] = trees.beyond(tx, [provider])[provider].children
+    kept = child.amounts["CUSTOM_GOLD"]
+    assert kept.capacity == capacity < 2**63 and kept.step_size >= 1 and 1 <= kept.min_unit <= kept.max_unit < 2**31
+    msgspec.msgpack.encode(child)
+    refused = claim(api, provider, wishes(RequestGroup(resources={**PLAIN, "CUSTOM_GOLD": 1})))
+    assert refused is None or (isinstance(refused, claims.Unfit) and not capacity)

@@ -304,3 +304,13 @@ def test_pack_when_requests_pull_at_the_same_functions_in_more_ways_than_can_be_
     assert time.process_time() - began < 5
     assert isinstance(pack(HostTopology(devices=devices), (), Wanted(
         devices=(request(8, PF), request(64, VF)))), Packing)
+
+
+def test_pack_when_cells_of_a_giant_host_can_be_seated_in_more_ways_than_can_be_tried_then_it_soon_gives_up():
+    host = HostTopology(cells=tuple(cell(at, range(at * 4, at * 4 + 4), tuple(range(at * 4, at * 4 + 4)), 1,
+                                         8192 if at < 5 else 1024) for at in range(24)))
+    small, large = [(1, 0, 512)] * 6, [(1, 0, 4096)] * 6
+    began = time.process_time()
+    assert pack(host, (), guest(*small, *large)) == "its 12 cells do not fit beside each other"
+    assert time.process_time() - began < 5
+    assert isinstance(pack(host, (), guest(*large[:5], *small)), Packing)

@@ -1,0 +1,33 @@
+"""A host that was moved to another zone between the scheduler's choice and the claim."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nova.conductor import zones
+from nova.db.claims import Usage
+
+WORLD: Any = SimpleNamespace(settings=SimpleNamespace(default_availability_zone="nova"))
+
+
+def zone_of(made: str | None, wanted: str | None, forced: bool = False) -> Any:
+    op: Any = SimpleNamespace(data={"provider_id": 1, "host": "rack7-secret"},
+                              server=SimpleNamespace(pinned_availability_zone=wanted),
+                              entry=SimpleNamespace(arguments={"forced": forced}))
+    return zones.for_server(WORLD, op, [Usage(1, "rack7-secret", "rack7-secret", 1, {}, made)])
+
+
+@pytest.mark.parametrize(("made", "wanted", "forced", "zone"), [
+    ("london", "london", False, "london"), (None, None, False, "nova"), (None, "nova", False, "nova"),
+    ("paris", None, False, "paris"), ("paris", "london", True, "paris")])
+def test_zone_when_the_host_is_where_it_may_be_then_the_server_gets_its_zone(made, wanted, forced, zone):
+    assert zone_of(made, wanted, forced) == {"zone": zone}
+
+
+def test_zone_when_the_host_was_moved_to_another_then_the_refusal_names_zones_and_no_host():
+    refused = zone_of("paris", "london")
+    assert isinstance(refused, zones.WrongZone) and "rack7" not in refused.message
+    assert "in availability zone paris now, not in london" in refused.message
