@@ -17,6 +17,7 @@ import msgspec
 
 from nova import concurrency, context, errors, faults
 from nova.conductor import announce
+from nova.conductor.blame import fault_of
 from nova.conductor.journal import Journal
 from nova.conductor.workflow import NotYet, Op, Result, Step, Workflow
 from nova.conductor.world import World
@@ -24,7 +25,6 @@ from nova.db.engine import Connection, DatabaseAway
 from nova.db.states import Entry
 from nova.model.actions import ActionEvent
 from nova.model.base import utcnow
-from nova.model.servers import Fault
 
 LOG = logging.getLogger(__name__)
 
@@ -283,7 +283,7 @@ class Runner:
 
     def _give_up(self, workflow: Workflow, op: Op, error: errors.NovaError) -> None:
         failed = workflow.action.failed
-        changes: dict[str, Any] = {"fault": _fault(error, op)}
+        changes: dict[str, Any] = {"fault": fault_of(error, op)}
         if failed is not None:
             changes["vm_state"] = failed.value
         if not self._guarded_ops(
@@ -384,12 +384,6 @@ def _by_host(ops: Sequence[Op]) -> list[list[Op]]:
     for op in ops:
         groups.setdefault(op.data.get("host"), []).append(op)
     return list(groups.values())
-
-
-def _fault(error: errors.NovaError, op: Op) -> Any:
-    return Fault(code=error.status if error.status >= 500 else 500, message=error.message[:255],
-                 details=op.data.get("fault_details") or op.data.get("traceback") or error.message,
-                 created_at=utcnow())
 
 
 def _age(op: Op) -> float:

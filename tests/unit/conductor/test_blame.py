@@ -1,0 +1,32 @@
+"""Faults: the owner learns what went wrong, and not where."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nova import errors
+from nova.conductor.blame import fault_of
+
+
+def operation(**data: Any) -> Any:
+    return SimpleNamespace(server=SimpleNamespace(host="cn1.example"), data={"tried": ["cn2"], **data},
+                           entry=SimpleNamespace(arguments={"source": "cn1"}))
+
+
+@pytest.mark.parametrize(("message", "told"), [
+    ("Host cn2, which x is on, failed: no disk", "the host, which x is on, failed: no disk"),
+    ("nova-compute on 'cn1.example' did not answer", "nova-compute on the host did not answer"),
+    ("cn1 and cn2 are down", "the host and the host are down"),
+    ("image cn10-cn2 is gone", "image cn10-cn2 is gone"),
+    ("no host named", "no host named")])
+def test_fault_when_its_cause_names_hosts_then_the_owner_reads_none_and_admins_all(message, told):
+    fault = fault_of(errors.HostRefused(message), operation())
+    assert (fault.message, fault.details) == (told, message)
+
+
+def test_fault_when_there_are_better_details_then_admins_read_those():
+    fault = fault_of(errors.HostRefused("x" * 300), operation(fault_details="a table"))
+    assert (len(fault.message), fault.details) == (255, "a table")
