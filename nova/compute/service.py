@@ -34,6 +34,7 @@ from nova.compute.periodic import Job, Periodic
 from nova.compute.provider_config import ProviderConfig
 from nova.compute.reconcile import Desk, Reconciler
 from nova.compute.told import Told
+from nova.model.base import HostName
 from nova.model.guest_tree import TreeOptions
 from nova.model.services import Alive, ContractVersion, Registered, Registration
 from nova.rpc.contracts.compute import ComputeRPC
@@ -139,6 +140,10 @@ class ComputeService(Ordered, Told):
         self._inventory.send(self.host_id, always=True)
         self._events.report_all()
         return registered
+
+    def look_for_debts(self, host: HostName) -> None:
+        """See the contract."""
+        self._owes = True
 
     def stop(self, patience_s: float = 30.0) -> bool:
         """Begin nothing new and let what runs end within the time; whether it did. Guests run on."""

@@ -5,6 +5,7 @@ The receiver has already checked that ``host`` is who sent it; here every row a 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -76,8 +77,11 @@ class HostService:
         return self.daemons.heartbeat(beat)
 
     def still_here(self, host: HostName, beat: Heartbeat) -> None:
+        """A host that owes something is told so: what it pays late, nobody else can have."""
         _same(host, beat.host)
-        self.daemons.heartbeat(beat)
+        if self.daemons.heartbeat(beat).owes and beat.binary == "nova-compute":
+            with contextlib.suppress(errors.NovaError):  # the next beat says it again
+                self.world.compute.look_for_debts(host)
 
     def report_inventory(self, host: HostName, inventory: Inventory) -> None:
         _same(host, inventory.host)

@@ -18,7 +18,7 @@ from nova.model.orders import (
     RescueOrder,
     SnapshotOrder,
 )
-from nova.rpc.interface import Interface, Timeout, call
+from nova.rpc.interface import Interface, Timeout, call, cast
 
 
 class ComputeRPC(Interface):
@@ -169,6 +169,11 @@ class ComputeRPC(Interface):
     @call(timeout=Timeout.LONG, since="1.1")
     def cache_images(self, host: HostName, images: tuple[Image, ...]) -> tuple[CachedImage, ...]:
         """Fetch the images that are not here yet, so that a guest need not wait. Repeating it is harmless."""
+
+    @cast(since="1.2")
+    def look_for_debts(self, host: HostName) -> None:
+        """The host owes something and told, rather than asked, with its last heartbeat: it asks soon. Lost, it learns
+        of it by the next heartbeat that asks."""
 
     @call(timeout=Timeout.SHORT)
     def ping(self, host: HostName) -> str:

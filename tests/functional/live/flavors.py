@@ -71,6 +71,7 @@ def flavor_extra_specs(world: World) -> None:
              path=lambda version: f"{path}/hw:numa_nodes", request="flavor-extra-specs-update-req",
              answer="flavor-extra-specs-update-resp",
              ).run(live)
+    world.ask("POST", path, {"extra_specs": {"hw:numa_nodes": "1"}})  # others boot servers of it
     live.call("POST", path, {"extra_specs": {"hw:cpu_policy": "sometimes"}}, 86, expect=400)
     live.call("PUT", f"{path}/hw:numa_nodes", {"hw:cpu_policy": "mixed"}, expect=400)
     for version in (1, 104, 0):

@@ -157,7 +157,9 @@ def test_pay_when_only_telling_failed_then_the_work_is_not_done_again(world):
     assert debts.pay() == 0 and not world.driver.calls
 
 
-def test_debts_when_they_were_made_while_the_daemon_ran_then_a_heartbeats_answer_makes_it_ask(tmp_path, clock):
+@pytest.mark.parametrize("tell", [lambda service: service.heard(Alive(owes=True)),
+                                  lambda service: service.look_for_debts("host1")], ids=["answered", "told"])
+def test_debts_when_they_were_made_while_the_daemon_ran_then_word_of_them_makes_it_ask(tmp_path, clock, tell):
     world = World(tmp_path, clock).start()
     order = build_order()
     world.build(order)
@@ -165,7 +167,7 @@ def test_debts_when_they_were_made_while_the_daemon_ran_then_a_heartbeats_answer
     clock.advance(seconds=service.ASK_FOR_DEBTS_S)
     world.service._periodic.run_due()
     assert world.conductor.paid == []  # nobody said so yet
-    world.service.heard(Alive(owes=True))
+    tell(world.service)
     clock.advance(seconds=2 * service.ASK_FOR_DEBTS_S)
     world.service._periodic.run_due()
     assert world.leftovers() == [] and world.conductor.paid == [1]

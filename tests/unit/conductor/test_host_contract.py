@@ -17,7 +17,7 @@ from nova.rpc.client import Peers
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.server import Forged, NotProven
-from tests.fakes.small_cloud import SmallCloud, node_id, silent
+from tests.fakes.small_cloud import SmallCloud, node_id, silent, until
 
 SECRET, OTHER = "1" * 64, "2" * 64
 
@@ -205,6 +205,10 @@ def test_heartbeat_when_a_debt_was_just_made_then_the_host_is_told(cloud: SmallC
     cloud.active()
     clock[0] += 2
     assert cloud.daemons.heartbeat(beat).owes
+    cloud.hosts.still_here("a", beat)  # which only tells: so it is told
+    cloud.hosts.still_here("b", Heartbeat(host="b", binary="nova-compute"))
+    until(lambda: cloud.computes["a"].told_of_debts == 1, "the host is told")
+    assert cloud.computes["b"].told_of_debts == 0
     assert not cloud.daemons.heartbeat(Heartbeat(host="b", binary="nova-compute")).owes
     cloud.hosts.debt_paid("a", cloud.debts()[0].id)
     clock[0] += 2
