@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from nova import errors
+from nova import concurrency, errors
 from nova.compute import identity, kinds
 from nova.compute.batches import Batches, Limits
 from nova.compute.condition import Condition, counting
@@ -142,8 +142,9 @@ class ComputeService(Ordered, Told):
         return registered
 
     def look_for_debts(self, host: HostName) -> None:
-        """See the contract."""
+        """See the contract. It asks beside the caller; what fails is asked again by the job."""
         self._owes = True
+        concurrency.spawn(self._ask_now, name="debts")
 
     def stop(self, patience_s: float = 30.0) -> bool:
         """Begin nothing new and let what runs end within the time; whether it did. Guests run on."""
@@ -165,6 +166,13 @@ class ComputeService(Ordered, Told):
         registered = identity.register(self._parts.conductor, registration, self._parts.secret, patiently)
         self._debts.take(registered.debts)
         return registered
+
+    def _ask_now(self) -> None:
+        try:
+            self._ask_for_debts()
+        except errors.NovaError as error:
+            self._owes = True
+            LOG.info("could not ask what this host owes, and will again: %s", error)
 
     def _ask_for_debts(self) -> None:
         """What a moment's silence of ours made us owe, while we ran: it comes with a registration only."""

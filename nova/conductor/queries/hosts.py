@@ -90,7 +90,18 @@ class Hosts:
         row = self.world.cell.transact(lambda tx: self._update(tx, update))
         if row.binary == services.COMPUTE:
             self.world.feed.host_changed(row.host)
+            if update.forced_down is False:
+                self._remind(row.host)
         return self.list_services(ServiceQuery(uuid=row.uuid))[0]
+
+    def _remind(self, host: str) -> None:
+        """What was made to be elsewhere while it counted as down is to be gone before the host is a destination again.
+        """
+        with self.world.cell.reading() as tx:
+            owes = host in services.owing_hosts(tx)
+        if owes:
+            with contextlib.suppress(errors.NovaError):  # its next heartbeat says it again
+                self.world.compute.look_for_debts(host)
 
     def _update(self, tx: Connection, update: ServiceUpdate) -> Any:
         row = services.locked(tx, update.uuid, update.host, update.binary)

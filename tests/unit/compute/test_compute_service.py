@@ -170,7 +170,8 @@ def test_debts_when_they_were_made_while_the_daemon_ran_then_word_of_them_makes_
     tell(world.service)
     clock.advance(seconds=2 * service.ASK_FOR_DEBTS_S)
     world.service._periodic.run_due()
-    assert world.leftovers() == [] and world.conductor.paid == [1]
+    wait_until(lambda: world.conductor.paid == [1])
+    assert world.leftovers() == []
     world.close()
 
 
