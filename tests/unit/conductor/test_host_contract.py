@@ -11,7 +11,14 @@ from nova.conductor.hosts import HostSecrets
 from nova.db import services
 from nova.db.models import cell as tables
 from nova.model.guests import GuestPassword, GuestQuery
-from nova.model.services import Alive, ContractVersion, Heartbeat, Registration
+from nova.model.services import (
+    Alive,
+    ContractVersion,
+    Heartbeat,
+    Registration,
+    ServiceQuery,
+    ServiceUpdate,
+)
 from nova.rpc import host_secret
 from nova.rpc.client import Peers
 from nova.rpc.contracts.conductor import ConductorRPC
@@ -210,9 +217,9 @@ def test_heartbeat_when_a_debt_was_just_made_then_the_host_is_told(cloud: SmallC
     until(lambda: cloud.computes["a"].told_of_debts == 1, "the host is told")
     assert cloud.computes["b"].told_of_debts == 0
     assert not cloud.daemons.heartbeat(Heartbeat(host="b", binary="nova-compute")).owes
-    [service] = cloud.control.list_services(services.ServiceQuery(host="a", binary="nova-compute"))
+    [service] = cloud.control.list_services(ServiceQuery(host="a", binary="nova-compute"))
     for down in (True, False):  # it counts as up again: what it owes is due before it is a destination
-        cloud.control.update_service(services.ServiceUpdate(uuid=service.uuid, forced_down=down))
+        cloud.control.update_service(ServiceUpdate(uuid=service.uuid, forced_down=down))
     until(lambda: cloud.computes["a"].told_of_debts == 2, "the host is reminded")
     cloud.hosts.debt_paid("a", cloud.debts()[0].id)
     clock[0] += 2
