@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -121,15 +122,15 @@ def test_password_without_an_agent_is_a_conflict_that_says_what_is_missing(rig, 
 
 def test_disks_that_are_to_stay_are_not_touched_and_the_others_are_new(rig, order):
     kept = {name: (folder(rig, order) / name).stat().st_ino for name in ("disk.eph0", "disk.swap")}
-    root = (folder(rig, order) / "disk").stat().st_ino
-    rig.driver.destroy(order.server_uuid)
-    rig.driver.remove_disks(order.server_uuid, frozenset({"ephemeral", "swap"}))
-    left = {path.name for path in folder(rig, order).iterdir()}
-    assert {"disk.eph0", "disk.swap", "order.json", "plugged.json"} <= left
-    assert not left & {"disk", "disk.config", "console.log"}
-    assert build(rig, order) == RUNNING
-    assert {name: (folder(rig, order) / name).stat().st_ino for name in kept} == kept
-    assert (folder(rig, order) / "disk").stat().st_ino != root
+    with (folder(rig, order) / "disk").open("rb") as root:  # held open, so that its number is nobody else's
+        rig.driver.destroy(order.server_uuid)
+        rig.driver.remove_disks(order.server_uuid, frozenset({"ephemeral", "swap"}))
+        left = {path.name for path in folder(rig, order).iterdir()}
+        assert {"disk.eph0", "disk.swap", "order.json", "plugged.json"} <= left
+        assert not left & {"disk", "disk.config", "console.log"}
+        assert build(rig, order) == RUNNING
+        assert {name: (folder(rig, order) / name).stat().st_ino for name in kept} == kept
+        assert (folder(rig, order) / "disk").stat().st_ino != os.fstat(root.fileno()).st_ino
 
 
 def test_disk_that_stays_keeps_its_format_whatever_the_settings_say_now(tmp_path, links, rig, order):
