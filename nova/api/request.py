@@ -9,7 +9,6 @@ from typing import Any
 
 import webob
 
-from nova.api import versions
 from nova.context import RequestContext
 from nova.model.base import Page, Scope
 from nova.policies import Policy
@@ -147,7 +146,3 @@ class Request:
         pairs = [(name, value) for name, value in query_pairs(self.http.environ) if name not in ("marker", "offset")]
         tail = urllib.parse.urlencode([*pairs, ("marker", marker)])
         return {key: [{"rel": "next", "href": f"{self.links.selves}{self.route_path}?{tail}"}]}
-
-
-def version_text(request: Request) -> str:
-    return versions.text(request.version)

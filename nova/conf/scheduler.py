@@ -12,7 +12,7 @@ OPTS = [
                     "requests of its own. Unset: as many as there are CPUs."),
     cfg.IntOpt("max_attempts", default=3, min=1,
                help="How many hosts are tried for a server before it ends in ERROR: the scheduler's choice, then "
-                    "others. 1: no second try."),
+                    "others. 1: no second try. A host that other servers filled meanwhile does not count."),
     cfg.BoolOpt("limit_tenants_to_placement_aggregate", default=False,
                 help="Servers of a project for which aggregates are set aside (metadata filter_tenant_id, or keys that "
                      "begin with it) run on the hosts of these aggregates alone. Other projects run anywhere; to keep "

@@ -174,9 +174,6 @@ _FEATURES: tuple[tuple[str, str, Mapping[str, str]], ...] = (
 )
 _ENCRYPTION = {"amd-sev": "HW_CPU_X86_AMD_SEV", "amd-sev-es": "HW_CPU_X86_AMD_SEV_ES",
                "amd-sev-snp": "HW_CPU_X86_AMD_SEV_SNP"}
-#: Names that ask for something here; a table for tests.
-FEATURE_SPECS = frozenset({spec for spec, _, _ in _FEATURES if spec} | {"hw:mem_encryption", "hw:mem_encryption_model",
-                                                                       "hw:pmem"})
 
 
 def features_of(specs: Specs, image: Mapping[str, str]) -> Features:
@@ -218,4 +215,4 @@ def _encryption(specs: Specs, image: Mapping[str, str]) -> str | None:
     return _ENCRYPTION[wanted or its_wish or "amd-sev"]
 
 
-__all__ = ["FEATURE_SPECS", "PLAIN", "Features", "ImpossibleWish", "features_of", "is_plain", "request_of"]
+__all__ = ["PLAIN", "Features", "ImpossibleWish", "features_of", "is_plain", "request_of"]

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from nova import errors
 from nova.conductor import moving, zones
 from nova.conductor.steps.guests import NoAnswer, results_of
-from nova.conductor.steps.placement import _propose_again, claim_of, owed, wanted_flavor
+from nova.conductor.steps.placement import claim_of, look_further, owed, wanted_flavor
 from nova.conductor.workflow import NotYet, Op, Result, Step
 from nova.conductor.world import World
-from nova.db import claims, hosts, ledger, migrations, networks, server_groups, services
+from nova.db import claims, hosts, ledger, migrations, networks, services
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.servers import instance_name
 from nova.db.states import PerServer
@@ -184,8 +184,7 @@ class ClaimMove(MoveStep):
         results, usages = world.api.transact(take)
         world.feed.after_claims(usages, [op.uuid])
         refused = results[op.uuid]
-        if isinstance(refused, server_groups.PolicyBroken):
-            _propose_again(world, op)
+        look_further(world, op, refused)
         if refused is not None:
             raise refused
         found = zones.for_server(world, op, usages)

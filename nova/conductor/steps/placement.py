@@ -149,8 +149,7 @@ class ClaimResources(Step):
         results, usages = claims.take(world.api, wanted)
         world.feed.after_claims(usages, [op.uuid for op in ops])
         for op in ops:
-            if isinstance(results[op.uuid], server_groups.PolicyBroken):
-                _propose_again(world, op)
+            look_further(world, op, results[op.uuid])
         return [results[op.uuid] or zones.for_server(world, op, usages) for op in ops]
 
     def undo(self, world: World, ops: Sequence[Op]) -> None:
@@ -158,13 +157,19 @@ class ClaimResources(Step):
         world.feed.after_release(world.api.transact(lambda tx: ledger.release(tx, epochs, kept)))
 
 
-def _propose_again(world: World, op: Op) -> None:
-    """Others of its group were placed meanwhile: the alternates were chosen without knowing where."""
+def look_further(world: World, op: Op, refused: errors.NovaError | None) -> None:
+    """A claim was refused: ask the scheduler anew where the alternates are no help. Others of the server's group may
+    have been placed meanwhile, so that they were chosen without knowing where; or others took them all, in which case
+    one host more is looked for: what was never tried for a build counts as no attempt, and ends with the hosts."""
+    grouped_anew = isinstance(refused, server_groups.PolicyBroken)
+    left = [one for one in op.data.get("hosts", ()) if one[0] not in op.data.get("tried", ())]
+    if not grouped_anew and (left or not isinstance(refused, errors.ClaimConflict)):
+        return
     try:
         [selection] = world.scheduler.select_hosts(request_of(world, [op]))
     except errors.Unavailable:
         return  # the alternates it has are all there is
-    op.change(data={**op.data, "hosts": _kept(selection)})
+    op.change(data={**op.data, "hosts": _kept(selection)[:None if grouped_anew else 1]})
 
 
 class FenceLedger(Step):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -203,9 +203,4 @@ def _has_room(of: Any, name: str, asked: int, wanted: Wanted) -> Any:
     return _any(sa.select(have.c.provider_id).where(*known, room >= used + asked), of)
 
 
-def as_map(trees: Sequence[Tree]) -> Mapping[int, ProviderState]:
-    """Every provider of the trees, by its id."""
-    return {one.id: one for tree in trees for one in tree}
-
-
-__all__ = ["Tree", "Wanted", "as_map", "load", "pages", "sharing"]
+__all__ = ["Tree", "Wanted", "load", "pages", "sharing"]

@@ -120,3 +120,18 @@ def test_boot_when_the_scheduler_knows_less_than_the_claim_then_the_refusal_teac
     assert (first.vm_state, second.vm_state) == ("active", "active") and first.host != second.host
     [third] = boot(cloud, full)
     assert third.vm_state == "error" and "No valid host" in third.fault.message
+
+
+def test_boot_when_others_took_all_the_proposed_hosts_then_one_more_is_looked_for_while_there_is_room(cloud):
+    """A scheduler that hears nothing proposes full hosts: the claims' refusals are no attempts to build."""
+    cloud.set(max_attempts=1)
+    full = flavor(cloud, "all", {"hw:cpu_policy": "dedicated", "hw:numa_nodes": "2"}, vcpus=16)
+    hear, cloud.living.update_hosts = cloud.living.update_hosts, lambda states: None
+    [first] = boot(cloud, full)
+    cloud.living._hosts.forget((first.uuid,))
+    [second] = boot(cloud, full)
+    assert (first.vm_state, second.vm_state) == ("active", "active") and first.host != second.host
+    cloud.living._hosts.forget((second.uuid,))
+    [third] = boot(cloud, full)
+    assert third.vm_state == "error" and third.host is None
+    cloud.living.update_hosts = hear
