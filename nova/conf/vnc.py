@@ -19,4 +19,22 @@ OPTS = [
         help="Address at which the console proxy reaches this host."),
     cfg.URIOpt("novncproxy_base_url", default="http://127.0.0.1:6080/vnc_auto.html", deprecated_group="DEFAULT",
                deprecated_name="novncproxy_base_url", help="Where users' browsers find the console proxy."),
+    cfg.StrOpt("novncproxy_host", default="0.0.0.0", deprecated_group="DEFAULT", deprecated_name="novncproxy_host",
+               help="Address that nova-novncproxy listens on."),
+    cfg.PortOpt("novncproxy_port", default=6080, deprecated_group="DEFAULT", deprecated_name="novncproxy_port",
+                help="Port that nova-novncproxy listens on."),
+    cfg.URIOpt("xvpvncproxy_base_url", deprecated_group="DEFAULT", deprecated_name="xvpvncproxy_base_url",
+               help="Where the OpenStack-specific Java viewer finds nova-xvpvncproxy, mostly "
+                    "http://ADDRESS:6081/console. Unset: consoles of type xvpvnc are refused, as new releases do."),
+    cfg.StrOpt("xvpvncproxy_host", default="0.0.0.0", deprecated_group="DEFAULT", deprecated_name="xvpvncproxy_host",
+               help="Address that nova-xvpvncproxy listens on."),
+    cfg.PortOpt("xvpvncproxy_port", default=6081, deprecated_group="DEFAULT", deprecated_name="xvpvncproxy_port",
+                help="Port that nova-xvpvncproxy listens on."),
+    cfg.ListOpt("auth_schemes", default=["none"], item_type=cfg.types.String(choices=("none", "vencrypt")),
+                help="How nova-novncproxy may make itself known to QEMU, the preferred first: vencrypt (TLS, with a "
+                     "certificate on either side), none. Where none is listed, who reaches the port reaches the guest."),
+    cfg.StrOpt("vencrypt_client_key", help="The proxy's private key for vencrypt, a PEM file."),
+    cfg.StrOpt("vencrypt_client_cert", help="The proxy's certificate for vencrypt, a PEM file."),
+    cfg.StrOpt("vencrypt_ca_certs", help="The authorities QEMU's certificate must come from, a PEM file. Needed by "
+                                         "vencrypt."),
 ]

@@ -19,7 +19,7 @@ from nova.db.statements import by_key, update_where
 from nova.db.types import later, utc_now
 from nova.model.actions import ActionEvent
 from nova.model.base import Value
-from nova.model.states import API_NAMES, Action, Refusal, TaskState, VmState, refusal
+from nova.model.states import API_NAMES, ENDS_CONSOLES, Action, Refusal, TaskState, VmState, refusal
 
 
 class NotInState(errors.WrongState):
@@ -83,13 +83,16 @@ def begin(tx: Connection, what: Begin) -> tuple[Entry, tuple[Entry, ...]]:
                          attribute=why.attribute, value=why.value)
     epoch = row.epoch + 1
     task = what.action.task.value if what.action.task else None
-    update_where(tx, servers, {"uuid": what.server_uuid}, {"epoch": epoch, "task_state": task, "updated_at": utc_now()})
+    values = {"epoch": epoch, "task_state": task, "updated_at": utc_now()}
+    if what.action.name in ENDS_CONSOLES:
+        values["console_epoch"] = epoch
+    update_where(tx, servers, {"uuid": what.server_uuid}, values)
     overtaken = _overtake(tx, what.server_uuid)
-    values = {"server_uuid": what.server_uuid, "action": what.action.name, "epoch": epoch, "step": what.step,
+    fields = {"server_uuid": what.server_uuid, "action": what.action.name, "epoch": epoch, "step": what.step,
               "runner_id": what.runner_id, "arguments": what.arguments, "data": {}, "history": (),
               "request_id": what.request_id, "user_id": what.user_id, "project_id": what.project_id}
-    key = tx.execute(sa.insert(operations).values(**values, started_at=utc_now(), updated_at=utc_now()))
-    return Entry(id=key.inserted_primary_key[0], **values), overtaken
+    key = tx.execute(sa.insert(operations).values(**fields, started_at=utc_now(), updated_at=utc_now()))
+    return Entry(id=key.inserted_primary_key[0], **fields), overtaken
 
 
 _LOCKED = (sa.select(servers.c.epoch, servers.c.vm_state, servers.c.task_state, servers.c.launched_at)

@@ -236,6 +236,12 @@ _ROWS = (
 
 ACTIONS: dict[str, Action] = {row.name: row for row in _ROWS}
 
+#: Console addresses that were given out before one of these began are good no longer: the guest that they show goes, or
+#: goes elsewhere.
+ENDS_CONSOLES = frozenset({
+    "delete", "soft_delete", "stop", "stop_deleted", "suspend", "rescue", "unrescue", "rebuild", "evacuate", "shelve",
+    "shelveOffload", "resize", "migrate", "revertResize", "live-migration"})
+
 #: Operations that change no state but look at it (vm_states, task_states; see contract/states.yaml "allowed").
 METADATA_STATES = _v(V.ACTIVE, V.PAUSED, V.STOPPED, V.SUSPENDED)
 

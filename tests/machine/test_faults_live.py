@@ -174,8 +174,9 @@ def test_disk_when_full_during_the_fetch_then_error_says_so_and_nothing_is_left(
         sandbox: Sandbox, admin: Live, swelling: str, megabytes: int) -> None:
     with small_cache(sandbox, "host1", megabytes):
         uuid = admin.create("big", imageRef=swelling, host="host1")["id"]
-        fault = admin.settled(uuid, "ERROR")["fault"]["message"]
-        assert re.search("disk|space", fault) and "host1" in fault, fault
+        fault = admin.settled(uuid, "ERROR")["fault"]
+        assert re.search("disk|space", fault["message"]) and "host1" not in fault["message"], fault
+        assert "host1" in fault["details"], fault  # which are for administrators
         left = sandbox.run("find", str(sandbox.instances("host1") / "_base"), "-type", "f", "-size", "+0", host="host1")
         assert left == ""
         sandbox.remove(admin, uuid)

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from nova.db.types import Json, ident, key, moment, text
 from nova.model.actions import ActionEvent
+from nova.model.consoles import ConsoleAddress
 from nova.model.flavors import Flavor
 from nova.model.hosts import Node
 from nova.model.images import Image
@@ -39,6 +40,7 @@ servers = sa.Table(
     sa.Column("deleted_at", moment()),
     # states: written by nova.db.states alone
     sa.Column("epoch", key(), nullable=False, default=1),
+    sa.Column("console_epoch", key(), nullable=False, default=0, server_default="0"),  # consoles given out before end
     sa.Column("vm_state", text(32), nullable=False),
     sa.Column("task_state", text(64)),
     sa.Column("power_state", sa.SmallInteger, nullable=False, default=0),
@@ -110,6 +112,23 @@ server_tags = sa.Table(
     sa.Column("server_uuid", ident(), primary_key=True),
     sa.Column("tag", text(80), primary_key=True),
     sa.Index("ix_server_tags_tag", "tag", "server_uuid"))
+
+#: What a console's token stands for. Good for ``host`` and ``epoch`` (the server's, when it was given out) alone.
+console_tokens = sa.Table(
+    "console_auth_tokens", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("token_hash", text(64), nullable=False, unique=True),
+    sa.Column("console_type", text(32), nullable=False),
+    sa.Column("server_uuid", ident(), nullable=False),
+    sa.Column("host", text(), nullable=False),
+    sa.Column("epoch", key(), nullable=False),
+    sa.Column("user_id", text(), nullable=False),
+    sa.Column("address", Json(ConsoleAddress), nullable=False),
+    sa.Column("expires_at", sa.BigInteger, nullable=False),  # seconds since 1970
+    sa.Column("used_at", moment()),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.Index("ix_console_auth_tokens_server", "server_uuid"),
+    sa.Index("ix_console_auth_tokens_expires", "expires_at"))
 
 #: A runner process and its lease, by the database's clock. ``acknowledged`` is the newest epoch change it has seen.
 runners = sa.Table(

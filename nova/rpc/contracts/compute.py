@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nova.model.aggregates import CachedImage
 from nova.model.base import HostName
+from nova.model.consoles import ConsoleAddress, ConsoleType
 from nova.model.diagnostics import Diagnostics
 from nova.model.images import Image
 from nova.model.orders import (
@@ -152,6 +153,11 @@ class ComputeRPC(Interface):
     @call()
     def get_console_output(self, host: HostName, server_uuid: str, length: int | None) -> ConsoleOutput:
         """The last lines of the console log. NotFound when there is no guest; Conflict when it has no log."""
+
+    @call(since="1.2")
+    def find_console(self, host: HostName, server_uuid: str, type: ConsoleType) -> ConsoleAddress:
+        """Where the guest's console is, now. NotFound: no guest. Conflict: it does not run, or was made without such a
+        console. Invalid: this host's configuration has no consoles of the type. NotSupported by the driver."""
 
     @call(since="1.1")
     def get_diagnostics(self, host: HostName, server_uuid: str) -> Diagnostics:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from nova.model.actions import ActionQuery, InstanceAction
 from nova.model.aggregates import Aggregate, AggregateUpdate, NewAggregate
 from nova.model.base import HostName, Scope, Time
+from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleGrant, TokenCheck
 from nova.model.diagnostics import Diagnostics
 from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
 from nova.model.hosts import HostStates, Stamp
@@ -158,6 +159,20 @@ class ConductorRPC(Interface):
     @call(timeout=Timeout.NORMAL)
     def get_console_output(self, query: ConsoleQuery) -> str:
         """Console text from the server's host. Conflict when it has none, Unavailable when the host is away."""
+
+    @call(since="1.2")
+    def keep_console(self, grant: ConsoleGrant) -> ConsoleAddress:
+        """Ask the server's host where the console is, and keep the token's hash for it. NotFound, WrongState; Conflict:
+        no host, or no running guest; Invalid, NotSupported: no such console; Unavailable: the host is away."""
+
+    @call(since="1.2")
+    def check_console(self, check: TokenCheck) -> ConsoleConnection:
+        """What a token stands for, when its server is still where it was, untouched by what ends consoles, and its host
+        says that the console is still there. NotFound, Conflict (used up), Invalid (another proxy's), Unavailable."""
+
+    @call(since="1.2", timeout=Timeout.SHORT)
+    def get_console(self, token_hash: str) -> ConsoleConnection:
+        """What a token stands for, from the records. NotFound."""
 
     @call()
     def list_actions(self, query: ActionQuery) -> tuple[InstanceAction, ...]:

@@ -1,0 +1,12 @@
+"""``[mks]``: consoles of VMware's guests."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+GROUP = "mks"
+
+OPTS = [
+    cfg.BoolOpt("enabled", default=False, help="Offer consoles of type webmks, where the hypervisor has them."),
+    cfg.URIOpt("mksproxy_base_url", default="http://127.0.0.1:6090/", help="Where users' browsers find the MKS proxy."),
+]

@@ -1,0 +1,28 @@
+"""What may be asked of nova-consoleauth. No token but a new one crosses the wire: all else goes by hashes."""
+
+from __future__ import annotations
+
+from nova.model.consoles import Console, ConsoleConnection, ConsoleWish, TokenCheck
+from nova.rpc.interface import Interface, Timeout, call
+
+
+class ConsoleAuthRPC(Interface):
+    """Issues the tokens of consoles and checks them. Keeps nothing itself: several may run."""
+
+    topic, version = "consoleauth", "1.0"
+
+    @call(sensitive=True)
+    def open_console(self, wish: ConsoleWish) -> Console:
+        """A new token, in the address where its user's program finds the console. NotFound: the server. Conflict: it
+        has no host, or no running guest. WrongState. Invalid: this cloud has no consoles of the type. NotSupported: the
+        server's hypervisor has none. Unavailable: its host does not answer."""
+
+    @call()
+    def check_token(self, check: TokenCheck) -> ConsoleConnection:
+        """What the token opens, for the proxy that was shown it; the host has confirmed that it still is this server's.
+        NotFound: unknown, expired, or its server has gone from there. Conflict: used up. Invalid: another proxy's.
+        Unavailable: it can not be told now. Each message is written for the user who looks at the page."""
+
+    @call(timeout=Timeout.SHORT)
+    def show_token(self, token_hash: str) -> ConsoleConnection:
+        """The same for an administrator, from the records alone. NotFound."""
