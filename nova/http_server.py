@@ -2,7 +2,7 @@
 
 Strict where leniency has made holes elsewhere: no folded or doubtful headers, no ``_`` in header names (they would
 pass for ``-`` in the environment, where the token check's results stand), one Content-Length, no chunked requests.
-The access log is the application's own.
+The access log is the application's own. An application may keep a connection for another protocol: :class:`TakeOver`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import math
 import os
-import re
 import select
 import socket
 import ssl
@@ -19,22 +19,21 @@ import sys
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from http.client import responses
 from typing import Any
 
-from nova import concurrency, context
+from nova import concurrency, context, http_request
+from nova.http_request import BadRequest, Body, Source
 
 LOG = logging.getLogger(__name__)
 
-Application = Callable[..., Iterable[bytes]]
+Application = Callable[..., Any]  # WSGI's, or one that answers by a TakeOver
 
-MAX_LINE = 16384  # a token with a large catalog is long
-MAX_HEADERS = 100
-MAX_LEFT_OVER = 65536  # of an unread body: more is not read for the next request's sake
 MAX_CONNECTIONS = 1000
+ANSWER_S = 120.0  # for an answer to be made and taken, where heads have a deadline
+HANDSHAKE = b"\x16"  # how TLS begins, and no HTTP
 ACCEPT_S = 0.05  # another worker may have been faster (not "non-blocking": eventlet then gives sockets that block all)
-_TOKEN = re.compile(rb"[!#$%&'*+.^`|~0-9A-Za-z-]+")
 
 
 def bind(address: str, port: int, backlog: int = 1024) -> socket.socket:
@@ -56,23 +55,33 @@ def serve_threads(sock: socket.socket, application: Application, workers: int = 
     Server(sock, application, workers).run()
 
 
-class BadRequest(Exception):
-    """What came is no request we take: (status, reason)."""
+class TakeOver:
+    """What an application returns in place of an answer's parts when the connection is to be its own from here on.
 
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(status, reason)
-        self.status, self.reason = status, reason
+    ``work`` gets the client's socket (perhaps a TLS one, blocking, without timeout) in the connection's own thread; the
+    server sends nothing, and closes the socket after it. Such a connection is none that ``stop`` waits for.
+    """
+
+    def __init__(self, work: Callable[[socket.socket], None]) -> None:
+        self.work = work
 
 
 class Server:
-    """Serves one listening socket. ``stop`` ends accepting at once and waits for the requests that run."""
+    """Serves one listening socket. ``stop`` ends accepting at once and waits for the requests that run.
+
+    ``idle_s``: how long a client may send nothing. ``head_s``: how long it has for TLS's handshake and a request's head
+    in all, however slowly it sends; 0 is as long as it likes. ``tls_only``: with ``tls``, no plain HTTP on the port.
+    """
 
     def __init__(self, sock: socket.socket, application: Application, workers: int = 1000, idle_s: float = 900,
-                 tls: ssl.SSLContext | None = None) -> None:
+                 tls: ssl.SSLContext | None = None, head_s: float = 0, max_connections: int = MAX_CONNECTIONS,
+                 tls_only: bool = True) -> None:
         self.sock, self.application, self.tls, self.idle_s = sock, application, tls, idle_s
+        self.head_s, self.max_connections, self.tls_only = head_s, max_connections, tls_only
         self.slots = threading.BoundedSemaphore(workers)
         self.closing = False
         self._connections: set[Connection] = set()
+        self._looked = 0.0
         self._lock = threading.Lock()
         self._wake_read, self._wake_write = os.pipe()
 
@@ -84,16 +93,17 @@ class Server:
         self.sock.settimeout(ACCEPT_S)
         while not self.closing and self.sock.fileno() >= 0:
             try:
-                ready, _, _ = select.select([self.sock, self._wake_read], [], [], 5)
+                ready, _, _ = select.select([self.sock, self._wake_read], [], [], min(1, self.head_s / 4) or 5)
                 if self.sock in ready and not self.closing:
                     self._accept()
+                self._hang_up_the_slow()
             except (OSError, ValueError):
                 if not self.closing and self.sock.fileno() >= 0:
                     LOG.exception("Accepting connections failed; trying again")
                     time.sleep(0.5)  # out of file descriptors, mostly
 
     def _accept(self) -> None:
-        if len(self._connections) >= MAX_CONNECTIONS:
+        if len(self._connections) >= self.max_connections:
             time.sleep(0.05)
             return
         try:
@@ -108,6 +118,17 @@ class Server:
     def forget(self, connection: Connection) -> None:
         with self._lock:
             self._connections.discard(connection)
+
+    def _hang_up_the_slow(self) -> None:
+        """From here and not by timeouts of the sockets: a client that sends a byte now and then meets each of those."""
+        now = time.monotonic()
+        if not self.head_s or now < self._looked + min(0.5, self.head_s / 8):
+            return
+        self._looked = now
+        with self._lock:  # so that none is closed, and its number another's, meanwhile
+            for connection in self._connections:
+                if connection.until < now:
+                    connection.hang_up()
 
     def stop(self, seconds: float = 5) -> None:
         """Take no more connections or requests; return when those that run are done, or after ``seconds``."""
@@ -130,17 +151,19 @@ class Connection:
 
     def __init__(self, server: Server, sock: socket.socket, peer: Any) -> None:
         self.server, self.sock, self.peer = server, sock, peer
-        self.busy = False
+        self.busy = self.secure = False
+        self.until = math.inf  # when what goes on now must be over
+        self._allow(server.head_s)
 
     def run(self) -> None:
         try:
             self.sock.settimeout(self.server.idle_s or None)
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if self.server.tls is not None:
-                self.sock = self.server.tls.wrap_socket(self.sock, server_side=True)
-            with self.sock.makefile("rb") as reader:
-                while not self.server.closing and self._one(reader):
-                    pass
+            self._secure()
+            source = Source(self.sock)
+            reader = io.BufferedReader(source)
+            while not self.server.closing and self._one(reader, source):
+                pass
         except (ConnectionError, TimeoutError, ssl.SSLError):
             pass  # the client has gone
         except OSError as error:
@@ -151,18 +174,40 @@ class Connection:
             with contextlib.suppress(OSError):
                 self.sock.close()
 
+    def _allow(self, seconds: float) -> None:
+        """What begins now may take ``seconds`` in all; without end where the server has no deadlines."""
+        self.until = time.monotonic() + seconds if self.server.head_s else math.inf
+
+    def _secure(self) -> None:
+        """TLS, unless the client speaks plainly where it may: its first byte tells."""
+        tls = self.server.tls
+        if tls is None or not (self.server.tls_only or self.sock.recv(1, socket.MSG_PEEK) == HANDSHAKE):
+            return
+        # in two steps: the deadline's hand is on the socket that is in use
+        self.sock = tls.wrap_socket(self.sock, server_side=True, do_handshake_on_connect=False)
+        self.sock.do_handshake()
+        self.secure = True
+
     def close_if_idle(self) -> None:
         """Wake a thread that waits for a next request that shall not come."""
         if not self.busy:
             with contextlib.suppress(OSError):
                 self.sock.shutdown(socket.SHUT_RD)
 
-    def _one(self, reader: io.BufferedReader) -> bool:
+    def hang_up(self) -> None:
+        """Wake the connection's thread, whatever it waits for: its socket is at its end."""
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self.sock.fileno())) as same:
+            same.shutdown(socket.SHUT_RDWR)
+
+    def _one(self, reader: io.BufferedReader[Any], source: Source) -> bool:
         """Read and answer one request; whether another may follow."""
         try:
-            line = reader.readline(MAX_LINE + 1)
+            if not reader.peek(1):
+                return False
+            self._allow(self.server.head_s)
+            line = reader.readline(http_request.MAX_LINE + 1)
             if line in (b"\r\n", b"\n"):  # a stray line end after a body is allowed
-                line = reader.readline(MAX_LINE + 1)
+                line = reader.readline(http_request.MAX_LINE + 1)
             if not line:
                 return False
             self.busy = True
@@ -173,16 +218,38 @@ class Connection:
         exchange = Exchange(self.sock, environ["SERVER_PROTOCOL"] == "HTTP/1.1",
                             environ["REQUEST_METHOD"] == "HEAD", keep)
         body = environ["wsgi.input"]  # the application may put another in its place
+        self._allow(ANSWER_S)
         with self.server.slots:
-            exchange.run(self.server.application, environ)
+            taken = exchange.run(self.server.application, environ)
+        if taken is not None:
+            self._hand_over(taken, reader, source)
+            return False
+        again = bool(exchange.keep and body.finish())
         self.busy = False
-        return bool(exchange.keep and body.finish())
+        self._allow(self.server.idle_s or math.inf)
+        return again
+
+    def _hand_over(self, taken: TakeOver, reader: io.BufferedReader[Any], source: Source) -> None:
+        """The connection is the application's, unless more than the request has been read: that can't be put back."""
+        source.dry = True
+        if reader.peek(1):
+            self._refuse(BadRequest(400, "Send nothing after the request until it is answered."))
+            return
+        self.until = math.inf
+        self.sock.settimeout(None)
+        self.server.forget(self)
+        try:
+            taken.work(self.sock)
+        except (ConnectionError, TimeoutError, ssl.SSLError):
+            pass
+        except Exception:
+            LOG.exception("What took over a connection failed")
 
     def _parse(self, line: bytes, reader: io.BufferedReader) -> tuple[dict[str, Any], bool]:
         """(the WSGI environment, whether the client wants to go on)."""
-        method, target, protocol = _request_line(line)
-        headers = _headers(reader)
-        length = _length(headers)
+        method, target, protocol = http_request.request_line(line)
+        headers = http_request.headers(reader)
+        length = http_request.length(headers)
         path, _, query = target.partition("?")
         host, port = self.sock.getsockname()[:2]
         send_continue = self._continue if headers.get("HTTP_EXPECT", "").lower() == "100-continue" else None
@@ -190,7 +257,7 @@ class Connection:
             "REQUEST_METHOD": method, "SCRIPT_NAME": "", "QUERY_STRING": query, "SERVER_PROTOCOL": protocol,
             "PATH_INFO": urllib.parse.unquote_to_bytes(path).decode("latin-1"), "SERVER_NAME": str(host),
             "SERVER_PORT": str(port), "REMOTE_ADDR": str(self.peer[0]), "wsgi.version": (1, 0),
-            "wsgi.url_scheme": "https" if self.server.tls else "http", "wsgi.errors": sys.stderr,
+            "wsgi.url_scheme": "https" if self.secure else "http", "wsgi.errors": sys.stderr,
             "wsgi.input": Body(reader, length, send_continue), "wsgi.multithread": True, "wsgi.multiprocess": True,
             "wsgi.run_once": False, **headers}
         for name in ("CONTENT_TYPE", "CONTENT_LENGTH"):
@@ -211,90 +278,6 @@ class Connection:
                           f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n".encode() + text)
 
 
-def _request_line(line: bytes) -> tuple[str, str, str]:
-    """(method, target, protocol), or BadRequest."""
-    if len(line) > MAX_LINE:
-        raise BadRequest(414, "The request line is too long.")
-    parts = line.rstrip(b"\r\n").split(b" ")
-    if len(parts) != 3 or not _TOKEN.fullmatch(parts[0]) or parts[2] not in (b"HTTP/1.1", b"HTTP/1.0"):
-        raise BadRequest(400, "The request line is malformed.")
-    target = parts[1].decode("latin-1")
-    if not target.startswith("/"):
-        try:
-            split = urllib.parse.urlsplit(target)
-        except ValueError:  # brackets around what is no address
-            split = urllib.parse.urlsplit("")
-        if split.scheme not in ("http", "https"):
-            raise BadRequest(400, "The request's target is malformed.")
-        target = (split.path or "/") + (f"?{split.query}" if split.query else "")
-    return parts[0].decode("ascii"), target, parts[2].decode("ascii")
-
-
-def _headers(reader: io.BufferedReader) -> dict[str, str]:
-    """HTTP_NAME -> value; values of a repeated name are joined by commas. BadRequest."""
-    found: dict[str, str] = {}
-    for _ in range(MAX_HEADERS + 1):
-        line = reader.readline(MAX_LINE + 1)
-        if line in (b"\r\n", b"\n"):
-            return found
-        if len(line) > MAX_LINE:
-            raise BadRequest(431, "A header is too long.")
-        name, colon, value = line.partition(b":")
-        if not colon or not line.endswith(b"\n") or (b"_" not in name and not _TOKEN.fullmatch(name)):
-            raise BadRequest(400, "A header is malformed.")
-        if b"_" in name:
-            continue
-        key = "HTTP_" + name.decode("ascii").upper().replace("-", "_")
-        text = value.strip(b" \t\r\n").decode("latin-1")
-        if "\r" in text or "\0" in text:
-            raise BadRequest(400, "A header is malformed.")
-        found[key] = f"{found[key]},{text}" if key in found else text
-    raise BadRequest(431, "There are too many headers.")
-
-
-def _length(headers: dict[str, str]) -> int:
-    if "HTTP_TRANSFER_ENCODING" in headers:
-        raise BadRequest(411, "Send the body with a Content-Length, not in chunks.")
-    length = headers.get("HTTP_CONTENT_LENGTH", "0")
-    if not (length.isascii() and length.isdigit()) or len(length) > 18:
-        raise BadRequest(400, "Content-Length is malformed.")
-    return int(length)
-
-
-class Body(io.RawIOBase):
-    """A request's body: as many bytes as were announced, and no byte of the next request."""
-
-    def __init__(self, reader: io.BufferedReader, length: int, before: Callable[[], None] | None) -> None:
-        super().__init__()
-        self._reader, self._left, self._before = reader, length, before
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int | None = -1) -> bytes:
-        if self._left and self._before is not None:
-            self._before()
-            self._before = None
-        wanted = self._left if size is None or size < 0 else min(size, self._left)
-        data = self._reader.read(wanted) if wanted else b""
-        if len(data) < wanted:
-            raise ConnectionResetError("the client went away within a body")
-        self._left -= len(data)
-        return data
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.read(len(buffer))
-        buffer[:len(data)] = data
-        return len(data)
-
-    def finish(self) -> bool:
-        """Read what is left; False when it is too much, or the client waits for leave to send it."""
-        if self._left > MAX_LEFT_OVER or (self._left and self._before is not None):
-            return False
-        self.read()
-        return True
-
-
 class Exchange:
     """One answer on its way out."""
 
@@ -309,10 +292,14 @@ class Exchange:
         self.status, self.headers = status, headers
         return lambda data: self._send(data, last=False)
 
-    def run(self, application: Application, environ: dict[str, Any]) -> None:
-        """Call the application and send its answer. A failure before the first byte is a plain 500."""
+    def run(self, application: Application, environ: dict[str, Any]) -> TakeOver | None:
+        """Call the application and send its answer, or say that it takes the connection over. A failure before the
+        first byte is a plain 500.
+        """
         try:
             content = application(environ, self.start_response)
+            if isinstance(content, TakeOver):
+                return content
             try:
                 parts = content if isinstance(content, (list, tuple)) else None
                 if parts is not None:
@@ -335,6 +322,7 @@ class Exchange:
                 self.status = "500 Internal Server Error"
                 self.headers = [("Content-Type", "text/plain"), *_named(request_id)]
                 self._send(b"500 Internal Server Error\n", last=True)
+        return None
 
     def _send(self, data: bytes, last: bool) -> None:
         """Send a part; the head goes out with the first one. Answers of unknown length go in chunks, or end the
@@ -356,6 +344,9 @@ class Exchange:
 
     def _head(self, length: int | None) -> bytes:
         names = {name.lower() for name, _ in self.headers}
+        if "connection" in names:  # an application that has had enough of a client says so
+            self.keep = False
+            self.headers = [(name, value) for name, value in self.headers if name.lower() != "connection"]
         extra = []
         if "content-length" not in names and self._has_body():
             if length is not None:

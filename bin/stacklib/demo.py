@@ -36,7 +36,8 @@ class Shown:
 
     state: str
     address: str
-    console: tuple[str, ...]
+    console: tuple[str, ...]  # the last lines of its log
+    screen: str  # where a browser finds its screen for a while, or why it has none
 
 
 # --- the image -------------------------------------------------------------------------------------------------------
@@ -159,7 +160,9 @@ def _show(stack: Stack) -> Shown | None:
         return None
     addresses = [row["addr"] for rows in server["addresses"].values() for row in rows]
     lines = _console(nova, server["id"]) if server["status"] == "ACTIVE" else []
-    return Shown(server["status"], ", ".join(addresses) or "none", tuple(line for line in lines if line.strip())[-6:])
+    screen = _screen(nova, server["id"]) if server["status"] == "ACTIVE" else "none"
+    last = tuple(line for line in lines if line.strip())[-6:]
+    return Shown(server["status"], ", ".join(addresses) or "none", last, screen)
 
 
 def key_file(layout: Layout) -> Path:
@@ -231,6 +234,14 @@ def _console(nova: Service, server: str, lines: int = 60) -> list[str]:
         "POST", f"/servers/{server}/action", {"os-getConsoleOutput": {"length": lines}}, accept=(404, 409)
     )
     return str(answer.body.get("output", "")).replace("\r", "").splitlines()
+
+
+def _screen(nova: Service, server: str) -> str:
+    try:
+        asked = {"os-getVNCConsole": {"type": "novnc"}}
+        return nova.post(f"/servers/{server}/action", asked)["console"]["url"]
+    except StackError as error:
+        return error.message
 
 
 def _wait_ready(nova: Service, server: str) -> None:

@@ -23,6 +23,10 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PORTS = {
     "keystone": 5000,
     "amqp": 5673,
+    "novncproxy": 6080,
+    "xvpvncproxy": 6081,
+    "spicehtml5proxy": 6082,
+    "serialproxy": 6083,
     "compute": 8774,
     "metadata": 8775,
     "placement": 8778,
@@ -33,6 +37,8 @@ PORTS = {
     "epmd": 4370,
     "erlang": 25673,
 }
+# Not everywhere served; `novaconf.proxies` tells where.
+PROXIES = ("novncproxy", "xvpvncproxy", "spicehtml5proxy", "serialproxy")
 SERVER_PORTS = {"mariadb": "mariadb", "postgresql": "postgresql"}
 
 CONTROLLER, SWITCH = "controller", "switch"
@@ -155,8 +161,13 @@ class Layout:
     def controller_host(self) -> str:
         return CONTROLLER if self.sandbox else socket.gethostname().split(".")[0]
 
-    def url(self, service: str, path: str = "") -> str:
-        return f"http://{self.address}:{PORTS[service]}{path}"
+    @property
+    def management_network(self) -> str:
+        """Where hosts have their addresses, and console proxies find guests' consoles."""
+        return f"{self.address.rpartition('.')[0]}.0/24" if self.sandbox else f"{self.address}/32"
+
+    def url(self, service: str, path: str = "", scheme: str = "http") -> str:
+        return f"{scheme}://{self.address}:{PORTS[service]}{path}"
 
     # --- rooms and hosts ---------------------------------------------------------------------------------------------
     @property

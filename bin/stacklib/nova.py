@@ -15,11 +15,13 @@ NETWORK_LABEL = "private"
 
 @dataclass(frozen=True)
 class Program:
-    """A control daemon. `user` None means root; `databases`: it is given the file with the databases' URLs."""
+    """A control daemon. `user` None means root; `databases`: it is given the file with the databases' URLs; `proxy`:
+    the one for console proxies."""
 
     name: str
     user: str | None = SERVICE_USER
     databases: bool = False
+    proxy: bool = False
     tier: int = CLOUD
 
 
@@ -30,6 +32,7 @@ CONTROL = (
     Program("nova-api", tier=CLOUD + 2),
     Program("nova-placement-api", tier=CLOUD + 2),
 )
+CONSOLE_AUTH = Program("nova-consoleauth", tier=CLOUD + 1)
 COMPUTE = Program("nova-compute", user=None, tier=CLOUD + 1)
 
 
@@ -42,6 +45,7 @@ def write_files(stack: Stack) -> None:
     write_private(
         novaconf.conductor_file(layout), novaconf.text(novaconf.conductor(layout, secrets)), owner=SERVICE_USER
     )
+    write_private(novaconf.proxies_file(layout), novaconf.text(novaconf.console_proxies(layout)), owner=SERVICE_USER)
     for host in layout.computes:
         if host.name != layout.controller_host:
             stack.directory("data", "nova", host.name, mode=0o755)
@@ -79,13 +83,16 @@ def conductors(stack: Stack) -> list[Daemon]:
 
 
 def control_daemons(stack: Stack) -> list[Daemon]:
-    return _controllers(stack, CONTROL)
+    proxies = (Program(f"nova-{name}", proxy=True, tier=CLOUD + 2) for name in novaconf.proxies(stack.layout))
+    return _controllers(stack, (*CONTROL, CONSOLE_AUTH, *proxies))
 
 
 def _controllers(stack: Stack, programs: tuple[Program, ...]) -> list[Daemon]:
     layout, made = stack.layout, []
     for program in programs:
-        files = [novaconf.control_file(layout), *([novaconf.conductor_file(layout)] if program.databases else [])]
+        files = [novaconf.control_file(layout)]
+        files += [novaconf.conductor_file(layout)] if program.databases else []
+        files += [novaconf.proxies_file(layout)] if program.proxy else []
         made.append(_daemon(stack, program, program.name, layout.controller_room, files))
     return made
 

@@ -1,7 +1,8 @@
 """The configuration of our own daemons, as tables: section to option to value.
 
-`nova.conf` serves the control daemons, `nova-conductor.conf` beside it has the database URLs, and each compute host has
-a `nova.conf` of its own: with its own broker user, and with no more than a host has to know.
+`nova.conf` serves the control daemons, `nova-conductor.conf` beside it has the database URLs, `console-proxies.conf`
+where console proxies listen and may go, and each compute host has a `nova.conf` of its own: with its own broker user,
+and with no more than a host has to know.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from . import databases, plain, rabbitmq
-from .layout import BRIDGE, GUEST_GATEWAY, PORTS, Compute, Layout
+from .layout import BRIDGE, GUEST_GATEWAY, PORTS, PROXIES, Compute, Layout
 from .secrets import Secrets
 
 Settings = dict[str, dict[str, str]]
@@ -70,6 +71,7 @@ def compute(layout: Layout, secrets: Secrets, host: Compute) -> Settings:
                 **_network(layout),
             },
             "libvirt": _migrations(layout, host),
+            **_consoles(layout, host),
             **_services(layout, secrets),
         }
     )
@@ -84,6 +86,61 @@ def _migrations(layout: Layout, host: Compute) -> dict[str, str]:
         "live_migration_permit_post_copy": "true",
         "live_migration_permit_auto_converge": "true",
     }
+
+
+PROXIES_WAIT_S = "5"
+# proxy -> (section, the option for its address)
+LISTENERS = {
+    "novncproxy": ("vnc", "novncproxy_host"),
+    "xvpvncproxy": ("vnc", "xvpvncproxy_host"),
+    "spicehtml5proxy": ("spice", "html5proxy_host"),
+    "serialproxy": ("serial_console", "serialproxy_host"),
+}
+
+
+def proxies(layout: Layout) -> tuple[str, ...]:
+    """A sandbox has consoles of every kind, to try them; on the machine itself there is VNC, as by default."""
+    return PROXIES if layout.sandbox else PROXIES[:1]
+
+
+def console_proxies(layout: Layout) -> Settings:
+    """What only the proxies read: where they listen, where they may go, how long they wait for open consoles at the end:
+    a stack that is told to stop or restart is not held up by a page that somebody left open."""
+    settings: Settings = {
+        "DEFAULT": {"graceful_shutdown_timeout": PROXIES_WAIT_S},
+        "console": {"reachable_networks": layout.management_network},
+    }
+    for name in proxies(layout):
+        section, option = LISTENERS[name]
+        settings.setdefault(section, {})[option] = layout.address
+    return settings
+
+
+def _consoles(layout: Layout, host: Compute) -> Settings:
+    """Where QEMU listens and the proxies find it: this host's address; and where users' browsers find the proxies."""
+    served = proxies(layout)
+    settings = {
+        "vnc": {
+            "server_listen": host.address,
+            "server_proxyclient_address": host.address,
+            "novncproxy_base_url": layout.url("novncproxy", "/vnc_auto.html"),
+            "xvpvncproxy_base_url": layout.url("xvpvncproxy", "/console") if "xvpvncproxy" in served else "",
+        }
+    }
+    if "spicehtml5proxy" in served:
+        settings["spice"] = {
+            "enabled": "true",
+            "server_listen": host.address,
+            "server_proxyclient_address": host.address,
+            "html5proxy_base_url": layout.url("spicehtml5proxy", "/spice_auto.html"),
+        }
+    if "serialproxy" in served:
+        settings["serial_console"] = {
+            "enabled": "true",
+            "proxyclient_address": host.address,
+            "base_url": layout.url("serialproxy", "/", "ws"),
+        }
+    return settings
 
 
 def _network(layout: Layout) -> dict[str, str]:
@@ -129,6 +186,10 @@ def control_file(layout: Layout) -> Path:
 
 def conductor_file(layout: Layout) -> Path:
     return layout.etc / "nova" / "nova-conductor.conf"
+
+
+def proxies_file(layout: Layout) -> Path:
+    return layout.etc / "nova" / "console-proxies.conf"
 
 
 def compute_file(layout: Layout, host: Compute) -> Path:

@@ -50,8 +50,12 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "dnsmasq-utils",
         "qemu-utils",
         "genisoimage",
+        "novnc",
+        "spice-html5",
+        "libjs-xterm",
+        "node-xterm",
     ),
-    "tests": ("curl", "libxml2-utils", "lvm2", "udhcpc", "xorriso"),
+    "tests": ("chromium", "curl", "libxml2-utils", "lvm2", "udhcpc", "xorriso"),
 }
 # What a stack is made of; the tests' own tools are `bin/test`'s to ask for.
 PARTS = tuple(name for name in PACKAGES if name != "tests")

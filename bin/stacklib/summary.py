@@ -70,6 +70,15 @@ def _demo(stack: Stack) -> list[str]:
     if stack.layout.choices.driver == "libvirt":
         key, address = demo.key_file(stack.layout), shown.address.partition(",")[0]
         lines.append(f"  login    {command_prefix(stack.layout)} exec ssh -i {key} root@{address}")
+    lines += screen_lines(stack.layout, shown.screen)
     if shown.console:
-        lines += ["  console  ...", *(f"    {line[:140]}" for line in shown.console)]
+        lines += ["  log      ...", *(f"    {line[:140]}" for line in shown.console)]
     return lines
+
+
+def screen_lines(layout: Layout, screen: str) -> list[str]:
+    """The address is a secret for as long as it is good, as `openstack console url show` would print it."""
+    if not screen.startswith("http"):
+        return [f"  console  {screen}"]
+    again = f"{command_prefix(layout)} exec --as demo openstack console url show {demo.SERVER}"
+    return [f"  console  {screen}", f"           good for 10 minutes; another: {again}"]

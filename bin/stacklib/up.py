@@ -19,6 +19,7 @@ from . import (
     libvirt,
     memcached,
     nova,
+    novaconf,
     packages,
     plain,
     rabbitmq,
@@ -30,7 +31,7 @@ from . import (
 )
 from .control import ensure_supervisor
 from .errors import StackError
-from .layout import PORTS, Choices, Layout, load
+from .layout import PORTS, PROXIES, Choices, Layout, load
 from .secrets import Secrets
 from .spec import Daemon
 from .stack import Stack, ensure_service_user
@@ -163,7 +164,10 @@ def _refuse_taken_ports(layout: Layout) -> None:
     if layout.sandbox or layout.control_socket.exists():
         return
     taken = []
+    unserved = set(PROXIES) - set(novaconf.proxies(layout))
     for name, port in PORTS.items():
+        if name in unserved:
+            continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

@@ -71,12 +71,6 @@ GONE = (
 
 #: Not built yet: (first version, last version, operations).
 NOT_YET: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
-    ("2.1", "2.5", (
-        "POST /servers/{server_id}/action#os-getVNCConsole",
-        "POST /servers/{server_id}/action#os-getSPICEConsole",
-        "POST /servers/{server_id}/action#os-getRDPConsole",
-        "POST /servers/{server_id}/action#os-getSerialConsole",
-    )),
     ("2.1", "2.35", (
         "GET /os-floating-ip-pools",
         "GET /os-floating-ips",
@@ -112,7 +106,6 @@ NOT_YET: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
     ("2.1", None, (
         "POST /os-assisted-volume-snapshots",
         "DELETE /os-assisted-volume-snapshots/{snapshot_id}",
-        "GET /os-console-auth-tokens/{console_token}",
         "POST /servers/{server_id}/action#addSecurityGroup",
         "POST /servers/{server_id}/action#removeSecurityGroup",
         "GET /servers/{server_id}/os-interface",
@@ -125,9 +118,6 @@ NOT_YET: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
         "PUT /servers/{server_id}/os-volume_attachments/{volume_id}",
         "DELETE /servers/{server_id}/os-volume_attachments/{volume_id}",
         "GET /servers/{server_id}/os-security-groups",
-    )),
-    ("2.6", None, (
-        "POST /servers/{server_id}/remote-consoles",
     )),
     ("2.97", None, (
         "GET /servers/{server_id}/shares",

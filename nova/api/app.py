@@ -34,8 +34,8 @@ def build(site: Site, authenticate: Middleware, outer: tuple[Middleware, ...] = 
     return stacked(application, (lambda inner: RequestId(inner, REQUEST_ID_HEADERS), AccessLog, *outer))
 
 
-def from_conf(conductor: Any, conf: cfg.ConfigOpts) -> Application:
-    """The API as ``conf`` says; ``conductor`` is a client of ConductorRPC."""
+def from_conf(conductor: Any, consoles: Any, conf: cfg.ConfigOpts) -> Application:
+    """The API as ``conf`` says; ``conductor`` is a client of ConductorRPC, ``consoles`` one of ConsoleAuthRPC."""
     policy = Policy(conf)
     options = Options(max_limit=conf.api.max_limit, compute_link_prefix=conf.api.compute_link_prefix,
                       glance_link_prefix=conf.api.glance_link_prefix,
@@ -43,6 +43,6 @@ def from_conf(conductor: Any, conf: cfg.ConfigOpts) -> Application:
                       password_length=conf.password_length,
                       skips_silent_cells=conf.api.list_records_by_skipping_down_cells)
     health = healthcheck.Healthcheck(None, conf)
-    return build(Site(conductor, policy, options), authentication(conf, policy),
+    return build(Site(conductor, consoles, policy, options), authentication(conf, policy),
                  library_middleware(conf, (versions.OLD_HEADER, versions.HEADER)),
                  {"healthcheck": health})

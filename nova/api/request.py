@@ -42,6 +42,7 @@ class Site:
     """What one API application is made of; the same for all requests."""
 
     conductor: Any  # a client of ConductorRPC
+    consoles: Any  # a client of ConsoleAuthRPC
     policy: Policy
     options: Options = Options()
 
@@ -89,6 +90,10 @@ class Request:
     @property
     def conductor(self) -> Any:
         return self.site.conductor
+
+    @property
+    def consoles(self) -> Any:
+        return self.site.consoles
 
     @property
     def options(self) -> Options:

@@ -9,6 +9,7 @@ from typing import Any
 from nova.api.handlers import (
     aggregates,
     baremetal,
+    consoles,
     extensions,
     flavor_extra_specs,
     flavors,
@@ -38,6 +39,7 @@ from nova.api.handlers import (
 from nova.api.routing import Route
 from nova.api.schemas import aggregates as aggregate_schemas
 from nova.api.schemas import baremetal as baremetal_schemas
+from nova.api.schemas import consoles as console_schemas
 from nova.api.schemas import flavors as flavor_schemas
 from nova.api.schemas import hosts as host_schemas
 from nova.api.schemas import hypervisors as hypervisor_schemas
@@ -59,6 +61,7 @@ _SERVERS = "os_compute_api:servers:"
 _METADATA = "os_compute_api:server-metadata:"
 _TAGS = "os_compute_api:os-server-tags:"
 _MOVES = "os_compute_api:servers:migrations:"
+_CONSOLES = "os_compute_api:os-remote-consoles"
 _PAUSE = "os_compute_api:os-pause-server:"
 _SUSPEND = "os_compute_api:os-suspend-server:"
 _DELETED = "os_compute_api:os-deferred-delete:"
@@ -82,11 +85,11 @@ _HYPERVISORS = "os_compute_api:os-hypervisors:"
 NO_QUERY = Query(refuse_unknown="2.102")
 
 
-def _action(name: str, handler: Callable[..., Any], policy: str, body: Body, *, code: int = 202,
-            since: str = "2.1") -> Route:
+def _action(name: str, handler: Callable[..., Any], policy: str | None, body: Body, *, code: int = 202,
+            since: str = "2.1", until: str | None = None) -> Route:
     """A row of an action on a server."""
-    return Route("POST", "/servers/{server_id}/action", handler, policy, body, code=code, since=since, action=name,
-                 looks_first=True)
+    return Route("POST", "/servers/{server_id}/action", handler, policy, body, code=code, since=since, until=until,
+                 action=name, looks_first=policy is not None)
 
 
 #: Also served under /os-volumes_boot, up to 2.102.
@@ -144,6 +147,14 @@ ROUTES: tuple[Route, ...] = (
             "os_compute_api:os-admin-actions:inject_network_info", action_schemas.plain("injectNetworkInfo")),
     _action("os-resetState", server_parts.reset_state, "os_compute_api:os-admin-actions:reset_state",
             part_schemas.RESET_STATE),
+    _action("os-getVNCConsole", consoles.vnc, _CONSOLES, console_schemas.VNC, code=200, until="2.5"),
+    _action("os-getSPICEConsole", consoles.spice, _CONSOLES, console_schemas.SPICE, code=200, until="2.5"),
+    _action("os-getSerialConsole", consoles.serial, _CONSOLES, console_schemas.SERIAL, code=200, until="2.5"),
+    _action("os-getRDPConsole", consoles.rdp, None, console_schemas.RDP, code=200, until="2.5"),
+    Route("POST", "/servers/{server_id}/remote-consoles", consoles.create, _CONSOLES, console_schemas.REMOTE,
+          since="2.6", looks_first=True),
+    Route("GET", "/os-console-auth-tokens/{console_token}", consoles.show_token,
+          "os_compute_api:os-console-auth-tokens", query=console_schemas.TOKEN_QUERY),
     # what belongs to a server
     Route("GET", "/servers/{server_id}/ips", server_metadata.ips, "os_compute_api:ips:index", query=NO_QUERY,
           looks_first=True),

@@ -231,3 +231,8 @@ def evacuation_answers_with_the_password(version: int) -> bool:
 def evacuated_servers_stay_off(version: int) -> bool:
     """From 2.95 an evacuated server is not started; before, it is where it was running."""
     return version >= 95
+
+
+def tokens_of_all_consoles_are_shown(version: int) -> bool:
+    """From 2.31 what a console's token stands for is shown; before, of RDP consoles only, and we have none."""
+    return version >= 31

@@ -20,8 +20,9 @@ OSAPI, METADATA, PLACEMENT = "osapi_compute", "metadata", "placement"
 def _osapi(options: Any, bus: Any) -> Any:
     from nova.api import app
     from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 
-    return app.from_conf(bus.client(ConductorRPC), options)
+    return app.from_conf(bus.client(ConductorRPC), bus.client(ConsoleAuthRPC), options)
 
 
 def _metadata(options: Any, bus: Any) -> Any:

@@ -34,17 +34,20 @@ def fail(message: str) -> Any:
     raise SystemExit(2)
 
 
-def load(binary: str, args: Sequence[str] | None = None, extra_cli: Sequence[cfg.Opt] = ()) -> cfg.ConfigOpts:
+def load(binary: str, args: Sequence[str] | None = None, extra_cli: Sequence[cfg.Opt] = (),
+         about: str | None = None, epilog: str | None = None) -> cfg.ConfigOpts:
     """The configuration of a program: its files and command line, checked. Exits with 2 and a sentence when wrong.
 
     Files: ``--config-file``, else /etc/nova/nova.conf (or OS_NOVA_CONFIG_DIR's) and <program>.conf beside it.
+    ``about`` and ``epilog`` stand before and after the options in ``--help``.
     """
     options = cfg.CONF  # oslo.messaging's own tracing group is on the global object only
     options.register_cli_opts([*log_section.CLI_OPTS, *extra_cli])
     conf.register(options)
     given = list(sys.argv[1:] if args is None else args)
     try:
-        options(given, project="nova", prog=binary, version=release(), default_config_files=_files(binary, given))
+        options(given, project="nova", prog=binary, version=release(), default_config_files=_files(binary, given),
+                description=about, epilog=epilog)
         _touch(options)
     except (cfg.ConfigFilesNotFoundError, cfg.ConfigFileParseError, cfg.ConfigFileValueError, ValueError) as error:
         fail(str(error).replace("\n", " "))

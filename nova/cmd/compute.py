@@ -56,7 +56,7 @@ class Compute:
     """The one process of a compute host's daemon."""
 
     def __init__(self, options: Any, index: int) -> None:
-        from nova.compute import provider_config
+        from nova.compute import consoles, provider_config
         from nova.compute.host import Host
         from nova.compute.service import ComputeService, Parts
         from nova.metadata.options import tree_options
@@ -80,6 +80,7 @@ class Compute:
         self.service = ComputeService(Parts(driver, self.conductor, images, options, common.release(),
                                             tree_options(options.api), secret, store,
                                             provider_config.load(options.compute.provider_config_location),
+                                            consoles=consoles.offers_of(options),
                                             listens=options.workarounds.handle_virt_lifecycle_events),
                                       Host(HostName(options.host), state, options.my_ip))
         self.server: Any = None

@@ -114,21 +114,30 @@ class Guests:
                 self._driver.destroy(order.server_uuid)
 
     def start(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
-        """Power on; a guest whose definition was lost is defined again from the order."""
+        """Power on, defined anew from the order: as this host's configuration is now, whether or not it still was."""
         uuid = order.server_uuid
-        if self._driver.power_state(uuid) == PowerState.RUNNING:
+        state = self._driver.power_state(uuid)
+        if state == PowerState.RUNNING:
             return PowerState.RUNNING
         gate.pass_(uuid)
         work.check()
         if order.build is not None:
             self._driver.plug(order.build)  # a host that was rebooted has no taps and bridges
+            self._define_anew(order.build, known=state is not None)
+        return self._driver.start(uuid)
+
+    def _define_anew(self, build: BuildOrder, known: bool) -> None:
+        """A guest that is ``known`` and can not be what the order says any more, on this host, stays what it was."""
+        if not known:
+            LOG.warning("guest %s was not defined any more, and is again", build.instance_name,
+                        extra={"server": build.server_uuid})
         try:
-            return self._driver.start(uuid)
-        except errors.NotFound:
-            if order.build is None:
+            self._driver.define(build)
+        except (errors.HostRefused, errors.Invalid) as error:
+            if not known:
                 raise
-            LOG.warning("guest %s was not defined any more, and is again", order.instance_name, extra={"server": uuid})
-            return self._driver.start_new(order.build)
+            LOG.warning("guest %s can not be defined anew here, and starts as it was: %s", build.instance_name, error,
+                        extra={"server": build.server_uuid})
 
     def stop(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
         """Ask the guest to shut down, and power it off after the order's time. One that isn't defined is off."""

@@ -9,13 +9,14 @@ import logging
 import random
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from nova import concurrency, errors
 from nova.compute import identity, kinds
 from nova.compute.batches import Batches, Limits
 from nova.compute.condition import Condition, counting
+from nova.compute.consoles import Offers, Screens
 from nova.compute.debts import Debts
 from nova.compute.events import PowerEvents
 from nova.compute.fences import Fences
@@ -63,10 +64,11 @@ class Parts:
     secret: str = ""
     store: ImageStore | None = None
     additions: tuple[ProviderConfig, ...] = ()  # what files give this host's providers
+    consoles: Offers = field(default_factory=dict)  # what this host's configuration has of them
     listens: bool = True  # to the driver's events; else the periodic report tells of all power states
 
 
-class ComputeService(Ordered, Told):
+class ComputeService(Ordered, Told, Screens):
     """ComputeRPC for one host. Every error of a guest is an outcome of its own; calls raise for the caller's only."""
 
     def __init__(self, parts: Parts, host: Host) -> None:
@@ -82,7 +84,7 @@ class ComputeService(Ordered, Told):
         tools = Tools(parts.driver, parts.images, markers, Markers(host.state_path / "aside"),
                       Markers(host.state_path / "arrived"), parts.tree, parts.store, host.name)
         guests = Guests(tools)
-        self._images = parts.images
+        self._images, self._offers = parts.images, parts.consoles
         self._events = PowerEvents(parts.driver, parts.conductor, self._orders, self._fences, host)
         self._orders.on_finish = self._events.order_finished
         self._live = LiveGuests(tools, self._orders, self._fences, parts.conductor, host)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from nova.conductor import usage_audit
+from nova.conductor import consoles, usage_audit
 from nova.conductor.recounts import Recount
 from nova.conductor.world import World
 from nova.conductor.zones import ForgottenHosts, ZoneSweep
@@ -68,4 +68,5 @@ def forget_runners(world: World) -> None:
 #: (seconds, job, name), run by the first worker of each conductor.
 JOBS = ((120.0, LedgerSweep(), "ledger sweep"), (60.0, purge, "purge"), (600.0, forget_runners, "dead runners"),
         (60.0, usage_audit.run, "usage audit"), (60.0, ZoneSweep(), "servers' zones"),
-        (300.0, ForgottenHosts(), "forgotten hosts"), (300.0, Recount(), "recount"))
+        (300.0, ForgottenHosts(), "forgotten hosts"), (300.0, Recount(), "recount"),
+        (60.0, consoles.drop_expired, "expired consoles"))

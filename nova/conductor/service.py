@@ -11,6 +11,7 @@ from nova.conductor.admission.live_migrations import LiveMigrations
 from nova.conductor.admission.moves import Moves
 from nova.conductor.admission.rebuild import Rebuilds
 from nova.conductor.admission.servers import Admission
+from nova.conductor.consoles import Consoles
 from nova.conductor.external_events import ExternalEvents
 from nova.conductor.hosts import Daemons
 from nova.conductor.queries.aggregates import Aggregates
@@ -57,5 +58,5 @@ def conductor_service(world: World, daemons: Daemons) -> Assembled:
                      Rebuilds(world, servers.get_server), Moves(world), LiveMigrations(world), servers, Flavors(world),
                      Keypairs(world), Quotas(world), Hosts(world), Aggregates(world), Networks(world), Images(world),
                      Usage(world), ServerGroups(world), ServerParts(world), Migrations(world),
-                     ExternalEvents(world, servers.order_server), daemons)
+                     ExternalEvents(world, servers.order_server), Consoles(world), daemons)
     return announced(world, ConductorRPC, whole)

@@ -19,3 +19,6 @@ OPTS = [
 
 #: Taken on the proxies' command lines as well.
 CLI_OPTS = OPTS
+
+#: And there alone.
+CLI_ONLY = [cfg.BoolOpt("daemon", default=False, help="Accepted for old start scripts. Daemons run in the foreground.")]

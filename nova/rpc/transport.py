@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import socket
 import time
 from collections.abc import Sequence
@@ -66,8 +67,10 @@ def pins(conf: cfg.ConfigOpts) -> dict[str, str]:
 class Bus:
     """Clients and servers of contracts over one transport, for one sender (this host)."""
 
-    def __init__(self, conf: cfg.ConfigOpts, host: str, peers: Peers | None = None, secret: str = "") -> None:
-        self.conf, self.host, self.secret = conf, host, secret
+    def __init__(self, conf: cfg.ConfigOpts, host: str, peers: Peers | None = None, secret: str = "",
+                 patience_s: int | None = None) -> None:
+        """``patience_s``: ordinary calls wait no longer, whatever ``rpc_response_timeout`` is."""
+        self.conf, self.host, self.secret, self.patience_s = conf, host, secret, patience_s
         self.peers = peers or Peers(pins(conf))
         self.transport = open_transport(conf)
         self._met = False
@@ -157,7 +160,7 @@ class Bus:
         if timeout is Timeout.SHORT:
             return SHORT_S, None
         if timeout is Timeout.NORMAL:
-            return self.conf.rpc_response_timeout, None
+            return min(self.conf.rpc_response_timeout, self.patience_s or math.inf), None
         return self.conf.long_rpc_timeout, self.conf.long_rpc_silence
 
     def _prepared(self, contract: type[Interface], server: str | None, fanout: bool) -> Any:

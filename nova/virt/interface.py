@@ -7,8 +7,9 @@ when what it undoes never happened. ``order`` values are whole: a driver asks no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
+from nova.model.consoles import ConsoleType
 from nova.model.diagnostics import Diagnostics
 from nova.model.hosts import Node
 from nova.model.migrations import MigrationProgress
@@ -105,6 +106,26 @@ class Consoles(Protocol):
 
     def console_output(self, server_uuid: str, lines: int | None) -> str:
         """The last lines (all, for None) of the serial console's log, rotated part included."""
+
+
+class ConsolePlace(NamedTuple):
+    """Where the hypervisor serves a console. ``host`` None: on the address that this host's configuration says. The
+    rest as :class:`nova.model.consoles.ConsoleAddress` has it."""
+
+    host: str | None = None
+    port: int | None = None
+    tls_port: int | None = None
+    socket_path: str | None = None
+    internal_access_path: str | None = None
+
+
+@runtime_checkable
+class RemoteConsoles(Protocol):
+    """Guests' screens and serial ports, as others reach them."""
+
+    def console_of(self, server_uuid: str, type: ConsoleType) -> ConsolePlace:
+        """Where it is now, of this guest and no other. NotFound: no guest. Conflict: it does not run, or was made
+        without such a console. NotSupported: this hypervisor has none of the type."""
 
 
 @runtime_checkable

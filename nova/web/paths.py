@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 LONGEST_NAME = 255  # of whatever a path may name
@@ -17,9 +18,14 @@ def text_of(environ: dict[str, Any]) -> str | None:
     return None if "\0" in path or any(len(part) > LONGEST_NAME for part in path.split("/")) else path
 
 
+#: What stands behind it in a path opens a console, and is for no log.
+_SECRET = re.compile(r"(/os-console-auth-tokens/+)[^/?]+")
+
+
 def logged(environ: dict[str, Any]) -> str:
-    """The path as it was asked for, on one line whatever a client put into it."""
+    """The path as it was asked for, on one line whatever a client put into it, and without secrets."""
     path = environ.get("nova.path") or environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     query = environ.get("QUERY_STRING")
+    path = _SECRET.sub(r"\1***", path)
     text = f"{path}?{query}" if query else path
     return text.encode("latin-1", "replace").decode("utf-8", "replace").encode("unicode_escape").decode("ascii")

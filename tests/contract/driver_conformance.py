@@ -19,6 +19,7 @@ from nova.model.orders import BuildOrder, Disk, Fence, GuestState
 from nova.model.states import PowerState
 from nova.virt import interface
 from nova.virt.interface import LocalImages
+from tests.contract.driver_console_cases import ConsoleCases
 from tests.contract.driver_life_cases import LifeCases
 from tests.contract.driver_move_cases import MoveCases
 from tests.contract.driver_packing_cases import PackingCases
@@ -30,7 +31,7 @@ IMAGE_ID = "70a599e0-31e7-49b7-b260-868f441e862b"
 class Rig(Protocol):
     """A driver that is connected, and what is needed to try it. ``patience_s``: how long a power event may take.
 
-    Optional: ``other``, ``mark`` and ``marked`` (see ``driver_move_cases``).
+    Optional: ``other``, ``mark`` and ``marked`` (see ``driver_move_cases``), ``consoles`` (``driver_console_cases``).
     """
 
     driver: Any
@@ -81,7 +82,7 @@ def eventually(condition: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-class DriverConformance(LifeCases, MoveCases, PackingCases):
+class DriverConformance(LifeCases, MoveCases, PackingCases, ConsoleCases):
     @pytest.fixture
     def order(self, rig: Rig):
         order = make_order(rig.bridge)

@@ -8,6 +8,7 @@ import pytest
 
 from nova import errors
 from nova.conf import fake as fake_options
+from nova.model.consoles import PROTOCOLS
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
 from nova.virt.fake import FakeDriver
@@ -18,6 +19,7 @@ from tests.fakes.compute import options
 
 class FilesRig:
     images, bridge, patience_s = None, "br100", 1.0
+    consoles = tuple(kind for kind, protocol in PROTOCOLS.items() if protocol != "rdp")
 
     def __init__(self, state_path: Path, other: FilesRig | None = None) -> None:
         self.state_path, self.other = state_path, other

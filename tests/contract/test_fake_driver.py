@@ -6,6 +6,7 @@ import pytest
 from oslo_config import cfg
 
 from nova import conf as nova_conf
+from nova.model.consoles import PROTOCOLS
 from nova.model.orders import BuildOrder
 from nova.virt.fake import FakeDriver
 from tests.contract.driver_conformance import DriverConformance
@@ -13,6 +14,7 @@ from tests.contract.driver_conformance import DriverConformance
 
 class FakeRig:
     images, bridge, patience_s = None, "br100", 1.0
+    consoles = tuple(kind for kind, protocol in PROTOCOLS.items() if protocol != "rdp")
 
     def __init__(self, driver: FakeDriver, other: FakeRig | None = None) -> None:
         self.driver, self.other = driver, other

@@ -23,6 +23,7 @@ from nova.api.routes import ROUTES
 from nova.api.routing import Route
 from nova.policies import Policy
 from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.rpc.local import connect
 from nova.web import auth
 from nova.web.schema import Node
@@ -30,6 +31,7 @@ from nova.web.specs import Spec, problem_of
 from tests.contract import rows
 from tests.fakes.api import configuration
 from tests.fakes.conductor import FakeConductor
+from tests.fakes.consoles import FakeConsoles
 
 if not rows.SHARED.is_dir():
     pytest.skip("the contract's files are not beside the checkout", allow_module_level=True)
@@ -179,11 +181,13 @@ class Cloud:
     def __init__(self) -> None:
         conf = configuration()
         self.conductor, policy = Recorded(), Policy(conf)
-        self.application = app.build(Site(self.conductor, policy),
+        self.consoles = FakeConsoles()
+        self.application = app.build(Site(self.conductor, connect(ConsoleAuthRPC, self.consoles), policy),
                                      lambda application: auth.KeystoneContext(application, policy))
 
     def send(self, route: Route, version: str, caller: Caller | None, query: str = "") -> webob.Response:
         self.conductor.fresh()
+        self.consoles.wishes.clear()
         request = webob.Request.blank(f"/v2.1{self._path(route)}{query}", method=route.method)
         request.headers["OpenStack-API-Version"] = f"compute {version}"
         if route.method in ("POST", "PUT"):
@@ -270,6 +274,8 @@ def wrong(route: Route, version: str, name: str, caller: Caller) -> Iterable[str
     asked = cloud.conductor.asked
     if len(asked) > (1 if route.looks_first else 0) or any(not one.startswith(("get_", "list_")) for one in asked):
         yield f"{name}: refused, and yet asked the conductor {asked}"
+    if cloud.consoles.wishes:
+        yield f"{name}: refused, and yet a console was opened"
 
 
 @pytest.mark.parametrize(("route", "version"), cases())

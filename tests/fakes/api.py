@@ -12,8 +12,10 @@ from nova.api import app
 from nova.conf import api as api_section
 from nova.conf import osapi
 from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.rpc.local import connect
 from tests.fakes.conductor import FakeConductor
+from tests.fakes.consoles import FakeConsoles
 
 ADMIN, DEMO, READER = "admin:admin", "demo:demo", "reader:demo"
 
@@ -35,7 +37,9 @@ class ApiClient:
     def __init__(self, conductor: Any = None, conf: cfg.ConfigOpts | None = None, token: str | None = DEMO,
                  version: str | None = None) -> None:
         self.conductor = conductor or FakeConductor()
-        self.application = app.from_conf(connect(ConductorRPC, self.conductor), conf or configuration())
+        self.consoles = FakeConsoles()
+        self.application = app.from_conf(connect(ConductorRPC, self.conductor),
+                                         connect(ConsoleAuthRPC, self.consoles), conf or configuration())
         self.token, self.version, self.prefix = token, version, "/v2.1"
 
     def request(self, method: str, path: str, body: Any = None, *, token: str | None = "", version: str | None = "",

@@ -12,6 +12,7 @@ from typing import Any
 from oslo_config import cfg
 
 from nova import errors
+from nova.compute.consoles import Offers
 from nova.compute.host import Clock, Host
 from nova.compute.service import ComputeService, Parts
 from nova.conf import compute as compute_options
@@ -205,6 +206,7 @@ class World:
     def __init__(self, state_path: Path, clock: Clock | None = None, name: str = HOST, **settings: Any) -> None:
         self.state_path, self.settings = state_path, settings
         self.store, self.fake = FakeStore(), {}  # ``fake``: options of the driver
+        self.offers: Offers = {}  # of consoles
         self.conductor = FakeConductorHost()
         self.host = Host(HostName(name), state_path, clock=clock or Clock())
         self.driver = self.new_driver()
@@ -215,7 +217,8 @@ class World:
 
     def new_service(self) -> ComputeService:
         client = local.connect(ConductorHostRPC, self.conductor, self.host.name)
-        parts = Parts(self.driver, client, None, options(compute_options, **self.settings), store=self.store)
+        parts = Parts(self.driver, client, None, options(compute_options, **self.settings), store=self.store,
+                      consoles=self.offers)
         return ComputeService(parts, self.host)
 
     def start(self) -> World:

@@ -11,6 +11,7 @@ from nova.model.states import PowerState
 from nova.virt.libvirt.hypervisor import HostSize, LibvirtDown, LibvirtRefused, Lost, NoGuest, PowerEvent, Sink
 from tests.fakes.hypervisor_actions import Actions
 from tests.fakes.hypervisor_moves import Migrations
+from tests.fakes.hypervisor_screens import Screens
 
 CAPABILITIES = """
 <capabilities>
@@ -60,12 +61,13 @@ def counted(domain: ET.Element, running: bool) -> dict[str, Any]:
     return found
 
 
-class FakeHypervisor(Actions, Migrations):
+class FakeHypervisor(Actions, Migrations, Screens):
     """``guests_obey`` False: they don't hear the power button. ``refuse``: the next start fails with this reason."""
 
     def __init__(self, efi: bool = False) -> None:
         Actions.__init__(self)
         Migrations.__init__(self)
+        Screens.__init__(self)
         self.xml: dict[str, str] = {}
         self.secrets: dict[str, bytes] = {}
         self.power: dict[str, PowerState] = {}
@@ -130,6 +132,7 @@ class FakeHypervisor(Actions, Migrations):
         self._check()
         server_uuid = ET.fromstring(xml).findtext("uuid")
         assert server_uuid
+        self.keep_live(server_uuid)
         self.xml[server_uuid] = xml
         self.power.setdefault(server_uuid, PowerState.SHUTDOWN)
 
@@ -161,6 +164,7 @@ class FakeHypervisor(Actions, Migrations):
         self.saved.discard(server_uuid)
         self.xml.pop(server_uuid, None)
         self.power.pop(server_uuid, None)
+        self.forget_screens(server_uuid)
 
     def secret(self, secret_uuid: str) -> bytes | None:
         return self.secrets.get(secret_uuid)
@@ -174,6 +178,7 @@ class FakeHypervisor(Actions, Migrations):
 
     def turn(self, server_uuid: str, state: PowerState) -> None:
         self.power[server_uuid] = state
+        self.forget_screens(server_uuid)
         self._sink(PowerEvent(server_uuid, state))
 
     def _known(self, server_uuid: str) -> PowerState:

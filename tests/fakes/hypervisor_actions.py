@@ -31,7 +31,7 @@ class Actions:
 
     def definition(self, server_uuid: str) -> str:
         self._known(server_uuid)  # type: ignore[attr-defined]
-        return self.xml[server_uuid]
+        return self.shown(server_uuid)  # type: ignore[attr-defined]
 
     def pause(self, server_uuid: str) -> None:
         self._needs(server_uuid, PowerState.RUNNING, PowerState.PAUSED)

@@ -35,7 +35,7 @@ class Migrations:
 
     def moving_xml(self, server_uuid: str) -> str:
         self._known(server_uuid)  # type: ignore[attr-defined]
-        return self.xml[server_uuid]
+        return self.shown(server_uuid)  # type: ignore[attr-defined]
 
     def unfit_cpu(self, question: CpuQuestion) -> str:
         wanted = {one.get("name", "") for one in ET.fromstring(question.cpu).iterfind("feature")}
@@ -64,6 +64,7 @@ class Migrations:
             raise LibvirtRefused(task="migrate the guest", reason=reason)
         peer.xml[server_uuid], peer.power[server_uuid] = departure.xml, state
         del self.xml[server_uuid], self.power[server_uuid]
+        self.forget_screens(server_uuid)  # type: ignore[attr-defined]
         if self.migration_lost:
             raise LibvirtDown(host="host1", uri="fake:///", reason="it went away")
 

@@ -22,6 +22,7 @@ import sqlalchemy as sa
 
 from nova import errors, faults
 from nova.compute import gate
+from nova.compute.consoles import Offer
 from nova.compute.host import Host
 from nova.compute.service import ComputeService, Parts
 from nova.conductor.journal import Journal
@@ -29,10 +30,13 @@ from nova.conductor.runner import Runner
 from nova.conductor.workflows import ALL
 from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
+from nova.console.service import ConsoleAuthService
 from nova.db.models import cell as cell_tables
+from nova.model.consoles import ConsoleType
 from nova.model.services import Heartbeat
 from nova.rpc.contracts.compute import ComputeRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
+from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.scheduler.service import SchedulerService
 from nova.scheduler.service import Settings as SchedulerSettings
@@ -45,6 +49,9 @@ from tests.fakes.small_cloud import SmallCloud, until
 
 SETTLED_S = 20.0
 WORKING_POLLS = 8
+#: What every host offers of consoles.
+OFFERS = {ConsoleType.NOVNC: Offer("http://proxy:6080/vnc_auto.html", "127.0.0.1"),
+          ConsoleType.SERIAL: Offer("ws://proxy:6083/", "127.0.0.1")}
 #: What a dead driver may still be asked: nothing of it is a call to a hypervisor.
 HARMLESS = frozenset({"dead", "knobs", "calls", "names_of", "inspect", "close", "needs_images", "host_power"})
 
@@ -138,7 +145,8 @@ class ComputeProcess:
         self.driver, self.dead = self._driver(), False
         client = self.cloud.bus.client(ConductorHostRPC, self.name)
         settings = options(compute_options, resume_guests_state_on_host_boot=True, cpu_allocation_ratio=self.ratio)
-        self.service = ComputeService(Parts(self.driver, client, None, settings, store=self.cloud.images),
+        self.service = ComputeService(Parts(self.driver, client, None, settings, store=self.cloud.images,
+                                            consoles=OFFERS),
                                       Host(self.name, self.path))
         try:
             self.service.start()
@@ -206,6 +214,9 @@ class LivingCloud(SmallCloud):
         self.living = SchedulerService(self.control, SchedulerSettings(
             SimpleNamespace(host_state_sweep_interval=3600), filter_options(), 90), rng=random.Random(seed))
         self.bus.serve(SchedulerRPC, self.living)
+        self.tokens = SimpleNamespace(token_ttl=600, single_use_tokens=False)
+        self.bus.serve(ConsoleAuthRPC, ConsoleAuthService(self.control, self.tokens))
+        self.consoles = self.bus.client(ConsoleAuthRPC)
         for host in computes:
             self.add_compute(host)
         assert self.living.sweep()

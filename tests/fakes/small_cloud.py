@@ -26,6 +26,7 @@ from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.model import addressing
 from nova.model.aggregates import CachedImage
+from nova.model.consoles import ConsoleAddress, ConsoleType
 from nova.model.diagnostics import Diagnostics
 from nova.model.flavors import NewFlavor
 from nova.model.hosts import Inventory, Node
@@ -90,6 +91,9 @@ class FakeCompute:
         self.power_actions: list[str] = []
         self.cached: list[str] = []
         self.on_cache: Callable[[], None] | None = None
+        self.asked: list[tuple[str, ConsoleType]] = []  # what consoles were asked for
+        self.on_find: Callable[[], None] | None = None
+        self.ports: dict[str, int] = {}
         self.answers: dict[str, Answer] = {}
         self.snapshots: set[tuple[str, str]] = set()  # (server, image)
         self.on_upload: Callable[[str], None] = lambda image_id: None
@@ -181,6 +185,15 @@ class FakeCompute:
 
     def get_console_output(self, host: str, server_uuid: str, length: int | None) -> ConsoleOutput:
         return ConsoleOutput(text="")
+
+    def find_console(self, host: str, server_uuid: str, type: ConsoleType) -> ConsoleAddress:
+        self.asked.append((server_uuid, type))
+        if self.on_find:
+            self.on_find()
+        if server_uuid not in self.guests:
+            raise errors.NotFound("no such guest")
+        return ConsoleAddress(access_url_base=f"http://proxy/{type}", host=self.host,
+                              port=self.ports.setdefault(server_uuid, 5900 + len(self.ports)))
 
     def get_diagnostics(self, host: str, server_uuid: str) -> Diagnostics:
         if server_uuid not in self.guests:

@@ -25,11 +25,13 @@ from tests.fakes.audited import audited
 from tests.fakes.invariants import wrong
 from tests.fakes.living_cloud import Killed, LivingCloud
 from tests.fakes.small_cloud import DEMO
+from tests.fakes.walking_consoles import WalkingConsoles
 
 FAULTY = 0.4  # of the actions meet a fault
 OPERATED = 0.1  # of the steps are an operator's: hosts and aggregates change
 RATIOS = (0.01, 1.0, 4.0)  # of a host's processors: the first is less than is in use
 HASTY = 0.1  # of the actions are followed by another one at once
+WATCHED = 0.3  # of the actions have a user who asks for a console before, meanwhile or after
 PATIENCE_S = 0.5  # how long a dead host stays dead, at most
 OVERTAKING = ("delete", "hard_reboot", "evacuate")
 
@@ -96,6 +98,7 @@ class Walk:
         self.story: list[Step] = []
         self.answers: Counter[tuple[str, str]] = Counter()
         self.accepted: Counter[str] = Counter()
+        self.consoles = WalkingConsoles(cloud, self.rng)
 
     # -- what actions choose
 
@@ -125,12 +128,16 @@ class Walk:
             self._boot()
         else:
             uuid = self.rng.choice(live)
+            if self.rng.random() < WATCHED:
+                self.consoles.open(uuid)
             fault = self._arm() if self.rng.random() < FAULTY else ""
             self._do(self._choose(), uuid, fault)
+            if self.rng.random() < WATCHED:
+                self.consoles.open(uuid)
             if self.rng.random() < HASTY:
                 self._do(self.rng.choice(OVERTAKING), uuid, "at once")
         self._heal()
-        found = [*wrong(self.cloud), *audited(self.cloud)]
+        found = [*wrong(self.cloud), *audited(self.cloud), *self.consoles.wrong()]
         assert not found, "\n".join([*map(str, self.story[-12:]), *self._last(), *found])
 
     def _operate(self) -> None:

@@ -41,9 +41,16 @@ class Plan:
     network: bool = True  # a nova-network and a network
     glance: bool = False
     placement: bool = False  # a nova-placement-api, at ``cloud.placement_url``
+    consoles: bool = False  # a nova-consoleauth, and hosts with consoles of every type
     cuttable_cell: bool = False  # the cell's database is reached through ``cloud.cell_link``
     options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     env: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+#: Every type of console, which the fake driver has.
+CONSOLES: dict[str, dict[str, Any]] = {
+    "vnc": {"xvpvncproxy_base_url": "http://127.0.0.1:6081/console"}, "spice": {"enabled": True},
+    "serial_console": {"enabled": True}, "mks": {"enabled": True}}
 
 
 def defaults(plan: Plan, broker: str, port: int, glance: str) -> dict[str, dict[str, Any]]:
@@ -118,6 +125,8 @@ class Cloud:
         for number, host in enumerate(self.hosts, 1):
             self._add(f"compute{number}", "compute", host)
         self._add("api", "api", "ctl")
+        if self.plan.consoles:
+            self._add("consoleauth", "consoleauth", "ctl")
         if self.plan.placement:
             self._add("placement", "placement_api", "ctl")
         self.sync()
@@ -130,7 +139,7 @@ class Cloud:
         sections = defaults(self.plan, self.broker_url, self.port, self.glance.url)
         if self.plan.placement:
             sections["placement_api"] = {"listen": "127.0.0.1", "listen_port": self.placement_port, "workers": 1}
-        for section, options in self.plan.options.items():
+        for section, options in (*(CONSOLES.items() if self.plan.consoles else ()), *self.plan.options.items()):
             sections.setdefault(section, {}).update(options)
         sections["DEFAULT"] |= {"host": host, "state_path": self.state(host), **default}
         self.state(host).mkdir(parents=True, exist_ok=True)
@@ -159,6 +168,7 @@ class Cloud:
         for daemon in self.daemons.values():
             daemon.ready()
         wanted = {("nova-conductor", "ctl"), ("nova-scheduler", "ctl")} | {("nova-compute", h) for h in self.hosts}
+        wanted |= {("nova-consoleauth", "ctl")} if self.plan.consoles else set()
         wait_until("all daemons are up", lambda: wanted <= self.up(), READY_S, 0.2)
 
     def up(self) -> set[tuple[str, str]]:

@@ -17,16 +17,15 @@ from tests.functional.cloud import Cloud, Plan
 BOOT = f"boot --flavor m1.tiny --image {IMAGE} --nic auto --poll"
 
 
-#: need volumes, consoles, networks' own operations
-LATER = {"add-secgroup", "remove-secgroup", "list-secgroup", "get-mks-console", "get-rdp-console",
-         "get-serial-console", "get-spice-console", "get-vnc-console", "interface-attach", "interface-detach",
-         "interface-list", "refresh-network", "volume-attach", "volume-attachments", "volume-detach", "volume-update"}
+#: need volumes, networks' own operations
+LATER = {"add-secgroup", "remove-secgroup", "list-secgroup", "interface-attach", "interface-detach", "interface-list",
+         "refresh-network", "volume-attach", "volume-attachments", "volume-detach", "volume-update"}
 #: many calls of what is used here; of the client alone; gone from every server; `service-delete` needs a host that
 #: left; `set-password` asks at a terminal
 OTHER = {"host-meta", "ssh", "help", "bash-completion", "agent-create", "agent-delete", "agent-modify",
          "service-delete", "reset-network", "set-password"}
 #: where sessions of the command are
-SESSIONS = [Path(__file__), Path(__file__).with_name("test_client_life.py")]
+SESSIONS = [Path(__file__), *map(Path(__file__).with_name, ("test_client_life.py", "test_client_consoles.py"))]
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,10 @@ from tests.functional.client import IMAGE
 from tests.functional.clients import ACCOUNTS, VENV, Failed, User, Worker, public_key
 from tests.functional.cloud import Cloud, Plan
 
-#: commands of the compute API that need volumes, shares, consoles or networks' own operations
-LATER = re.compile(r"server (add|remove|volume|share)\b|console (url|connection)")
+#: commands of the compute API that need volumes, shares or networks' own operations
+LATER = re.compile(r"server (add|remove|volume|share)\b")
 #: where sessions of the command are
-SESSIONS = [Path(__file__), Path(__file__).with_name("test_client_life.py")]
+SESSIONS = [Path(__file__), *map(Path(__file__).with_name, ("test_client_life.py", "test_client_consoles.py"))]
 #: gone from every server; of the client alone; one that needs a host that left; old names of `server migration ...`
 OTHER = {"compute agent create", "compute agent delete", "compute agent set", "server ssh", "compute service delete",
          "server migrate confirm", "server migrate revert"}

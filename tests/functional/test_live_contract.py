@@ -31,8 +31,9 @@ RAN: set[str] = set()  # scenarios, in this session
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud) -> Cloud:
-    return make_cloud(Plan(computes=3, cuttable_cell=True, options={
-        "DEFAULT": {"shelved_offload_time": -1},  # until it is asked for
+    return make_cloud(Plan(computes=3, cuttable_cell=True, consoles=True, options={
+        "DEFAULT": {"shelved_offload_time": -1, "debug": True},  # until it is asked for; all that logs could say
+        "consoleauth": {"token_ttl": 36000},
         "fake": {"live_migration_time": 1.5,
                  "topology": "2 cells x 500 cpus x 400000 MB, 20 dedicated, 2 threads"},
         "api": {"glance_link_prefix": "http://glance.openstack.example.com"}})).start()

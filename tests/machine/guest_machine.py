@@ -12,9 +12,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.functional.backends import free_port
 
+KEYS = {" ": ("spc",), "\n": ("ret",), "-": ("minus",), "$": ("shift", "4"), "(": ("shift", "9"),
+        ")": ("shift", "0"), "*": ("shift", "8"), ";": ("semicolon",), "/": ("slash",), ".": ("dot",)}
 READY = re.compile(r"^nova-guest ready: (.*)$", re.MULTILINE)
 
 # Run by QEMU for each connection of the guest to 169.254.169.254:80; argument: the directory that holds what is served.
@@ -107,17 +110,36 @@ class Machine:
 
     def press_power_button(self) -> float:
         """Seconds until the machine was off."""
+        self.order({"execute": "system_powerdown"})
+        pressed = time.monotonic()
+        self.process.wait(timeout=30)
+        return time.monotonic() - pressed
+
+    def order(self, *orders: dict[str, Any]) -> None:
+        """Tell QEMU's monitor. AssertionError with its words when it refuses."""
         with socket.socket(socket.AF_UNIX) as control:
             control.connect(str(self.control))
             replies = control.makefile("rw")
             replies.readline()
-            for order in ("qmp_capabilities", "system_powerdown"):
-                replies.write(json.dumps({"execute": order}) + "\n")
+            for order in ({"execute": "qmp_capabilities"}, *orders):
+                replies.write(json.dumps(order) + "\n")
                 replies.flush()
-                replies.readline()
-            pressed = time.monotonic()
-            self.process.wait(timeout=30)
-        return time.monotonic() - pressed
+                while "event" in (answer := json.loads(replies.readline())):
+                    pass
+                assert "return" in answer, answer
+
+    def type(self, text: str) -> None:
+        """On the machine's keyboard, as on an American one."""
+        for character in text:
+            keys = KEYS.get(character) or (("shift", character.lower()) if character.isupper() else (character,))
+            pressed = [{"type": "qcode", "data": key} for key in keys]
+            self.order({"execute": "send-key", "arguments": {"keys": pressed, "hold-time": 20}})
+            time.sleep(0.05)
+
+    def picture(self, file: Path, form: str = "png") -> Path:
+        """What is on its screen."""
+        self.order({"execute": "screendump", "arguments": {"filename": str(file), "format": form}})
+        return file
 
 
 def overlay(image: Path, directory: Path, size: str) -> Path:

@@ -103,8 +103,13 @@ class Sandbox:
     def control(self) -> Control:
         return Control(self.layout)
 
+    @property
+    def controller_init(self) -> int:
+        """The first process of the controller's room."""
+        return self.control.room_pid(CONTROLLER)
+
     def at_controller(self, work: Any) -> Any:
-        return rooms.in_network(self.control.room_pid(CONTROLLER), work)
+        return rooms.in_network(self.controller_init, work)
 
     def dial(self, address: tuple[str, int], seconds: float | None) -> socket.socket:
         return self.at_controller(lambda: socket.create_connection(address, seconds))

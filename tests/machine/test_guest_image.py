@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -112,6 +113,18 @@ def test_boot_when_a_config_drive_is_there_then_takes_its_name_key_and_script_an
         assert machine.ssh(key, "grep -c . /root/.ssh/authorized_keys").stdout == "1\n"
         assert machine.press_power_button() <= OFF_WITHIN
     check_copy(tmp_path, disk, key, host_key)
+
+
+def test_screen_when_typed_into_then_its_shell_answers_and_the_serial_line_tells(image: Path, tmp_path: Path) -> None:
+    with Machine(tmp_path, overlay(image, tmp_path, "1G"), nic=False) as machine:
+        machine.await_output(re.compile("^nova-guest login: $", re.MULTILINE), READY_WITHIN)
+        time.sleep(1)
+        assert "tty1" not in machine.output(), "nothing was typed yet"
+        machine.type("echo hello-$((6*7))\n")
+        machine.await_output(re.compile("^tty1: hello-42$", re.MULTILINE), 10)
+        pixels = machine.picture(tmp_path / "screen.ppm", "ppm").read_bytes().split(b"\n", 3)[3]
+        blue = sum(1 for red, green, much in struct.iter_unpack("3B", pixels) if red == green == 0 and 160 < much < 180)
+        assert blue > 720 * 40, "the bar, less its letters"
 
 
 def check_copy(tmp_path: Path, disk: Path, old_key: Path, old_host_key: str) -> None:

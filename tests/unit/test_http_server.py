@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import io
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 
 from nova import http_server
+from tests.fakes.console_papers import Authority
 
 
 def echo(environ: dict[str, Any], start_response: Any) -> Any:
@@ -182,3 +185,162 @@ def test_taken_port_is_an_os_error() -> None:
 
 def test_target_when_its_brackets_hold_no_address_then_it_is_refused(server: http_server.Server) -> None:
     assert raw(server, b"GET http://[ HTTP/1.1\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+
+
+# -- connections that an application takes over, deadlines, TLS
+
+
+class Taker:
+    """Takes over what asks for ``/take``: says hello, then gives back what comes until it ends."""
+
+    def __init__(self) -> None:
+        self.running = threading.Semaphore(0)
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        if environ["PATH_INFO"] != "/take":
+            return echo({**environ, "HTTP_X_A": environ["wsgi.url_scheme"]}, start_response)
+        return http_server.TakeOver(self.work)
+
+    def work(self, sock: socket.socket) -> None:
+        self.running.release()
+        sock.sendall(b"hello")
+        while data := sock.recv(100):
+            if data == b"fail":
+                raise ZeroDivisionError
+            sock.sendall(data)
+
+
+def serving(**how: Any) -> tuple[http_server.Server, Taker]:
+    taker = Taker()
+    made = http_server.Server(http_server.bind("127.0.0.1", 0), taker, **how)
+    made.start()
+    return made, taker
+
+
+def taken(server: http_server.Server, more: bytes = b"") -> socket.socket:
+    sock = socket.create_connection(("127.0.0.1", port(server)), timeout=3)
+    sock.sendall(b"GET /take HTTP/1.1\r\n\r\n" + more)
+    return sock
+
+
+def test_connection_when_taken_over_then_all_bytes_are_the_applications() -> None:
+    server, _ = serving()
+    with taken(server) as sock:
+        assert sock.recv(100) == b"hello"
+        sock.sendall(b"\x00raw")
+        assert sock.recv(100) == b"\x00raw"
+        sock.shutdown(socket.SHUT_WR)
+        assert sock.recv(100) == b"", "the server closes when the work is done"
+    server.stop(1)
+
+
+def test_taken_connection_when_more_was_sent_than_the_request_then_it_is_refused() -> None:
+    server, taker = serving()
+    with taken(server, b"early") as sock:
+        assert sock.recv(1000).startswith(b"HTTP/1.1 400 ")
+    assert not taker.running.acquire(blocking=False)
+    server.stop(1)
+
+
+def test_taken_connections_use_no_slot_and_do_not_hold_up_stop() -> None:
+    server, taker = serving(workers=1, max_connections=1)
+    socks = []
+    for _ in range(3):
+        socks.append(taken(server))
+        assert taker.running.acquire(timeout=3)
+    assert raw(server, b"GET /x HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200")
+    began = time.monotonic()
+    server.stop(5)
+    assert time.monotonic() - began < 1
+    for sock in socks:
+        assert sock.recv(5) == b"hello"
+        sock.sendall(b"still")
+        assert sock.recv(100) == b"still", "stop does not touch it"
+        sock.close()
+
+
+def test_taken_connection_when_its_work_fails_then_it_is_closed() -> None:
+    server, _ = serving()
+    with taken(server) as sock:
+        assert sock.recv(100) == b"hello"
+        sock.sendall(b"fail")
+        assert sock.recv(100) == b""
+    server.stop(1)
+
+
+def test_head_when_it_comes_byte_by_byte_then_it_has_one_deadline() -> None:
+    server, _ = serving(head_s=0.3)
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", port(server)), timeout=3) as sock:
+        with contextlib.suppress(OSError):
+            for _ in range(60):
+                sock.sendall(b"G")
+                time.sleep(0.05)
+        assert time.monotonic() - began < 2.5, "the client could go on for as long as it liked"
+    server.stop(1)
+
+
+def test_slow_head_takes_nothing_from_connections_that_were_taken_over() -> None:
+    server, _ = serving(head_s=0.1)
+    with taken(server) as sock:
+        assert sock.recv(100) == b"hello"
+        time.sleep(0.2)
+        sock.sendall(b"here")
+        assert sock.recv(100) == b"here"
+    server.stop(1)
+
+
+@pytest.fixture(scope="module")
+def tls_context(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.load_cert_chain(*Authority(tmp_path_factory.mktemp("tls")).issue("server", server=True))
+    return made
+
+
+def over_tls(server: http_server.Server, request: bytes) -> bytes:
+    trusting = ssl._create_unverified_context()
+    with socket.create_connection(("127.0.0.1", port(server)), timeout=3) as plain, \
+            trusting.wrap_socket(plain) as sock:
+        sock.sendall(request)
+        found = b""
+        with contextlib.suppress(TimeoutError):
+            while part := sock.recv(65536):
+                found += part
+        return found
+
+
+def test_one_port_when_tls_is_not_the_only_way_then_both_are_served_and_told(tls_context: ssl.SSLContext) -> None:
+    server, _ = serving(tls=tls_context, tls_only=False)
+    assert over_tls(server, b"GET /x HTTP/1.0\r\n\r\n").endswith(b"GET /x? https ")
+    assert raw(server, b"GET /x HTTP/1.0\r\n\r\n").endswith(b"GET /x? http ")
+    server.stop(1)
+
+
+def test_plain_http_when_tls_is_the_only_way_then_nothing_is_answered(tls_context: ssl.SSLContext) -> None:
+    server, _ = serving(tls=tls_context)
+    answer = b""
+    with contextlib.suppress(ConnectionResetError):
+        answer = raw(server, b"GET /x HTTP/1.0\r\n\r\n")
+    assert not answer.startswith(b"HTTP/")
+    server.stop(1)
+
+
+def test_handshake_when_it_never_ends_then_it_has_the_heads_deadline(tls_context: ssl.SSLContext) -> None:
+    server, _ = serving(tls=tls_context, head_s=0.3)
+    with socket.create_connection(("127.0.0.1", port(server)), timeout=3) as sock:
+        sock.sendall(b"\x16\x03\x01\x02\x00")
+        assert sock.recv(100) == b""
+    server.stop(1)
+
+
+def test_application_that_wants_the_connection_closed_has_it_closed() -> None:
+    def closing(_environ: dict[str, Any], start_response: Any) -> Any:
+        start_response("403 Forbidden", [("Connection", "close")])
+        return [b"no"]
+    server = http_server.Server(http_server.bind("127.0.0.1", 0), closing)
+    server.start()
+    began = time.monotonic()
+    answer = raw(server, b"GET / HTTP/1.1\r\n\r\n")
+    assert answer.lower().count(b"connection:") == 1 and answer.endswith(b"no")
+    assert time.monotonic() - began < 0.9, "raw reads to the end"
+    server.stop(1)

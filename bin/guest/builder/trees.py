@@ -15,13 +15,14 @@ GUEST = Path(__file__).resolve().parent.parent
 GUEST_PACKAGES = (
     "busybox-static", "dropbear-bin", "libc6", "libcrypt1", "libtomcrypt1", "libtommath1", "libgmp10", "zlib1g",
     "e2fsprogs", "libext2fs2", "libcom-err2",
-    "qemu-guest-agent", "libglib2.0-0", "libpcre2-8-0", "libudev1", "libnuma1", "liburing2",
+    "bsdutils", "qemu-guest-agent", "libglib2.0-0", "libpcre2-8-0", "libudev1", "libnuma1", "liburing2",
 )  # fmt: skip
 GUEST_FILES = (  # (package, path in it, path in the guest's root)
     ("busybox-static", "bin/busybox", "bin/busybox"),
     ("dropbear-bin", "usr/sbin/dropbear", "usr/sbin/dropbear"),
     ("dropbear-bin", "usr/bin/dropbearkey", "usr/bin/dropbearkey"),
     ("e2fsprogs", "sbin/resize2fs", "sbin/resize2fs"),
+    ("bsdutils", "usr/bin/script", "usr/bin/script"),
     ("qemu-guest-agent", "usr/sbin/qemu-ga", "usr/sbin/qemu-ga"),
 )
 LIBRARY_PACKAGES = {  # what else those programs load: file name -> package

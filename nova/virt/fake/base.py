@@ -126,6 +126,10 @@ class FakeBase:
         guest.say("[    0.000001] fake init: nothing to start")
         guest.say(f"{guest.name} login:")
 
+    def _boot_of(self, guest: FakeGuest) -> str:
+        """What its consoles' ports go with."""
+        return f"{self._host} {guest.boots}"
+
     def _told(self, server_uuid: str, state: PowerState) -> PowerState:
         if self._listener is not None:
             self._listener(GuestState(server_uuid=server_uuid, power_state=state))

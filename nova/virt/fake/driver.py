@@ -14,6 +14,7 @@ from typing import Any
 from nova import concurrency
 from nova.model.hosts import Node
 from nova.model.states import PowerState
+from nova.virt.fake.consoles import FakeConsoles
 from nova.virt.fake.life import FakeAgent, FakePausing, FakeRescuing, FakeSuspending
 from nova.virt.fake.live import FakeLiveMoves
 from nova.virt.fake.moves import FakeColdMoves
@@ -33,7 +34,7 @@ CPU_INFO = {"arch": "x86_64", "model": "fake", "vendor": "fake", "features": [],
 
 
 class FakeDriver(FakeLiveMoves, FakeColdMoves, FakeSnapshots, FakeRescuing, FakeSuspending, FakePausing, FakeAgent,
-                 FakeTelling):
+                 FakeTelling, FakeConsoles):
     """``options`` is the group ``[fake]``; with ``state_path`` guests live on in files and knobs are read from one."""
 
     needs_images = False

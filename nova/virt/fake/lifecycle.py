@@ -109,7 +109,10 @@ class FakeLifecycle(FakeBase):
         if self._defined(server_uuid).power_state != PowerState.RUNNING:
             return False
         with self._changed(server_uuid) as guest:
+            shown = guest.display_of == self._boot_of(guest)
             self._boot(guest)
+            if shown:  # the hypervisor's process stays, and so do its ports
+                guest.display_of = self._boot_of(guest)
         return True
 
     def power_state(self, server_uuid: str) -> PowerState | None:

@@ -46,6 +46,8 @@ class FakeGuest(msgspec.Struct, kw_only=True):
     rescue_drive: dict[str, bytes] = {}
     passwords: dict[str, str] = {}
     crashes: int = 0
+    display: int = -1  # what its consoles' ports are counted by
+    display_of: str = ""  # the host and boot that it is of
     packing: Packing | None = None  # what it holds of the host's topology
     arriving: bool = False  # room was made for it, and its old host may send it at any time
 

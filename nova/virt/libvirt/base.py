@@ -23,6 +23,7 @@ from nova.virt.libvirt.folders import Folder, Folders
 from nova.virt.libvirt.guest import guest_spec
 from nova.virt.libvirt.hypervisor import Hypervisor, NoGuest
 from nova.virt.libvirt.moves.carrier import Carrier
+from nova.virt.libvirt.serial_lines import SerialLines
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.tpm import Tpms
 from nova.virt.libvirt.xml import specs
@@ -51,6 +52,7 @@ class Tools:
     config_drive: ConfigDrive
     tpms: Tpms
     carrier: Carrier
+    lines: SerialLines
     facts: Callable[[], HostFacts]
 
 
@@ -81,7 +83,10 @@ class Room:
         spec = guest_spec(order, disks, folder.path, self._tools.facts(), self._tools.settings)
         if spec.devices.tpm is not None:
             self._tools.tpms.prepare(order.server_uuid, folder)
-        hypervisor.define(domain_xml(_rescued(spec, folder)))
+        with self._tools.lines.choose(order.server_uuid, spec.devices.serial_ports) as lines:
+            spec = replace(spec, devices=replace(spec.devices, lines=lines))
+            hypervisor.define(domain_xml(_rescued(spec, folder)))
+        folder.reserve_ports(())
         hypervisor.drop_saved(order.server_uuid)  # or its next start would go on from there
 
 

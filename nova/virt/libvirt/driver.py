@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from nova import concurrency
@@ -18,6 +19,7 @@ from nova.privileged.runner import Runner, SystemRunner
 from nova.virt.interface import PowerListener
 from nova.virt.libvirt import consoles
 from nova.virt.libvirt.base import Tools
+from nova.virt.libvirt.console_settings import console_settings_of
 from nova.virt.libvirt.diagnostics import diagnostics_of
 from nova.virt.libvirt.disks.config_drive import ConfigDrive
 from nova.virt.libvirt.disks.maker import DiskMaker
@@ -31,7 +33,9 @@ from nova.virt.libvirt.moves.carrier import Carrier
 from nova.virt.libvirt.moves.cold import LibvirtColdMoves
 from nova.virt.libvirt.moves.live import LibvirtLiveMoves
 from nova.virt.libvirt.pausing import LibvirtPausing
+from nova.virt.libvirt.remote_consoles import LibvirtRemoteConsoles
 from nova.virt.libvirt.rescue import LibvirtRescuing
+from nova.virt.libvirt.serial_lines import SerialLines
 from nova.virt.libvirt.settings import Settings, settings_of
 from nova.virt.libvirt.snapshots import LibvirtSnapshots
 from nova.virt.libvirt.suspending import LibvirtSuspending
@@ -52,11 +56,12 @@ def image_tool(settings: Settings, timeout_s: float = DISK_TOOL_TIMEOUT_S,
 
 def from_conf(conf: Any, host: str) -> LibvirtDriver:
     """The driver as ``nova.conf`` says. Invalid names an option that can't be."""
-    return LibvirtDriver(settings_of(conf, conf.libvirt, conf.vnc, conf.compute, conf.pci))
+    settings = settings_of(conf, conf.libvirt, conf.vnc, conf.compute, conf.pci)
+    return LibvirtDriver(replace(settings, consoles=console_settings_of(conf.spice, conf.serial_console)))
 
 
 class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, LibvirtRescuing, LibvirtSnapshots,
-                    LibvirtColdMoves, LibvirtLiveMoves):
+                    LibvirtColdMoves, LibvirtLiveMoves, LibvirtRemoteConsoles):
     """Driver, Lifecycle, Consoles, Diagnosis, Uptime, and the protocols of its rooms. ``hypervisor`` and ``runner_of``
     (from a timeout) are real by default."""
 
@@ -76,6 +81,7 @@ class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, Libvirt
             hypervisor=hypervisor, settings=settings, folders=folders, facts=self._host.facts, images=tool,
             carrier=Carrier(settings.moves, settings.tool_memory_mb, runner_of(settings.moves.copy_timeout_s)),
             tpms=Tpms(hypervisor, settings.tpm_path),
+            lines=SerialLines(settings.consoles.serial, hypervisor, folders),
             disks=disks,
             config_drive=ConfigDrive(settings.config_drive_format, settings.config_drive_limit_mb, runner_of(120.0))))
         self._events = Events(hypervisor.reopen, self.guests, self._is_ours)

@@ -27,6 +27,7 @@ from nova.model.orders import BuildOrder
 
 T = TypeVar("T")
 
+PORTS = "ports.json"
 ASIDE = "_resize"  # upstream's name for it: operators' scripts know it
 
 
@@ -108,12 +109,13 @@ class Folder:
         for name in ("plugged.json", "order.json"):
             with contextlib.suppress(FileNotFoundError):
                 os.replace(self._file_of_ours(name), self.file(name))
+        self._file_of_ours(PORTS).unlink(missing_ok=True)
         self._write("owner", self._host)
 
     def leave(self) -> None:
         """Forget what this host kept of another's guest. Nothing when it is ours."""
         if not self.owned:
-            for name in ("order.json", "plugged.json"):
+            for name in ("order.json", "plugged.json", PORTS):
                 self._file_of_ours(name).unlink(missing_ok=True)
 
     def _owner(self) -> str:
@@ -186,6 +188,17 @@ class Folder:
             self._write("copy-of.json", probe)
         else:
             self.file("copy-of.json").unlink(missing_ok=True)
+
+    def reserved_ports(self) -> tuple[int, ...]:
+        """Of this host's, for the serial ports of a guest that is to come; from its arrival on its definition says."""
+        return self._read(self._mine(PORTS), tuple[int, ...]) or ()
+
+    def reserve_ports(self, ports: tuple[int, ...]) -> None:
+        """(): no more."""
+        if ports:
+            self._write(self._mine(PORTS), ports)
+        else:
+            self.file(self._mine(PORTS)).unlink(missing_ok=True)
 
     def rescue(self) -> RescueRecord | None:
         return self._read("rescue.json", RescueRecord)

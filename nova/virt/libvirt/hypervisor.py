@@ -52,6 +52,13 @@ class HostSize(NamedTuple):
     memory_mb: int
 
 
+class Definitions(NamedTuple):
+    """A domain's XML: as it runs (None where it does not), and as it starts next (None: it will not be any more)."""
+
+    running: str | None
+    kept: str | None
+
+
 class Lost:
     """In place of an event: the connection broke, and events may have been missed."""
 
@@ -133,6 +140,9 @@ class Hypervisor(MigrationCalls, Protocol):
 
     def definition(self, server_uuid: str) -> str:
         """Its XML; of the guest as it runs where it does. NoGuest."""
+
+    def definitions(self) -> Mapping[str, Definitions]:
+        """Of every domain, by uuid."""
 
     def pause(self, server_uuid: str) -> None:
         """Nothing when it is paused. NoGuest; LibvirtRefused."""

@@ -112,6 +112,7 @@ class LibvirtLifecycle(Room):
     def destroy(self, server_uuid: str) -> None:
         self._tools.hypervisor.stop_now(server_uuid)
         self._tools.hypervisor.undefine(server_uuid)
+        self._tools.lines.clear(server_uuid)
 
     def start(self, server_uuid: str) -> PowerState:
         self._tools.hypervisor.start(server_uuid)

@@ -52,10 +52,12 @@ def check_offers(asked: Wishes, can: DomainCapabilities, host: HostFacts) -> Non
 
 def device_spec(asked: Wishes, settings: Settings, folder: Path, machine: str | None, host: HostFacts,
                 server_uuid: str) -> DeviceSpec:
-    screen, can = settings.vnc_listen is not None, host.abilities(machine)
+    spice, can = settings.consoles.spice, host.abilities(machine)
+    screen = settings.vnc_listen is not None or spice is not None
     check_offers(asked, can, host)
     return DeviceSpec(
         serial_ports=asked.serial_ports, console_log=str(folder / CONSOLE_LOG), vnc_listen=settings.vnc_listen,
+        spice=spice,
         video_model=asked.video_model or ("virtio" if screen else None), video_ram_mb=asked.video_ram_mb,
         pointer_bus=_pointer(asked, settings) if screen else None,
         rng_path=settings.rng_path if asked.rng else None, rng_bytes=asked.rng_bytes,

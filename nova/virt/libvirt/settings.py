@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nova import errors
+from nova.virt.libvirt.console_settings import ConsoleSettings
 from nova.virt.libvirt.moves.settings import MoveSettings, move_settings_of
 from nova.virt.libvirt.placing import Placing, placing_of
 
@@ -57,12 +58,13 @@ class Settings:
     config_drive_format: str = "iso9660"
     config_drive_limit_mb: int = 64
     pointer: str = "usbtablet"
-    vnc_listen: str | None = "127.0.0.1"
+    vnc_listen: str | None = "127.0.0.1"  # None: no screens over VNC
     swtpm: bool = False
     tpm_path: Path = Path("/var/lib/libvirt/swtpm")  # libvirt's own choice
     shutdown_retry_s: int = 10
     tool_cpu_s: int = 600
     tool_memory_mb: int = 1024
+    consoles: ConsoleSettings = field(default_factory=ConsoleSettings)
     moves: MoveSettings = field(default_factory=MoveSettings)
     placing: Placing = field(default_factory=Placing)
 

@@ -161,7 +161,7 @@ class Live:
                     self.problem(where, problem)
             self.covered[answer.operation].add(version)
         else:
-            if scope.REFUSED.get(answer.operation) == answer.status:
+            if scope.refused(answer.operation, version) == answer.status:
                 self.covered[answer.operation].add(version)
             self.provoked[answer.operation].add(answer.status)
             listed = {*entry.get("errors", ()), *entry.get("errors_declared", ())}

@@ -63,7 +63,7 @@ def unknown_ids(world: World) -> None:
         for version in versions:
             path = world.fill(id, version, **{name: unknown(name, version) for name in names})
             body = NAMED.get(id) or body_of(id, version)
-            world.live.call(entry["method"], path, body, version, expect=404)
+            world.live.call(entry["method"], path, body, version, expect=scope.refused(id, version) or 404)
 
 
 @scenario
@@ -145,4 +145,5 @@ def servers_of_others(world: World) -> None:
         if "{server_id}" in entry["path"]:
             path = world.fill(id, versions[-1], server_id=theirs)
             body = {"meta": {"My Server Name": "a"}} if id in NAMED else body_of(id, versions[-1])
-            world.live.call(entry["method"], path, body, versions[-1], MEMBER, expect=404)
+            world.live.call(entry["method"], path, body, versions[-1], MEMBER,
+                            expect=scope.refused(id, versions[-1]) or 404)

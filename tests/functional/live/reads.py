@@ -21,4 +21,4 @@ def every_get(world: World) -> None:
             except AssertionError as error:
                 world.live.problem(id, f"what it shows can't be made: {error}")
                 break
-            world.live.call("GET", path, None, version, expect=scope.REFUSED.get(id, ()))
+            world.live.call("GET", path, None, version, expect=scope.refused(id, version) or ())

@@ -56,14 +56,6 @@ WAITING: dict[str, tuple[str, ...]] = {
         "GET /servers/{server_id}/shares/{share_id}",
         "DELETE /servers/{server_id}/shares/{share_id}",
     ),
-    "consoles": (
-        "POST /servers/{server_id}/action#os-getVNCConsole",
-        "POST /servers/{server_id}/action#os-getSPICEConsole",
-        "POST /servers/{server_id}/action#os-getRDPConsole",
-        "POST /servers/{server_id}/action#os-getSerialConsole",
-        "GET /os-console-auth-tokens/{console_token}",
-        "POST /servers/{server_id}/remote-consoles",
-    ),
     "EC2": (),
 }
 
@@ -85,7 +77,6 @@ WAITING_SAMPLES: dict[str, tuple[str, ...]] = {
         "os-volumes/",
     ),
     "shares": ("os-server-shares/",),
-    "consoles": ("os-console-auth-tokens/", "os-remote-consoles/"),
 }
 
 #: Samples of operations that answer 410 at every version.
@@ -114,12 +105,15 @@ WAITING_SINGLY: dict[str, str] = {
     "servers/v2.67/server-create-req.json": "volumes",
     "servers/v2.90/server-create-req.json": "never: it carries personality, which its version refuses",
     "servers/v2.94/server-create-req.json": "never: it carries personality, which its version refuses",
+    "os-remote-consoles/get-rdp-console-post-resp.json": "never: RDP consoles are refused",
+    "os-remote-consoles/v2.6/create-rdp-console-req.json": "never: RDP consoles are refused",
 }
 #: (end of the path, issue): parts of an answer that are empty until a later issue fills them.
 EMPTY_UNTIL: tuple[tuple[str, str], ...] = (
     ("os-extended-volumes:volumes_attached", "volumes"),
     ("(body).nodes", "guests with NUMA nodes of their own"),
     ("(body).pagesize_kb", "guests with NUMA nodes of their own"),
+    ("(body).console.internal_access_path", "hypervisors whose consoles are behind a server of theirs"),
 )
 #: Operations that never succeed in this cloud (their service is not there, or was never taken over): their code.
 REFUSED: dict[str, int] = {
@@ -129,13 +123,22 @@ REFUSED: dict[str, int] = {
     "DELETE /os-baremetal-nodes/{node_id}": 400,
     "POST /os-baremetal-nodes/{node_id}/action#add_interface": 400,
     "POST /os-baremetal-nodes/{node_id}/action#remove_interface": 400,
+    "POST /servers/{server_id}/action#os-getRDPConsole": 400,
 }
+#: Operations that are refused up to a version: (that version, their code).
+REFUSED_UNTIL: dict[str, tuple[int, int]] = {"GET /os-console-auth-tokens/{console_token}": (30, 400)}
 #: Where a row of the contract says more than holds: operation -> patterns of what the judge says then.
 SLIPS: dict[str, tuple[str, ...]] = {
     # hosts are named, the contract's rows took the sample's names of hosts for their form
     "GET /os-instance_usage_audit_log": (r"hosts_not_run\[\d+\]: .* is no uuid",),
     "GET /os-instance_usage_audit_log/{before_timestamp}": (r"hosts_not_run\[\d+\]: .* is no uuid",),
 }
+
+
+def refused(operation: str, version: int) -> int | None:
+    """The code that an operation always has at a version; None for those that may succeed."""
+    until, code = REFUSED_UNTIL.get(operation, (-1, 0))
+    return code if version <= until else REFUSED.get(operation)
 
 
 def waits(sample: str) -> str:

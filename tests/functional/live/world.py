@@ -190,6 +190,7 @@ class World:
             "before_timestamp": lambda version: "2037-01-01 00:00:00",
             "network_id": lambda version: self.network,
             "node_id": lambda version: self.hypervisor(1),
+            "console_token": lambda version: self.console_token,
         }
 
     def fill(self, operation: str, version: int, **values: str) -> str:
@@ -250,6 +251,15 @@ class World:
     @property
     def network(self) -> str:
         return self.once("network", lambda: self.ask("GET", "/os-networks", version=35)["networks"][0]["id"])
+
+    @property
+    def console_token(self) -> str:
+        """Of the standing server's SPICE console."""
+        def make() -> str:
+            opened = self.ask("POST", f"/servers/{self.server}/remote-consoles",
+                              {"remote_console": {"protocol": "spice", "type": "spice-direct"}}, user=MEMBER)
+            return str(opened["remote_console"]["url"].rpartition("token=")[2])
+        return self.once("console token", make)
 
     @property
     def migrating(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from nova.compute import gate
@@ -169,6 +170,34 @@ def test_start_when_the_definition_was_lost_then_it_is_defined_from_the_order(wo
     assert outcome.error_kind == "not_found"
     (outcome,) = world.service.start_guests(HOST, (guest_order(order, 3, build=order),))
     assert outcome.ok and world.driver.power_state(order.server_uuid) == PowerState.RUNNING
+
+
+def test_start_when_the_order_has_a_definition_then_the_guest_is_made_anew(world):
+    order = build_order()
+    world.build(order)
+    world.service.stop_guests(HOST, (guest_order(order, 2),))
+    renamed = msgspec.structs.replace(order, instance_name="instance-renamed")
+    (outcome,) = world.service.start_guests(HOST, (guest_order(order, 3, build=renamed),))
+    assert outcome.ok and world.driver.inspect(order.server_uuid).instance_name == "instance-renamed"
+
+
+@pytest.mark.parametrize(("error", "ok"), [("host_refused", True), ("invalid", True), ("conflict", False)])
+def test_start_when_the_guest_can_not_be_made_anew_then_it_starts_as_it_was(world, caplog, error, ok):
+    order = build_order()
+    world.build(order)
+    world.service.stop_guests(HOST, (guest_order(order, 2),))
+    world.driver.knobs.fail_next("define", error)
+    (outcome,) = world.service.start_guests(HOST, (guest_order(order, 3, build=order),))
+    assert outcome.ok == ok and ("starts as it was" in caplog.text) == ok
+
+
+def test_start_when_a_guest_that_was_lost_can_not_be_made_then_the_error_is_told(world):
+    order = build_order()
+    world.build(order)
+    world.driver.destroy(order.server_uuid)
+    world.driver.knobs.fail_next("define", "host_refused")
+    (outcome,) = world.service.start_guests(HOST, (guest_order(order, 3, build=order),))
+    assert outcome.error_kind == "host_refused"
 
 
 def test_start_when_the_conductor_refuses_then_the_guest_stays_down(world):

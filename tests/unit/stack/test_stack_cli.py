@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stacklib import cli, commands, packages, stages
+from stacklib import cli, commands, packages, stages, summary
 from stacklib.errors import StackError
 from stacklib.layout import Choices, Layout
 from stacklib.stages import Progress, Stage
@@ -122,3 +122,10 @@ def test_shared_storage_when_there_is_one_machine_then_it_is_refused():
     with pytest.raises(StackError, match="--shared-storage"):
         cli.choices(parse("up", "--shared-storage"))
     assert cli.choices(parse("up", "--sandbox", "--hosts", "2", "--shared-storage")).shared_storage is True
+
+
+def test_summary_when_the_demo_server_has_a_console_then_its_address_and_how_to_get_another(make_layout):
+    first, second = summary.screen_lines(make_layout(sandbox=True), "http://10.200.0.1:6080/vnc_auto.html?path=t")
+    assert first == "  console  http://10.200.0.1:6080/vnc_auto.html?path=t"
+    assert "good for 10 minutes" in second and "exec --as demo openstack console url show demo" in second
+    assert summary.screen_lines(make_layout(), "nova-api refused it: 409") == ["  console  nova-api refused it: 409"]

@@ -10,10 +10,11 @@ import re
 
 import pytest
 
-from stacklib import cgroups, credentials, databases, glance, keystone, novaconf, plain, rabbitmq, sandbox, venvs
+from stacklib import cgroups, credentials, databases, glance, keystone, nova, novaconf, plain, rabbitmq, sandbox, venvs
 from stacklib.rooms import RoomPlan, mount_commands
 from stacklib.rotation import rotate
 from stacklib.spec import Daemon, Probe, from_json
+from stacklib.stack import Stack
 
 
 def parsed(settings) -> configparser.ConfigParser:
@@ -48,6 +49,43 @@ def test_compute_confs_then_each_host_has_a_broker_user_and_a_password_of_its_ow
     assert len(urls) == 3 and novaconf.control(layout, secrets)["DEFAULT"]["transport_url"] not in urls
     assert [conf["host"] for conf in confs] == ["fake1", "fake2", "fake3"]
     assert len({conf["state_path"] for conf in confs}) == 3
+
+
+@pytest.mark.parametrize(("choices", "sections"), [
+    ({"sandbox": True, "hosts": 2}, {"vnc", "spice", "serial_console"}), ({}, {"vnc"})])  # fmt: skip
+def test_compute_conf_then_consoles_are_on_the_hosts_address_alone_and_proxies_where_browsers_find_them(
+    make_layout, secrets, choices, sections
+):
+    layout = make_layout(**choices)
+    host = layout.computes[-1]
+    conf = parsed(novaconf.compute(layout, secrets, host))
+    assert {name for name in ("vnc", "spice", "serial_console") if name in conf} == sections
+    assert conf["vnc"]["server_listen"] == conf["vnc"]["server_proxyclient_address"] == host.address
+    assert conf["vnc"]["novncproxy_base_url"] == f"http://{layout.address}:6080/vnc_auto.html"
+    assert ("xvpvncproxy_base_url" in conf["vnc"]) is layout.sandbox
+    if layout.sandbox:
+        assert conf["spice"]["html5proxy_base_url"] == "http://10.200.0.1:6082/spice_auto.html"
+        assert conf["serial_console"]["base_url"] == "ws://10.200.0.1:6083/"
+        assert conf["spice"]["server_listen"] == conf["serial_console"]["proxyclient_address"] == "10.200.0.12"
+
+
+def test_proxies_conf_then_they_listen_on_the_controllers_address_and_reach_the_hosts_alone(make_layout):
+    sandbox = parsed(novaconf.console_proxies(make_layout(sandbox=True)))
+    assert sandbox["console"]["reachable_networks"] == "10.200.0.0/24"
+    assert sandbox["spice"]["html5proxy_host"] == sandbox["vnc"]["xvpvncproxy_host"] == "10.200.0.1"
+    plainly = parsed(novaconf.console_proxies(make_layout()))
+    assert plainly["console"]["reachable_networks"] == "127.0.0.1/32"
+    assert dict(plainly["vnc"]) == {"novncproxy_host": "127.0.0.1"} and "spice" not in plainly
+
+
+def test_proxies_then_each_runs_as_the_service_user_with_the_proxies_file(make_layout, secrets):
+    stack = Stack(make_layout(sandbox=True), secrets, control=None)
+    daemons = {daemon.name: daemon for daemon in nova.control_daemons(stack)}
+    for name in ("nova-novncproxy", "nova-xvpvncproxy", "nova-spicehtml5proxy", "nova-serialproxy"):
+        assert daemons[name].user == "nova" and str(novaconf.proxies_file(stack.layout)) in daemons[name].argv
+    assert daemons["nova-consoleauth"].user == "nova"
+    there = {daemon.name for daemon in nova.control_daemons(Stack(make_layout(), secrets, control=None))}
+    assert {"nova-novncproxy", "nova-consoleauth"} <= there and "nova-serialproxy" not in there
 
 
 def test_conductor_conf_then_both_databases(make_layout, secrets):

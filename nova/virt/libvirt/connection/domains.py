@@ -9,7 +9,7 @@ import libvirt
 
 from nova.model.states import PowerState
 from nova.virt.libvirt.connection.link import Link, unless
-from nova.virt.libvirt.hypervisor import NoGuest
+from nova.virt.libvirt.hypervisor import Definitions, NoGuest
 
 P = PowerState
 STOP_TRIES = 3
@@ -49,6 +49,9 @@ class Domains(Link):
 
     def definition(self, server_uuid: str) -> str:
         return self.on_domain("show the guest's definition", server_uuid, lambda domain: domain.XMLDesc())
+
+    def definitions(self) -> Mapping[str, Definitions]:
+        return self.call("read its guests' definitions", _definitions)
 
     def define(self, xml: str) -> None:
         self.call("define the guest", lambda connection: connection.defineXML(xml))
@@ -92,6 +95,20 @@ def _states(connection: Any) -> dict[str, PowerState]:
         except libvirt.libvirtError as error:
             if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:  # gone since the list was made
                 raise
+    return found
+
+
+def _definitions(connection: Any) -> dict[str, Definitions]:
+    found = {}
+    for domain in connection.listAllDomains():
+        try:
+            running = domain.XMLDesc() if domain.isActive() else None
+            kept = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE) if domain.isPersistent() else None
+        except libvirt.libvirtError as error:
+            if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:  # gone since the list was made
+                raise
+        else:
+            found[domain.UUIDString()] = Definitions(running, kept)
     return found
 
 

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -30,9 +31,11 @@ from nova.virt.libvirt.moves.settings import BadDestination, bracketed, check_de
 from nova.virt.libvirt.moves.told import Told
 from nova.virt.libvirt.moves.watch import Watch
 from nova.virt.libvirt.packed import placement_of
+from nova.virt.libvirt.properties import wishes
 from nova.virt.libvirt.vifs import bridge
 from nova.virt.libvirt.xml.arrival import Places, arrival_xml, check_alike, copied_disks, cpu_of, shape_of
-from nova.virt.libvirt.xml.specs import PlacementSpec
+from nova.virt.libvirt.xml.consoles import Screens, serials_of
+from nova.virt.libvirt.xml.specs import PlacementSpec, SerialLine
 
 LOG = logging.getLogger(__name__)
 
@@ -84,7 +87,8 @@ class LibvirtLiveMoves(Moves):
         cpu, arch, machine, virt_type = cpu_of(definition)
         offer = self._offer(folder, live=True) if tell.files_of(folder, live=True) else None
         disks, facts = tell.told(folder, offer.names if offer else {})
-        facts |= {"arch": arch, "machine": machine or "", "virt_type": virt_type, "shape": shape_of(definition)}
+        facts |= {"arch": arch, "machine": machine or "", "virt_type": virt_type, "shape": shape_of(definition),
+                  "serials": str(serials_of(definition))}
         return GuestOnSource(address=offer.address if offer else "", port=offer.port if offer else 0,
                              probe=tell.probe_of(folder), cpu=cpu, disks=disks, power_state=state, facts=facts)
 
@@ -120,12 +124,15 @@ class LibvirtLiveMoves(Moves):
                 with as_refusals():
                     self._make_room(order, folder, told, images, shared)
                 self.plug(order.build)  # type: ignore[attr-defined]
+                lines = self._reserved(order, folder, source)
             except Exception:
                 if not shared and folder.copy_of() == source.probe:
                     self._tools.tpms.remove(uuid, folder)
                     folder.remove()
                 raise
-        return self._arrival(order.build, folder, shared, placement)
+        else:
+            lines = self._reserved(order, folder, source)
+        return self._arrival(order.build, folder, shared, _Place(placement, lines))
 
     def land(self, order: MoveOrder) -> PowerState:
         uuid, hypervisor, folder = order.server_uuid, self._tools.hypervisor, self._folder(order.server_uuid)
@@ -230,25 +237,47 @@ class LibvirtLiveMoves(Moves):
             else:
                 self._tools.images.create(str(part), disk.format, disk.size_bytes)
 
-    def _arrival(self, build: BuildOrder, folder: Folder, shared: bool, placement: PlacementSpec) -> GuestArrival:
-        moves = self._tools.settings.moves
+    def _reserved(self, order: MoveOrder, folder: Folder, source: GuestOnSource) -> tuple[SerialLine, ...]:
+        """Where its serial ports shall be: nobody else's, until it lands or what was made for it is removed."""
+        build = order.build
+        asked = wishes(build.image.properties if build.image else {}, build.flavor.extra_specs).serial_ports
+        with self._tools.lines.choose(order.server_uuid, int(source.facts.get("serials", asked))) as lines:
+            folder.reserve_ports(tuple(line.port for line in lines if line.port))
+            return lines
+
+    def _arrival(self, build: BuildOrder, folder: Folder, shared: bool, place: _Place) -> GuestArrival:
+        settings = self._tools.settings
         bases = {disk.name: [disk.backing, disk.backing_format or "raw"] for disk in folder.disks() if disk.backing}
         vifs = {one.mac: [one.bridge or "", bridge.tap_name(one)] for one in build.interfaces}
         return GuestArrival(
-            uri=moves.uri, address=f"tcp://{bracketed(moves.address)}", shared=shared,
-            facts={"folder": str(folder.path), "vnc_listen": self._tools.settings.vnc_listen or "",
-                   "bases": json.dumps(bases), "vifs": json.dumps(vifs),
-                   "placement": msgspec.json.encode(placement).decode()})
+            uri=settings.moves.uri, address=f"tcp://{bracketed(settings.moves.address)}", shared=shared,
+            facts={"folder": str(folder.path), "vnc_listen": settings.vnc_listen or "",
+                   "bases": json.dumps(bases), "vifs": json.dumps(vifs), "placement": _told(place.placement),
+                   "screens": _told(Screens(vnc=settings.vnc_listen, spice=settings.consoles.spice)),
+                   "lines": _told(place.lines)})
+
+
+class _Place(NamedTuple):
+    """What was chosen for a guest that comes."""
+
+    placement: PlacementSpec
+    lines: tuple[SerialLine, ...]
+
+
+def _told(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _places(there: GuestArrival) -> Places:
-    pairs = dict[str, tuple[str, str]]
+    facts, pairs = there.facts, dict[str, tuple[str, str]]
+
+    def told(name: str, kind: Any) -> Any:
+        return msgspec.json.decode(facts[name], type=kind) if name in facts else None
     try:
-        return Places(folder=there.facts["folder"], vnc_listen=there.facts.get("vnc_listen") or None,
-                      bases=msgspec.json.decode(there.facts["bases"], type=pairs),
-                      vifs=msgspec.json.decode(there.facts["vifs"], type=pairs),
-                      placement=msgspec.json.decode(there.facts["placement"], type=PlacementSpec)
-                      if "placement" in there.facts else None)
+        return Places(folder=facts["folder"], vnc_listen=facts.get("vnc_listen") or None,
+                      bases=msgspec.json.decode(facts["bases"], type=pairs),
+                      vifs=msgspec.json.decode(facts["vifs"], type=pairs), placement=told("placement", PlacementSpec),
+                      screens=told("screens", Screens), lines=told("lines", tuple[SerialLine, ...]) or ())
     except (KeyError, msgspec.DecodeError) as error:
         raise BadDestination(reason=f"it does not tell where the guest's things will be ({error})") from error
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 
 from nova import errors
 from nova.virt.libvirt.xml.build import Element, add
+from nova.virt.libvirt.xml.consoles import Screens, put_lines, put_screens
 from nova.virt.libvirt.xml.placement import add_pins, fill_numa_tuning, spelled
-from nova.virt.libvirt.xml.specs import PlacementSpec
+from nova.virt.libvirt.xml.specs import PlacementSpec, SerialLine
 
 
 class UnlikePlace(errors.HostRefused):
@@ -22,10 +23,13 @@ class UnlikePlace(errors.HostRefused):
 @dataclass(frozen=True, kw_only=True)
 class Places:
     """Where things are. ``bases``: by the name of an overlay's file, path and format of what it lies over; ``vifs``:
-    by MAC, bridge and device. ``placement`` None: the destination does not tell (it is of an older release)."""
+    by MAC, bridge and device. ``placement`` or ``screens`` None: the destination does not tell (it is of an older
+    release, which has screens over VNC at most)."""
 
     folder: str
     vnc_listen: str | None = None
+    screens: Screens | None = None
+    lines: tuple[SerialLine, ...] = ()
     bases: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     vifs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     placement: PlacementSpec | None = None
@@ -41,9 +45,11 @@ def arrival_xml(text: str, folder: str, there: Places) -> str:
     for interface in domain.iterfind("devices/interface"):
         _put_vif(interface, there.vifs)
     _put_placement(domain, there.placement)
-    if there.vnc_listen:
-        for graphics in domain.iterfind("devices/graphics[@type='vnc']"):
-            _put_listen(graphics, there.vnc_listen)
+    put_lines(domain, there.lines)
+    if there.screens is not None:
+        put_screens(domain, there.screens)
+    elif there.vnc_listen:
+        put_screens(domain, Screens(vnc=there.vnc_listen))
     return ET.tostring(domain, encoding="unicode")
 
 
@@ -140,9 +146,3 @@ def _shape(domain: Element) -> str:
 def _spelled_shape(nodes: int, pages: Collection[int]) -> str:
     sizes = " and ".join(f"{size} KiB" for size in sorted(pages))
     return f"{nodes} NUMA nodes, and {f'pages of {sizes}' if sizes else 'small pages'}"
-
-
-def _put_listen(graphics: Element, address: str) -> None:
-    graphics.set("listen", address)
-    for listen in graphics.iterfind("listen[@type='address']"):
-        listen.set("address", address)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nova.virt.libvirt.xml.build import Element, add, text
+from nova.virt.libvirt.xml.consoles import add_screen, add_serials, add_spice_agent
 from nova.virt.libvirt.xml.specs import DeviceSpec, DiskSpec, GuestSpec, HostDeviceSpec, TpmSpec, VifSpec
 
 USB_CONTROLLERS = {"none": "none", "nec-xhci": "nec-xhci", "qemu-xhci": "qemu-xhci"}
@@ -113,26 +114,6 @@ def add_vif(devices: Element, spec: VifSpec) -> None:
             add(bandwidth, direction, **amounts)
 
 
-def add_serials(devices: Element, spec: DeviceSpec) -> None:
-    """The first port writes the console log, through virtlogd, which rotates it. (libvirt makes it the console.)"""
-    for port in range(spec.serial_ports):
-        device = add(devices, "serial", type_="pty")
-        if port == 0 and spec.console_log:
-            add(device, "log", file=spec.console_log, append="off")
-        add(device, "target", port=port)
-
-
-def add_screen(devices: Element, spec: DeviceSpec) -> None:
-    if spec.vnc_listen:
-        graphics = add(devices, "graphics", type_="vnc", port=-1, autoport="yes")
-        add(graphics, "listen", type_="address", address=spec.vnc_listen)
-    if spec.video_model:
-        vram = spec.video_ram_mb * 1024 if spec.video_ram_mb else None
-        add(add(devices, "video"), "model", type_=spec.video_model, vram=vram)
-    if spec.pointer_bus:
-        add(devices, "input", type_="tablet", bus=spec.pointer_bus)
-
-
 def add_small(devices: Element, spec: DeviceSpec) -> None:
     if spec.rng_path:
         rng = add(devices, "rng", model="virtio")
@@ -144,6 +125,8 @@ def add_small(devices: Element, spec: DeviceSpec) -> None:
     if spec.agent:
         channel = add(devices, "channel", type_="unix")
         add(channel, "target", type_="virtio", name=AGENT_CHANNEL)
+    if spec.spice is not None and spec.spice.agent:
+        add_spice_agent(devices)
     if spec.sound_model:
         add(devices, "sound", model=spec.sound_model)
     if spec.tpm:

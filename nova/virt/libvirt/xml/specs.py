@@ -165,12 +165,37 @@ class TpmSpec(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SpiceSpec:
+    """A screen over SPICE. ``secure``: over TLS alone. ``agent``: the guest has a channel for SPICE's agent. The rest
+    is named as libvirt's elements are; None leaves it to QEMU."""
+
+    listen: str
+    secure: bool = False
+    agent: bool = True
+    image: str | None = None
+    jpeg: str | None = None
+    zlib: str | None = None
+    playback: str | None = None  # on or off
+    streaming: str | None = None
+
+
+class SerialLine(NamedTuple):
+    """Where a serial port is served: ``host`` with ``port``, or ``path``, a unix socket."""
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class DeviceSpec:
     """Devices beside disks and interfaces. None, empty or 0: the guest has none of that kind."""
 
     serial_ports: int = 1
     console_log: str | None = None
+    lines: tuple[SerialLine, ...] = ()  # of the serial ports, in their order; the others are the host's own to open
     vnc_listen: str | None = None
+    spice: SpiceSpec | None = None
     video_model: str | None = None
     video_ram_mb: int | None = None
     pointer_bus: str | None = None  # usb or virtio; None: the machine's own mouse

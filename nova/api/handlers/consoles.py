@@ -1,0 +1,79 @@
+"""Consoles of servers: addresses for their users, and what a token stands for, for administrators."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from nova import errors
+from nova.api import versions
+from nova.api.handlers.server_targets import target
+from nova.api.request import Request
+from nova.api.view import answers
+from nova.api.views import consoles as views
+from nova.model.consoles import PROTOCOLS, Console, ConsoleType, ConsoleWish, token_hash
+
+
+class TypeUnavailable(errors.Invalid):
+    code, message = "console.type_unavailable", "Unavailable console type {type}."
+
+
+class NoFit(errors.Invalid):
+    code = "api.console_no_fit"
+    message = "Unavailable console type {type}: protocol {protocol} has {types}."
+
+
+class OnlyRdp(errors.Invalid):
+    code = "api.console_tokens_rdp_only"
+    message = ("Below version 2.31 this shows tokens of RDP consoles alone, and there are none: ask with version 2.31 "
+               "or newer.")
+
+
+def _opened(req: Request, server_id: str, type: ConsoleType) -> Console:
+    console: Console = req.consoles.open_console(ConsoleWish(server_uuid=server_id, type=type))
+    return console
+
+
+def _old(req: Request, server_id: str, action: str) -> dict[str, Any]:
+    target(req, server_id)
+    return {"console": views.OLD(_opened(req, server_id, ConsoleType(req.body[action]["type"])), req)}
+
+
+@answers({"console": views.OLD})
+def vnc(req: Request, server_id: str) -> dict[str, Any]:
+    return _old(req, server_id, "os-getVNCConsole")
+
+
+@answers({"console": views.OLD})
+def spice(req: Request, server_id: str) -> dict[str, Any]:
+    return _old(req, server_id, "os-getSPICEConsole")
+
+
+@answers({"console": views.OLD})
+def serial(req: Request, server_id: str) -> dict[str, Any]:
+    return _old(req, server_id, "os-getSerialConsole")
+
+
+@answers({"console": views.OLD})
+def rdp(req: Request, server_id: str) -> NoReturn:
+    """No hypervisor has them any more; whatever is asked about."""
+    raise TypeUnavailable(type=ConsoleType.RDP_HTML5.value)
+
+
+@answers({"remote_console": views.REMOTE})
+def create(req: Request, server_id: str) -> dict[str, Any]:
+    target(req, server_id)
+    asked = req.body["remote_console"]
+    type = ConsoleType(asked["type"])
+    if PROTOCOLS[type] != asked["protocol"]:
+        fitting = " or ".join(one.value for one, protocol in PROTOCOLS.items() if protocol == asked["protocol"])
+        raise NoFit(type=type.value, protocol=asked["protocol"], types=fitting)
+    if type is ConsoleType.RDP_HTML5:
+        raise TypeUnavailable(type=type.value)
+    return {"remote_console": views.REMOTE(_opened(req, server_id, type), req)}
+
+
+@answers({"console": views.CONNECTION})
+def show_token(req: Request, console_token: str) -> dict[str, Any]:
+    if not versions.tokens_of_all_consoles_are_shown(req.version):
+        raise OnlyRdp
+    return {"console": views.CONNECTION(req.consoles.show_token(token_hash(console_token)), req)}

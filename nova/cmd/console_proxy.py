@@ -1,0 +1,217 @@
+"""What the four console proxies are made of: configuration, certificate, pages, and one process that carries consoles.
+
+Exit codes: those of every daemon, and 255 (as ever for these programs) when there is no certificate for ``ssl_only``
+or no directory of pages.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import resource
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from nova import concurrency, errors
+from nova.cmd import common
+from nova.service import CanNotStart
+
+LOG = logging.getLogger(__name__)
+
+REFUSED = 255
+AT_A_TIME = 100  # requests that are being answered; consoles that are open are counted otherwise
+IDLE_S, HEAD_S = 30.0, 10.0
+DOORS_S = 5.0  # for requests that are being answered when the proxy stops
+CHECK_S = 20  # a user looks at an empty page so long, at most, when nobody can check the token
+FILES = 8  # open ones that a session may need
+SPARE_FILES = 2000
+
+#: Words of the command line that older releases spelt with a dash.
+SPELLINGS = {"--ssl-only": "--ssl_only", "--nossl-only": "--nossl_only", "--source-is-ipv6": "--source_is_ipv6"}
+
+EPILOG = """Options in files that matter here: [{section}]{host} and {port} (where it listens), [DEFAULT]transport_url
+(the broker), [console]allowed_origins, reachable_networks and max_sessions. SIGTERM lets open consoles go on for
+[DEFAULT]graceful_shutdown_timeout seconds; users are then told to reconnect."""
+
+
+class BadSetting(Exception):
+    """The proxy can not be what it is told to be: why, and what to do."""
+
+
+def main(binary: str) -> int:
+    """A proxy, whole: from the command line to its exit code."""
+    from nova import logs, service
+    from nova.conf import proxies
+    from nova.console.kinds import KINDS
+
+    kind = KINDS[binary]
+    options = common.load(binary, common.beside(spelt(sys.argv[1:]), binary),
+                          [*proxies.CLI_OPTS, *proxies.CLI_ONLY], kind.about, EPILOG.format(**kind._asdict()))
+    concurrency.patch()
+    logs.set_up(options, binary)
+    if options.daemon:
+        LOG.warning("--daemon is accepted, and %s stays in the foreground: leave that to systemd", binary)
+    from nova.console.terminal import NoTerminal
+
+    try:
+        parts = Parts(options, kind)
+    except (BadSetting, NoTerminal) as error:
+        sys.stderr.write(f"{binary}: {error}\n")
+        return REFUSED
+    try:
+        sock = bind(options, kind)
+    except errors.NovaError as error:
+        LOG.error("%s can not start: %s", binary, error.message)
+        return 1
+    more_files(options.console.max_sessions)
+    common.preload(("nova.rpc.transport", "nova.console.app"))
+    return service.run(options, binary, lambda _index: Proxy(options, parts, sock))
+
+
+def spelt(arguments: Sequence[str]) -> list[str]:
+    return [SPELLINGS.get(word, word) for word in arguments]
+
+
+class Parts:
+    """What a proxy serves, read and checked before it listens. BadSetting, NoTerminal."""
+
+    def __init__(self, options: Any, kind: Any) -> None:
+        from nova.console import kinds, paper
+
+        self.kind, self.raw = kind, kind is kinds.XVPVNC  # raw: for a viewer that is no browser, and has no pages
+        self.tls = tls(options, must=options.ssl_only and not self.raw)
+        self.tls_only = options.ssl_only and not self.raw
+        self.files = None if self.raw else web(options.web, kind)
+        self.assets = {} if self.raw else paper.assets(kind, options.console.xterm_path)
+        record(options.record)
+
+
+def web(given: str | None, kind: Any) -> Any:
+    """The directory of pages; None for a proxy that has its own. BadSetting."""
+    from nova.console.static import Files
+
+    if not kind.web:
+        return None
+    folder = given or kind.web
+    if not os.path.isdir(folder):
+        raise BadSetting(f"there is no directory {folder}, where its pages should be: install Debian's "
+                         f"{os.path.basename(kind.web)}, or name another with --web or [DEFAULT]web")
+    if not any(os.path.exists(os.path.join(folder, page)) for page in kind.entries):
+        LOG.warning("%s ([DEFAULT]web) has none of the usual pages: %s", folder, ", ".join(kind.entries))
+    return Files(folder)
+
+
+def record(prefix: str | None) -> None:
+    folder = os.path.dirname(prefix or "") or "."
+    if prefix and not os.access(folder, os.W_OK | os.X_OK):
+        raise BadSetting(f"sessions can not be recorded in {folder} ([DEFAULT]record): it is missing or not writable")
+
+
+def tls(options: Any, must: bool) -> Any:
+    """Browsers' TLS; None without a certificate. BadSetting: one must be there, or what is there is of no use."""
+    import ssl
+
+    if not os.path.exists(options.cert):
+        if must:
+            raise BadSetting(f"TLS alone is wanted (ssl_only), and there is no certificate {options.cert}: name one by "
+                             "--cert or [DEFAULT]cert")
+        return None
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    minimum = {"tlsv1_1": ssl.TLSVersion.TLSv1_1, "tlsv1_2": ssl.TLSVersion.TLSv1_2,
+               "tlsv1_3": ssl.TLSVersion.TLSv1_3}.get(options.console.ssl_minimum_version)
+    try:
+        made.load_cert_chain(options.cert, options.key or None, password=_no_password)
+        if options.console.ssl_ciphers:
+            made.set_ciphers(options.console.ssl_ciphers)
+    except (OSError, ssl.SSLError, BadSetting) as error:
+        raise BadSetting(f"[DEFAULT]cert {options.cert}, key {options.key or '(in the same file)'} or "
+                         f"[console]ssl_ciphers can not be used: {error}") from None
+    if minimum is not None:
+        made.minimum_version = minimum
+    return made
+
+
+def _no_password() -> str:
+    raise BadSetting("the key is encrypted, and nobody is there to be asked for its password")
+
+
+def bind(options: Any, kind: Any) -> socket.socket:
+    """The listening socket. CanNotStart names address and option."""
+    from nova import http_server
+
+    group = options[kind.section]
+    host, port = group[kind.host], group[kind.port]
+    try:
+        if options.source_is_ipv6:
+            name = None if host == "0.0.0.0" else host
+            host = str(socket.getaddrinfo(name, port, socket.AF_INET6, flags=socket.AI_PASSIVE)[0][4][0])
+        return http_server.bind(host, port)
+    except OSError as error:
+        raise CanNotStart(reason=f"{host}:{port} ([{kind.section}]{kind.host}, {kind.port}) can not be listened on: "
+                                 f"{error.strerror}") from None
+
+
+def more_files(sessions: int) -> None:
+    """A thousand consoles are some thousand open files: take what this process may have, and say if that is short."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = sessions * FILES + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        if most < wanted:
+            LOG.warning("%d sessions ([console]max_sessions) may need %d open files, and this process may have %d: "
+                        "raise its limit (LimitNOFILE)", sessions, wanted, most)
+
+
+def settings(options: Any, kind: Any) -> Any:
+    """The gate's. errors.Invalid names a wrong option."""
+    from nova.console import gate, rfb, target
+
+    group = options.console
+    return gate.Settings(
+        reach=target.Reach.from_conf(options), allowed_origins=tuple(group.allowed_origins),
+        security=rfb.Security.from_conf(options) if kind.secures else rfb.Security(),
+        idle_s=group.session_idle_timeout, total_s=group.session_timeout,
+        until_expiry=options.consoleauth.enforce_session_timeout, record=options.record or "")
+
+
+class Proxy:
+    """One process. Open consoles outlast the broker, and everything but this process and their hosts."""
+
+    def __init__(self, options: Any, parts: Parts, sock: socket.socket) -> None:
+        from nova.console import gate, sessions, xvp
+        from nova.rpc.contracts.console_auth import ConsoleAuthRPC
+        from nova.rpc.transport import Bus
+
+        kind = parts.kind
+        self.parts, self.sock = parts, sock
+        self.bus = Bus(options, options.host, patience_s=CHECK_S)
+        self.sessions = sessions.Sessions(sessions.Limits.of(options.console, kind.channels), kind.exclusive)
+        self.gate = gate.Gate(kind, self.bus.client(ConsoleAuthRPC), self.sessions, settings(options, kind),
+                              xvp.STEPS if parts.raw else None)
+        self.server: Any = None
+
+    def application(self) -> Any:
+        from nova.console import app, xvp
+
+        return xvp.Application(self.gate) if self.parts.raw else app.App(self.gate, self.parts.files, self.parts.assets)
+
+    def start(self) -> None:
+        from nova import http_server
+
+        self.server = http_server.Server(self.sock, self.application(), AT_A_TIME, IDLE_S, self.parts.tls, HEAD_S,
+                                         tls_only=self.parts.tls_only)
+        self.server.start()
+        where = self.sock.getsockname()
+        LOG.info("%s listens on %s port %d, %s", self.parts.kind.binary, where[0], where[1],
+                 "TLS alone" if self.parts.tls_only else "TLS and plain" if self.parts.tls else "without TLS")
+
+    def stop(self, seconds: float) -> None:
+        began = time.monotonic()
+        self.sessions.draining = True
+        self.server.stop(min(DOORS_S, seconds))
+        self.sock.close()  # the next process may listen while this one's consoles go on
+        self.sessions.drain(max(0.0, seconds - (time.monotonic() - began)))

@@ -1,0 +1,47 @@
+"""nova-consoleauth: issues the tokens of consoles, and checks them for the proxies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.cmd import common
+from nova.cmd.reporting import Reporting
+
+BINARY = "nova-consoleauth"
+
+
+class ConsoleAuth:
+    """One worker process."""
+
+    def __init__(self, options: Any, index: int) -> None:
+        from nova.console.service import ConsoleAuthService
+        from nova.rpc.contracts.conductor import ConductorRPC
+        from nova.rpc.transport import Bus
+
+        self.bus = Bus(options, options.host)
+        self.conductor = self.bus.client(ConductorRPC)
+        self.service = ConsoleAuthService(self.conductor, options.consoleauth)
+        self.reporting = Reporting(options, BINARY, "consoleauth", self.bus, self.conductor) if index == 0 else None
+        self.server: Any = None
+
+    def start(self) -> None:
+        from nova.rpc.contracts.console_auth import ConsoleAuthRPC
+
+        self.server = self.bus.server(ConsoleAuthRPC, self.service)
+        self.server.start()
+        if self.reporting:
+            self.reporting.start((ConsoleAuthRPC,))
+
+    def stop(self, seconds: float) -> None:
+        self.bus.stop([self.server], seconds)
+        if self.reporting:
+            self.reporting.stop()
+
+
+def main() -> int:
+    return common.run(BINARY, ConsoleAuth, lambda options: options.consoleauth.workers,
+                      modules=("nova.rpc.transport", "nova.console.service"))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

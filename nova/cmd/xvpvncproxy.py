@@ -1,0 +1,11 @@
+"""nova-xvpvncproxy: screens of servers for the OpenStack-specific VNC viewer."""
+
+from nova.cmd import console_proxy
+
+
+def main() -> int:
+    return console_proxy.main("nova-xvpvncproxy")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

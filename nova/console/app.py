@@ -1,0 +1,155 @@
+"""What a console proxy answers: pages, their files, words when a token is not good - and WebSockets, handed over."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from http.client import responses
+from typing import Any, NamedTuple
+
+from nova.console import paper, websocket
+from nova.console.gate import NO_TOKEN, Gate, Refused, token_of
+from nova.console.masking import masked
+from nova.console.paper import OWN
+from nova.console.static import Files
+from nova.http_server import TakeOver
+
+LOG = logging.getLogger(__name__)
+
+MAX_PAGE = 1 << 20  # bytes of an entry page
+PLAIN, HTML = "text/plain; charset=utf-8", "text/html; charset=utf-8"
+
+#: The token in an address goes to nobody else by a Referer. Who may embed the pages is not said: dashboards do, and
+#: who could lure a user into a frame of his needs the token, which is all that a console asks for.
+EVERYWHERE = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
+SECRET = ("Cache-Control", "no-store")
+CHECKED = ("Cache-Control", "no-cache")  # may be kept, and is asked for again
+CLOSE = ("Connection", "close")
+OURS = ("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data:; font-src 'self'; connect-src 'self' ws: wss:; base-uri 'none'; form-action 'none'")
+
+
+class Answer(NamedTuple):
+    status: int
+    type: str
+    content: Iterable[bytes]
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+def wants_plain(environ: dict[str, Any]) -> bool:
+    accepted = environ.get("HTTP_ACCEPT", "")
+    return "text/plain" in accepted and "text/html" not in accepted
+
+
+class App:
+    """The WSGI application of one proxy. ``files``: its web directory; None: it has a page of ours.
+
+    ``assets``: what is under ``/.nova/``, by name.
+    """
+
+    def __init__(self, gate: Gate, files: Files | None, assets: dict[str, paper.Asset]) -> None:
+        self.gate, self.files, self.assets, self.kind = gate, files, assets, gate.kind
+        self.words = paper.Words(gate.kind)
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes] | TakeOver:
+        if websocket.wanted(environ):
+            answer = self._websocket(environ)
+            if isinstance(answer, TakeOver):
+                return answer
+        else:
+            answer = self._page(environ)
+        level = logging.DEBUG if answer.status in (200, 304) else logging.INFO
+        LOG.log(level, '%s "%s %s" %d', environ.get("REMOTE_ADDR"), environ["REQUEST_METHOD"],
+                masked(environ["PATH_INFO"]), answer.status)
+        headers = [("Content-Type", answer.type), *EVERYWHERE, *answer.headers]
+        start_response(f"{answer.status} {responses[answer.status]}", headers)
+        return answer.content
+
+    # -- WebSockets
+
+    def _websocket(self, environ: dict[str, Any]) -> TakeOver | Answer:
+        try:
+            websocket.check(environ)
+            if self.gate.sessions.draining:
+                raise Refused(503, "This console proxy is being restarted. Try again in a moment.")
+            admission = self.gate.admit(environ)
+        except websocket.BadHandshake as bad:
+            return _text(400, bad.words, CLOSE)
+        except Refused as refused:
+            # a browser's script sees none of this; who tries by hand does
+            return _text(503 if refused.status == 503 else 403, refused.words, CLOSE)
+        return TakeOver(lambda sock: self.gate.serve(sock, environ, admission))
+
+    # -- pages and files
+
+    def _page(self, environ: dict[str, Any]) -> Answer:
+        if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
+            return _text(405, "Only GET and HEAD are answered here.", ("Allow", "GET, HEAD"))
+        full = environ["PATH_INFO"]
+        if full.startswith("//") or "\\" in full:  # a browser would take it for another host (CVE-2021-3654)
+            return _text(400, "The address is malformed.")
+        path = full.removeprefix("/")
+        if path.startswith(OWN):
+            return self._own(environ, path.removeprefix(OWN))
+        if self._is_entry(environ, path):
+            return self._entry(environ, path)
+        if not path:
+            return self._say(environ, 200, NO_TOKEN)
+        return self._file(environ, path)
+
+    def _is_entry(self, environ: dict[str, Any], path: str) -> bool:
+        """Pages at which users arrive: the known ones, and an operator's own when a token comes with it."""
+        if self.files is None:
+            return path in ("", "serial.html")
+        return path in self.kind.entries or (path.endswith(".html") and "token" in environ.get("QUERY_STRING", ""))
+
+    def _entry(self, environ: dict[str, Any], path: str) -> Answer:
+        """The page at which a user arrives, with the token: a bad one is answered in words at once."""
+        try:
+            token = token_of(environ)
+            if not token:
+                return self._say(environ, 400 if path else 200, NO_TOKEN)
+            self.gate.look(token)
+        except Refused as refused:
+            return self._say(environ, refused.status, refused.words)
+        if wants_plain(environ):
+            return _text(200, "This console can be opened.")
+        if self.files is None:
+            return Answer(200, HTML, [paper.serial()], (SECRET, OURS))
+        found = self.files.find(path)
+        if found is None:
+            return self._say(environ, 404, "The pages of this proxy are not installed whole.")
+        page = b"".join(found.parts())[:MAX_PAGE]
+        return Answer(200, HTML, [paper.with_session(page, path.count("/"))], (SECRET,))
+
+    def _own(self, environ: dict[str, Any], name: str) -> Answer:
+        asset = self.assets.get(name)
+        if asset is None:
+            return self._say(environ, 404, "There is no such file.")
+        headers = (("ETag", asset.etag), CHECKED)
+        if environ.get("HTTP_IF_NONE_MATCH") == asset.etag:
+            return Answer(304, asset.type, [], headers)
+        return Answer(200, asset.type, [asset.content], headers)
+
+    def _file(self, environ: dict[str, Any], path: str) -> Answer:
+        found = self.files.find(path) if self.files is not None else None
+        if found is None:
+            return self._say(environ, 404, "There is no such file.")
+        headers = (("ETag", found.etag), ("Last-Modified", found.modified), CHECKED)
+        if found.unchanged(environ.get("HTTP_IF_NONE_MATCH"), environ.get("HTTP_IF_MODIFIED_SINCE")):
+            found.close()
+            return Answer(304, found.type, [], headers)
+        length = ("Content-Length", str(found.size))
+        if environ["REQUEST_METHOD"] == "HEAD":
+            found.close()
+            return Answer(200, found.type, [], (*headers, length))
+        return Answer(200, found.type, found.parts(), (*headers, length))
+
+    def _say(self, environ: dict[str, Any], status: int, words: str) -> Answer:
+        if wants_plain(environ):
+            return _text(status, words)
+        return Answer(status, HTML, [self.words.page(status, words)], (SECRET, OURS))
+
+
+def _text(status: int, words: str, *headers: tuple[str, str]) -> Answer:
+    return Answer(status, PLAIN, [f"{words}\n".encode()], (SECRET, *headers))

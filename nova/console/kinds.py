@@ -1,0 +1,50 @@
+"""The console proxies there are, as data: what each serves, where it listens, and which pages are its own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nova.model.consoles import ConsoleType
+
+T = ConsoleType
+
+
+class Kind(NamedTuple):
+    """One proxy. ``host`` and ``port`` are options of ``[section]``."""
+
+    binary: str
+    about: str  # for --help
+    section: str
+    host: str
+    port: str
+    types: tuple[ConsoleType, ...]
+    flag: str  # of `openstack console url show`
+    web: str = ""  # the default directory of its pages; empty: it has none but our own
+    entries: tuple[str, ...] = ()  # the pages, below the web directory, at which users arrive
+    channels: int = 1  # connections that one page opens
+    exclusive: bool = False  # QEMU serves one client here: a newer session ends the older
+    secures: bool = False  # VNC's security may have to be negotiated with the host
+
+
+NOVNC = Kind(
+    binary="nova-novncproxy",
+    about="Shows the screens of servers in browsers: noVNC's pages, and the way to QEMU's VNC.", flag="--novnc",
+    section="vnc", host="novncproxy_host", port="novncproxy_port", types=(T.NOVNC,), web="/usr/share/novnc",
+    entries=("vnc_auto.html", "vnc_lite.html", "vnc.html"), secures=True)
+SPICE = Kind(
+    binary="nova-spicehtml5proxy",
+    about="Shows the screens of servers in browsers: the pages of spice-html5, and the way to QEMU's SPICE.",
+    flag="--spice",
+    section="spice", host="html5proxy_host", port="html5proxy_port", types=(T.SPICE_HTML5,),
+    web="/usr/share/spice-html5", entries=("spice_auto.html", "spice.html"), channels=8)
+SERIAL = Kind(
+    binary="nova-serialproxy", about="Lets users type into the serial ports of servers: a page with a terminal, and a "
+                                     "WebSocket for programs.",
+    flag="--serial",
+    section="serial_console", host="serialproxy_host", port="serialproxy_port", types=(T.SERIAL,), exclusive=True)
+XVPVNC = Kind(
+    binary="nova-xvpvncproxy", about="Lets the OpenStack-specific VNC viewer reach the screens of servers.",
+    flag="--xvpvnc",
+    section="vnc", host="xvpvncproxy_host", port="xvpvncproxy_port", types=(T.XVPVNC,))
+
+KINDS = {kind.binary: kind for kind in (NOVNC, SPICE, SERIAL, XVPVNC)}

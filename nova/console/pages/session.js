@@ -1,0 +1,94 @@
+// Put into the pages of noVNC and spice-html5 by the console proxy, which leaves the packages' files as they are.
+// It hands the token to the page's WebSockets, and says in words why one has closed.
+(function () {
+  "use strict";
+
+  var query = new URLSearchParams(location.search);
+  var token = query.get("token") || "";
+  var Real = window.WebSocket;
+  var leaving = false, shown = 0;
+
+  // vnc_auto.html, by its name and in older noVNC, connects without a click
+  if (/\/vnc_auto\.html$/.test(location.pathname) && !/[?#&]autoconnect=/.test(location.href)) {
+    history.replaceState(history.state, "", location.href + (location.hash ? "&" : "#") + "autoconnect=true");
+  }
+
+  // spice_auto.html would leave the token in a cookie for a day, for every page of this host and every script
+  var cookie = Object.getOwnPropertyDescriptor(Document.prototype, "cookie");
+  if (token && cookie && cookie.configurable) {
+    Object.defineProperty(document, "cookie", {
+      configurable: true,
+      get: function () { return cookie.get.call(document); },
+      set: function (text) { if (!/^\s*token\s*=/.test(text)) { cookie.set.call(document, text); } }
+    });
+  }
+
+  function withToken(address) {
+    var url = new URL(address, location.href);
+    if (token && url.host === location.host && !url.searchParams.has("token")) {
+      url.searchParams.set("token", token);
+      return url.href;
+    }
+    return address;
+  }
+
+  // The objects are the browser's own: noVNC looks at them closely.
+  function Watched(address, protocols) {
+    var socket = protocols === undefined ? new Real(withToken(address)) : new Real(withToken(address), protocols);
+    var opened = false, mine = false;
+    socket.close = function () { mine = true; Real.prototype.close.apply(socket, arguments); };
+    socket.addEventListener("open", function () { opened = true; });
+    socket.addEventListener("close", function (event) { closed(event, opened, mine); });
+    return socket;
+  }
+  Watched.prototype = Real.prototype;
+  ["CONNECTING", "OPEN", "CLOSING", "CLOSED"].forEach(function (name) { Watched[name] = Real[name]; });
+  window.WebSocket = Watched;
+  window.addEventListener("pagehide", function () { leaving = true; });
+  window.addEventListener("beforeunload", function () { leaving = true; });
+
+  function closed(event, opened, mine) {
+    if (leaving) { return; }
+    if (mine && opened) { show("This console is closed.", 1); return; }
+    if (event.reason) { show(event.reason, 3); return; }
+    if (!opened) { ask(); return; }
+    show("The connection to the console was lost.", 2);
+  }
+
+  // A browser does not tell a page why a WebSocket was refused; the page's own address does.
+  function ask() {
+    fetch(location.href.replace(/#.*/, ""), { headers: { Accept: "text/plain" }, cache: "no-store" }).then(function (answer) {
+      return answer.text().then(function (words) {
+        show(answer.ok ? "The connection to the console failed. Reconnect to try again." : words.trim(), 2);
+      });
+    }).catch(function () {
+      show("The console proxy does not answer. It may be restarting: reconnect in a moment.", 2);
+    });
+  }
+
+  // The best words stay: a console of several connections has several closes.
+  function show(words, weight) {
+    if (weight <= shown) { return; }
+    shown = weight;
+    if (document.body) { banner(words); } else { document.addEventListener("DOMContentLoaded", function () { banner(words); }); }
+  }
+
+  function banner(words) {
+    var host = document.getElementById("nova-session") || document.createElement("div");
+    host.id = "nova-session";
+    host.style.cssText = "position:fixed;top:0;left:0;right:0;z-index:2147483647;";
+    var root = host.shadowRoot || host.attachShadow({ mode: "open" });
+    root.innerHTML = "<style>" +
+      ".bar{margin:52px auto 0;max-width:44rem;width:calc(100% - 28px);box-sizing:border-box;display:flex;gap:1rem;align-items:center;" +
+      "padding:.7rem .8rem .7rem 1.1rem;font:15px/1.45 system-ui,'Segoe UI','DejaVu Sans',sans-serif;color:#1b2430;background:#fff;" +
+      "border:1px solid #d3d9e2;border-left:5px solid #b3432b;border-radius:8px;box-shadow:0 4px 18px rgb(0 0 0/.28)}" +
+      "span{flex:1;overflow-wrap:anywhere}button{font:inherit;font-weight:600;padding:.35rem .9rem;border:0;border-radius:6px;" +
+      "background:#2457a6;color:#fff;cursor:pointer}button:focus-visible{outline:3px solid #8db4f2;outline-offset:2px}" +
+      "@media(prefers-color-scheme:dark){.bar{color:#e6eaf0;background:#1b212a;border-color:#2c3541;border-left-color:#ec8a72}" +
+      "button{background:#8db4f2;color:#12161c}}" +
+      "</style><div class='bar' role='alert'><span></span><button type='button'>Reconnect</button></div>";
+    root.querySelector("span").textContent = words;
+    root.querySelector("button").addEventListener("click", function () { location.reload(); });
+    document.body.appendChild(host);
+  }
+}());

@@ -1,0 +1,87 @@
+"""The pages that are the proxies' own, and what they put into the pages of others."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import importlib.resources
+import re
+import string
+from collections.abc import Callable
+from typing import NamedTuple
+
+from nova.console import static, terminal
+from nova.console.kinds import Kind
+
+#: Where our own scripts and styles are, beside a proxy's pages. No package's files begin with a dot.
+OWN = ".nova/"
+
+_HEAD = re.compile(rb"<head[^>]*>", re.I)
+
+TITLES = {
+    400: "This console's address is not whole",
+    403: "This console can not be opened",
+    404: "This console's address is not good any more",
+    503: "This console can not be checked now",
+}
+TITLE = "There is no such page here"
+AGAIN = '<p><a class="again" href="">Try again</a></p>'
+HINT = "Addresses of consoles are good for a short time. Ask for a new one in the dashboard, or by:"
+
+
+class Asset(NamedTuple):
+    """A script or style of ours, in memory."""
+
+    type: str
+    content: bytes
+    etag: str
+
+
+def _package(name: str) -> bytes:
+    return importlib.resources.files("nova.console").joinpath("pages", name).read_bytes()
+
+
+def asset(name: str, content: bytes) -> Asset:
+    type_ = static.TYPES[name[name.rindex("."):]]
+    return Asset(type_, content, f'"{hashlib.sha256(content).hexdigest()[:24]}"')
+
+
+def assets(kind: Kind, xterm_path: str) -> dict[str, Asset]:
+    """What is served under :data:`OWN`, by name. NoTerminal: a page with a terminal, and no xterm.js for it."""
+    if kind.web:
+        return {"session.js": asset("session.js", _package("session.js"))}
+    makers: dict[str, Callable[[], bytes]] = {
+        "serial.js": lambda: _package("serial.js"), "serial.css": lambda: _package("serial.css"),
+        "xterm.js": lambda: terminal.script(xterm_path), "xterm.css": lambda: terminal.style(xterm_path)}
+    return {name: asset(name, make()) for name, make in makers.items()}
+
+
+def serial() -> bytes:
+    """The page with a terminal."""
+    return _package("serial.html")
+
+
+def with_session(page: bytes, depth: int) -> bytes:
+    """Another's page with our script, before all scripts of its own. ``depth``: folders it is below the web directory.
+
+    The script's address is relative: a proxy before us may put all this below a path of its own.
+    """
+    tag = f'<script src="{"../" * depth}{OWN}session.js"></script>'.encode()
+    found = _HEAD.search(page)
+    at = found.end() if found else 0
+    return page[:at] + tag + page[at:]
+
+
+class Words:
+    """Pages that say something in words."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.template = string.Template(_package("error.html").decode())
+
+    def page(self, status: int, words: str) -> bytes:
+        """``words``: plain text, which may be anybody's."""
+        title = self.kind.binary if status == 200 else TITLES.get(status, TITLE)
+        return self.template.substitute(
+            title=html.escape(title), words=html.escape(words), again=AGAIN if status == 503 else "",
+            hint=HINT, command=html.escape(f"openstack console url show {self.kind.flag} SERVER")).encode()

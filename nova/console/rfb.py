@@ -1,0 +1,188 @@
+"""The first words of a VNC connection (RFB 3.8), with the proxy between: it makes itself known to the hypervisor in the
+way the operator chose, and lets the viewer in without any, for the viewer has shown its token.
+
+After :func:`secure` the security's result, as the server gave it, is next on its side, and all is carried as it is.
+Whatever is not as it should be ends the connection; the viewer is told why, in RFB's own words for a failure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+import struct
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from nova import errors
+from nova.console import vencrypt
+from nova.console.stream import Closed, End, Stream, TooSlow, Violation
+from nova.console.target import TargetError
+
+VERSION = b"RFB 003.008\n"
+NONE, VENCRYPT = 1, 19
+FAILED = 1
+RESULT = 4  # bytes of it
+MAX_REASON = 1024  # bytes of a server's reason
+TELL_S = 2.0  # for a viewer to be told what went wrong
+
+NOT_RFB = "The server's console does not speak VNC as this proxy does (RFB 3.8)."
+BAD_VIEWER = "The viewer does not speak VNC as this proxy does (RFB 3.8)."
+NO_SCHEME = "The server's console offers no way of making itself known that this proxy is set up for."
+REFUSED = "The server's console refuses connections: "
+CUT_OFF = "The server's console closed the connection before it was set up."
+SLOW = "The server's console took too long to set up the connection."
+
+TYPES = {"none": NONE, "vencrypt": VENCRYPT}
+
+
+class Security(NamedTuple):
+    """``schemes``: of :data:`TYPES`, the preferred first; ``tls``: the proxy's papers for vencrypt."""
+
+    schemes: tuple[str, ...] = ("none",)
+    tls: vencrypt.Papers = vencrypt.Papers()
+    timeout_s: float = 10
+
+    @classmethod
+    def from_conf(cls, options: Any) -> Security:
+        """Of ``[vnc]`` and ``[console]``; the files of vencrypt are tried. Invalid names what is wrong."""
+        group = options.vnc
+        found = cls(tuple(group.auth_schemes), vencrypt.Papers(
+            group.vencrypt_ca_certs, group.vencrypt_client_cert, group.vencrypt_client_key),
+            options.console.connect_timeout)
+        if not found.schemes:
+            raise errors.Invalid("[vnc]auth_schemes is empty: name none or vencrypt")
+        if "vencrypt" in found.schemes:
+            found.tls.context()
+        return found
+
+
+class _Failed(Exception):
+    """(words for the user, detail for the log)."""
+
+    def __init__(self, words: str, detail: str = "") -> None:
+        super().__init__(words, detail)
+        self.words, self.detail = words, detail
+
+
+class _Viewer:
+    """The viewer's side, each step of it once."""
+
+    def __init__(self, front: End) -> None:
+        self._front = front
+        self._done: set[str] = set()
+
+    def _once(self, name: str) -> bool:
+        if name in self._done:
+            return False
+        self._done.add(name)
+        return True
+
+    def greet(self, deadline: float) -> None:
+        """Exchange versions; _Failed when the viewer's is another."""
+        if self._once("greet"):
+            self._front.say(VERSION, deadline)
+            if self._front.exactly(len(VERSION), deadline) != VERSION:
+                raise Closed(BAD_VIEWER)
+
+    def admit(self, deadline: float) -> None:
+        """Offer security type None, which the viewer has to take."""
+        if self._once("admit"):
+            self._front.say(bytes((1, NONE)), deadline)
+            if self._front.exactly(1, deadline) != bytes((NONE,)):
+                raise Closed(BAD_VIEWER)
+
+    def refuse(self, words: str) -> None:
+        """Tell it why it can not be, as the result of security: it must have come so far for that."""
+        deadline = time.monotonic() + TELL_S
+        with contextlib.suppress(Closed, TooSlow, OSError, Violation):
+            self.greet(deadline)
+            self.admit(deadline)
+            reason = words.encode()
+            self._front.say(struct.pack(">II", FAILED, len(reason)) + reason, deadline)
+
+
+def secure(front: End, target: Stream, security: Security) -> Stream:
+    """Bring both sides through RFB's security; the target, which is another stream where it speaks TLS now.
+
+    TargetError, after the viewer has been told in RFB's way; the front is not closed.
+    """
+    deadline = time.monotonic() + security.timeout_s
+    viewer = _Viewer(front)
+    try:
+        _ask(target, lambda: _version(target, deadline))
+        _answer(lambda: viewer.greet(deadline))
+        chosen = _ask(target, lambda: _scheme(target, security, deadline))
+        _answer(lambda: viewer.admit(deadline))
+        return _ask(target, lambda: _begin(target, chosen, security, deadline))
+    except _Failed as failure:
+        viewer.refuse(failure.words)
+        raise TargetError(failure.words, failure.detail) from None
+
+
+def _ask(target: Stream, step: Callable[[], Any]) -> Any:
+    """A step with the server."""
+    try:
+        return step()
+    except TooSlow:
+        raise _Failed(SLOW) from None
+    except vencrypt.Refused as refused:
+        raise _Failed(refused.words, refused.detail) from None
+    except (Closed, OSError) as error:
+        raise _Failed(CUT_OFF, f"{CUT_OFF} ({type(error).__name__})") from None
+
+
+def _answer(step: Callable[[], None]) -> None:
+    """A step with the viewer; there is nobody to be told when it fails."""
+    try:
+        step()
+    except TooSlow:
+        raise TargetError("The viewer took too long to set up the connection.") from None
+    except Violation as wrong:
+        raise TargetError(wrong.words) from None
+    except (Closed, OSError) as error:
+        raise TargetError(str(error) if isinstance(error, Closed) and error.args else
+                          "The viewer closed the connection before it was set up.") from None
+
+
+def _version(target: Stream, deadline: float) -> None:
+    said = target.exactly(len(VERSION), deadline)
+    if said != VERSION:
+        raise _Failed(NOT_RFB, f"the server's version is {said!r}")
+    target.say(VERSION, deadline)
+
+
+def _scheme(target: Stream, security: Security, deadline: float) -> str:
+    """The first of the configured schemes that the server offers."""
+    count, = target.exactly(1, deadline)
+    if not count:
+        raise _Failed(REFUSED + _reason(target, deadline))
+    offered = target.exactly(count, deadline)
+    for name in security.schemes:
+        if TYPES[name] in offered:
+            return name
+    raise _Failed(NO_SCHEME, f"it offers the types {list(offered)}, [vnc]auth_schemes is {', '.join(security.schemes)}")
+
+
+def _reason(target: Stream, deadline: float) -> str:
+    """A server's words, as far as they can be shown."""
+    length, = struct.unpack(">I", target.exactly(4, deadline))
+    text = target.exactly(min(length, MAX_REASON), deadline).decode("utf-8", "replace")
+    return "".join(letter if letter.isprintable() else " " for letter in text).strip() or "no reason is given"
+
+
+def _begin(target: Stream, scheme: str, security: Security, deadline: float) -> Stream:
+    """The stream at whose beginning is the security's result. It is waited for: a server that does not want the proxy's
+    certificate says so only now (TLS 1.3)."""
+    target.say(bytes((TYPES[scheme],)), deadline)
+    if scheme == "vencrypt":
+        target = vencrypt.wrap(target, security.tls, deadline)
+    try:
+        target.early = target.exactly(RESULT, deadline)
+    except ssl.SSLError as error:
+        target.close()
+        raise _Failed(vencrypt.UNTRUSTED, f"TLS: {error.reason or error}") from None
+    except BaseException:
+        target.close()
+        raise
+    return target

@@ -1,0 +1,143 @@
+"""The consoles that are open through this process: how many, whose, and how they are ended from outside."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from nova import concurrency, service
+from nova.model.consoles import ConsoleConnection
+
+LOG = logging.getLogger(__name__)
+
+#: Codes of WebSocket closes: the protocol's own, and ours (4000 on are for applications).
+GOING_AWAY, LIMITED, ELSEWHERE = 1001, 1008, 4001
+LAST_WORDS_S = 3.0  # for sessions to end after they were told to
+
+DRAINING = "This console proxy is being restarted. Reconnect in a moment."
+OPENED_ELSEWHERE = "This console was opened elsewhere, and serves one at a time."
+
+
+class Full(Exception):
+    """No more sessions: a WebSocket's close code, and words."""
+
+    def __init__(self, code: int, words: str) -> None:
+        super().__init__(code, words)
+        self.code, self.words = code, words
+
+
+class Limits(NamedTuple):
+    """Sessions open at a time."""
+
+    process: int
+    token: int
+    server: int
+    user: int
+
+    @classmethod
+    def of(cls, group: Any, channels: int = 1) -> Limits:
+        """What ``[console]`` says, for consoles that open so many connections each."""
+        return cls(group.max_sessions, group.max_sessions_per_token * channels,
+                   group.max_sessions_per_server * channels, group.max_sessions_per_user * channels)
+
+
+class Session:
+    """One open console. ``control``: by which another thread ends it (``end(code, words)``)."""
+
+    def __init__(self, grant: ConsoleConnection, token_hash: str, control: Any) -> None:
+        self.grant, self.token_hash, self.control = grant, token_hash, control
+        self.began = time.monotonic()
+
+    def counted(self) -> tuple[tuple[str, str], ...]:
+        return (("token", self.token_hash), ("server", self.grant.server_uuid), ("user", self.grant.user_id))
+
+
+WORDS = {
+    "token": "With this address as many consoles are open as may be at a time. Close one of them.",
+    "server": "As many consoles of this server are open as may be at a time. Close one of them.",
+    "user": "You have as many consoles open as you may have at a time. Close one of them.",
+}
+
+
+class Sessions:
+    """The registry. ``tell``: who is told the state in words, for sd_notify(3)."""
+
+    def __init__(self, limits: Limits, exclusive: bool = False,
+                 tell: Callable[[str], None] = service.notify) -> None:
+        self.limits, self.exclusive, self.tell = limits, exclusive, tell
+        self.draining = False
+        self._open: set[Session] = set()
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def known(self, token_hash: str) -> ConsoleConnection | None:
+        """What an open session of this token was granted."""
+        with self._lock:
+            return next((session.grant for session in self._open if session.token_hash == token_hash), None)
+
+    def enter(self, session: Session) -> None:
+        """Count a session in, until :meth:`leave`. Full. Where a server has one at a time, older ones are ended."""
+        with self._lock:
+            older = self._same_server(session) if self.exclusive else []
+            self._check(session, len(older))
+            self._open.add(session)
+            self._counts.update(session.counted())
+            count = len(self._open)
+        for other in older:
+            other.control.end(ELSEWHERE, OPENED_ELSEWHERE)
+        LOG.info("A console was opened for user %s; %d open", session.grant.user_id, count,
+                 extra={"server": session.grant.server_uuid})
+        self._report(count)
+
+    def leave(self, session: Session) -> int:
+        """Count a session out; how many are left. Harmless when repeated."""
+        with self._lock:
+            if session in self._open:
+                self._open.discard(session)
+                self._counts.subtract(session.counted())
+                for key in session.counted():
+                    if not self._counts[key]:
+                        del self._counts[key]
+            count = len(self._open)
+        self._report(count)
+        return count
+
+    def drain(self, seconds: float) -> None:
+        """Take no more; return when those that run are done. After ``seconds`` they are told to reconnect, and end."""
+        self.draining = True
+        LOG.info("%d consoles are open; waiting %.0f s for them", len(self._open), seconds)
+        self._wait(seconds)
+        with self._lock:
+            rest = list(self._open)
+        for session in rest:
+            session.control.end(GOING_AWAY, DRAINING)
+        self._wait(LAST_WORDS_S)
+
+    def _same_server(self, session: Session) -> list[Session]:
+        return [other for other in self._open if other.grant.server_uuid == session.grant.server_uuid]
+
+    def _check(self, session: Session, ending: int) -> None:
+        """``ending``: sessions of the same server that make room for this one."""
+        if self.draining:
+            raise Full(GOING_AWAY, DRAINING)
+        if len(self._open) - ending >= self.limits.process:
+            raise Full(LIMITED, "This console proxy has as many consoles open as it may. Try again later.")
+        for key in session.counted():
+            allowed = getattr(self.limits, key[0])
+            if self._counts[key] - ending >= allowed:
+                raise Full(LIMITED, WORDS[key[0]])
+
+    def _report(self, count: int) -> None:
+        self.tell(f"STATUS={count} consoles open{', stopping' if self.draining else ''}")
+
+    def _wait(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while self._open and time.monotonic() < until:
+            concurrency.sleep(0.05)

@@ -1,0 +1,83 @@
+"""Files of a web directory, and no others: no listing, no way out, no redirect."""
+
+from __future__ import annotations
+
+import email.utils
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+#: By the end of the name. Browsers run modules only when they are called JavaScript.
+TYPES = {
+    ".css": "text/css; charset=utf-8", ".gif": "image/gif", ".html": "text/html; charset=utf-8",
+    ".ico": "image/vnd.microsoft.icon", ".jpg": "image/jpeg", ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json", ".map": "application/json", ".mjs": "text/javascript; charset=utf-8",
+    ".mp3": "audio/mpeg", ".oga": "audio/ogg", ".ogg": "audio/ogg", ".png": "image/png", ".svg": "image/svg+xml",
+    ".ttf": "font/ttf", ".txt": "text/plain; charset=utf-8", ".wasm": "application/wasm", ".webp": "image/webp",
+    ".woff": "font/woff", ".woff2": "font/woff2",
+}
+OTHER = "application/octet-stream"
+
+#: Where packages' symlinks may lead: to what is for everybody to read, as libraries of another package.
+SHARED = ("/usr/share", "/usr/lib/nodejs")
+PART = 65536
+
+
+class Found(NamedTuple):
+    """A file that may be served, open for reading."""
+
+    type: str
+    size: int
+    etag: str
+    modified: str  # as HTTP writes dates
+    number: int  # of the open file
+
+    def unchanged(self, if_none_match: str | None, if_modified_since: str | None) -> bool:
+        """Whether the client has it already. The tag has the word where both are said (RFC 9110, 13.1.3)."""
+        if if_none_match is not None:
+            known = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
+            return "*" in known or self.etag in known
+        return if_modified_since == self.modified
+
+    def parts(self) -> Iterator[bytes]:
+        """The content, and the end of the open file."""
+        with os.fdopen(self.number, "rb", buffering=0) as file:
+            while part := file.read(PART):
+                yield part
+
+    def close(self) -> None:
+        os.close(self.number)
+
+
+class Files:
+    """What is below ``root``. ``beside``: where else symlinks of it may lead."""
+
+    def __init__(self, root: str, beside: Sequence[str] = SHARED) -> None:
+        self.root = os.path.realpath(root)
+        self.within = tuple(os.path.join(os.path.realpath(top), "") for top in (root, *beside))
+
+    def find(self, path: str) -> Found | None:
+        """The file that a request's path (unquoted once, without a leading slash) names; None: there is none such."""
+        names = path.split("/")
+        if any(name.startswith(".") or not name or "\\" in name or "\0" in name for name in names):
+            return None
+        try:
+            inner = os.fsdecode(path.encode("latin-1"))
+            real = os.path.realpath(os.path.join(self.root, inner), strict=True)
+            if not real.startswith(self.within):
+                return None
+            return _open(real)
+        except (OSError, ValueError):
+            return None
+
+
+def _open(path: str) -> Found | None:
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    state = os.fstat(number)
+    if not stat.S_ISREG(state.st_mode):
+        os.close(number)
+        return None
+    type_ = TYPES.get(os.path.splitext(path)[1].lower(), OTHER)
+    return Found(type_, state.st_size, f'"{state.st_mtime_ns:x}-{state.st_size:x}"',
+                 email.utils.formatdate(state.st_mtime, usegmt=True), number)

@@ -1,0 +1,119 @@
+"""VeNCrypt 0.2: a VNC connection continues as TLS, with a certificate on either side (subtype X509None).
+
+Only this subtype will do: with the others anybody who reaches the port could be the hypervisor, or its client.
+"""
+
+from __future__ import annotations
+
+import ssl
+import struct
+from typing import NamedTuple
+
+from nova import errors
+from nova.console.stream import NOT_NOW, READ, WRITE, Stream, wait
+
+VERSION = b"\x00\x02"
+X509_NONE = 260
+MAX_SUBTYPES = 64
+
+#: As the protocol numbers them; what a server offers is told by name.
+SUBTYPES = {256: "Plain", 257: "TLSNone", 258: "TLSVnc", 259: "TLSPlain", X509_NONE: "X509None", 261: "X509Vnc",
+            262: "X509Plain", 263: "X509SASL", 264: "TLSSASL"}
+
+WORDS = "The server's console does not make itself known as this proxy demands (VeNCrypt)."
+UNTRUSTED = "The server's console and this proxy do not trust each other's certificates."
+
+
+class Refused(Exception):
+    """(words for the user, detail for the log)."""
+
+    def __init__(self, detail: str, words: str = WORDS) -> None:
+        super().__init__(detail)
+        self.words, self.detail = words, detail
+
+
+class Papers(NamedTuple):
+    """PEM files: the authorities that the server's certificate must come from, and the proxy's own certificate and key.
+    """
+
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = None
+
+    def context(self) -> ssl.SSLContext:
+        """Read anew for each connection: certificates are replaced while daemons run. Invalid names the file.
+
+        Host names are not checked: consoles are reached by address, and who the server is follows from the authority.
+        """
+        if not self.ca:
+            raise errors.Invalid("[vnc]vencrypt_ca_certs must be set for vencrypt")
+        made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        made.check_hostname = False
+        made.verify_mode = ssl.CERT_REQUIRED
+        made.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            made.load_verify_locations(cafile=self.ca)
+        except (OSError, ValueError) as error:
+            raise errors.Invalid(f"[vnc]vencrypt_ca_certs {self.ca}: {error}") from None
+        if self.cert:
+            try:
+                made.load_cert_chain(self.cert, self.key or None, password=_no_password)
+            except (OSError, ValueError) as error:
+                raise errors.Invalid(f"[vnc]vencrypt_client_cert {self.cert}, vencrypt_client_key {self.key}: "
+                                     f"{error}") from None
+        return made
+
+
+def _no_password() -> str:
+    """Without it the library would ask the terminal."""
+    raise ValueError("the key is encrypted")
+
+
+def wrap(target: Stream, papers: Papers, deadline: float) -> Stream:
+    """The stream inside TLS, after VeNCrypt's negotiation. Refused; Closed, TooSlow and OSError of the stream."""
+    _agree(target, deadline)
+    if target.buffered():
+        raise Refused("there were bytes between VeNCrypt and TLS")
+    try:
+        sock = papers.context().wrap_socket(target.sock, server_side=False, do_handshake_on_connect=False)
+    except errors.Invalid as error:
+        raise Refused(error.message) from None
+    inside = Stream(sock)
+    try:
+        _shake(inside, deadline)
+    except ssl.SSLError as error:
+        inside.close()
+        raise Refused(f"TLS: {getattr(error, 'verify_message', '') or error.reason or error}", UNTRUSTED) from None
+    except BaseException:
+        inside.close()
+        raise
+    return inside
+
+
+def _agree(target: Stream, deadline: float) -> None:
+    """Version 0.2 and the subtype X509None."""
+    version = target.exactly(2, deadline)
+    if version != VERSION:
+        raise Refused(f"VeNCrypt's version is {version[0]}.{version[1]}, not 0.2")
+    target.say(VERSION, deadline)
+    if target.exactly(1, deadline) != b"\x00":
+        raise Refused("the server did not take VeNCrypt 0.2")
+    count, = target.exactly(1, deadline)
+    if not 0 < count <= MAX_SUBTYPES:
+        raise Refused(f"the server offers {count} subtypes of VeNCrypt")
+    offered = struct.unpack(f">{count}I", target.exactly(4 * count, deadline))
+    if X509_NONE not in offered:
+        names = ", ".join(SUBTYPES.get(code, str(code)) for code in offered)
+        raise Refused(f"of VeNCrypt the server offers {names}, not X509None")
+    target.say(struct.pack(">I", X509_NONE), deadline)
+    if target.exactly(1, deadline) != b"\x01":
+        raise Refused("the server did not take X509None")
+
+
+def _shake(inside: Stream, deadline: float) -> None:
+    while True:
+        try:
+            inside.sock.do_handshake()
+            return
+        except NOT_NOW as not_now:
+            wait(inside.fileno(), WRITE if isinstance(not_now, ssl.SSLWantWriteError) else READ, deadline)

@@ -1,0 +1,93 @@
+"""nova-xvpvncproxy: raw VNC for the OpenStack-specific viewer, which is no browser.
+
+``GET`` or ``CONNECT /console?token=T``, then ``HTTP/1.1 200 OK`` with an empty line, then RFB both ways as it is.
+What a token opens, limits, sessions and times are those of all consoles (:mod:`nova.console.gate`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from http.client import responses
+from typing import Any
+
+from nova.console import gate, relay
+from nova.console.stream import LINGER_S, Closed, End, Stream, TooSlow, settle, tune
+from nova.http_server import TakeOver
+
+PATH = "/console"
+METHODS = ("GET", "CONNECT")
+INVALID, NOT_AUTHORIZED = "Invalid Request", "Not Authorized"
+UNAVAILABLE = 503
+ANSWER_S = 10.0
+
+
+def answer(status: int, words: str) -> bytes:
+    body = f"{words}\n".encode()
+    return (f"HTTP/1.1 {status} {responses[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n").encode() + body
+
+
+class Viewer(Stream):
+    """The viewer's connection. Until it has been answered it can still be told in words why nothing comes."""
+
+    answered = False
+
+    @classmethod
+    def accept(cls, sock: Any, _environ: dict[str, Any]) -> Viewer:
+        tune(sock)
+        return cls(sock)
+
+    def welcome(self) -> None:
+        """TooSlow, OSError."""
+        self.answered = True
+        self.say(b"HTTP/1.1 200 OK\r\n\r\n", time.monotonic() + ANSWER_S)
+
+    def close(self, code: int = relay.NORMAL, words: str = "", linger_s: float = LINGER_S) -> None:
+        if not self.answered:
+            self.answered = True
+            deadline = time.monotonic() + linger_s
+            with contextlib.suppress(OSError, TooSlow, ValueError):
+                self.say(answer(UNAVAILABLE, words), deadline)
+                settle(self.sock, deadline)
+        super().close()
+
+
+def carry(front: Viewer, target: End, times: relay.Times, control: relay.Control) -> relay.Ending:
+    """The console is there: say so, and carry."""
+    try:
+        front.welcome()
+    except (OSError, TooSlow, Closed):
+        return relay.Ending(relay.ABNORMAL, relay.BROWSER_GONE)
+    return relay.carry(front, target, times, control)
+
+
+STEPS = gate.Steps(accept=Viewer.accept, carry=carry)
+
+
+class Application:
+    """WSGI, but for the connection that it takes over. ``door``: a gate with :data:`STEPS`."""
+
+    def __init__(self, door: gate.Gate) -> None:
+        self.door = door
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+        if environ.get("PATH_INFO") != PATH:
+            return _refuse(start_response, 404, "There is nothing here.")
+        if environ.get("REQUEST_METHOD") not in METHODS:
+            return _refuse(start_response, 405, "Only GET and CONNECT.")
+        try:
+            if not gate.token_of(environ):
+                return _refuse(start_response, 400, INVALID)
+            admission = self.door.admit(environ)
+        except gate.Refused as refused:
+            if refused.status == UNAVAILABLE:  # nobody can say whether the token is good
+                return _refuse(start_response, UNAVAILABLE, refused.words)
+            return _refuse(start_response, 401, NOT_AUTHORIZED)
+        return TakeOver(lambda sock: self.door.serve(sock, environ, admission))
+
+
+def _refuse(start_response: Callable[..., Any], status: int, words: str) -> list[bytes]:
+    start_response(f"{status} {responses[status]}", [("Content-Type", "text/plain; charset=utf-8")])
+    return [f"{words}\n".encode()]

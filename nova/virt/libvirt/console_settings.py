@@ -1,0 +1,72 @@
+"""What operators set of guests' screens and serial ports, as values."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nova import errors
+from nova.virt.libvirt.xml.specs import SpiceSpec
+
+LOG = logging.getLogger(__name__)
+
+FIRST, LAST = 10000, 20000  # as [serial_console]port_range has them where nothing else is said
+LONGEST_FOLDER = 60  # characters: a socket's path may have 107, and 42 are its own
+
+
+class BadConsoleSetting(errors.Invalid):
+    code, message = "config.libvirt_console", "nova-compute can not run with {option}: {reason}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class SerialSettings:
+    """Serial ports are served on ``listen``, on the ports ``first`` to ``last``; or (``sockets``) on unix sockets in a
+    directory."""
+
+    listen: str = "127.0.0.1"
+    first: int = FIRST
+    last: int = LAST
+    sockets: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsoleSettings:
+    """None: guests have no such console. (Screens over VNC are older, and are told of in Settings itself.)"""
+
+    spice: SpiceSpec | None = None
+    serial: SerialSettings | None = None
+
+
+def console_settings_of(spice: Any, serial: Any) -> ConsoleSettings:
+    """From the groups ``[spice]`` and ``[serial_console]``. BadConsoleSetting."""
+    return ConsoleSettings(spice=_spice(spice) if spice.enabled else None,
+                           serial=_serial(serial) if serial.enabled else None)
+
+
+def _spice(group: Any) -> SpiceSpec:
+    return SpiceSpec(
+        listen=str(group.server_listen), secure=group.require_secure, agent=group.agent_enabled,
+        image=group.image_compression, jpeg=group.jpeg_compression, zlib=group.zlib_compression,
+        playback={True: "on", False: "off"}.get(group.playback_compression), streaming=group.streaming_mode)
+
+
+def _serial(group: Any) -> SerialSettings:
+    first, last = ports_of(group.port_range)
+    sockets = Path(group.socket_dir).absolute() if group.socket_dir else None
+    if sockets is not None and len(str(sockets).encode()) > LONGEST_FOLDER:
+        raise BadConsoleSetting(option=f"[serial_console]socket_dir = {sockets}",
+                                reason=f"it may have {LONGEST_FOLDER} characters, or its sockets' names are too long")
+    return SerialSettings(listen=str(group.proxyclient_address), first=first, last=last, sockets=sockets)
+
+
+def ports_of(text: str) -> tuple[int, int]:
+    """First and last, from "10000:20000"; those of the default where the text is no range of ports."""
+    match = re.fullmatch(r"\s*(\d+)\s*:\s*(\d+)\s*", text)
+    first, last = (int(number) for number in match.groups()) if match else (0, 0)
+    if 0 < first <= last < 65536:
+        return first, last
+    LOG.warning("[serial_console]port_range = %s is no range of ports (first:last): %d:%d is taken", text, FIRST, LAST)
+    return FIRST, LAST

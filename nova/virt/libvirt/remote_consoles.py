@@ -1,0 +1,53 @@
+"""Where guests' screens and serial ports are served (``nova.virt.interface.RemoteConsoles``): as libvirt says of the
+guest as it runs, and of no other time."""
+
+from __future__ import annotations
+
+from nova import errors
+from nova.model.consoles import PROTOCOLS, ConsoleType
+from nova.virt.interface import ConsolePlace
+from nova.virt.libvirt.base import OFF, Room
+from nova.virt.libvirt.hypervisor import NotRunning
+from nova.virt.libvirt.xml.consoles import lines_of, screen_of
+
+ANYWHERE = frozenset({"0.0.0.0", "::", ""})  # listening on these, QEMU is reached by the host's address
+
+
+class NoSuchConsole(errors.Conflict):
+    code = "guest.no_such_console"
+    message = ("The guest of instance {uuid} was made without a {what} console. Stop and start it, which makes it "
+               "anew.")
+
+
+class NeverHere(errors.NotSupported):
+    code, message = "host.no_such_console", "Guests of this hypervisor have no consoles of type {type}."
+
+
+class LibvirtRemoteConsoles(Room):
+    def console_of(self, server_uuid: str, type: ConsoleType) -> ConsolePlace:
+        protocol = PROTOCOLS.get(type)
+        if protocol not in ("vnc", "spice", "serial"):
+            raise NeverHere(type=type.value)
+        if self._state(server_uuid) in OFF:
+            raise NotRunning(uuid=server_uuid)
+        definition = self._tools.hypervisor.definition(server_uuid)
+        found = _serial(definition) if protocol == "serial" else _screen(definition, protocol)
+        if found is None:
+            raise NoSuchConsole(uuid=server_uuid, what=protocol.upper() if protocol != "serial" else protocol)
+        if found.port is None and found.tls_port is None and found.socket_path is None:
+            raise NotRunning(uuid=server_uuid)  # it has just stopped, or not been given a port yet
+        return found
+
+
+def _screen(definition: str, kind: str) -> ConsolePlace | None:
+    found = screen_of(definition, kind)
+    return ConsolePlace(port=found.port, tls_port=found.tls_port, socket_path=found.socket_path) if found else None
+
+
+def _serial(definition: str) -> ConsolePlace | None:
+    """The first port's, which the console log is of, too."""
+    line = next(iter(lines_of(definition)), None)
+    if line is None:
+        return None
+    return ConsolePlace(host=None if line.host in ANYWHERE else line.host, port=line.port or None,
+                        socket_path=line.path or None)

@@ -1,0 +1,109 @@
+"""nova-consoleauth over a conductor: what is kept, what is refused, and what is logged."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from nova import errors
+from nova.console.service import ConsoleAuthService
+from nova.model.consoles import (
+    ConsoleAddress,
+    ConsoleConnection,
+    ConsoleGrant,
+    ConsoleType,
+    ConsoleWish,
+    TokenCheck,
+    token_hash,
+)
+from nova.rpc.contracts.console_auth import ConsoleAuthRPC
+from nova.rpc.local import connect
+
+WISH = ConsoleWish(server_uuid="11111111-2222-4333-8444-555555555555", type=ConsoleType.SERIAL)
+
+
+class Keeper:
+    """The conductor's part. ``error`` is what it says to everything."""
+
+    def __init__(self) -> None:
+        self.grants: list[ConsoleGrant] = []
+        self.checks: list[TokenCheck] = []
+        self.error: Exception | None = None
+
+    def keep_console(self, grant: ConsoleGrant) -> ConsoleAddress:
+        if self.error:
+            raise self.error
+        self.grants.append(grant)
+        return ConsoleAddress(access_url_base="ws://h:6083/", host="10.0.0.1", port=10000)
+
+    def check_console(self, check: TokenCheck) -> ConsoleConnection:
+        self.checks.append(check)
+        return self.get_console(check.token_hash)
+
+    def get_console(self, token_hash: str) -> ConsoleConnection:
+        if self.error:
+            raise self.error
+        return ConsoleConnection(type=WISH.type, server_uuid=WISH.server_uuid, user_id="joe", project_id="demo",
+                                 address=ConsoleAddress(access_url_base="x"), expires_at=1)
+
+
+@pytest.fixture
+def keeper() -> Keeper:
+    return Keeper()
+
+
+def service(keeper: Keeper, **settings: Any) -> Any:
+    group = SimpleNamespace(**{"token_ttl": 600, "single_use_tokens": False, **settings})
+    return connect(ConsoleAuthRPC, ConsoleAuthService(keeper, group))
+
+
+def test_console_opened_then_its_hash_is_kept_and_its_token_only_answered(
+        keeper: Keeper, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    made = service(keeper, token_ttl=60).open_console(WISH)
+    [token] = parse_qs(urlsplit(made.url).query)["token"]
+    assert keeper.grants == [ConsoleGrant(wish=WISH, token_hash=token_hash(token), ttl_s=60)]
+    assert token not in caplog.text and token_hash(token) not in caplog.text
+    assert token_hash(token)[:8] in caplog.text and "serial" in caplog.text
+
+
+def test_console_opened_twice_then_two_tokens(keeper: Keeper) -> None:
+    client = service(keeper)
+    assert client.open_console(WISH).url != client.open_console(WISH).url
+
+
+@pytest.mark.parametrize(("single", "redeem", "uses_up"), [
+    (False, True, False), (True, True, True), (True, False, False), (False, False, False)])
+def test_token_checked_then_it_is_used_up_where_tokens_serve_once(keeper: Keeper, single: bool, redeem: bool,
+                                                                  uses_up: bool) -> None:
+    check = TokenCheck(token_hash="0" * 64, types=(ConsoleType.SERIAL,), redeem=redeem)
+    found = service(keeper, single_use_tokens=single).check_token(check)
+    assert found.user_id == "joe"
+    assert [(one.redeem, one.types) for one in keeper.checks] == [(uses_up, (ConsoleType.SERIAL,))]
+
+
+@pytest.mark.parametrize("error", [errors.NotFound("old"), errors.Conflict("used"), errors.Invalid("another kind")])
+def test_token_refused_then_the_conductor_s_words(keeper: Keeper, error: errors.NovaError) -> None:
+    keeper.error = error
+    with pytest.raises(type(error), match=error.message):
+        service(keeper).check_token(TokenCheck(token_hash="0" * 64))
+
+
+@pytest.mark.parametrize("reason", ["The database does not answer: (2003, 'db1.internal')", "nova-conductor has no queue"])
+def test_token_that_can_not_be_checked_then_the_page_names_nothing_of_the_cloud_and_the_log_does(
+        keeper: Keeper, reason: str, caplog: pytest.LogCaptureFixture) -> None:
+    keeper.error = errors.Unavailable(reason)
+    with pytest.raises(errors.Unavailable) as caught:
+        service(keeper).check_token(TokenCheck(token_hash="0" * 64))
+    assert "db1" not in caught.value.message and "queue" not in caught.value.message
+    assert "Try again in a minute" in caught.value.message and reason in caplog.text
+
+
+def test_console_when_the_conductor_can_not_be_reached_then_it_says_so(keeper: Keeper) -> None:
+    keeper.error = errors.Unavailable("nova-conductor did not answer")
+    with pytest.raises(errors.Unavailable, match="nova-conductor"):
+        service(keeper).open_console(WISH)
