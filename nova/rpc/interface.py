@@ -67,8 +67,9 @@ def _mark(**marks: Any) -> Callable[..., Any]:
 
 
 class Interface:
-    """Base of contracts. ``addressed_by`` names the parameter that picks one server of the topic. ``carries_token``:
-    the servers act as the user who asks; to all others the user's token is not sent."""
+    """Base of contracts; a large one has parts, plain classes that it inherits. ``addressed_by`` names the parameter
+    that picks one server of the topic. ``carries_token``: the servers act as the user who asks; to all others the
+    user's token is not sent."""
 
     topic: ClassVar[str]
     version: ClassVar[str]
@@ -78,8 +79,8 @@ class Interface:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.methods = {name: _method(cls, name, function) for name, function in vars(cls).items()
-                       if hasattr(function, "rpc_marks")}
+        cls.methods = {name: _method(cls, name, function) for part in reversed(cls.__mro__)
+                       for name, function in vars(part).items() if hasattr(function, "rpc_marks")}
 
 
 def _method(cls: type, name: str, function: Any) -> Method:

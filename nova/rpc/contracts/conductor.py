@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from nova.model.actions import ActionQuery, InstanceAction
 from nova.model.aggregates import Aggregate, AggregateUpdate, NewAggregate
 from nova.model.base import HostName, Scope, Time
-from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleGrant, TokenCheck
 from nova.model.diagnostics import Diagnostics
 from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
 from nova.model.hosts import HostStates, Stamp
@@ -62,10 +61,11 @@ from nova.model.services import (
     Zone,
 )
 from nova.model.usage import UsageAudits, UsagePage, UsageQuery
+from nova.rpc.contracts.conductor_consoles import ConsoleCalls
 from nova.rpc.interface import Interface, Timeout, call
 
 
-class ConductorRPC(Interface):
+class ConductorRPC(ConsoleCalls, Interface):
     """Everything the API can ask. Who asks is in the request's context; what they may see is in the query's scope."""
 
     topic, version, carries_token = "conductor", "1.2", True  # it shows images as the user sees them
@@ -159,20 +159,6 @@ class ConductorRPC(Interface):
     @call(timeout=Timeout.NORMAL)
     def get_console_output(self, query: ConsoleQuery) -> str:
         """Console text from the server's host. Conflict when it has none, Unavailable when the host is away."""
-
-    @call(since="1.2")
-    def keep_console(self, grant: ConsoleGrant) -> ConsoleAddress:
-        """Ask the server's host where the console is, and keep the token's hash for it. NotFound, WrongState; Conflict:
-        no host, or no running guest; Invalid, NotSupported: no such console; Unavailable: the host is away."""
-
-    @call(since="1.2")
-    def check_console(self, check: TokenCheck) -> ConsoleConnection:
-        """What a token stands for, when its server is still where it was, untouched by what ends consoles, and its host
-        says that the console is still there. NotFound, Conflict (used up), Invalid (another proxy's), Unavailable."""
-
-    @call(since="1.2", timeout=Timeout.SHORT)
-    def get_console(self, token_hash: str) -> ConsoleConnection:
-        """What a token stands for, from the records. NotFound."""
 
     @call()
     def list_actions(self, query: ActionQuery) -> tuple[InstanceAction, ...]:

@@ -1,0 +1,24 @@
+"""The part of ``ConductorRPC`` that nova-consoleauth asks."""
+
+from __future__ import annotations
+
+from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleGrant, TokenCheck
+from nova.rpc.interface import Timeout, call
+
+
+class ConsoleCalls:
+    """Where consoles are, and what their tokens stand for. Of a token, only its hash is ever told."""
+
+    @call(since="1.2")
+    def keep_console(self, grant: ConsoleGrant) -> ConsoleAddress:
+        """Ask the server's host where the console is, and keep the token's hash for it. NotFound, WrongState; Conflict:
+        no host, or no running guest; Invalid, NotSupported: no such console; Unavailable: the host is away."""
+
+    @call(since="1.2")
+    def check_console(self, check: TokenCheck) -> ConsoleConnection:
+        """What a token stands for, when its server is still where it was, untouched by what ends consoles, and its host
+        says that the console is still there. NotFound, Conflict (used up), Invalid (another proxy's), Unavailable."""
+
+    @call(since="1.2", timeout=Timeout.SHORT)
+    def get_console(self, token_hash: str) -> ConsoleConnection:
+        """What a token stands for, from the records. NotFound."""
