@@ -104,6 +104,7 @@ class Server:
 
     def _accept(self) -> None:
         if len(self._connections) >= self.max_connections:
+            self._make_room()
             time.sleep(0.05)
             return
         try:
@@ -118,6 +119,13 @@ class Server:
     def forget(self, connection: Connection) -> None:
         with self._lock:
             self._connections.discard(connection)
+
+    def _make_room(self) -> None:
+        """Where connections have deadlines, one that only waits goes: idle ones shall not keep others out."""
+        with self._lock:
+            waiting = [connection for connection in self._connections if not connection.busy] if self.head_s else []
+            if waiting:
+                min(waiting, key=lambda connection: connection.until).hang_up()
 
     def _hang_up_the_slow(self) -> None:
         """From here and not by timeouts of the sockets: a client that sends a byte now and then meets each of those."""
@@ -191,13 +199,16 @@ class Connection:
     def close_if_idle(self) -> None:
         """Wake a thread that waits for a next request that shall not come."""
         if not self.busy:
-            with contextlib.suppress(OSError):
-                self.sock.shutdown(socket.SHUT_RD)
+            self._shut(socket.SHUT_RD)
 
     def hang_up(self) -> None:
         """Wake the connection's thread, whatever it waits for: its socket is at its end."""
+        self._shut(socket.SHUT_RDWR)
+
+    def _shut(self, how: int) -> None:
+        """Below TLS, whose own way takes the socket apart under the hands of the thread that reads it."""
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self.sock.fileno())) as same:
-            same.shutdown(socket.SHUT_RDWR)
+            same.shutdown(how)
 
     def _one(self, reader: io.BufferedReader[Any], source: Source) -> bool:
         """Read and answer one request; whether another may follow."""
@@ -316,7 +327,7 @@ class Exchange:
             raise
         except Exception:
             request_id = context.new_request_id()
-            LOG.exception("An application failed while answering %s as %s", environ["PATH_INFO"], request_id)
+            LOG.exception("An application failed while it answered request %s", request_id)  # a path may hold a secret
             self.keep = False
             if not self.sent:
                 self.status = "500 Internal Server Error"

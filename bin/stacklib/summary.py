@@ -70,7 +70,7 @@ def _demo(stack: Stack) -> list[str]:
     if stack.layout.choices.driver == "libvirt":
         key, address = demo.key_file(stack.layout), shown.address.partition(",")[0]
         lines.append(f"  login    {command_prefix(stack.layout)} exec ssh -i {key} root@{address}")
-    lines += screen_lines(stack.layout, shown.screen)
+        lines += screen_lines(stack.layout, shown.screen)
     if shown.console:
         lines += ["  log      ...", *(f"    {line[:140]}" for line in shown.console)]
     return lines

@@ -19,6 +19,8 @@ from nova.model.states import TaskState
 
 #: Tasks in which a server has no console to show (contract/states.yaml).
 BUSY = frozenset({TaskState.DELETING, TaskState.MIGRATING})
+#: A host that does not answer, and one whose hypervisor does not.
+AWAY = (errors.Unavailable, errors.HostRefused)
 
 
 # -- what a user who asks for a console is told
@@ -135,7 +137,7 @@ class Consoles:
             raise CanNot(**facts) from None
         except errors.PeerTooOld:
             raise HostTooOld(**facts) from None
-        except errors.Unavailable:
+        except AWAY:
             raise HostAway(**facts) from None
         return found
 
@@ -167,7 +169,7 @@ class Consoles:
             raise Ended() from None
         except errors.Conflict:
             raise Off() from None
-        except (errors.Unavailable, errors.PeerTooOld):
+        except (*AWAY, errors.PeerTooOld):
             raise CanNotTell() from None
         if _spot(now) != _spot(row.address):
             raise Ended()

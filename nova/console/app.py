@@ -17,6 +17,7 @@ from nova.http_server import TakeOver
 LOG = logging.getLogger(__name__)
 
 MAX_PAGE = 1 << 20  # bytes of an entry page
+REASON = "X-Console-Refused"  # the header that says why a WebSocket is not opened
 PLAIN, HTML = "text/plain; charset=utf-8", "text/html; charset=utf-8"
 
 #: The token in an address goes to nobody else by a Referer. Who may embed the pages is not said: dashboards do, and
@@ -24,7 +25,6 @@ PLAIN, HTML = "text/plain; charset=utf-8", "text/html; charset=utf-8"
 EVERYWHERE = (("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"))
 SECRET = ("Cache-Control", "no-store")
 CHECKED = ("Cache-Control", "no-cache")  # may be kept, and is asked for again
-CLOSE = ("Connection", "close")
 OURS = ("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
         "img-src 'self' data:; font-src 'self'; connect-src 'self' ws: wss:; base-uri 'none'; form-action 'none'")
 
@@ -74,10 +74,9 @@ class App:
                 raise Refused(503, "This console proxy is being restarted. Try again in a moment.")
             admission = self.gate.admit(environ)
         except websocket.BadHandshake as bad:
-            return _text(400, bad.words, CLOSE)
+            return _refusal(400, bad.words)
         except Refused as refused:
-            # a browser's script sees none of this; who tries by hand does
-            return _text(503 if refused.status == 503 else 403, refused.words, CLOSE)
+            return _refusal(503 if refused.status == 503 else 403, refused.words)
         return TakeOver(lambda sock: self.gate.serve(sock, environ, admission))
 
     # -- pages and files
@@ -153,3 +152,9 @@ class App:
 
 def _text(status: int, words: str, *headers: tuple[str, str]) -> Answer:
     return Answer(status, PLAIN, [f"{words}\n".encode()], (SECRET, *headers))
+
+
+def _refusal(status: int, words: str) -> Answer:
+    """Of a WebSocket. A browser's script sees none of it: the words are for who tries by hand. And they are in the
+    head, for programs exist that take the first bytes behind it for a console's (tempest's test of bad tokens)."""
+    return Answer(status, PLAIN, [], (SECRET, ("Connection", "close"), (REASON, words)))

@@ -112,7 +112,9 @@ class Sessions:
     def drain(self, seconds: float) -> None:
         """Take no more; return when those that run are done. After ``seconds`` they are told to reconnect, and end."""
         self.draining = True
-        LOG.info("%d consoles are open; waiting %.0f s for them", len(self._open), seconds)
+        if self._open:
+            LOG.info("%d consoles are open; waiting %.0f s for them", len(self._open), seconds)
+            self._report(len(self._open))
         self._wait(seconds)
         with self._lock:
             rest = list(self._open)

@@ -21,7 +21,7 @@ from nova.db.types import utc_now
 MOST_OF_A_SERVER = 100
 
 _CLOCK = utc_now().label("clock")
-_WANTED = sa.bindparam("wanted")
+_WANTED: Any = sa.bindparam("wanted", type_=console_tokens.c.token_hash.type)
 _OF_HOST = sa.and_(services.c.host == servers.c.host, services.c.binary == COMPUTE, services.c.deleted == 0)
 
 _PLACE = (sa.select(servers.c.uuid, servers.c.host, servers.c.epoch, servers.c.vm_state, servers.c.task_state,

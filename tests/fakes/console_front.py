@@ -51,10 +51,10 @@ class FakeConsoleAuth:
 class FakeEnd:
     """A hypervisor's end: listens, and runs ``talk(sock)`` for each who comes, in a thread of its own."""
 
-    def __init__(self, talk: Callable[[socket.socket], Any]) -> None:
+    def __init__(self, talk: Callable[[socket.socket], Any], port: int = 0) -> None:
         self.talk = talk
         self.count = 0
-        self.sock = socket.create_server(("127.0.0.1", 0))
+        self.sock = socket.create_server(("127.0.0.1", port))
         self.port: int = self.sock.getsockname()[1]
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -72,6 +72,9 @@ class FakeEnd:
             self.talk(client)
 
     def close(self) -> None:
+        """Take no more; the shutdown is for the thread that waits, which would take one more else."""
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)
         self.sock.close()
 
 
@@ -126,7 +129,8 @@ def _exactly(sock: socket.socket, count: int) -> bytes:
 
 
 class Client:
-    """A WebSocket's client over a plain socket. ``status``: of the answer to its request; ``body``: with a refusal."""
+    """A WebSocket's client over a plain socket. ``status``: of the answer to its request; with a refusal: its
+    ``words``, and the ``body``."""
 
     def __init__(self, port: int, target: str, headers: dict[str, str] | None = None) -> None:
         self.sock = socket.create_connection(("127.0.0.1", port), timeout=5)
@@ -140,6 +144,7 @@ class Client:
             head += _exactly(self.sock, 1)
         self.head = head.decode("latin-1")
         self.status = int(self.head.split(" ")[1])
+        self.words = self.head.partition("X-Console-Refused: ")[2].partition("\r\n")[0]
         self.body = b""
         if self.status != 101:
             while part := self.sock.recv(65536):

@@ -40,7 +40,8 @@ SHORT = settings(max_examples=EXAMPLES, database=None, deadline=None, phases=[Ph
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud) -> Cloud:
-    return make_cloud(Plan(computes=1, consoles=True, options={"quota": {"instances": 20, "cores": 20, "ram": 20000}})).start()
+    quota = {"instances": 20, "cores": 20, "ram": 20000}
+    return make_cloud(Plan(computes=1, consoles=True, options={"quota": quota})).start()
 
 
 class Fuzz:

@@ -26,7 +26,7 @@ ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"
              "--disable-component-update", "--disable-sync")
 #: Where pictures are kept: of this run, the last one's are gone.
 PICTURES = Path(os.environ.get("NOVA_TEST_OUTPUT") or Path(tempfile.gettempdir()) / "nova-test-output") / "consoles"
-VIEW = {"width": 1000, "height": 640}
+VIEW = (1000, 640)
 KEY_S = 0.03  # an emulated guest takes its keys one by one
 SHIFTED = {"$": "Digit4", "(": "Digit9", ")": "Digit0", "*": "Digit8", ">": "Period", '"': "Quote", "_": "Minus"}
 PLAIN = {" ": "Space", "\n": "Enter", "-": "Minus", ".": "Period", "/": "Slash", ";": "Semicolon", "=": "Equal"}
@@ -153,9 +153,10 @@ class Browser:
         print(f"pictures of consoles: {PICTURES}")
 
     @contextlib.contextmanager
-    def tab(self, name: str) -> Iterator[Console]:
+    def tab(self, name: str, view: tuple[int, int] = VIEW) -> Iterator[Console]:
         """A tab without anybody's cookies; closed at the end."""
-        context = self._chromium.new_context(viewport=VIEW, ignore_https_errors=True)
+        width, height = view
+        context = self._chromium.new_context(viewport={"width": width, "height": height}, ignore_https_errors=True)
         try:
             yield Console(context.new_page(), self._blank, name)
         finally:

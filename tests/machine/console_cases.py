@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import grp
 import os
+import pwd
 import socket
 import ssl
 import struct
@@ -158,6 +160,8 @@ def test_sockets_are_there_for_their_users_alone_and_go_with_the_guest(rig, orde
     assert place.socket_path == str(folder / f"{order.server_uuid}.0.sock") and place.port is None
     connect(place).close()
     facts = os.stat(place.socket_path)
+    group = grp.getgrgid(facts.st_gid).gr_name
+    assert (pwd.getpwuid(facts.st_uid).pw_name, facts.st_mode & 0o020, group) == ("libvirt-qemu", 0o020, "libvirt-qemu")
     assert facts.st_mode & 0o002 == 0 and folder.stat().st_mode & 0o777 == 0o711
     rig.driver.shut_down(order.server_uuid, 0)
     rig.driver.start(order.server_uuid)

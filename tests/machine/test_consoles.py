@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import time
 import uuid as uuids
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import sqlalchemy as sa
@@ -28,6 +30,7 @@ from tests.machine.stack import Sandbox, novaconf  # noqa: E402
 TYPES = {"novnc": "vnc", "spice-html5": "spice", "serial": "serial", "xvpvnc": "vnc"}
 PAGES = ("novnc", "spice-html5", "serial")
 HEARD_S = 30
+TOKEN = re.compile("token(?:=|%3D)([0-9a-f-]{36})")
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +84,7 @@ def answers(console: Console, guest: Server, word: str) -> None:
 def test_up_when_it_ends_then_it_has_said_where_the_demo_servers_screen_is(sandbox: Sandbox, browser: Browser) -> None:
     said = re.search(r"^  console  (http\S+)\n +good for 10 minutes; another: (.*)$", sandbox.up(), re.MULTILINE)
     assert said and "openstack console url show demo" in said[2]
-    with browser.tab("demo") as console:
+    with browser.tab("demo", (820, 480)) as console:
         assert console.open(said[1]) == 200
         console.shows_guest()
         console.type("echo hello-$((6*7))\n")
@@ -126,6 +129,40 @@ def test_serial_page_when_opened_then_it_is_the_serial_lines_terminal(browser: B
         console.type("exit\n")
 
 
+def test_viewer_when_it_shows_an_xvp_token_then_it_speaks_vnc_with_the_guest(sandbox: Sandbox, runs: Server) -> None:
+    where = urlsplit(address(runs, "xvpvnc"))
+    with sandbox.dial((str(where.hostname), where.port or 0), 10) as viewer, viewer.makefile("rb") as heard:
+        viewer.sendall(f"GET {where.path}?{where.query} HTTP/1.1\r\nHost: {where.netloc}\r\n\r\n".encode())
+        assert heard.readline() == b"HTTP/1.1 200 OK\r\n" and heard.readline() == b"\r\n"
+        assert heard.readline() == b"RFB 003.008\n"
+
+
+def test_clients_when_asked_for_consoles_then_each_prints_an_address(sandbox: Sandbox, runs: Server) -> None:
+    for words, port in ((("--novnc",), 6080), (("--spice",), 6082), (("--serial",), 6083)):
+        shown = sandbox.openstack("console", "url", "show", *words, runs.uuid)
+        assert urlsplit(shown["url"]).port == port and TOKEN.search(shown["url"])
+    for words in (("get-vnc-console", runs.uuid, "novnc"), ("get-spice-console", runs.uuid, "spice-html5"),
+                  ("get-serial-console", runs.uuid)):
+        assert TOKEN.search(sandbox.nova(*words))
+    assert "Unavailable console type rdp-html5" in sandbox.run(
+        "sh", "-c", f"openstack console url show --rdp {runs.uuid} 2>&1", code=1)
+
+
+def test_logs_when_a_console_was_opened_then_its_token_is_in_none_of_them(
+        sandbox: Sandbox, browser: Browser, runs: Server) -> None:
+    for kind in PAGES:
+        url = address(runs, kind)
+        token = TOKEN.search(url)
+        with browser.tab(f"{kind}-logged") as console:
+            assert token and console.open(url) == 200
+            console.page.wait_for_selector(".xterm" if kind == "serial" else "canvas")
+        hashed = hashlib.sha256(token[1].encode()).hexdigest()
+        logs = {log.name: log.read_text(errors="replace") for log in sandbox.layout.logs.glob("*.log")}
+        wait_until("nova-consoleauth tells of it", lambda short=hashed[:8]: short in
+                   sandbox.layout.log("nova-consoleauth").read_text(), 5)
+        assert not [name for name, text in logs.items() if token[1] in text or hashed in text]
+
+
 # --- addresses that are no good
 
 
@@ -150,7 +187,7 @@ def test_page_when_the_token_is_no_good_then_it_says_so_in_words(
             assert console.open(with_token(good, token)) == 404
             console.says(words)
         foreign = address(runs, "serial" if kind != "serial" else "novnc")
-        token = re.search(r"token(?:=|%3D)([0-9a-f-]+)", foreign)
+        token = TOKEN.search(foreign)
         assert token and console.open(with_token(good, token[1])) == 403
         console.says("another kind of console")
         expire(sandbox, runs)

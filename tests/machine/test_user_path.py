@@ -254,7 +254,7 @@ OPENSTACK = {
     "flavor list": "| m1.xlarge ", "flavor show m1.tiny": "os-flavor-access:is_public",
     "keypair list": "| Name | Fingerprint ", "keypair show demo": "| user_id ",
     "hypervisor list": "| Hypervisor Hostname ", "hypervisor show host1": "| service_host        | host1 ",
-    "compute service list": "| nova-compute   | host2 ", "quota show": "| injected-file-size ",
+    "compute service list": "| nova-compute     | host2 ", "quota show": "| injected-file-size ",
     "limits show --absolute": "| max_total_cores ", "availability zone list": "| Zone Status ",
     "server event list vm1": "| Request ID ", "hypervisor stats show": "| vcpus_used "}
 NOVA = {
@@ -299,7 +299,7 @@ def test_doctor_and_service_list_when_all_is_well_then_no_line_fails(sandbox: Sa
     rows = sandbox.run("nova-manage", "service", "list").splitlines()[1:]
     assert sorted(tuple(row.split()[:2]) for row in rows) == [
         ("nova-compute", "host1"), ("nova-compute", "host2"), ("nova-conductor", "controller"),
-        ("nova-network", "controller"), ("nova-scheduler", "controller")]
+        ("nova-consoleauth", "controller"), ("nova-network", "controller"), ("nova-scheduler", "controller")]
     assert all(":-)" in row for row in rows), rows
 
 

@@ -344,3 +344,13 @@ def test_application_that_wants_the_connection_closed_has_it_closed() -> None:
     assert answer.lower().count(b"connection:") == 1 and answer.endswith(b"no")
     assert time.monotonic() - began < 0.9, "raw reads to the end"
     server.stop(1)
+
+
+def test_connections_that_only_wait_do_not_keep_others_out() -> None:
+    server, _ = serving(head_s=5, max_connections=2)
+    idle = [socket.create_connection(("127.0.0.1", port(server)), timeout=3) for _ in range(2)]
+    assert raw(server, b"GET /x HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200")
+    assert idle[0].recv(10) == b"", "the one that waited longest was let go"
+    for sock in idle:
+        sock.close()
+    server.stop(1)

@@ -23,6 +23,17 @@
     });
   }
 
+  // In a dashboard's frame browsers may refuse pages their storage, and noVNC would end there and then
+  try { void window.localStorage; } catch (_) {
+    var kept = {};
+    Object.defineProperty(window, "localStorage", { configurable: true, value: {
+      getItem: function (name) { return Object.prototype.hasOwnProperty.call(kept, name) ? kept[name] : null; },
+      setItem: function (name, value) { kept[name] = String(value); },
+      removeItem: function (name) { delete kept[name]; },
+      clear: function () { kept = {}; }
+    } });
+  }
+
   function withToken(address) {
     var url = new URL(address, location.href);
     if (token && url.host === location.host && !url.searchParams.has("token")) {

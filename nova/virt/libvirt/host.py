@@ -65,6 +65,8 @@ class Host:
         can = self.abilities(None)
         if self._settings.cpu_models and not usable_models(self._settings.cpu_models, can):
             raise BadSetting(option="[libvirt]cpu_models", reason="this host's processor can be none of them")
+        if self._settings.consoles.spice is not None and can.screens and "spice" not in can.screens:
+            raise BadSetting(option="[spice]enabled", reason="this host's QEMU has no SPICE")
         machines = frozenset(machine for kind in self._kinds for machine in kind.machines)
         self._layout = self._resources.look(text, self._kinds_of_machines(machines))
         self._facts = HostFacts(

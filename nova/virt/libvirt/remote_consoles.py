@@ -36,7 +36,17 @@ class LibvirtRemoteConsoles(Room):
             raise NoSuchConsole(uuid=server_uuid, what=protocol.upper() if protocol != "serial" else protocol)
         if found.port is None and found.tls_port is None and found.socket_path is None:
             raise NotRunning(uuid=server_uuid)  # it has just stopped, or not been given a port yet
+        if protocol == "spice":
+            self._check_security(server_uuid, type, found)
         return found
+
+    def _check_security(self, server_uuid: str, type: ConsoleType, found: ConsolePlace) -> None:
+        """A guest may be older than what is demanded of SPICE now. NoSuchConsole."""
+        spice = self._tools.settings.consoles.spice
+        if type == ConsoleType.SPICE_HTML5 and found.port is None:
+            raise NoSuchConsole(uuid=server_uuid, what="SPICE (without TLS)")
+        if spice is not None and spice.secure and found.port is not None:
+            raise NoSuchConsole(uuid=server_uuid, what="SPICE (over TLS alone)")
 
 
 def _screen(definition: str, kind: str) -> ConsolePlace | None:

@@ -17,7 +17,7 @@ from nova import errors
 from nova.virt.libvirt.console_settings import SerialSettings
 from nova.virt.libvirt.folders import Folders
 from nova.virt.libvirt.hypervisor import Definitions, Hypervisor
-from nova.virt.libvirt.xml.consoles import lines_of
+from nova.virt.libvirt.xml.consoles import lines_of, ports_of
 from nova.virt.libvirt.xml.specs import SerialLine
 
 LOG = logging.getLogger(__name__)
@@ -102,13 +102,13 @@ class SerialLines:
         definitions = self._hypervisor.definitions()
         mine = definitions.get(server_uuid, Definitions(None, None))
         taken = {port for uuid, found in definitions.items() if uuid != server_uuid
-                 for text in found if text for port in _ports_of(text)}
+                 for text in found if text for port in ports_of(text)}
         for uuid in self._folders.uuids():
             if uuid != server_uuid:
                 taken |= set(self._folders.of(uuid).reserved_ports())
-        running = _ports_of(mine.running) if mine.running else ()
+        running = _own(mine.running) if mine.running else ()
         reserved = self._folders.of(server_uuid).reserved_ports()
-        had = running or reserved or (_ports_of(mine.kept) if mine.kept else ())
+        had = running or reserved or (_own(mine.kept) if mine.kept else ())
         chosen: list[int] = []
         for index in range(count):
             own = had[index] if index < len(had) else 0
@@ -132,5 +132,5 @@ class SerialLines:
         raise NoPortLeft(first=settings.first, last=settings.last, count=count)
 
 
-def _ports_of(definition: str) -> tuple[int, ...]:
+def _own(definition: str) -> tuple[int, ...]:
     return tuple(line.port for line in lines_of(definition) if line is not None and line.port)

@@ -53,7 +53,8 @@ def qemu() -> Iterator[int]:
     """The port of a machine's screen: it has no disk, and shows its firmware's words. All viewers are let in."""
     port = free_port()
     with process(QEMU, "-accel", "tcg", "-m", "64", "-nodefaults", "-vga", "std", "-display", "none", "-vnc",
-                 f"127.0.0.1:{port - 5900},share=force-shared,connections=1000,non-adaptive=on,lossy=off"):
+                 f"127.0.0.1:{port - 5900},share=force-shared,connections=1000,non-adaptive=on,lossy=off",
+                 stderr=subprocess.DEVNULL):
         wait_until("QEMU's screen", lambda: listening(port), 20)
         yield port
 

@@ -14,7 +14,8 @@ from nova.model.states import TaskState
 from tests.fakes.api import ADMIN, READER, ApiClient
 from tests.fakes.consoles import TOKEN
 
-OLD = {"os-getVNCConsole": ("novnc", "xvpvnc"), "os-getSPICEConsole": ("spice-html5",), "os-getSerialConsole": ("serial",)}
+OLD = {"os-getVNCConsole": ("novnc", "xvpvnc"), "os-getSPICEConsole": ("spice-html5",),
+       "os-getSerialConsole": ("serial",)}
 #: (protocol, type, first version)
 NEW = (("vnc", "novnc", 6), ("vnc", "xvpvnc", 6), ("spice", "spice-html5", 6), ("serial", "serial", 6),
        ("mks", "webmks", 8), ("spice", "spice-direct", 99))

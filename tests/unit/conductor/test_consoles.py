@@ -100,10 +100,12 @@ def test_console_of_a_server_that_has_none_then_refused_and_its_host_is_not_aske
 
 
 @pytest.mark.parametrize(("said", "kind", "words"), [
-    (errors.NotFound("no"), errors.Conflict, "not ready"), (errors.Conflict("it does not run"), errors.Conflict, "it does not run"),
+    (errors.NotFound("no"), errors.Conflict, "not ready"),
+    (errors.Conflict("it does not run"), errors.Conflict, "it does not run"),
     (errors.Invalid("no"), errors.Invalid, "Unavailable console type novnc."),
     (errors.NotSupported("no"), errors.NotSupported, "no novnc consoles"),
     (errors.PeerTooOld("a"), errors.Unavailable, "older release"),
+    (errors.HostRefused("libvirt on a is down"), errors.Unavailable, "does not answer"),
     (errors.Unavailable("nova-compute on a did not answer"), errors.Unavailable, "does not answer")])
 def test_console_when_its_host_says_no_then_words_for_its_user(cloud: SmallCloud, said: errors.NovaError,
                                                                kind: type[errors.NovaError], words: str) -> None:
@@ -210,8 +212,9 @@ def test_token_when_its_port_has_changed_hands_then_it_is_dead(cloud: SmallCloud
 
 @pytest.mark.parametrize(("said", "code"), [
     (errors.NotFound("no guest"), "console.ended"), (errors.Conflict("off"), "console.off"),
-    (errors.Invalid("not any more"), "console.ended"), (errors.Unavailable("nova-compute on a is silent"), "console.can_not_tell"),
-    (errors.PeerTooOld("a"), "console.can_not_tell")])
+    (errors.Invalid("not any more"), "console.ended"), (errors.PeerTooOld("a"), "console.can_not_tell"),
+    (errors.Unavailable("nova-compute on a is silent"), "console.can_not_tell"),
+    (errors.HostRefused("libvirt on a is down"), "console.can_not_tell")])
 def test_token_when_the_host_does_not_confirm_it_then_words_and_it_is_not_used_up(
         cloud: SmallCloud, said: errors.NovaError, code: str) -> None:
     uuid, = cloud.active()

@@ -93,7 +93,8 @@ def test_token_refused_then_the_conductor_s_words(keeper: Keeper, error: errors.
         service(keeper).check_token(TokenCheck(token_hash="0" * 64))
 
 
-@pytest.mark.parametrize("reason", ["The database does not answer: (2003, 'db1.internal')", "nova-conductor has no queue"])
+@pytest.mark.parametrize("reason", ["The database does not answer: (2003, 'db1.internal')",
+                                    "nova-conductor has no queue"])
 def test_token_that_can_not_be_checked_then_the_page_names_nothing_of_the_cloud_and_the_log_does(
         keeper: Keeper, reason: str, caplog: pytest.LogCaptureFixture) -> None:
     keeper.error = errors.Unavailable(reason)

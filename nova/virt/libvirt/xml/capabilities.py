@@ -50,6 +50,7 @@ class DomainCapabilities:
     machine: str = ""
     secure_boot: bool = False
     disk_buses: tuple[str, ...] = ()
+    screens: tuple[str, ...] = ()  # graphics: vnc, spice ...; empty when that is not told
     video_models: tuple[str, ...] = ()
     rng_models: tuple[str, ...] = ()
     tpm_models: tuple[str, ...] = ()
@@ -102,6 +103,7 @@ def domain_capabilities(text: str) -> DomainCapabilities:
         secure_boot="yes" in _values(root.find("os/loader/enum[@name='secure']")),
         disk_buses=_values(root.find("devices/disk/enum[@name='bus']")),
         video_models=_values(root.find("devices/video/enum[@name='modelType']")),
+        screens=_values(root.find("devices/graphics/enum[@name='type']")),
         rng_models=_values(root.find("devices/rng/enum[@name='model']")),
         tpm_models=_values(root.find("devices/tpm/enum[@name='model']")),
         tpm_backends=_values(root.find("devices/tpm/enum[@name='backendModel']")),

@@ -5,6 +5,7 @@ https://libvirt.org/formatdomain.html (graphical framebuffers; consoles, serial,
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from nova.virt.libvirt.xml.build import Element, add
 from nova.virt.libvirt.xml.specs import DeviceSpec, SerialLine, SpiceSpec
 
 SPICE_CHANNEL = "com.redhat.spice.0"
+SOURCE, LISTENS = re.compile(r"<source\s[^>]*>"), re.compile(r"""\smode=(["'])bind\1""")
+SERVICE = re.compile(r"""\sservice=["'](\d{1,5})["']""")
 #: SPICE's settings, each an element: its name (a field of SpiceSpec) -> the attribute that has the value
 SPICE_DETAILS = {"image": "compression", "jpeg": "compression", "zlib": "compression", "playback": "compression",
                  "streaming": "mode"}
@@ -110,9 +113,13 @@ def screen_of(definition: str, kind: str) -> ScreenPlace | None:
 
 def lines_of(definition: str) -> tuple[SerialLine | None, ...]:
     """Where the serial ports are served, in their order; None for those that are the host's own to open."""
-    if "bind" not in definition:  # spares the reading of most, where many are asked
-        return ()
     return tuple(_line(device) for device in ET.fromstring(definition).iterfind("devices/serial"))
+
+
+def ports_of(definition: str) -> frozenset[int]:
+    """Every TCP port that a definition's devices listen on; without reading all of it, as many are asked at once."""
+    return frozenset(int(port[1]) for source in SOURCE.findall(definition) if LISTENS.search(source)
+                     for port in [SERVICE.search(source)] if port)
 
 
 def serials_of(definition: str) -> int:

@@ -12,7 +12,7 @@ import pytest
 from nova.virt.libvirt.console_settings import ConsoleSettings
 from nova.virt.libvirt.guest import guest_spec
 from nova.virt.libvirt.xml.arrival import Places, arrival_xml
-from nova.virt.libvirt.xml.consoles import Screens, lines_of, screen_of, serials_of
+from nova.virt.libvirt.xml.consoles import Screens, lines_of, ports_of, screen_of, serials_of
 from nova.virt.libvirt.xml.domain import domain_xml
 from nova.virt.libvirt.xml.specs import SerialLine, SpiceSpec
 from tests.unit.virt.libvirt.orders import DISKS, FOLDER, able, flavor, image, order, settings
@@ -91,6 +91,9 @@ RUNNING = """
 def test_places_of_a_running_guest_are_read():
     assert screen_of(RUNNING, "vnc") == (5904, None, None) and screen_of(RUNNING, "spice") == (5905, 5906, None)
     assert lines_of(RUNNING) == (SerialLine("10.0.0.1", 10007), None) and serials_of(RUNNING) == 2
+    assert ports_of(RUNNING) == {10007} == ports_of(RUNNING.replace('"', "'"))
+    assert ports_of(xml_of(TCP, ports=4)) == {10000, 10001, 10002, 10003} and ports_of(xml_of(UNIX, ports=2)) == set()
+    assert ports_of('<source service="7" mode="bind" host="h"/><source mode="connect" service="8"/>') == {7}
 
 
 @pytest.mark.parametrize(("old", "new", "found"), [

@@ -16,6 +16,7 @@ from nova.virt.libvirt import LibvirtDriver, from_conf
 from nova.virt.libvirt.console_settings import ConsoleSettings, SerialSettings
 from nova.virt.libvirt.remote_consoles import NeverHere, NoSuchConsole
 from nova.virt.libvirt.serial_lines import NoPortLeft
+from nova.virt.libvirt.settings import BadSetting
 from nova.virt.libvirt.xml.consoles import lines_of
 from nova.virt.libvirt.xml.specs import SerialLine, SpiceSpec
 from tests.contract.driver_conformance import IMAGE_ID, build, make_order, unbuild
@@ -89,10 +90,26 @@ def test_places_are_what_libvirt_says_of_the_running_guest(rig, order):
 
 
 def test_spice_that_must_be_secure_has_a_tls_port_alone(rig, order):
-    rig.set(consoles_of(10000, secure=True))
+    rig.set(consoles_of(10000))
     build(rig, order)
+    rig.set(consoles_of(10000, secure=True))
+    with pytest.raises(NoSuchConsole, match="TLS alone"):  # it was made before
+        rig.driver.console_of(order.server_uuid, T.SPICE_DIRECT)
+    rig.driver.destroy(order.server_uuid)
+    rig.driver.start_new(order)
     found = rig.driver.console_of(order.server_uuid, T.SPICE_DIRECT)
     assert found.port is None and found.tls_port
+    rig.set(consoles_of(10000))
+    with pytest.raises(NoSuchConsole, match="without TLS"):
+        rig.driver.console_of(order.server_uuid, T.SPICE_HTML5)
+
+
+def test_driver_when_its_qemu_has_no_spice_then_it_says_so_at_start(rig):
+    text = rig.hypervisor.domain_capabilities("x86_64", None, "qemu")
+    devices = "<graphics><enum name='type'><value>vnc</value></enum></graphics></devices>"
+    rig.hypervisor.domain_capabilities = lambda *_arguments: text.replace("</devices>", devices)
+    with pytest.raises(BadSetting, match=r"\[spice\]enabled.*has no SPICE"):
+        rig.set(consoles_of(10000))
 
 
 def test_serial_port_that_listens_everywhere_is_at_the_hosts_address(rig, order):

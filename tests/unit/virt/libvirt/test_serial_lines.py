@@ -207,6 +207,11 @@ def test_settings_follow_the_file(tmp_path):
     assert (serial.listen, serial.first, serial.last, str(serial.sockets)) == ("10.0.0.2", 30, 40, "/run/nova-serial")
 
 
+def test_settings_whose_range_is_none_are_those_of_the_default(tmp_path, caplog):
+    found = read(tmp_path, "[serial_console]\nenabled = True\nport_range = all of them\n").serial
+    assert (found.first, found.last) == (10000, 20000) and "all of them" in caplog.text
+
+
 def test_settings_with_a_folder_whose_sockets_names_would_be_too_long_are_refused(tmp_path):
     with pytest.raises(BadConsoleSetting, match="socket_dir"):
         read(tmp_path, f"[serial_console]\nenabled = True\nsocket_dir = /{'x' * 80}\n")
