@@ -137,7 +137,7 @@ class Sessions:
                 raise Full(LIMITED, WORDS[key[0]])
 
     def _report(self, count: int) -> None:
-        self.tell(f"STATUS={count} consoles open{', stopping' if self.draining else ''}")
+        self.tell(f"STATUS=consoles open: {count}{', stopping' if self.draining else ''}")
 
     def _wait(self, seconds: float) -> None:
         until = time.monotonic() + seconds

@@ -109,7 +109,7 @@ def test_count_is_told_at_each_change() -> None:
     open_.enter(two)
     open_.leave(one)
     open_.leave(two)
-    assert told == [f"STATUS={count} consoles open" for count in (1, 2, 1, 0)]
+    assert told == [f"STATUS=consoles open: {count}" for count in (1, 2, 1, 0)]
 
 
 def test_drain_when_sessions_run_then_they_have_their_time_and_are_told_why() -> None:
