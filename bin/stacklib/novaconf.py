@@ -104,8 +104,8 @@ def proxies(layout: Layout) -> tuple[str, ...]:
 
 
 def console_proxies(layout: Layout) -> Settings:
-    """What only the proxies read: where they listen, where they may go, how long they wait for open consoles at the end:
-    a stack that is told to stop or restart is not held up by a page that somebody left open."""
+    """What only the proxies read: where they listen, where they may go, how long they wait for open consoles at their
+    end: a stack that is told to stop is not held up by a page that somebody left open."""
     settings: Settings = {
         "DEFAULT": {"graceful_shutdown_timeout": PROXIES_WAIT_S},
         "console": {"reachable_networks": layout.management_network},

@@ -162,16 +162,18 @@ class Consoles:
             return _connection(_good(consoles.find(tx, check.token_hash), check))
 
     def _confirm(self, row: Any) -> None:
-        """The console is where it was when the token was given out: ports are used again, by other guests too."""
+        """The console is where it was when the token was given out: ports are used again, by other guests too. One that
+        is elsewhere ends the token for good: should the port come back to it, nobody knows whose it was meanwhile."""
         try:
             now = self.world.compute.find_console(row.host, row.server_uuid, ConsoleType(row.console_type))
         except (errors.NotFound, errors.Invalid, errors.NotSupported):
-            raise Ended() from None
+            now = None
         except errors.Conflict:
             raise Off() from None
         except (*AWAY, errors.PeerTooOld):
             raise CanNotTell() from None
-        if _spot(now) != _spot(row.address):
+        if now is None or _spot(now) != _spot(row.address):
+            self.world.cell.transact(lambda tx: consoles.end(tx, row.id))
             raise Ended()
 
     def get_console(self, token_hash: str) -> ConsoleConnection:

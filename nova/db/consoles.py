@@ -96,6 +96,11 @@ def find(tx: Connection, token_hash: str) -> Row[Any] | None:
     return tx.execute(_FOUND, {"wanted": token_hash}).one_or_none()
 
 
+def end(tx: Connection, key: int) -> None:
+    """A token is good no longer, whatever comes: it was given out before any epoch that counts."""
+    tx.execute(sa.update(console_tokens).where(console_tokens.c.id == key).values(epoch=-1))
+
+
 def redeem(tx: Connection, key: int) -> bool:
     """Use a token up. False: somebody else did."""
     return tx.execute(sa.update(console_tokens).where(console_tokens.c.id == key, console_tokens.c.used_at.is_(None))

@@ -78,18 +78,22 @@ class TakeSnapshots(Step):
                 for op, result in zip(ops, results_of(ops, outcomes), strict=True)]
 
     def undo(self, world: World, ops: Sequence[Op]) -> None:
-        """A host that can't be told owes it: no reason to hold up the server."""
         for op in ops:
-            if not op.server.host:
-                continue
-            try:
-                [result] = results_of([op], world.compute.drop_snapshots(op.server.host, (snapshot_order(world, op),)))
-            except errors.Overtaken:
-                raise
-            except errors.NovaError as error:
-                result = error
-            if isinstance(result, errors.NovaError):
-                _owe(world, op, result)
+            _forget(world, op)
+
+
+def _forget(world: World, op: Op) -> None:
+    """The host drops what it kept. One that can't be told owes it: no reason to hold up the server."""
+    if not op.server.host:
+        return
+    try:
+        [result] = results_of([op], world.compute.drop_snapshots(op.server.host, (snapshot_order(world, op),)))
+    except errors.Overtaken:
+        raise
+    except errors.NovaError as error:
+        result = error
+    if isinstance(result, errors.NovaError):
+        _owe(world, op, result)
 
 
 def _owe(world: World, op: Op, why: errors.NovaError) -> None:
@@ -113,7 +117,8 @@ def _kept(op: Op, host: str, outcome: Outcome) -> Result:
 
 
 class UploadSnapshots(Step):
-    """The host sends what it kept. An image that has its data already is done, whoever heard of it."""
+    """The host sends what it kept, and drops it. An image that has its data already is done, whoever heard of it; but
+    whether its host came to the dropping then nobody knows."""
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
         return [self._upload(world, op) for op in ops]
@@ -122,14 +127,19 @@ class UploadSnapshots(Step):
         try:
             image: Image = world.images.show(image_of(op))
             if image.status == ACTIVE:
-                return {}
+                return self._sent_before(world, op)
             world.images.update(image.id, _members(image, msgspec.convert(op.data["snapshot"], Snapshot)))
             return _without_power(results_of([op], world.compute.upload_snapshots(
                 op.server.host, (snapshot_order(world, op),)))[0])
         except errors.Overtaken:
             raise
         except errors.NovaError as error:
-            return {} if _is_whole(world, op) else error
+            return self._sent_before(world, op) if _is_whole(world, op) else error
+
+    @staticmethod
+    def _sent_before(world: World, op: Op) -> Result:
+        _forget(world, op)
+        return {}
 
 
 def _without_power(result: Result) -> Result:
