@@ -80,9 +80,20 @@ def daemons(stack: Stack, room: str | None) -> list[Daemon]:
     )
     argv: tuple[str, ...] = ("/usr/sbin/libvirtd", *(("--listen",) if room else ()))  # for the other rooms
     if room is None and Path("/dev/kvm").exists() and not kvm.works():
-        # libvirt would offer a /dev/kvm that does not work: hide it, from this daemon alone
-        hide = " && ".join(shlex.join(command) for command in HIDE_KVM)
-        argv = ("unshare", "--mount", "sh", "-c", f"{hide} && exec /usr/sbin/libvirtd")
+        argv = _without_kvm(stack)
     libvirtd = Daemon(name=f"{prefix}libvirtd", argv=argv, room=room, tier=STORES, probe=Probe("unix", SOCKET))
     files = [stack.layout.path("rooms", room, PRIVATE["/etc/libvirt"], name) for name in CONF_FILES] if room else []
     return [virtlogd.stamped(), libvirtd.stamped(*files)]
+
+
+def _without_kvm(stack: Stack) -> tuple[str, ...]:
+    """libvirtd where /dev/kvm is there and does not work: it would offer that, so it is hidden, from this daemon alone.
+
+    Guests get no /dev of their own then: libvirt would have to move what hides the device into it, and can not.
+    """
+    theirs = Path("/etc/libvirt/qemu.conf")
+    ours = stack.directory("libvirt", mode=0o755) / theirs.name
+    ours.touch(mode=0o600)
+    ours.write_text("namespaces = []\n" + (theirs.read_text() if theirs.exists() else ""))
+    commands = [*HIDE_KVM, ["mount", "--bind", str(ours), str(theirs)]] if theirs.exists() else HIDE_KVM
+    return "unshare", "--mount", "sh", "-c", f"{' && '.join(map(shlex.join, commands))} && exec /usr/sbin/libvirtd"
