@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import socket
+import ssl
 import urllib.parse
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +35,10 @@ class Source(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        return 0 if self.dry else self._sock.recv_into(buffer)
+        try:
+            return 0 if self.dry else self._sock.recv_into(buffer)
+        except ssl.SSLError as error:  # within a body it would pass for a failure of the application's
+            raise ConnectionResetError(str(error)) from None
 
 
 def request_line(line: bytes) -> tuple[str, str, str]:

@@ -29,6 +29,7 @@ from nova.http_request import BadRequest, Body, Source
 LOG = logging.getLogger(__name__)
 
 Application = Callable[..., Any]  # WSGI's, or one that answers by a TakeOver
+Slots = contextlib.AbstractContextManager[Any]  # held by requests that are being worked on
 
 MAX_CONNECTIONS = 1000
 ANSWER_S = 120.0  # for an answer to be made and taken, where heads have a deadline
@@ -69,6 +70,7 @@ class TakeOver:
 class Server:
     """Serves one listening socket. ``stop`` ends accepting at once and waits for the requests that run.
 
+    ``workers``: requests that are worked on at a time; answers that are being taken are bounded by ``max_connections``.
     ``idle_s``: how long a client may send nothing. ``head_s``: how long it has for TLS's handshake and a request's head
     in all, however slowly it sends; 0 is as long as it likes. ``tls_only``: with ``tls``, no plain HTTP on the port.
     """
@@ -230,8 +232,7 @@ class Connection:
                             environ["REQUEST_METHOD"] == "HEAD", keep)
         body = environ["wsgi.input"]  # the application may put another in its place
         self._allow(ANSWER_S)
-        with self.server.slots:
-            taken = exchange.run(self.server.application, environ)
+        taken = exchange.run(self.server.application, environ, self.server.slots)
         if taken is not None:
             self._hand_over(taken, reader, source)
             return False
@@ -289,6 +290,10 @@ class Connection:
                           f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n".encode() + text)
 
 
+class ClientGone(ConnectionError):
+    """The client does not take the answer."""
+
+
 class Exchange:
     """One answer on its way out."""
 
@@ -303,22 +308,18 @@ class Exchange:
         self.status, self.headers = status, headers
         return lambda data: self._send(data, last=False)
 
-    def run(self, application: Application, environ: dict[str, Any]) -> TakeOver | None:
+    def run(self, application: Application, environ: dict[str, Any], slots: Slots) -> TakeOver | None:
         """Call the application and send its answer, or say that it takes the connection over. A failure before the
-        first byte is a plain 500.
+        first byte is a plain 500. ``slots``: one is held while the application works, and none while a client takes
+        what it has got, for as long as it likes.
         """
         try:
-            content = application(environ, self.start_response)
+            with slots:
+                content = application(environ, self.start_response)
             if isinstance(content, TakeOver):
                 return content
             try:
-                parts = content if isinstance(content, (list, tuple)) else None
-                if parts is not None:
-                    self._send(b"".join(parts), last=True)
-                else:
-                    for part in content:
-                        self._send(part, last=False)
-                    self._send(b"", last=True)
+                self._answer(content, slots)
             finally:
                 close = getattr(content, "close", None)
                 if close is not None:
@@ -335,6 +336,20 @@ class Exchange:
                 self._send(b"500 Internal Server Error\n", last=True)
         return None
 
+    def _answer(self, content: Any, slots: Slots) -> None:
+        """A generator works when it is asked for its next part: that is the application's time, too."""
+        if isinstance(content, (list, tuple)):
+            self._send(b"".join(content), last=True)
+            return
+        parts = iter(content)
+        while True:
+            with slots:
+                part = next(parts, None)
+            if part is None:
+                break
+            self._send(part, last=False)
+        self._send(b"", last=True)
+
     def _send(self, data: bytes, last: bool) -> None:
         """Send a part; the head goes out with the first one. Answers of unknown length go in chunks, or end the
         connection.
@@ -348,7 +363,10 @@ class Exchange:
         elif self.chunked:
             data = (b"%x\r\n%s\r\n" % (len(data), data) if data else b"") + (b"0\r\n\r\n" if last else b"")
         if head or data:
-            self.sock.sendall(head + data)
+            try:
+                self.sock.sendall(head + data)
+            except OSError as error:  # TLS has errors of its own for a connection that has ended
+                raise ClientGone(str(error)) from None
 
     def _has_body(self) -> bool:
         return not self.status.startswith(("1", "204", "304"))

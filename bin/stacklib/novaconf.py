@@ -110,6 +110,8 @@ def console_proxies(layout: Layout) -> Settings:
         "DEFAULT": {"graceful_shutdown_timeout": PROXIES_WAIT_S},
         "console": {"reachable_networks": layout.management_network},
     }
+    if not layout.sandbox:  # in a sandbox no host shares an address with another
+        settings["console"]["local_hosts"] = ",".join(host.name for host in layout.computes)
     for name in proxies(layout):
         section, option = LISTENERS[name]
         settings.setdefault(section, {})[option] = layout.address

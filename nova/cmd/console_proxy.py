@@ -66,7 +66,7 @@ def main(binary: str) -> int:
     except errors.NovaError as error:
         LOG.error("%s can not start: %s", binary, error.message)
         return 1
-    more_files(options.console.max_sessions)
+    more_files(options.console.max_sessions * kind.channels)
     common.preload(("nova.rpc.transport", "nova.console.app"))
     return service.run(options, binary, lambda _index: Proxy(options, parts, sock))
 
@@ -162,8 +162,8 @@ def more_files(sessions: int) -> None:
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
         if most < wanted:
-            LOG.warning("%d sessions ([console]max_sessions) may need %d open files, and this process may have %d: "
-                        "raise its limit (LimitNOFILE)", sessions, wanted, most)
+            LOG.warning("%d connections to consoles ([console]max_sessions) may need %d open files, and this process "
+                        "may have %d: raise its limit (LimitNOFILE)", sessions, wanted, most)
 
 
 def settings(options: Any, kind: Any) -> Any:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import collections
 import datetime
+import ipaddress
 import os
 import shutil
 import socket
 import subprocess
 import time
+import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +22,12 @@ FREE_GB = 5
 SKEW_S = 5.0
 NAMED_HOSTS = 5
 STILL_MIN, LATELY_H = 30, 24
+#: Where a compute host's consoles are and are found: section to options.
+CONSOLE_PLACES = {
+    "vnc": ("server_listen", "server_proxyclient_address", "novncproxy_base_url"),
+    "spice": ("server_listen", "server_proxyclient_address", "html5proxy_base_url"),
+    "serial_console": ("proxyclient_address", "base_url"),
+}
 TOOLS = ("dnsmasq", "iptables-save", "iptables-restore", "dhcp_release")
 
 
@@ -312,6 +320,49 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:NAMED_HOSTS]) + more
 
 
+def consoles(options: Any) -> Finding:
+    """Whether users can come to consoles, as far as this machine knows it."""
+    from nova.model.services import ServiceQuery
+
+    if is_compute(options):
+        return console_addresses(options)
+    found = _asked(options, lambda conductor: conductor.list_services(ServiceQuery(binary="nova-consoleauth")))
+    if isinstance(found, Finding):
+        return found
+    up = [one.host for one in found if one.up]
+    if up:
+        return Finding(OK, f"nova-consoleauth is up on {_some(up)}")
+    down = f" (down: {_some([one.host for one in found])})" if found else ""
+    return Finding(WARN, f"no nova-consoleauth is up{down}: no console opens",
+                   "start nova-consoleauth; only a cloud without consoles needs none")
+
+
+def console_addresses(options: Any) -> Finding:
+    """A compute host's: those that lead nowhere from another machine, where the controller is one."""
+    from nova.rpc import transport
+
+    transport.open_transport(options)  # declares transport_url, and connects to nothing
+    places = [(f"[{section}]{name}", options[section][name]) for section, names in CONSOLE_PLACES.items()
+              if options[section].enabled for name in names]
+    if not places:
+        return Finding(OK, "guests of this host have no consoles")
+    broker_host, _ = _broker_address(options.transport_url or "rabbit://")
+    local = [name for name, place in places if _is_local(place)]
+    if not local or _is_local(broker_host):
+        return Finding(OK, "consoles are at " + ", ".join(sorted({str(place) for _, place in places})))
+    return Finding(WARN, f"the broker is at {broker_host}, and these name this machine alone: {', '.join(local)}",
+                   "set them as doc/consoles.rst says, unless proxies and browsers are on this very machine")
+
+
+def _is_local(place: str) -> bool:
+    """Whether an address, a name or a URL is loopback's."""
+    host = urllib.parse.urlsplit(place).hostname if "://" in place else place
+    try:
+        return ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def disk(options: Any) -> Finding:
     path = options.instances_path if os.path.isdir(options.instances_path) else options.state_path
     if not os.path.isdir(path):
@@ -348,6 +399,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("glance", glance), ("placement", placement), ("libvirt", libvirt), ("bridge tools", bridge_tools),
     ("clock", clock), ("debts", debts),
     ("hosts", hosts), ("capacity", capacity), ("tasks", tasks), ("failures", failures),
+    ("consoles", consoles),
     ("disk", disk), ("kvm", kvm))
 
 

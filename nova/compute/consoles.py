@@ -9,14 +9,11 @@ from nova import errors
 from nova.compute.host import Host, checked_uuid
 from nova.compute.told import NoGuest
 from nova.model.base import HostName
+from nova.model.console_errors import TypeUnavailable
 from nova.model.consoles import ConsoleAddress, ConsoleType
 from nova.virt.interface import ConsolePlace, RemoteConsoles
 
 T = ConsoleType
-
-
-class NoSuchType(errors.Invalid):
-    code, message = "console.unavailable", "Unavailable console type {type}."
 
 
 class NoConsoles(errors.NotSupported):
@@ -66,7 +63,7 @@ class Screens:
         checked_uuid(server_uuid)
         offer = self._offers.get(type)
         if offer is None:
-            raise NoSuchType(type=type.value)
+            raise TypeUnavailable(type=type.value)
         if not isinstance(self._driver, RemoteConsoles):
             raise NoConsoles(host=self._host.name)
         if self._driver.power_state(server_uuid) is None:

@@ -10,10 +10,26 @@ from __future__ import annotations
 from typing import Any
 
 from nova import context, errors
+from nova.conductor.console_refusals import (
+    CanNot,
+    Ended,
+    Expired,
+    HostAway,
+    HostTooOld,
+    Moving,
+    NoConsole,
+    NoGuest,
+    NotOnHost,
+    Off,
+    OtherKind,
+    UnknownToken,
+    UsedUp,
+)
 from nova.conductor.world import World
 from nova.db import consoles, states
 from nova.db.engine import Connection
 from nova.db.services import as_time
+from nova.model.console_errors import CanNotTell, TypeUnavailable
 from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleGrant, ConsoleType, ConsoleWish, TokenCheck
 from nova.model.states import TaskState
 
@@ -21,80 +37,9 @@ from nova.model.states import TaskState
 BUSY = frozenset({TaskState.DELETING, TaskState.MIGRATING})
 #: A host that does not answer, and one whose hypervisor does not.
 AWAY = (errors.Unavailable, errors.HostRefused)
-
-
-# -- what a user who asks for a console is told
-
-class NotOnHost(errors.Conflict):
-    code, message = "server.no_host", "Instance {server} is not ready: it is on no host."
-
-
-class NoGuest(errors.Conflict):
-    code, message = "server.no_guest", "Instance {server} is not ready: its host has no guest of it."
-
-
-class NoConsole(errors.Conflict):
-    code, message = "console.not_ready", "Instance {server} has no {type} console now: {reason}"
-
-
-class NoSuchType(errors.Invalid):
-    code, message = "console.type_unavailable", "Unavailable console type {type}."
-
-
-class CanNot(errors.NotSupported):
-    code, message = "console.not_supported", "The hypervisor of instance {server} has no {type} consoles."
-
-
-class Moving(errors.WrongState):
-    code = "console.moving"
-    message = "Instance {server} is being changed or moved just now: ask for its console again when that is done."
-
-
-class HostAway(errors.Unavailable):
-    code = "console.host_away"
-    message = "The host of instance {server} does not answer: ask for its console again later."
-
-
-class HostTooOld(errors.Unavailable):
-    code = "console.host_too_old"
-    message = "The host of instance {server} runs an older release, which can not show consoles: it has to be upgraded."
-
-
-# -- what stands on the page of who comes with a token
-
-class UnknownToken(errors.NotFound):
-    code = "console.unknown"
-    message = "This console address is not known. It may be old, or its server may be gone: ask for a new one."
-
-
-class Expired(errors.NotFound):
-    code, message = "console.expired", "This console address has expired: ask for a new one."
-
-
-class Ended(errors.NotFound):
-    code = "console.ended"
-    message = ("This console address is not good any more: its server was stopped, moved, rebuilt or deleted after it "
-               "was given out. Ask for a new one.")
-
-
-class Off(errors.NotFound):
-    code = "console.off"
-    message = "The server does not run, so it has no console to show. Start it, and ask for a new address."
-
-
-class UsedUp(errors.Conflict):
-    code = "console.used"
-    message = "This console address was used already, and serves once. Ask for a new one."
-
-
-class OtherKind(errors.Invalid):
-    code = "console.other_kind"
-    message = "This address is for another kind of console ({type}), which is served elsewhere. Ask for a new one."
-
-
-class CanNotTell(errors.Unavailable):
-    code = "console.can_not_tell"
-    message = "The server's host does not answer, so its console can not be opened now. Try again in a minute."
+THE_HOST = "the server's host"
+#: Expired tokens that are dropped in one transaction, and such transactions in one turn.
+BATCH, TURNS = 200, 20
 
 
 class Consoles:
@@ -132,7 +77,7 @@ class Consoles:
         except errors.Conflict as error:
             raise NoConsole(**facts, reason=error.message) from None
         except errors.Invalid:
-            raise NoSuchType(**facts) from None
+            raise TypeUnavailable(**facts) from None
         except errors.NotSupported:
             raise CanNot(**facts) from None
         except errors.PeerTooOld:
@@ -154,7 +99,7 @@ class Consoles:
         with self.world.cell.reading() as tx:
             row = _good(consoles.find(tx, check.token_hash), check)
         if self._is_down(row):
-            raise CanNotTell()
+            raise CanNotTell(away=THE_HOST)
         self._confirm(row)
         if check.redeem:
             return _connection(self.world.cell.transact(lambda tx: _redeemed(tx, row.id, check)))
@@ -171,17 +116,17 @@ class Consoles:
         except errors.Conflict:
             raise Off() from None
         except (*AWAY, errors.PeerTooOld):
-            raise CanNotTell() from None
+            raise CanNotTell(away=THE_HOST) from None
         if now is None or _spot(now) != _spot(row.address):
             self.world.cell.transact(lambda tx: consoles.end(tx, row.id))
             raise Ended()
 
     def get_console(self, token_hash: str) -> ConsoleConnection:
-        with self.world.cell.reading() as tx:
-            row = consoles.find(tx, token_hash)
-        if row is not None and row.used_at is not None:
-            raise UnknownToken()
-        return _connection(_good(row, TokenCheck(token_hash=token_hash)))
+        """For a proxy that isn't ours, which goes to where it is told: it is checked as for ours."""
+        try:
+            return self.check_console(TokenCheck(token_hash=token_hash))
+        except UsedUp:
+            raise UnknownToken() from None
 
 
 def _spot(address: ConsoleAddress) -> tuple[Any, ...]:
@@ -212,7 +157,7 @@ def _redeemed(tx: Connection, key: int, check: TokenCheck) -> Any:
 
 def _connection(row: Any) -> ConsoleConnection:
     return ConsoleConnection(type=ConsoleType(row.console_type), server_uuid=row.server_uuid, user_id=row.user_id,
-                             project_id=row.project_id, address=row.address, expires_at=row.expires_at)
+                             project_id=row.project_id, address=row.address, expires_at=row.expires_at, host=row.host)
 
 
 def drop_expired(world: World) -> int:
@@ -224,6 +169,3 @@ def drop_expired(world: World) -> int:
         if dropped < BATCH:
             break
     return count
-
-
-BATCH, TURNS = 200, 20

@@ -15,6 +15,10 @@ OPTS = [
     cfg.ListOpt("reachable_networks", default=[],
                 help="Networks (CIDR) the proxy may connect to, where the hosts' consoles are. Empty: wherever a host "
                      "says that its guest's console is; a stolen host could then point a user at another address."),
+    cfg.ListOpt("local_hosts", default=[],
+                help="Names ([DEFAULT]host) of the compute hosts that run on the proxy's machine, beside the proxy's own "
+                     "name. Addresses like 127.0.0.1, and unix sockets, are taken from these alone: from another host "
+                     "they would lead to other guests' consoles."),
     cfg.IntOpt("max_sessions", default=1000, min=1, help="Consoles open at a time through one proxy process."),
     cfg.IntOpt("max_sessions_per_token", default=4, min=1, help="Consoles open at a time with one address."),
     cfg.IntOpt("max_sessions_per_server", default=10, min=1, help="Consoles of one server open at a time."),

@@ -15,10 +15,12 @@ OPTS = [
                help="Where users' programs find nova-serialproxy. With http in place of ws it is the address of a page "
                     "with a terminal."),
     cfg.HostAddressOpt("proxyclient_address", default="127.0.0.1",
-                       help="Address at which the console proxy reaches this host; QEMU listens on it."),
+                       help="Address at which the console proxy reaches this host; QEMU listens on it. 127.0.0.1 serves "
+                            "only for a proxy on this very machine: any other one refuses it."),
     cfg.HostAddressOpt("serialproxy_host", default="0.0.0.0", help="Address that nova-serialproxy listens on."),
     cfg.PortOpt("serialproxy_port", default=6083, help="Port that nova-serialproxy listens on."),
     cfg.StrOpt("socket_dir",
                help="Serve serial ports on unix sockets in this directory rather than on TCP ports. For clouds whose "
-                    "proxy runs on the guests' own host: it connects to sockets in this directory alone."),
+                    "proxy runs on the guests' own host: it connects to sockets in this directory alone, and has to be "
+                    "in QEMU's group to do so."),
 ]

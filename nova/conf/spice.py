@@ -14,7 +14,8 @@ OPTS = [
                        help="Address on which QEMU listens for the console proxy. SPICE has no password here: only the "
                             "proxy may reach this address."),
     cfg.HostAddressOpt("server_proxyclient_address", default="127.0.0.1",
-                       help="Address at which the console proxy reaches this host."),
+                       help="Address at which the console proxy reaches this host. 127.0.0.1 serves only for a proxy on "
+                            "this very machine: any other one refuses it."),
     cfg.URIOpt("html5proxy_base_url", default="http://127.0.0.1:6082/spice_auto.html",
                help="Where users' browsers find nova-spicehtml5proxy."),
     cfg.HostAddressOpt("html5proxy_host", default="0.0.0.0", help="Address that nova-spicehtml5proxy listens on."),

@@ -16,7 +16,8 @@ OPTS = [
     cfg.HostAddressOpt("server_proxyclient_address", default="127.0.0.1", deprecated_opts=[
         cfg.DeprecatedOpt("vncserver_proxyclient_address", group="DEFAULT"),
         cfg.DeprecatedOpt("vncserver_proxyclient_address", group="vnc")],
-        help="Address at which the console proxy reaches this host."),
+        help="Address at which the console proxy reaches this host. 127.0.0.1 serves only for a proxy on "
+             "this very machine: any other one refuses it."),
     cfg.URIOpt("novncproxy_base_url", default="http://127.0.0.1:6080/vnc_auto.html", deprecated_group="DEFAULT",
                deprecated_name="novncproxy_base_url", help="Where users' browsers find the console proxy."),
     cfg.StrOpt("novncproxy_host", default="0.0.0.0", deprecated_group="DEFAULT", deprecated_name="novncproxy_host",

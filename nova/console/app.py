@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable
 from http.client import responses
@@ -58,8 +59,7 @@ class App:
                 return answer
         else:
             answer = self._page(environ)
-        level = logging.DEBUG if answer.status in (200, 304) else logging.INFO
-        LOG.log(level, '%s "%s %s" %d', environ.get("REMOTE_ADDR"), environ["REQUEST_METHOD"],
+        LOG.log(_level(environ, answer.status), '%s "%s %s" %d', environ.get("REMOTE_ADDR"), environ["REQUEST_METHOD"],
                 masked(environ["PATH_INFO"]), answer.status)
         headers = [("Content-Type", answer.type), *EVERYWHERE, *answer.headers]
         start_response(f"{answer.status} {responses[answer.status]}", headers)
@@ -70,8 +70,6 @@ class App:
     def _websocket(self, environ: dict[str, Any]) -> TakeOver | Answer:
         try:
             websocket.check(environ)
-            if self.gate.sessions.draining:
-                raise Refused(503, "This console proxy is being restarted. Try again in a moment.")
             admission = self.gate.admit(environ)
         except websocket.BadHandshake as bad:
             return _refusal(400, bad.words)
@@ -148,6 +146,15 @@ class App:
         if wants_plain(environ):
             return _text(status, words)
         return Answer(status, HTML, [self.words.page(status, words)], (SECRET, OURS))
+
+
+def _level(environ: dict[str, Any], status: int) -> int:
+    """What strangers ask for that there is not is no news; what becomes of a token is."""
+    if status in (200, 304):
+        return logging.DEBUG
+    with contextlib.suppress(Refused):  # a malformed one
+        return logging.DEBUG if 400 <= status < 500 and not token_of(environ) else logging.INFO
+    return logging.INFO
 
 
 def _text(status: int, words: str, *headers: tuple[str, str]) -> Answer:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from nova.console.codes import POLICY, PROTOCOL_ERROR, TOO_BIG, UNSUPPORTED
 from nova.console.stream import Violation
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
@@ -21,8 +22,6 @@ CONTROL = (CLOSE, PING, PONG)
 MAX_MESSAGE = 16 << 20  # bytes; a paste is thousands
 MAX_CONTROL = 125  # bytes, by the protocol
 MAX_IDLE_FRAMES = 100  # a second: pings, pongs and frames without payload
-
-PROTOCOL_ERROR, UNSUPPORTED, POLICY, TOO_BIG = 1002, 1003, 1008, 1009
 
 
 class Frame(NamedTuple):

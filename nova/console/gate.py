@@ -1,22 +1,25 @@
 """The door of a console proxy: a token is shown, and what it opens is reached - or words say why not.
 
 In the contract's order, and each failure ends it before anything is connected: token, what it opens, origin, limits;
-then the host, its security, and the bytes. No token is ever in a log or an exception's text.
+then the host, the token once more, which uses it up, security, and the bytes. No token is ever in a log or an
+exception's text.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import math
+import socket
 import time
 import urllib.parse
 from collections.abc import Callable, Sequence
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, NamedTuple
 
-from nova import errors
-from nova.console import origins, relay, rfb, stream, target, tokens, websocket
+from nova import concurrency, errors
+from nova.console import codes, origins, relay, rfb, stream, target, tokens, websocket
 from nova.console.kinds import Kind
 from nova.console.masking import masked
 from nova.console.record import recorded
@@ -26,11 +29,12 @@ from nova.model.consoles import ConsoleConnection, TokenCheck, token_hash
 LOG = logging.getLogger(__name__)
 
 MAX_TOKEN = 255  # letters; ours have 36
-HOST_FAILED = 1011
 
 NO_TOKEN = "There is no token in this address. Ask the cloud for the console's address, and open that whole."
 MALFORMED = "The token in this address is malformed. Was the address copied whole?"
 NOT_NOW = "Whether this console's address is good can not be checked now. Try again in a moment."
+STOPPING = "This console proxy is being restarted. Try again in a moment."
+MOVED = "The server's console has moved meanwhile. Ask for a new address."
 
 
 class Refused(Exception):
@@ -39,6 +43,10 @@ class Refused(Exception):
     def __init__(self, status: int, words: str) -> None:
         super().__init__(status, words)
         self.status, self.words = status, words
+
+
+class UsedUp(Refused):
+    """The token serves once, and has."""
 
 
 class Settings(NamedTuple):
@@ -79,14 +87,17 @@ def token_of(environ: dict[str, Any]) -> str:
 
 
 def _in_query(query: str) -> str:
+    named = _parsed(query)
+    if "token" not in named:
+        named = _parsed(named.get("path", [""])[0].partition("?")[2])
+    return named.get("token", [""])[0]
+
+
+def _parsed(query: str) -> dict[str, list[str]]:
     try:
-        named = urllib.parse.parse_qs(query, max_num_fields=100)
+        return urllib.parse.parse_qs(query, max_num_fields=100)
     except ValueError:
-        return ""
-    if named.get("token"):
-        return named["token"][0]
-    path = named.get("path", [""])[0]
-    return _in_query(path.partition("?")[2]) if "?" in path else ""
+        return {}
 
 
 def _in_cookies(header: str) -> str:
@@ -114,12 +125,14 @@ class Gate:
         return self._checked(token_hash(token), redeem=False)
 
     def admit(self, environ: dict[str, Any]) -> Admission:
-        """Check a request for a WebSocket, and use its token up where tokens serve once. Refused."""
+        """Check a request for a connection. Its token is not used up before the connection stands. Refused."""
+        if self.sessions.draining:
+            raise Refused(503, STOPPING)
         token = token_of(environ)
         if not token:
             raise Refused(403, NO_TOKEN)
         hashed = token_hash(token)
-        grant = self._checked(hashed, redeem=True)
+        grant = self._joined(hashed, redeem=False)
         if words := origins.refusal(environ, grant.address.access_url_base, self.settings.allowed_origins):
             LOG.warning("A request with Origin %s and Host %s was refused (token %s): %s",
                         masked(environ.get("HTTP_ORIGIN", "")), masked(environ.get("HTTP_HOST", "")),
@@ -127,15 +140,22 @@ class Gate:
             raise Refused(403, words)
         return Admission(grant, hashed)
 
+    def _joined(self, hashed: str, redeem: bool) -> ConsoleConnection:
+        """The same for a connection: a page's further channels belong to its first one, which used the token up."""
+        try:
+            return self._checked(hashed, redeem)
+        except UsedUp:
+            known = self.sessions.known(hashed) if self.kind.channels > 1 else None
+            if known is None:
+                raise
+            return known
+
     def _checked(self, hashed: str, redeem: bool) -> ConsoleConnection:
         try:
             grant: ConsoleConnection = self.auth.check_token(
                 TokenCheck(token_hash=hashed, types=self.kind.types, redeem=redeem))
-        except errors.Conflict as error:  # used up: but a page's further channels belong to its first one
-            known = self.sessions.known(hashed) if self.kind.channels > 1 and redeem else None
-            if known is None:
-                raise Refused(403, error.message) from None
-            return known
+        except errors.Conflict as error:
+            raise UsedUp(403, error.message) from None
         except (errors.NotFound, errors.Invalid) as error:
             raise Refused(error.status if error.status == 404 else 403, error.message) from None
         except errors.NovaError as error:
@@ -151,8 +171,7 @@ class Gate:
             front = self.steps.accept(sock, environ)
         except (OSError, stream.TooSlow):
             return  # the client has gone
-        control = relay.Control()
-        session = Session(admission.grant, admission.token_hash, control)
+        session = Session(admission.grant, admission.token_hash, relay.Control())
         try:
             self.sessions.enter(session)
         except Full as full:
@@ -160,7 +179,7 @@ class Gate:
                         extra={"server": admission.grant.server_uuid})
             front.close(full.code, full.words)
             return
-        ending = relay.Ending(HOST_FAILED, "The console failed.")
+        ending = relay.Ending(codes.BACK_END, "The console failed.")
         try:
             ending = self._carry(front, session)
         except Exception:
@@ -168,23 +187,47 @@ class Gate:
         finally:
             front.close(ending.code, ending.words)
             left = self.sessions.leave(session)
-            LOG.info("A console of user %s was closed after %.0f s (%d: %s); %d open", admission.grant.user_id,
-                     time.monotonic() - session.began, ending.code, ending.words, left,
+            LOG.info("A connection of user %s to a console was closed after %.0f s (%d: %s); %d open",
+                     admission.grant.user_id, time.monotonic() - session.began, ending.code, ending.words, left,
                      extra={"server": admission.grant.server_uuid})
 
     def _carry(self, front: Any, session: Session) -> relay.Ending:
-        grant = session.grant
         with contextlib.ExitStack() as stack:
             try:
-                back = stack.enter_context(contextlib.closing(self.steps.connect(grant.address, self.settings.reach)))
-                if self.kind.secures:
-                    back = self.steps.secure(front, back, self.settings.security)
-            except target.TargetError as error:
-                LOG.warning("A console can not be reached: %s", error.detail, extra={"server": grant.server_uuid})
-                return relay.Ending(HOST_FAILED, error.words)
+                back = self._opened(front, session, stack)
+            except (target.TargetError, rfb.ViewerError, Refused) as error:
+                return session.control.ending or _ending(error, session)  # it may be we who broke it off
+            finally:
+                session.control.meanwhile(None)
+            if session.control.ending is not None:
+                return session.control.ending
+            LOG.info("A console was opened for user %s; %d connections open", session.grant.user_id,
+                     len(self.sessions), extra={"server": session.grant.server_uuid})
             if self.settings.record:
-                back = stack.enter_context(recorded(back, self.settings.record, grant.server_uuid))
-            return self.steps.carry(front, back, self._times(grant), session.control)
+                back = stack.enter_context(recorded(back, self.settings.record, session.grant.server_uuid))
+            return self.steps.carry(front, back, self._times(session.grant), session.control)
+
+    def _opened(self, front: Any, session: Session, stack: contextlib.ExitStack) -> Any:
+        """The console's side, closed with ``stack``; half open where the session shall end already. TargetError,
+        ViewerError, Refused.
+
+        What the token opens is asked for a second time when the connection stands, and before anything is said on it: a
+        token is used up by a console that is there, and a port that went to another guest meanwhile is not shown.
+        """
+        control = session.control
+        control.meanwhile(functools.partial(_say, front))
+        reach = self.settings.reach.of(session.grant.host)
+        back = stack.enter_context(contextlib.closing(self.steps.connect(session.grant.address, reach)))
+        if control.ending is None:
+            grant = self._joined(session.token_hash, redeem=True)
+            if (grant.server_uuid, grant.address) != (session.grant.server_uuid, session.grant.address):
+                raise Refused(403, MOVED)
+            session.redeemed = True
+        control.meanwhile(functools.partial(_break, back))
+        if self.kind.secures and control.ending is None:
+            back = self.steps.secure(front, back, self.settings.security)
+            stack.callback(back.close)
+        return back
 
     def _times(self, grant: ConsoleConnection) -> relay.Times:
         """An address that is no longer good ends its session only where that is asked for."""
@@ -192,3 +235,28 @@ class Gate:
         if self.settings.until_expiry:
             total = min(total, max(1.0, grant.expires_at - time.time()))
         return relay.Times(idle_s=self.settings.idle_s, total_s=0 if total == math.inf else total)
+
+
+def _ending(error: target.TargetError | rfb.ViewerError | Refused, session: Session) -> relay.Ending:
+    """Of a session that did not come to be; logged as what it is to the operator."""
+    server = {"server": session.grant.server_uuid}
+    if isinstance(error, target.TargetError):
+        LOG.warning("A console can not be reached: %s", error.detail, extra=server)
+        return relay.Ending(codes.BACK_END, error.words)
+    if isinstance(error, rfb.ViewerError):
+        LOG.info("A viewer did not get as far as its console: %s", error.words, extra=server)
+        return relay.Ending(error.code, error.words)
+    LOG.info("A token was no longer good when its console was reached (token %s): %s", tokens.short(session.token_hash),
+             error.words, extra=server)
+    return relay.Ending(codes.BACK_END if error.status == 503 else codes.REFUSED, error.words)
+
+
+def _say(front: Any, ending: relay.Ending) -> None:
+    """The user learns it at once, whatever the session's thread waits for; it does not use this side meanwhile."""
+    concurrency.spawn(front.close, ending.code, ending.words, name="console-close")
+
+
+def _break(back: Any, _ending: relay.Ending) -> None:
+    """Wake the session's thread that waits for the console."""
+    with contextlib.suppress(OSError):
+        back.sock.shutdown(socket.SHUT_RDWR)

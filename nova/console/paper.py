@@ -49,8 +49,9 @@ def asset(name: str, content: bytes) -> Asset:
 def assets(kind: Kind, xterm_path: str) -> dict[str, Asset]:
     """What is served under :data:`OWN`, by name. NoTerminal: a page with a terminal, and no xterm.js for it."""
     if kind.web:
-        return {"session.js": asset("session.js", _package("session.js"))}
+        return {name: asset(name, _package(name)) for name in ("why.js", "session.js")}
     makers: dict[str, Callable[[], bytes]] = {
+        "why.js": lambda: _package("why.js"),
         "serial.js": lambda: _package("serial.js"), "serial.css": lambda: _package("serial.css"),
         "xterm.js": lambda: terminal.script(xterm_path), "xterm.css": lambda: terminal.style(xterm_path)}
     return {name: asset(name, make()) for name, make in makers.items()}
@@ -62,11 +63,11 @@ def serial() -> bytes:
 
 
 def with_session(page: bytes, depth: int) -> bytes:
-    """Another's page with our script, before all scripts of its own. ``depth``: folders it is below the web directory.
+    """Another's page with our scripts, before all scripts of its own. ``depth``: folders it is below the web directory.
 
-    The script's address is relative: a proxy before us may put all this below a path of its own.
+    The scripts' addresses are relative: a proxy before us may put all this below a path of its own.
     """
-    tag = f'<script src="{"../" * depth}{OWN}session.js"></script>'.encode()
+    tag = "".join(f'<script src="{"../" * depth}{OWN}{name}"></script>' for name in ("why.js", "session.js")).encode()
     found = _HEAD.search(page)
     at = found.end() if found else 0
     return page[:at] + tag + page[at:]

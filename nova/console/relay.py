@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from selectors import BaseSelector
 from typing import NamedTuple
 
+from nova.console.codes import ABNORMAL, BACK_END, NORMAL, TIMED_OUT
 from nova.console.stream import LINGER_S, READ, UP_BYTES, WRITE, End, Violation, selector
 
 DOWN_BYTES = 128 * 1024  # carried at a time from a console to its browser
 HEADROOM = 16  # before it, for a frame's head
 SPARE_BUFFERS = 8
-NORMAL, GOING_AWAY, ABNORMAL, POLICY, BACK_END, TIMED_OUT = 1000, 1001, 1006, 1008, 1011, 4000
 
 CONSOLE_CLOSED = "The server's console has closed: it was stopped, moved, or its host restarted."
 CONSOLE_STUCK = "The server's console takes no more input."
@@ -59,6 +60,7 @@ class Control:
         self.ending: Ending | None = None
         self._lock = threading.Lock()
         self._bell: int | None = None
+        self._hook: Callable[[Ending], None] | None = None
 
     def end(self, code: int, words: str) -> None:
         with self._lock:
@@ -66,6 +68,16 @@ class Control:
                 self.ending = Ending(code, words)
             if self._bell is not None:
                 os.eventfd_write(self._bell, 1)
+            hook, self._hook = self._hook, None
+        if hook is not None:
+            hook(self.ending)
+
+    def meanwhile(self, hook: Callable[[Ending], None] | None) -> None:
+        """What :meth:`end` does, in its thread, while nobody listens to the bell: a session that only opens waits for
+        others. It must not wait itself. None: it is done with that. Who calls this looks at :attr:`ending` after it.
+        """
+        with self._lock:
+            self._hook = hook
 
     def attach(self) -> int:
         """A descriptor that becomes readable when the session shall end; at once when it shall already."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from nova import errors
-from nova.console import vencrypt
+from nova.console import codes, vencrypt
 from nova.console.stream import Closed, End, Stream, TooSlow, Violation
 from nova.console.target import TargetError
 
@@ -57,6 +57,14 @@ class Security(NamedTuple):
         return found
 
 
+class ViewerError(Exception):
+    """The viewer has gone, or does not do what it has to: a close code, and words."""
+
+    def __init__(self, words: str, code: int = codes.PROTOCOL_ERROR) -> None:
+        super().__init__(words)
+        self.words, self.code = words, code
+
+
 class _Failed(Exception):
     """(words for the user, detail for the log)."""
 
@@ -79,23 +87,23 @@ class _Viewer:
         return True
 
     def greet(self, deadline: float) -> None:
-        """Exchange versions; _Failed when the viewer's is another."""
+        """Exchange versions; ViewerError when the viewer's is another."""
         if self._once("greet"):
             self._front.say(VERSION, deadline)
             if self._front.exactly(len(VERSION), deadline) != VERSION:
-                raise Closed(BAD_VIEWER)
+                raise ViewerError(BAD_VIEWER)
 
     def admit(self, deadline: float) -> None:
         """Offer security type None, which the viewer has to take."""
         if self._once("admit"):
             self._front.say(bytes((1, NONE)), deadline)
             if self._front.exactly(1, deadline) != bytes((NONE,)):
-                raise Closed(BAD_VIEWER)
+                raise ViewerError(BAD_VIEWER)
 
     def refuse(self, words: str) -> None:
         """Tell it why it can not be, as the result of security: it must have come so far for that."""
         deadline = time.monotonic() + TELL_S
-        with contextlib.suppress(Closed, TooSlow, OSError, Violation):
+        with contextlib.suppress(ViewerError, Closed, TooSlow, OSError, Violation):
             self.greet(deadline)
             self.admit(deadline)
             reason = words.encode()
@@ -105,7 +113,7 @@ class _Viewer:
 def secure(front: End, target: Stream, security: Security) -> Stream:
     """Bring both sides through RFB's security; the target, which is another stream where it speaks TLS now.
 
-    TargetError, after the viewer has been told in RFB's way; the front is not closed.
+    TargetError, after the viewer has been told in RFB's way; ViewerError; the front is not closed.
     """
     deadline = time.monotonic() + security.timeout_s
     viewer = _Viewer(front)
@@ -137,12 +145,11 @@ def _answer(step: Callable[[], None]) -> None:
     try:
         step()
     except TooSlow:
-        raise TargetError("The viewer took too long to set up the connection.") from None
+        raise ViewerError("The viewer took too long to set up the connection.") from None
     except Violation as wrong:
-        raise TargetError(wrong.words) from None
-    except (Closed, OSError) as error:
-        raise TargetError(str(error) if isinstance(error, Closed) and error.args else
-                          "The viewer closed the connection before it was set up.") from None
+        raise ViewerError(wrong.words, wrong.code) from None
+    except (Closed, OSError):
+        raise ViewerError("The viewer closed the connection before it was set up.", codes.ABNORMAL) from None
 
 
 def _version(target: Stream, deadline: float) -> None:

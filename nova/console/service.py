@@ -9,15 +9,10 @@ import msgspec
 
 from nova import errors
 from nova.console import tokens, urls
+from nova.model.console_errors import CanNotTell
 from nova.model.consoles import Console, ConsoleConnection, ConsoleGrant, ConsoleWish, TokenCheck, token_hash
 
 LOG = logging.getLogger(__name__)
-
-
-class CanNotTell(errors.Unavailable):
-    code = "console.can_not_tell"
-    message = ("It can not be told now whether this console address is good, for a part of the cloud does not answer. "
-               "Try again in a minute.")
 
 
 class ConsoleAuthService:
@@ -44,7 +39,8 @@ class ConsoleAuthService:
                         error.message)
             if error.code == CanNotTell.code:
                 raise
-            raise CanNotTell() from None  # who comes with any text as a token learns nothing of how this cloud is built
+            # who comes with any text as a token learns nothing of how this cloud is built
+            raise CanNotTell(away="a part of the cloud") from None
         except (errors.NotFound, errors.Conflict, errors.Invalid) as error:
             LOG.info("a console's token was refused (token %s): %s", tokens.short(check.token_hash), error.code)
             raise

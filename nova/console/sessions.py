@@ -10,12 +10,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from nova import concurrency, service
+from nova.console.codes import ELSEWHERE, GOING_AWAY, POLICY
 from nova.model.consoles import ConsoleConnection
 
 LOG = logging.getLogger(__name__)
 
-#: Codes of WebSocket closes: the protocol's own, and ours (4000 on are for applications).
-GOING_AWAY, LIMITED, ELSEWHERE = 1001, 1008, 4001
 LAST_WORDS_S = 3.0  # for sessions to end after they were told to
 
 DRAINING = "This console proxy is being restarted. Reconnect in a moment."
@@ -31,7 +30,7 @@ class Full(Exception):
 
 
 class Limits(NamedTuple):
-    """Sessions open at a time."""
+    """Sessions open at a time; each is a connection, of which a console's page may need several."""
 
     process: int
     token: int
@@ -41,16 +40,18 @@ class Limits(NamedTuple):
     @classmethod
     def of(cls, group: Any, channels: int = 1) -> Limits:
         """What ``[console]`` says, for consoles that open so many connections each."""
-        return cls(group.max_sessions, group.max_sessions_per_token * channels,
+        return cls(group.max_sessions * channels, group.max_sessions_per_token * channels,
                    group.max_sessions_per_server * channels, group.max_sessions_per_user * channels)
 
 
 class Session:
-    """One open console. ``control``: by which another thread ends it (``end(code, words)``)."""
+    """One connection to a console. ``control``: by which another thread ends it (``end(code, words)``; ``ending`` is
+    None until then). ``redeemed``: its token has been checked for it, not only before it."""
 
     def __init__(self, grant: ConsoleConnection, token_hash: str, control: Any) -> None:
         self.grant, self.token_hash, self.control = grant, token_hash, control
         self.began = time.monotonic()
+        self.redeemed = False
 
     def counted(self) -> tuple[tuple[str, str], ...]:
         return (("token", self.token_hash), ("server", self.grant.server_uuid), ("user", self.grant.user_id))
@@ -78,22 +79,21 @@ class Sessions:
         return len(self._open)
 
     def known(self, token_hash: str) -> ConsoleConnection | None:
-        """What an open session of this token was granted."""
+        """What an open session of this token was granted: one that only opens, and asks this itself, is none."""
         with self._lock:
-            return next((session.grant for session in self._open if session.token_hash == token_hash), None)
+            return next((session.grant for session in self._open
+                         if session.redeemed and session.token_hash == token_hash), None)
 
     def enter(self, session: Session) -> None:
         """Count a session in, until :meth:`leave`. Full. Where a server has one at a time, older ones are ended."""
         with self._lock:
             older = self._same_server(session) if self.exclusive else []
-            self._check(session, len(older))
+            self._check(session, older)
             self._open.add(session)
             self._counts.update(session.counted())
             count = len(self._open)
         for other in older:
             other.control.end(ELSEWHERE, OPENED_ELSEWHERE)
-        LOG.info("A console was opened for user %s; %d open", session.grant.user_id, count,
-                 extra={"server": session.grant.server_uuid})
         self._report(count)
 
     def leave(self, session: Session) -> int:
@@ -113,7 +113,7 @@ class Sessions:
         """Take no more; return when those that run are done. After ``seconds`` they are told to reconnect, and end."""
         self.draining = True
         if self._open:
-            LOG.info("%d consoles are open; waiting %.0f s for them", len(self._open), seconds)
+            LOG.info("%d connections to consoles are open; waiting %.0f s for them", len(self._open), seconds)
             self._report(len(self._open))
         self._wait(seconds)
         with self._lock:
@@ -123,21 +123,24 @@ class Sessions:
         self._wait(LAST_WORDS_S)
 
     def _same_server(self, session: Session) -> list[Session]:
-        return [other for other in self._open if other.grant.server_uuid == session.grant.server_uuid]
+        """Those that have not been told to end yet: who comes again and again can not have more than may be by that."""
+        return [other for other in self._open
+                if other.grant.server_uuid == session.grant.server_uuid and other.control.ending is None]
 
-    def _check(self, session: Session, ending: int) -> None:
-        """``ending``: sessions of the same server that make room for this one."""
+    def _check(self, session: Session, leaving: list[Session]) -> None:
+        """``leaving``: those that make room for this one."""
+        gained = Counter(key for other in leaving for key in other.counted())
         if self.draining:
             raise Full(GOING_AWAY, DRAINING)
-        if len(self._open) - ending >= self.limits.process:
-            raise Full(LIMITED, "This console proxy has as many consoles open as it may. Try again later.")
+        if len(self._open) - len(leaving) >= self.limits.process:
+            raise Full(POLICY, "This console proxy has as many consoles open as it may. Try again later.")
         for key in session.counted():
             allowed = getattr(self.limits, key[0])
-            if self._counts[key] - ending >= allowed:
-                raise Full(LIMITED, WORDS[key[0]])
+            if self._counts[key] - gained[key] >= allowed:
+                raise Full(POLICY, WORDS[key[0]])
 
     def _report(self, count: int) -> None:
-        self.tell(f"STATUS=consoles open: {count}{', stopping' if self.draining else ''}")
+        self.tell(f"STATUS=connections to consoles: {count}{', stopping' if self.draining else ''}")
 
     def _wait(self, seconds: float) -> None:
         until = time.monotonic() + seconds

@@ -16,11 +16,12 @@ import time
 from collections import deque
 from typing import Any
 
+from nova.console.codes import ABNORMAL, NORMAL
+
 #: A stream that can't go on now says so in one of these ways.
 NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
-GONE = 1006  # a close code that stands for "without a word"
 UP_BYTES = 65536  # at most so much is taken from one side at a time where it is not read into a buffer
 LINGER_S = 2.0  # for the last words to be taken, and the other side to close
 
@@ -168,13 +169,13 @@ class End:
         with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_WR)
 
-    def close(self, code: int = 1000, words: str = "", linger_s: float = LINGER_S) -> None:
+    def close(self, code: int = NORMAL, words: str = "", linger_s: float = LINGER_S) -> None:
         """Forget the rest and close. Where there are words for that, ``code`` and ``words`` are said first, for which
         the other side has ``linger_s``. Harmless when repeated."""
         self._out.clear()
         self.early = b""
         with contextlib.suppress(OSError):
-            if code == GONE:  # nobody takes what the kernel still has for it
+            if code == ABNORMAL:  # nobody takes what the kernel still has for it
                 self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.sock.close()
 

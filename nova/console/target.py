@@ -1,7 +1,8 @@
 """The way to a guest's console: where the proxy may go, and how it gets there.
 
-The address comes from the guest's host, which may have been taken over: it is checked against what the operator
-allows, after names have been resolved, and the connection goes to what was checked.
+The address comes from the guest's host, which may have been taken over, or have been left as it was installed: it is
+checked against what the operator allows, after names have been resolved, and the connection goes to what was checked.
+A loopback address, like a unix socket, is one on every machine: it is believed of the hosts that are this machine.
 """
 
 from __future__ import annotations
@@ -46,17 +47,32 @@ class TargetError(errors.Unavailable):
 
 
 class Reach(NamedTuple):
-    """Where the proxy may connect to. No ``networks``: anywhere; no ``socket_dir``: to no unix socket."""
+    """Where the proxy may connect to. No ``networks``: anywhere; no ``socket_dir``: to no unix socket.
+
+    ``local_hosts``: names of the compute hosts that are this machine; ``host``: whose console it is."""
 
     networks: tuple[Network, ...] = ()
     socket_dir: str | None = None
     timeout_s: float = 10
+    local_hosts: frozenset[str] = frozenset()
+    host: str = ""
 
     @classmethod
     def from_conf(cls, options: Any) -> Reach:
-        """Of ``[console]`` and ``[serial_console]``. Invalid: a network is none."""
+        """Of ``[console]``, ``[serial_console]`` and ``[DEFAULT]host``. Invalid: a network is none."""
         return cls(networks(options.console.reachable_networks), options.serial_console.socket_dir,
-                   options.console.connect_timeout)
+                   options.console.connect_timeout, frozenset([options.host, *options.console.local_hosts]))
+
+    def of(self, host: str) -> Reach:
+        """For a console of that compute host."""
+        return self._replace(host=host)
+
+    def check_local(self, place: str) -> None:
+        """TargetError: at ``place`` of this machine there may be anybody's console, but none of that host's."""
+        if not self.host or self.host not in self.local_hosts:
+            raise TargetError(REFUSED_ADDRESS, f"host {self.host} says that its console is at {place}, which is this "
+                              "machine: set server_proxyclient_address (serial: proxyclient_address) there, no "
+                              "socket_dir; if the host is this machine, name it here in [console]local_hosts")
 
 
 def networks(texts: Iterable[str]) -> tuple[Network, ...]:
@@ -99,6 +115,7 @@ def _unix(text: str, reach: Reach) -> socket.socket:
     if not reach.socket_dir or path.parent != Path(reach.socket_dir) or path.name in ("", ".", "..") \
             or "\0" in text:
         raise TargetError(REFUSED_ADDRESS, f"{text!r} is not directly inside [serial_console]socket_dir")
+    reach.check_local(text)
     if len(os.fsencode(text)) > MAX_SOCKET_PATH:
         raise TargetError(NO_CONSOLE, f"{text!r} is too long for a socket's path")
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -151,6 +168,8 @@ def _resolved(host: str, port: int, reach: Reach) -> Iterator[tuple[int, tuple[A
         found = ipaddress.ip_address(str(where[0]))
         if not allowed(found, reach.networks):
             raise TargetError(REFUSED_ADDRESS, f"{host}:{port} is at {found}, outside [console]reachable_networks")
+        if is_loopback(found):
+            reach.check_local(f"{host}:{port}")
         yield family, where
 
 
@@ -174,10 +193,18 @@ def _elsewhere(*arguments: Any) -> Any:
     return concurrency.run_in_thread(socket.getaddrinfo, *arguments)
 
 
+def is_loopback(address: IPAddress) -> bool:
+    return _plain(address).is_loopback
+
+
+def _plain(address: IPAddress) -> IPAddress:
+    """An IPv4 address that is written as one of IPv6, as the former."""
+    return getattr(address, "ipv4_mapped", None) or address
+
+
 def allowed(address: IPAddress, reachable: tuple[Network, ...]) -> bool:
     """Whether the operator lets the proxy connect there; nobody's and everybody's address never are."""
-    mapped = getattr(address, "ipv4_mapped", None)
-    address = mapped or address
+    address = _plain(address)
     if address.is_unspecified or address.is_multicast:
         return False
     return not reachable or any(address.version == network.version and address in network for network in reachable)

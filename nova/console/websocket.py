@@ -15,7 +15,8 @@ import warnings
 from typing import Any
 
 from nova.console import frames
-from nova.console.stream import GONE, LINGER_S, NOT_NOW, UP_BYTES, End, TooSlow, settle, tune
+from nova.console.codes import ABNORMAL, NEVER_SENT, NORMAL
+from nova.console.stream import LINGER_S, NOT_NOW, UP_BYTES, End, TooSlow, settle, tune
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # numpy is missed: what it would be used for is not used here
@@ -24,7 +25,6 @@ with warnings.catch_warnings():
 BINARY_PROTOCOL = "binary"
 HANDSHAKE_S = 10.0
 MAX_WORDS = 123  # bytes of a close frame's reason
-NEVER_SENT = (1004, 1005, 1006, 1015)  # codes that stand for what was not said
 
 #: header -> its name in a WSGI environment
 HEADERS = {"upgrade": "HTTP_UPGRADE", "Sec-WebSocket-Version": "HTTP_SEC_WEBSOCKET_VERSION",
@@ -135,7 +135,7 @@ class BrowserSocket(End):
         except NOT_NOW:
             return b""
         if not data:
-            self._ended, self.code = True, self.code or GONE
+            self._ended, self.code = True, self.code or ABNORMAL
             return None
         self.heard = time.monotonic()
         payload = self._decode(data)
@@ -202,7 +202,7 @@ class BrowserSocket(End):
         with contextlib.suppress(OSError):  # reading will tell
             super().flush()
 
-    def close(self, code: int = 1000, words: str = "", linger_s: float = LINGER_S) -> None:
+    def close(self, code: int = NORMAL, words: str = "", linger_s: float = LINGER_S) -> None:
         """Say why, unless the browser has gone or does not listen, and close; takes ``linger_s`` at most."""
         if self.closed:
             return
@@ -210,7 +210,7 @@ class BrowserSocket(End):
         deadline = time.monotonic() + linger_s
         self._pong = None
         try:
-            if self.code == GONE or code in NEVER_SENT:
+            if self.code == ABNORMAL or code in NEVER_SENT:
                 return
             self.drain(deadline)  # a frame that is half out must come first
             said = struct.pack(">H", code) + _short(words)
@@ -220,7 +220,7 @@ class BrowserSocket(End):
         except (OSError, TooSlow, ValueError):
             pass  # it does not listen
         finally:
-            super().close(self.code if self.code == GONE else code)
+            super().close(self.code if self.code == ABNORMAL else code)
 
 
 def _short(words: str) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from http.client import responses
 from typing import Any
 
-from nova.console import gate, relay
+from nova.console import codes, gate, relay
 from nova.console.stream import LINGER_S, Closed, End, Stream, TooSlow, settle, tune
 from nova.http_server import TakeOver
 
@@ -44,12 +44,13 @@ class Viewer(Stream):
         self.answered = True
         self.say(b"HTTP/1.1 200 OK\r\n\r\n", time.monotonic() + ANSWER_S)
 
-    def close(self, code: int = relay.NORMAL, words: str = "", linger_s: float = LINGER_S) -> None:
+    def close(self, code: int = codes.NORMAL, words: str = "", linger_s: float = LINGER_S) -> None:
         if not self.answered:
             self.answered = True
             deadline = time.monotonic() + linger_s
             with contextlib.suppress(OSError, TooSlow, ValueError):
-                self.say(answer(UNAVAILABLE, words), deadline)
+                refused = code == codes.REFUSED
+                self.say(answer(401, NOT_AUTHORIZED) if refused else answer(UNAVAILABLE, words), deadline)
                 settle(self.sock, deadline)
         super().close()
 
@@ -59,7 +60,7 @@ def carry(front: Viewer, target: End, times: relay.Times, control: relay.Control
     try:
         front.welcome()
     except (OSError, TooSlow, Closed):
-        return relay.Ending(relay.ABNORMAL, relay.BROWSER_GONE)
+        return relay.Ending(codes.ABNORMAL, relay.BROWSER_GONE)
     return relay.carry(front, target, times, control)
 
 
@@ -82,7 +83,7 @@ class Application:
                 return _refuse(start_response, 400, INVALID)
             admission = self.door.admit(environ)
         except gate.Refused as refused:
-            if refused.status == UNAVAILABLE:  # nobody can say whether the token is good
+            if refused.status == UNAVAILABLE:  # nobody can say whether the token is good, or we stop
                 return _refuse(start_response, UNAVAILABLE, refused.words)
             return _refuse(start_response, 401, NOT_AUTHORIZED)
         return TakeOver(lambda sock: self.door.serve(sock, environ, admission))

@@ -85,7 +85,8 @@ class TokenCheck(Value):
 
 
 class ConsoleConnection(Value):
-    """What a good token opens. ``expires_at``: seconds since 1970."""
+    """What a good token opens. ``expires_at``: seconds since 1970. ``host``: the compute host that says so; addresses
+    like 127.0.0.1 mean its own machine."""
 
     type: ConsoleType
     server_uuid: str
@@ -93,3 +94,4 @@ class ConsoleConnection(Value):
     project_id: str
     address: ConsoleAddress
     expires_at: int
+    host: str = ""

@@ -32,7 +32,7 @@ class FakeConsoleAuth:
              base: str = "http://127.0.0.1/", expires_at: int = 2**40) -> str:
         self.grants[token_hash(token)] = ConsoleConnection(
             type=self.type, server_uuid=server, user_id=user, project_id=PROJECT, expires_at=expires_at,
-            address=ConsoleAddress(access_url_base=base, host="127.0.0.1", port=port))
+            address=ConsoleAddress(access_url_base=base, host="127.0.0.1", port=port), host="here")
         return token
 
     def check_token(self, check: TokenCheck) -> ConsoleConnection:

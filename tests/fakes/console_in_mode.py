@@ -35,6 +35,7 @@ def run(folder: Path) -> None:
     from tests.fakes.vnc_server import Hypervisor
 
     authority = Authority(folder)
+    here = way.Reach(local_hosts=frozenset(["here"])).of("here")
     mine, own = authority.issue("proxy"), authority.issue("front", server=True)
     inside, outside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     inside.load_cert_chain(own.cert, own.key)
@@ -56,7 +57,7 @@ def run(folder: Path) -> None:
         theirs.settimeout(None)
         sock = inside.wrap_socket(theirs, server_side=True)
         front = websocket.BrowserSocket.accept(sock, handshake())
-        back = way.connect(ConsoleAddress(access_url_base="", host="localhost", port=port), way.Reach())
+        back = way.connect(ConsoleAddress(access_url_base="", host="localhost", port=port), here)
         back = rfb.secure(front, back, rfb.Security(("vencrypt",), vencrypt.Papers(authority.ca, mine.cert, mine.key)))
         endings.append(relay.carry(front, back, relay.Times(), control))
 

@@ -91,6 +91,13 @@ def test_token_when_what_ends_consoles_begins_at_the_same_time_then_it_is_not_ke
         assert (row is not None) == results[0] and (row is None or row.console_epoch > row.epoch)
 
 
+def test_token_ended_then_it_is_older_than_any_server(cell: Database, uuid: str) -> None:
+    keep(cell, uuid)
+    keep(cell, uuid, "other")
+    cell.transact(lambda tx: consoles.end(tx, find(cell).id))
+    assert find(cell).epoch < find(cell).console_epoch == 0 == find(cell, "other").epoch - 1
+
+
 def test_token_redeemed_by_many_at_once_then_by_one(cell: Database, uuid: str) -> None:
     keep(cell, uuid)
     key = find(cell).id

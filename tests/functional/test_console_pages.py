@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nova import errors, http_server
-from nova.console import app, gate, kinds, paper, sessions, static, terminal
+from nova.console import app, gate, kinds, paper, sessions, static, target, terminal
 from tests.fakes.console_front import GOOD, FakeConsoleAuth, FakeEnd, echo, rfb
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -23,6 +23,7 @@ CHROMIUM = shutil.which("chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
              "--disable-sync"]
 PATIENCE_MS = 15_000
+HERE = target.Reach(local_hosts=frozenset(["here"]))
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs the Debian package chromium")
 
@@ -51,7 +52,7 @@ class Proxy:
         self.auth = FakeConsoleAuth(kind.types[0])
         self.auth.give(port=self.end.port)
         self.sessions = sessions.Sessions(sessions.Limits(9, 9, 9, 9), kind.exclusive, lambda _state: None)
-        door = gate.Gate(kind, self.auth, self.sessions, gate.Settings())
+        door = gate.Gate(kind, self.auth, self.sessions, gate.Settings(reach=HERE))
         try:
             assets = paper.assets(kind, "/usr/share/javascript/xterm")
         except terminal.NoTerminal as missing:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from nova.console import gate, sessions
+from nova.console import codes, gate, sessions
 from tests.fakes.console_front import Client, FakeEnd, echo, rfb
 from tests.functional.backends import free_port, wait_until
 from tests.functional.clients import User, Worker
@@ -24,7 +24,8 @@ PORTS = {name: free_port() for name in PROXIES}
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud: Callable[[Plan], Cloud]) -> Cloud:
-    options: dict[str, dict[str, object]] = {"DEFAULT": {"graceful_shutdown_timeout": 1}}
+    options: dict[str, dict[str, object]] = {"DEFAULT": {"graceful_shutdown_timeout": 1},
+                                              "console": {"local_hosts": "host1"}}
     for name, (section, option, _) in PROXIES.items():
         options.setdefault(section, {}).update({f"{option}_host": "127.0.0.1", f"{option}_port": PORTS[name]})
     return make_cloud(Plan(computes=1, consoles=True, options=options)).start()
@@ -131,7 +132,7 @@ def test_proxy_when_told_to_stop_then_users_are_told_and_no_log_has_a_token(clou
         process = proxies["serialproxy"].process
         assert process
         process.popen.terminate()
-        assert client.closing() == (sessions.GOING_AWAY, sessions.DRAINING)
+        assert client.closing() == (codes.GOING_AWAY, sessions.DRAINING)
         client.close()
         assert proxies["serialproxy"].wait_end() == 0
     proxies["serialproxy"].start().ready()

@@ -61,7 +61,7 @@ def security(machine: Machine, client: Authority | None, trusts: Authority) -> r
 
 def connected(machine: Machine) -> Stream:
     return target.connect(ConsoleAddress(access_url_base="http://proxy/", host="127.0.0.1", port=machine.port),
-                          target.Reach(timeout_s=PATIENCE_S))
+                          target.Reach(timeout_s=PATIENCE_S, local_hosts=frozenset(["here"]), host="here"))
 
 
 def enter(user: Browser) -> None:

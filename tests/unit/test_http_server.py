@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from nova import http_server
+from nova import http_request, http_server
 from tests.fakes.console_papers import Authority
 
 
@@ -354,3 +354,96 @@ def test_connections_that_only_wait_do_not_keep_others_out() -> None:
     for sock in idle:
         sock.close()
     server.stop(1)
+
+
+LARGE = b"x" * (8 << 20)  # more than the kernel keeps for a client that reads nothing
+
+
+def large(environ: dict[str, Any], start_response: Any) -> Any:
+    start_response("200 OK", [])
+    if environ["PATH_INFO"] == "/parts":
+        return (LARGE for _ in range(3))
+    return [LARGE if environ["PATH_INFO"] == "/large" else b"small"]
+
+
+@pytest.mark.parametrize("path", ["/large", "/parts"])
+def test_clients_that_read_nothing_hold_no_slot(path: str) -> None:
+    server = http_server.Server(http_server.bind("127.0.0.1", 0), large, workers=1)
+    server.start()
+    with contextlib.ExitStack() as deaf:
+        for _ in range(3):
+            sock = deaf.enter_context(socket.create_connection(("127.0.0.1", port(server)), timeout=3))
+            sock.sendall(f"GET {path} HTTP/1.1\r\n\r\n".encode() * 5)
+            assert sock.recv(4) == b"HTTP", "its answer is on the way"
+        assert raw(server, b"GET /x HTTP/1.0\r\n\r\n").endswith(b"small")
+    server.stop(1)
+
+
+def test_generators_work_is_done_within_the_slots() -> None:
+    running: list[int] = []
+    most: list[int] = []
+
+    def parts() -> Iterator[bytes]:
+        for _ in range(3):
+            running.append(1)
+            most.append(len(running))
+            time.sleep(0.02)
+            running.pop()
+            yield b"x"
+
+    def working(_environ: dict[str, Any], start_response: Any) -> Any:
+        start_response("200 OK", [])
+        return parts()
+    server = http_server.Server(http_server.bind("127.0.0.1", 0), working, workers=1)
+    server.start()
+    clients = [threading.Thread(target=raw, args=(server, b"GET / HTTP/1.0\r\n\r\n")) for _ in range(3)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join(3)
+    assert (len(most), max(most)) == (9, 1)
+    server.stop(1)
+
+
+@pytest.mark.parametrize("error", [ssl.SSLEOFError(8, "EOF occurred"), OSError(107, "not connected")])
+def test_client_that_leaves_within_an_answer_is_no_failure_of_the_application(
+        error: OSError, caplog: pytest.LogCaptureFixture) -> None:
+    class Gone:
+        def sendall(self, _data: bytes) -> None:
+            raise error
+
+    exchange = http_server.Exchange(Gone(), True, False, True)  # type: ignore[arg-type]
+    with pytest.raises(ConnectionError):
+        exchange.run(large, {"PATH_INFO": "/"}, threading.BoundedSemaphore(1))
+    assert not caplog.records
+
+
+def test_client_that_leaves_within_a_body_is_no_failure_of_the_application(caplog: pytest.LogCaptureFixture) -> None:
+    class Gone:
+        def recv_into(self, _buffer: Any) -> int:
+            raise ssl.SSLEOFError(8, "EOF occurred")
+
+    body = http_request.Body(io.BufferedReader(http_request.Source(Gone())), 9, None)  # type: ignore[arg-type]
+    environ = {"PATH_INFO": "/", "REQUEST_METHOD": "POST", "QUERY_STRING": "", "wsgi.input": body}
+    with pytest.raises(ConnectionError):
+        http_server.Exchange(Gone(), True, False, True).run(echo, environ, threading.BoundedSemaphore(1))  # type: ignore
+    assert not caplog.records
+
+
+def test_clients_that_break_off_tls_leave_no_traceback(tls_context: ssl.SSLContext,
+                                                       caplog: pytest.LogCaptureFixture) -> None:
+    server = http_server.Server(http_server.bind("127.0.0.1", 0), large, tls=tls_context)
+    ended = threading.Event()
+    server.forget = lambda connection: ended.set()  # type: ignore[method-assign]
+    server.start()
+    trusting = ssl._create_unverified_context()
+    for request in (b"GET /large HTTP/1.1\r\n\r\n" * 3, b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc"):
+        ended.clear()
+        plain = socket.create_connection(("127.0.0.1", port(server)), timeout=3)
+        with trusting.wrap_socket(plain) as sock:
+            sock.sendall(request)
+            if b"large" in request:
+                sock.recv(10)
+        assert ended.wait(3)
+    server.stop(0)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []

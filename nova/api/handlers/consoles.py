@@ -10,11 +10,8 @@ from nova.api.handlers.server_targets import target
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import consoles as views
+from nova.model.console_errors import TypeUnavailable
 from nova.model.consoles import PROTOCOLS, Console, ConsoleType, ConsoleWish, token_hash
-
-
-class TypeUnavailable(errors.Invalid):
-    code, message = "console.type_unavailable", "Unavailable console type {type}."
 
 
 class NoFit(errors.Invalid):

@@ -70,14 +70,7 @@
 
   function closed(event, opened) {
     tell("closed", "Closed");
-    if (event.reason) { show(event.reason); return; }
-    if (opened) { show("The connection to the console was lost."); return; }
-    // a browser does not tell a page why a WebSocket was refused; the page's own address does
-    fetch(location.href.replace(/#.*/, ""), { headers: { Accept: "text/plain" }, cache: "no-store" }).then(function (answer) {
-      return answer.text().then(function (said) {
-        show(answer.ok ? "The connection to the console failed. Reconnect to try again." : said.trim());
-      });
-    }).catch(function () { show("The console proxy does not answer. It may be restarting: reconnect in a moment."); });
+    window.novaWhy(event, opened, show);
   }
 
   function tell(kind, text) { state.className = kind; state.textContent = text; }

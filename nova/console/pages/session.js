@@ -6,7 +6,7 @@
   var query = new URLSearchParams(location.search);
   var token = query.get("token") || "";
   var Real = window.WebSocket;
-  var leaving = false, shown = 0;
+  var leaving = false, shown = 0, why = window.novaWhy;
 
   // vnc_auto.html, by its name and in older noVNC, connects without a click
   if (/\/vnc_auto\.html$/.test(location.pathname) && !/[?#&]autoconnect=/.test(location.href)) {
@@ -73,20 +73,7 @@
   function closed(event, opened, mine) {
     if (leaving) { return; }
     if (mine && opened) { show("This console is closed.", 1); return; }
-    if (event.reason) { show(event.reason, 3); return; }
-    if (!opened) { ask(); return; }
-    show("The connection to the console was lost.", 2);
-  }
-
-  // A browser does not tell a page why a WebSocket was refused; the page's own address does.
-  function ask() {
-    fetch(location.href.replace(/#.*/, ""), { headers: { Accept: "text/plain" }, cache: "no-store" }).then(function (answer) {
-      return answer.text().then(function (words) {
-        show(answer.ok ? "The connection to the console failed. Reconnect to try again." : words.trim(), 2);
-      });
-    }).catch(function () {
-      show("The console proxy does not answer. It may be restarting: reconnect in a moment.", 2);
-    });
+    why(event, opened, show);
   }
 
   // The best words stay: a console of several connections has several closes.

@@ -154,7 +154,7 @@ class ComputeRPC(Interface):
     def get_console_output(self, host: HostName, server_uuid: str, length: int | None) -> ConsoleOutput:
         """The last lines of the console log. NotFound when there is no guest; Conflict when it has no log."""
 
-    @call(since="1.2")
+    @call(since="1.2", timeout=Timeout.SHORT)  # a user looks at an empty page meanwhile; the proxy waits little longer
     def find_console(self, host: HostName, server_uuid: str, type: ConsoleType) -> ConsoleAddress:
         """Where the guest's console is, now. NotFound: no guest. Conflict: it does not run, or was made without such a
         console. Invalid: this host's configuration has no consoles of the type. NotSupported by the driver."""

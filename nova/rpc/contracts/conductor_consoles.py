@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleGrant, TokenCheck
-from nova.rpc.interface import Timeout, call
+from nova.rpc.interface import call
 
 
 class ConsoleCalls:
@@ -19,6 +19,7 @@ class ConsoleCalls:
         """What a token stands for, when its server is still where it was, untouched by what ends consoles, and its host
         says that the console is still there. NotFound, Conflict (used up), Invalid (another proxy's), Unavailable."""
 
-    @call(since="1.2", timeout=Timeout.SHORT)
+    @call(since="1.2")
     def get_console(self, token_hash: str) -> ConsoleConnection:
-        """What a token stands for, from the records. NotFound."""
+        """The same for an administrator's proxy, which connects by itself: one that is used up is NotFound, too.
+        Unavailable: its host does not answer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.model.consoles import Console, ConsoleConnection, ConsoleWish, TokenCheck
-from nova.rpc.interface import Interface, Timeout, call
+from nova.rpc.interface import Interface, call
 
 
 class ConsoleAuthRPC(Interface):
@@ -23,6 +23,7 @@ class ConsoleAuthRPC(Interface):
         NotFound: unknown, expired, or its server has gone from there. Conflict: used up. Invalid: another proxy's.
         Unavailable: it can not be told now. Each message is written for the user who looks at the page."""
 
-    @call(timeout=Timeout.SHORT)
+    @call()
     def show_token(self, token_hash: str) -> ConsoleConnection:
-        """The same for an administrator, from the records alone. NotFound."""
+        """The same for an administrator, whose proxy goes to what it is told: the host has confirmed it, and nothing is
+        used up. NotFound; Unavailable: it can not be told now."""

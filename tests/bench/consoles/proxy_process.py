@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import time
 from typing import Any
@@ -32,7 +33,7 @@ class Auth:
         address = ConsoleAddress(access_url_base="http://127.0.0.1/", host="127.0.0.1",
                                  port=self.ports[check.token_hash])
         return ConsoleConnection(type=ConsoleType.NOVNC, server_uuid="bench", user_id="bench", project_id="bench",
-                                 address=address, expires_at=int(time.time()) + 3600)
+                                 address=address, expires_at=int(time.time()) + 3600, host=socket.gethostname())
 
 
 def main(tokens: str, *arguments: str) -> int:

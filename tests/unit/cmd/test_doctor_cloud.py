@@ -13,9 +13,11 @@ from nova.model.flavors import Flavor
 from nova.model.servers import Fault, ServerDetail, ServerListQuery, ServerPage
 from nova.model.services import Service
 from nova.model.states import TaskState, VmState
+from nova.rpc import transport
 from tests.unit.cmd.test_doctor import options
 
 CHECKS = {"hosts": doctor.hosts, "tasks": doctor.tasks, "failures": doctor.failures}
+AUTH = "nova-consoleauth"
 
 
 class Bus:
@@ -34,8 +36,7 @@ class Bus:
         return self
 
     def list_services(self, query: Any) -> tuple[Service, ...]:
-        assert query.binary == "nova-compute"
-        return self._answer(self.services)
+        return self._answer(tuple(one for one in self.services if one.binary == query.binary))
 
     def list_servers(self, query: ServerListQuery) -> ServerPage:
         self.query = query
@@ -97,3 +98,36 @@ def test_failures_when_servers_failed_lately_then_the_newest_says_why(bus: Bus) 
     bus.servers = (server(1, vm_state=VmState.ERROR, fault=Fault(message="No valid host was found")),)
     finding = doctor.failures(options())
     assert "1 servers" in finding.what and "u1" in finding.what and "No valid host was found" in finding.what
+
+
+def test_consoles_when_nobody_checks_their_tokens_then_a_warning(bus: Bus) -> None:
+    bus.services = (service(1), service(2, binary=AUTH, up=False))
+    finding = doctor.consoles(options())
+    assert finding.state == doctor.WARN and "down: h2" in finding.what and "start nova-consoleauth" in finding.cure
+    bus.services = (service(1),)
+    assert doctor.consoles(options()).state == doctor.WARN
+    bus.services = (service(2, binary=AUTH, up=False), service(3, binary=AUTH))
+    finding = doctor.consoles(options())
+    assert (finding.state, finding.what) == (doctor.OK, "nova-consoleauth is up on h3")
+    bus.away = True
+    assert "no conductor answers" in doctor.consoles(options()).what
+
+
+PLACES = {"vnc__server_listen": "10.0.0.2", "vnc__server_proxyclient_address": "10.0.0.2",
+          "vnc__novncproxy_base_url": "https://cloud.example:6080/vnc.html"}
+
+
+@pytest.mark.parametrize(("broker", "values", "named"), [
+    ("10.0.0.1", {}, ["[vnc]server_listen", "[vnc]server_proxyclient_address", "[vnc]novncproxy_base_url"]),
+    ("127.0.0.1", {}, []), ("10.0.0.1", PLACES, []), ("10.0.0.1", {"vnc__enabled": False}, []),
+    ("10.0.0.1", {**PLACES, "vnc__server_proxyclient_address": "localhost"}, ["[vnc]server_proxyclient_address"]),
+    ("10.0.0.1", {**PLACES, "serial_console__enabled": True},
+     ["[serial_console]proxyclient_address", "[serial_console]base_url"])])
+def test_consoles_of_a_compute_host_when_their_addresses_lead_nowhere_from_elsewhere_then_they_are_named(
+        broker: str, values: dict[str, Any], named: list[str]) -> None:
+    made = options(compute_driver="libvirt.LibvirtDriver", **values)
+    transport.open_transport(made)  # declares transport_url
+    made.set_override("transport_url", f"rabbit://u:secret@{broker}:5672/nova")
+    finding = doctor.consoles(made)
+    assert (finding.state == doctor.WARN) is bool(named) and "secret" not in finding.what
+    assert (f"alone: {', '.join(named)}" in finding.what) is bool(named)

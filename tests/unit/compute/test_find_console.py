@@ -74,7 +74,7 @@ def test_find_when_the_configuration_has_no_such_type_then_invalid_in_these_word
     world.service._offers = offers()
     with pytest.raises(errors.Invalid, match=f"^Unavailable console type {kind.value}.$") as caught:
         find(world, guest, kind)
-    assert caught.value.code == "console.unavailable"
+    assert caught.value.code == "console.type_unavailable"
 
 
 def test_find_when_there_is_no_such_guest_or_host_then_not_found_or_refused(world, guest):

@@ -25,6 +25,9 @@ from nova.model.consoles import (
 )
 from nova.model.services import ServiceUpdate
 from nova.rpc.contracts.compute import ComputeRPC
+from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.contracts.console_auth import ConsoleAuthRPC
+from nova.rpc.interface import Timeout
 from tests.fakes.small_cloud import DEMO, SmallCloud
 from tests.unit.conductor.test_statement_counts import statements
 
@@ -70,6 +73,7 @@ def test_console_kept_then_its_hash_alone_stands_there_and_a_check_finds_it(clou
     found = check(cloud, "a token")
     assert (found.type, found.server_uuid, found.user_id, found.project_id, found.address) == (
         TYPE, uuid, "joe", "demo", address)
+    assert found.host == "a"  # what an address of loopback is an address of
     assert abs(found.expires_at - row.expires_at) == 0
     assert cloud.control.get_console(token_hash("a token")) == found
 
@@ -220,9 +224,48 @@ def test_token_when_the_host_does_not_confirm_it_then_words_and_it_is_not_used_u
     uuid, = cloud.active()
     keep(cloud, uuid)
     cloud.computes["a"].on_find = throwing(said)
-    assert refusal(cloud, redeem=True) == code
+    assert refusal(cloud, redeem=True) == shown(cloud) == code and kept(cloud)[0].used_at is None
     cloud.computes["a"].on_find = None
-    assert check(cloud, redeem=True).server_uuid == uuid
+    if code == "console.ended":  # for good: nobody knows whose its port was meanwhile
+        assert refusal(cloud, redeem=True) == shown(cloud) == code and kept(cloud)[0].used_at is None
+    else:
+        assert cloud.control.get_console(token_hash("t")) == check(cloud, redeem=True)
+
+
+def shown(cloud: SmallCloud, token: str = "t") -> str:
+    """The refusal to show a token to an administrator."""
+    with pytest.raises(errors.NovaError) as caught:
+        cloud.control.get_console(token_hash(token))
+    return caught.value.code
+
+
+def test_token_whose_port_is_another_guest_s_by_now_then_no_administrator_s_proxy_is_sent_there(
+        cloud: SmallCloud) -> None:
+    """It connects by itself to what it is told (CVE-2013-0335)."""
+    uuid, other = cloud.active(2)
+    address, elsewhere = keep(cloud, uuid), keep(cloud, other, "other's")
+    ports = cloud.computes["a"].ports
+    ports[uuid], ports[other] = ports[other], ports[uuid]
+    assert shown(cloud) == "console.ended" and address != elsewhere
+    ports[uuid], ports[other] = ports[other], ports[uuid]
+    assert shown(cloud) == refusal(cloud) == "console.ended"  # for good
+
+
+def test_token_shown_while_its_host_is_down_then_503_at_once_and_the_token_lives(cloud: SmallCloud) -> None:
+    uuid, = cloud.active()
+    keep(cloud, uuid)
+    asked = len(cloud.computes["a"].asked)
+    cloud.control.update_service(ServiceUpdate(host="a", binary="nova-compute", forced_down=True))
+    assert shown(cloud) == "console.can_not_tell" and len(cloud.computes["a"].asked) == asked
+    cloud.control.update_service(ServiceUpdate(host="a", binary="nova-compute", forced_down=False))
+    assert cloud.control.get_console(token_hash("t")).server_uuid == uuid
+
+
+def test_token_when_its_server_begins_to_go_while_it_is_shown_then_it_is_dead(cloud: SmallCloud) -> None:
+    uuid, = cloud.active()
+    keep(cloud, uuid)
+    cloud.computes["a"].on_find = lambda: change(cloud, uuid, epoch=9, console_epoch=9)
+    assert shown(cloud) == "console.ended"
 
 
 @pytest.mark.parametrize("redeem", [False, True])
@@ -325,6 +368,10 @@ def test_console_asked_of_a_host_then_by_a_call_of_its_own(cloud: SmallCloud) ->
     uuid, = cloud.active()
     keep(cloud, uuid, type=ConsoleType.SERIAL)
     assert cloud.computes["a"].asked == [(uuid, ConsoleType.SERIAL)]
-    assert ComputeRPC.methods["find_console"].since == "1.2"
+    found = ComputeRPC.methods["find_console"]
+    assert found.since == "1.2" and found.timeout is Timeout.SHORT  # the user's page waits for it, 20 s at most
+    slow = (ConductorRPC.methods["get_console"], ConductorRPC.methods["check_console"],
+            ConsoleAuthRPC.methods["show_token"], ConsoleAuthRPC.methods["check_token"])
+    assert {method.timeout for method in slow} == {Timeout.NORMAL}  # they wait for that
     with pytest.raises(errors.NotFound):
         keep(cloud, NOWHERE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import logging
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from nova import errors, http_server
-from nova.console import app, gate, kinds, paper, sessions
+from nova.console import app, codes, gate, kinds, paper, sessions
 from nova.console.static import Files
+from nova.console.target import Reach
 from tests.fakes.console_front import GOOD, Client, FakeConsoleAuth, FakeEnd, echo, rfb
 
+HERE = Reach(local_hosts=frozenset(["here"]))
 NOVNC_PAGE = f"/vnc_auto.html?path=%3Ftoken%3D{GOOD}"
 
 
@@ -26,7 +29,7 @@ class Proxy:
         self.auth = FakeConsoleAuth(kind.types[0])
         self.auth.give(port=self.end.port)
         self.sessions = sessions.Sessions(sessions.Limits(9, 2, 9, 9), kind.exclusive, lambda _state: None)
-        door = gate.Gate(kind, self.auth, self.sessions, gate.Settings())
+        door = gate.Gate(kind, self.auth, self.sessions, gate.Settings(reach=HERE))
         self.server = http_server.Server(http_server.bind("127.0.0.1", 0), app.App(door, files, assets), 20, 5, None, 5)
         self.server.start()
         self.port: int = self.server.sock.getsockname()[1]
@@ -75,12 +78,13 @@ def serial(tmp_path: Path) -> Iterator[Proxy]:
 def test_entry_page_with_a_good_token_comes_with_our_script_first(novnc: Proxy) -> None:
     answer, text = novnc.get(NOVNC_PAGE)
     assert answer.status == 200
-    assert '<HEAD lang=x><script src=".nova/session.js"></script><script src=' in text
+    assert ('<HEAD lang=x><script src=".nova/why.js"></script><script src=".nova/session.js"></script>'
+            "<script src='app/ui.js'>") in text
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.headers["Referrer-Policy"] == "no-referrer"
     assert answer.headers["X-Frame-Options"] is None, "dashboards embed it"
     assert [check.redeem for check in novnc.auth.checks] == [False], "looking uses nothing up"
-    assert "session" in novnc.get("/.nova/session.js")[1]
+    assert "session" in novnc.get("/.nova/session.js")[1] and "novaWhy" in novnc.get("/.nova/why.js")[1]
 
 
 @pytest.mark.parametrize(("error", "status", "words"), [
@@ -152,7 +156,7 @@ def test_other_methods_are_not_answered(novnc: Proxy) -> None:
 def test_serial_page_is_our_own(serial: Proxy) -> None:
     answer, text = serial.get(f"/?token={GOOD}")
     assert answer.status == 200 and ".nova/serial.js" in text
-    for name in ("serial.js", "serial.css", "xterm.js", "xterm.css"):
+    for name in ("why.js", "serial.js", "serial.css", "xterm.js", "xterm.css"):
         assert name in text and serial.get(f"/.nova/{name}")[0].status == 200
     assert serial.get("/?token=bad")[0].status == 404
     assert serial.get("/")[0].status == 200
@@ -209,14 +213,14 @@ def test_second_session_of_a_serial_port_closes_the_first_in_words(serial: Proxy
     first.received(10)
     second = Client(serial.port, f"/?token={GOOD}")
     second.received(10)
-    assert first.closing() == (sessions.ELSEWHERE, sessions.OPENED_ELSEWHERE)
+    assert first.closing() == (codes.ELSEWHERE, sessions.OPENED_ELSEWHERE)
     second.close()
 
 
 def test_limit_closes_with_words(novnc: Proxy) -> None:
     clients = [Client(novnc.port, f"/?token={GOOD}") for _ in range(3)]
     code, words = clients[2].closing()
-    assert code == sessions.LIMITED and "as many consoles" in words
+    assert code == codes.POLICY and "as many consoles" in words
     for client in clients:
         client.close()
 
@@ -226,7 +230,7 @@ def test_drain_refuses_new_ones_and_tells_those_that_run(serial: Proxy) -> None:
     client.received(10)
     draining = threading.Thread(target=serial.sessions.drain, args=(0.01,))
     draining.start()
-    assert client.closing() == (sessions.GOING_AWAY, sessions.DRAINING)
+    assert client.closing() == (codes.GOING_AWAY, sessions.DRAINING)
     client.close()
     draining.join(2)
     assert len(serial.sessions) == 0
@@ -241,7 +245,30 @@ def test_host_that_takes_no_connection_is_told_in_the_close(serial: Proxy) -> No
     assert code == 1011 and words and "127.0.0.1" not in words
 
 
+def test_bytes_that_come_too_early_do_not_use_a_token_up(novnc: Proxy) -> None:
+    novnc.auth.once = True
+    key = "dGhlIHNhbXBsZSBub25jZQ=="
+    with socket.create_connection(("127.0.0.1", novnc.port), timeout=5) as early:
+        early.sendall(f"GET /?token={GOOD} HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                      f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\nearly".encode())
+        assert early.recv(100).startswith(b"HTTP/1.1 400 ")
+    client = Client(novnc.port, f"/?token={GOOD}")
+    assert client.received(12) == b"RFB 003.008\n"
+    client.close()
+
+
 # -- logs
+
+
+def test_only_what_becomes_of_tokens_is_news(novnc: Proxy, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger=app.LOG.name):
+        for target in ("/wp-login.php", "/none", "/vnc_auto.html", "//x"):
+            novnc.get(target)
+        Client(novnc.port, "/").close()
+        assert caplog.messages == []
+        novnc.get("/vnc_auto.html?token=bad")
+        Client(novnc.port, "/?token=" + "x" * 999).close()
+    assert [message[-3:] for message in caplog.messages] == ["404", "403"]
 
 
 def test_no_log_line_has_a_token(novnc: Proxy, caplog: pytest.LogCaptureFixture) -> None:

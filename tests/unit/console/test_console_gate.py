@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.console import gate, kinds, relay, sessions, target
+from nova.console import codes, gate, kinds, relay, rfb, sessions, target
 from nova.console.record import recorded
 from nova.console.stream import Stream
-from nova.model.consoles import ConsoleType, token_hash
+from nova.model.consoles import ConsoleConnection, ConsoleType, TokenCheck, token_hash
 from tests.fakes.console_front import GOOD, SERVER, FakeConsoleAuth
 
 
@@ -25,7 +25,9 @@ from tests.fakes.console_front import GOOD, SERVER, FakeConsoleAuth
     ("path=websockify%3Ftoken%3Dabc&resize=scale", "", "abc"), ("", "token=abc", "abc"),
     ("", "a=b; token=abc; c=d", "abc"), ("", "bad cookie here; {=}; token=abc", "abc"), ("", 'token="abc"', "abc"),
     ("token=", "token=abc", "abc"), ("", "", ""), ("path=websockify", "", ""), ("", "tokens=abc", ""),
-    ("", "token", ""), ("&".join(["a=b"] * 200) + "&token=abc", "", ""), ("path=token%3Dabc", "", ""),
+    ("", "token", ""), ("path=%3Fpath%3D%253Ftoken%253Dabc", "", ""),
+    ("path=?" * 2000 + "token=abc", "", ""),
+    ("&".join(["a=b"] * 200) + "&token=abc", "", ""), ("path=token%3Dabc", "", ""),
 ])
 def test_token_is_taken_from_query_then_path_then_cookie(query: str, cookie: str, token: str) -> None:
     assert gate.token_of({"QUERY_STRING": query, "HTTP_COOKIE": cookie}) == token
@@ -50,10 +52,29 @@ class Front:
 
 class Back:
     def __init__(self) -> None:
-        self.closed = False
+        self.closed = self.broken = False
+        self.sock = self
+
+    def shutdown(self, _how: int) -> None:
+        self.broken = True
 
     def close(self) -> None:
         self.closed = True
+
+
+class Auth(FakeConsoleAuth):
+    """Its checks are steps, too."""
+
+    def __init__(self, steps: list[str], *args: Any) -> None:
+        super().__init__(*args)
+        self.steps = steps
+        self.checking: Callable[[], None] = lambda: None
+
+    def check_token(self, check: TokenCheck) -> ConsoleConnection:
+        self.steps.append("redeem" if check.redeem else "look")
+        if check.redeem:
+            self.checking()
+        return super().check_token(check)
 
 
 class Scene:
@@ -66,7 +87,9 @@ class Scene:
         self.times: list[relay.Times] = []
         self.carrying: Callable[[relay.Control], relay.Ending] = lambda _control: relay.Ending(1000, "ended")
         self.failure: Exception | None = None
-        self.auth = FakeConsoleAuth(kind.types[0], once)
+        self.connecting: Callable[[], None] = lambda: None
+        self.securing: Callable[[], None] = lambda: None
+        self.auth = Auth(self.steps, kind.types[0], once)
         self.auth.give()
         self.sessions = sessions.Sessions(limits or sessions.Limits(9, 9, 9, 9), kind.exclusive, lambda _state: None)
         self.gate = gate.Gate(kind, self.auth, self.sessions, gate.Settings(**settings),
@@ -78,12 +101,14 @@ class Scene:
 
     def connect(self, address: Any, _reach: Any) -> Back:
         self.steps.append(f"connect {address.port}")
+        self.connecting()
         if self.failure is not None:
             raise self.failure
         return self.back
 
     def secure(self, _front: Any, back: Any, _security: Any) -> Any:
         self.steps.append("secure")
+        self.securing()
         return back
 
     def carry(self, _front: Any, _back: Any, times: relay.Times, control: relay.Control) -> relay.Ending:
@@ -102,17 +127,17 @@ class Scene:
 def refused(scene: Scene, token: str = GOOD, **headers: str) -> gate.Refused:
     with pytest.raises(gate.Refused) as caught:
         scene.admit(token, **headers)
-    assert scene.steps == [], "nothing is connected before all is checked"
+    assert set(scene.steps) <= {"look"}, "nothing is used up or connected before all is checked"
     return caught.value
 
 
 def test_good_token_goes_through_all_steps_in_order() -> None:
     scene = Scene()
     assert scene.open() == (1000, "ended")
-    assert scene.steps == ["accept", "connect 5900", "secure", "carry"]
+    assert scene.steps == ["look", "accept", "connect 5900", "redeem", "secure", "carry"]
     assert scene.back.closed and len(scene.sessions) == 0
     check = scene.auth.checks[0]
-    assert (check.token_hash, check.types, check.redeem) == (token_hash(GOOD), (ConsoleType.NOVNC,), True)
+    assert (check.token_hash, check.types, check.redeem) == (token_hash(GOOD), (ConsoleType.NOVNC,), False)
 
 
 def test_only_vnc_is_asked_for_its_security() -> None:
@@ -167,8 +192,8 @@ def test_foreign_origin_is_refused_after_the_token_was_checked() -> None:
 def test_limit_when_reached_then_the_socket_is_closed_with_words_and_nothing_is_connected() -> None:
     scene = Scene(limits=sessions.Limits(0, 9, 9, 9))
     code, words = scene.open()
-    assert code == sessions.LIMITED and words
-    assert scene.steps == ["accept"]
+    assert code == codes.POLICY and words
+    assert scene.steps == ["look", "accept"]
 
 
 def test_host_when_it_does_not_answer_then_the_words_are_in_the_close() -> None:
@@ -176,6 +201,96 @@ def test_host_when_it_does_not_answer_then_the_words_are_in_the_close() -> None:
     scene.failure = target.TargetError("The server's host does not answer.", "10.0.0.5:5900 refused")
     assert scene.open() == (1011, "The server's host does not answer.")
     assert len(scene.sessions) == 0
+
+
+@pytest.mark.parametrize("obstacle", ["origin", "limit", "drain", "host", "browser"])
+def test_single_use_token_when_its_console_does_not_open_then_it_is_not_used_up(obstacle: str) -> None:
+    scene = Scene(once=True, limits=sessions.Limits(0 if obstacle == "limit" else 9, 9, 9, 9))
+    admission = scene.admit()
+    if obstacle == "origin":
+        refused(scene, HTTP_ORIGIN="http://evil.example", HTTP_HOST="127.0.0.1")
+    elif obstacle == "drain":
+        scene.sessions.draining = True
+        assert refused(scene).status == 503
+        scene.gate.serve(None, {}, admission)
+    else:
+        scene.failure = target.TargetError("It does not answer.") if obstacle == "host" else None
+        if obstacle == "browser":
+            scene.gate.steps = scene.gate.steps._replace(accept=gone)
+        scene.gate.serve(None, {}, admission)
+    assert scene.auth.used == set() and "carry" not in scene.steps
+
+
+@pytest.mark.parametrize(("error", "code"), [
+    (errors.NotFound("It has moved."), codes.REFUSED), (errors.Conflict("Used up."), codes.REFUSED),
+    (errors.Unavailable("amqp"), codes.BACK_END)])
+def test_token_when_it_is_no_longer_good_once_the_console_is_reached_then_no_byte_is_carried(
+        error: errors.NovaError, code: int) -> None:
+    scene = Scene()
+
+    def connecting() -> None:
+        scene.auth.error = error
+    scene.connecting = connecting
+    found = scene.open()
+    assert found == (code, gate.NOT_NOW if code == codes.BACK_END else error.message)
+    assert scene.steps == ["look", "accept", "connect 5900", "redeem"] and scene.back.closed
+    assert len(scene.sessions) == 0
+
+
+def test_console_when_it_is_elsewhere_once_it_is_reached_then_no_byte_is_carried() -> None:
+    scene = Scene()
+    scene.connecting = lambda: (scene.auth.give(port=5901), None)[1]
+    assert scene.open() == (codes.REFUSED, gate.MOVED)
+    assert scene.back.closed and "secure" not in scene.steps
+
+
+@pytest.mark.parametrize("when", ["connect", "redeem", "secure"])
+def test_session_that_only_opens_when_it_is_told_to_end_then_its_user_learns_it_at_once(when: str) -> None:
+    scene = Scene()
+    learned: list[bool] = []
+
+    def drained() -> None:
+        draining = threading.Thread(target=scene.sessions.drain, args=(0,))
+        draining.start()
+        until = time.monotonic() + 2
+        while not told() and time.monotonic() < until:
+            time.sleep(0.005)
+        learned.append(told())
+
+    def told() -> bool:
+        return scene.back.broken if when == "secure" else (codes.GOING_AWAY, sessions.DRAINING) in scene.front.closed
+    if when == "secure":
+        scene.securing = drained
+    elif when == "connect":
+        scene.connecting = drained
+    else:
+        scene.auth.checking = drained
+    assert scene.open() == (codes.GOING_AWAY, sessions.DRAINING)
+    assert learned == [True]
+    assert "carry" not in scene.steps and ("secure" in scene.steps) == (when == "secure") and scene.back.closed
+
+
+@pytest.mark.parametrize("error", [rfb.ViewerError("It speaks otherwise.", 1002), rfb.ViewerError("It left.", 1006)])
+def test_viewer_that_fails_is_no_failure_of_the_host(error: rfb.ViewerError, caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene()
+
+    def securing() -> None:
+        raise error
+    scene.securing = securing
+    with caplog.at_level("INFO"):
+        assert scene.open() == (error.code, error.words)
+    assert {record.levelname for record in caplog.records} == {"INFO"}
+    assert not any("can not be reached" in message or "was opened" in message for message in caplog.messages)
+
+
+def test_console_is_opened_in_the_log_when_it_is_there(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene()
+    scene.securing = lambda: seen.extend(caplog.messages)
+    seen: list[str] = []
+    with caplog.at_level("INFO"):
+        scene.open()
+    assert seen == []
+    assert ["was opened for user user-1; 1 connections open" in message for message in caplog.messages] == [True, False]
 
 
 def test_session_that_fails_unexpectedly_is_closed_and_counted_out() -> None:
@@ -186,14 +301,15 @@ def test_session_that_fails_unexpectedly_is_closed_and_counted_out() -> None:
     assert len(scene.sessions) == 0
 
 
-def test_browser_that_has_gone_before_the_answer_is_no_session() -> None:
-    def gone(_sock: Any, _environ: Any) -> Any:
-        raise ConnectionResetError
+def gone(_sock: Any, _environ: Any) -> Any:
+    raise ConnectionResetError
 
+
+def test_browser_that_has_gone_before_the_answer_is_no_session() -> None:
     scene = Scene()
     scene.gate.steps = scene.gate.steps._replace(accept=gone)
     scene.gate.serve(None, {}, scene.admit())
-    assert len(scene.sessions) == 0 and scene.steps == []
+    assert len(scene.sessions) == 0 and scene.steps == ["look"]
 
 
 def test_single_use_token_when_a_page_has_several_channels_then_they_join_its_first() -> None:
@@ -241,7 +357,7 @@ def test_serial_console_when_opened_again_then_the_older_is_told() -> None:
     scene.carrying = lambda _control: relay.Ending(1000, "newer")
     scene.open()
     first.join(3)
-    assert sorted(scene.front.closed) == [(1000, "newer"), (sessions.ELSEWHERE, sessions.OPENED_ELSEWHERE)]
+    assert sorted(scene.front.closed) == [(1000, "newer"), (codes.ELSEWHERE, sessions.OPENED_ELSEWHERE)]
 
 
 def test_times_end_a_session_with_its_token_only_where_that_is_wished() -> None:

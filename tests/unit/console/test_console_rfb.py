@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.console import rfb, vencrypt
+from nova.console import codes, rfb, vencrypt
 from nova.console.stream import Stream
 from nova.console.target import TargetError
 from tests.fakes.console_papers import Authority
@@ -64,6 +64,11 @@ class Meeting:
         with pytest.raises(TargetError) as found:
             self.secured.result(5)
         return found.value
+
+    def viewers_failure(self) -> tuple[int, str]:
+        with pytest.raises(rfb.ViewerError) as found:
+            self.secured.result(5)
+        return found.value.code, found.value.words
 
     def close(self) -> None:
         for end in (self.viewer, self.server, self.front, self.back):
@@ -205,15 +210,16 @@ def test_secure_with_a_viewer_that_speaks_otherwise_fails(meet: Callable[..., Me
     meeting = meet(lambda sock: greet(sock, bytes((NONE,))))
     meeting.viewer.sendall(said)
     exactly(meeting.viewer, expected)
-    assert meeting.failure().words == rfb.BAD_VIEWER
+    assert meeting.viewers_failure() == (codes.PROTOCOL_ERROR, rfb.BAD_VIEWER)
 
 
 def test_secure_with_a_viewer_that_leaves_or_is_silent_ends(meet: Callable[..., Meeting]) -> None:
     leaving = meet(lambda sock: greet(sock, bytes((NONE,))))
     exactly(leaving.viewer, 12)
     leaving.viewer.close()
-    leaving.failure()
-    assert "too long" in meet(lambda sock: greet(sock, bytes((NONE,))), timeout_s=0.1).failure().words
+    assert leaving.viewers_failure()[0] == codes.ABNORMAL
+    silent = meet(lambda sock: greet(sock, bytes((NONE,))), timeout_s=0.1)
+    assert "too long" in silent.viewers_failure()[1]
 
 
 # -- VeNCrypt

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 
 import pytest
 
-from nova.console.sessions import ELSEWHERE, GOING_AWAY, LIMITED, Full, Limits, Session, Sessions
+from nova.console.codes import ELSEWHERE, GOING_AWAY, POLICY
+from nova.console.sessions import Full, Limits, Session, Sessions
 from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleType
 
 MANY = Limits(100, 100, 100, 100)
@@ -18,10 +20,12 @@ class Ended:
 
     def __init__(self) -> None:
         self.ends: list[tuple[int, str]] = []
+        self.ending: tuple[int, str] | None = None
         self.on_end = lambda: None
 
     def end(self, code: int, words: str) -> None:
         self.ends.append((code, words))
+        self.ending = self.ending or (code, words)
         self.on_end()
 
 
@@ -47,7 +51,7 @@ def test_session_when_one_more_than_may_be_then_it_is_refused_until_one_leaves(l
     open_.enter(second)
     with pytest.raises(Full) as caught:
         open_.enter(third)
-    assert caught.value.code == LIMITED and len(caught.value.words.encode()) <= 123
+    assert caught.value.code == POLICY and len(caught.value.words.encode()) <= 123
     assert len(open_) == 2, "who was refused is not counted"
     open_.leave(first)
     open_.leave(first)
@@ -66,7 +70,7 @@ def test_limits_of_pages_with_several_connections_count_pages() -> None:
     class Group:
         max_sessions, max_sessions_per_token, max_sessions_per_server, max_sessions_per_user = 1000, 4, 10, 50
 
-    assert Limits.of(Group, 8) == Limits(1000, 32, 80, 400)
+    assert Limits.of(Group, 8) == Limits(8000, 32, 80, 400)
 
 
 def test_memory_stays_flat_when_many_come_and_go() -> None:
@@ -92,11 +96,40 @@ def test_exclusive_when_a_newer_one_comes_then_the_older_of_its_server_ends() ->
     assert first.control.ends == []
 
 
+def entered(open_: Sessions, sessions_: list[Session]) -> int:
+    """How many of them were let in."""
+    count = 0
+    for one in sessions_:
+        with contextlib.suppress(Full):
+            open_.enter(one)
+            count += 1
+    return count
+
+
+def test_exclusive_when_those_told_to_end_take_their_time_then_the_limits_hold() -> None:
+    for limits, count in ((Limits(9, 999, 999, 999), 10), (Limits(999, 4, 999, 999), 5), (Limits(999, 999, 7, 999), 8),
+                          (Limits(999, 999, 999, 5), 6)):
+        open_, _ = registry(limits, exclusive=True)
+        assert entered(open_, [session() for _ in range(500)]) == count, "one takes another's place"
+        assert len(open_) == count
+
+
+def test_exclusive_when_another_user_makes_room_then_ones_own_limits_gain_nothing_by_it() -> None:
+    for limits in (Limits(999, 999, 999, 1), Limits(999, 1, 999, 999)):
+        open_, _ = registry(limits, exclusive=True)
+        open_.enter(session("mine", "elsewhere", "me"))
+        open_.enter(session("theirs", "s", "them"))
+        with pytest.raises(Full):
+            open_.enter(session("mine", "s", "me"))
+
+
 def test_known_is_what_an_open_session_of_the_token_was_granted() -> None:
     open_, _ = registry()
     one = session("t")
     assert open_.known("t") is None
     open_.enter(one)
+    assert open_.known("t") is None, "it is not known yet whether it may"
+    one.redeemed = True
     assert open_.known("t") is one.grant
     open_.leave(one)
     assert open_.known("t") is None
@@ -109,7 +142,7 @@ def test_count_is_told_at_each_change() -> None:
     open_.enter(two)
     open_.leave(one)
     open_.leave(two)
-    assert told == [f"STATUS=consoles open: {count}" for count in (1, 2, 1, 0)]
+    assert told == [f"STATUS=connections to consoles: {count}" for count in (1, 2, 1, 0)]
 
 
 def test_drain_when_sessions_run_then_they_have_their_time_and_are_told_why() -> None:

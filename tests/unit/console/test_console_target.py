@@ -8,10 +8,13 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from oslo_config import cfg
 
 from nova import errors
+from nova.conf import register
 from nova.console import target
 from nova.console.target import Reach, TargetError
 from nova.model.consoles import ConsoleAddress
@@ -22,9 +25,14 @@ def at(port: int, host: str = "127.0.0.1", path: str | None = None) -> ConsoleAd
     return ConsoleAddress(access_url_base="http://proxy/", host=host, port=port, internal_access_path=path)
 
 
+def here(**fields: Any) -> Reach:
+    """For a console of a host that is this machine."""
+    return Reach(**fields, local_hosts=frozenset(["here"])).of("here")
+
+
 def refused(address: ConsoleAddress, reach: Reach | None = None) -> TargetError:
     with pytest.raises(TargetError) as found:
-        target.connect(address, reach or Reach(timeout_s=0.2))
+        target.connect(address, reach or here(timeout_s=0.2))
     assert str(address.port) not in found.value.words  # a tenant learns nothing of the cloud's addresses
     return found.value
 
@@ -34,7 +42,7 @@ def refused(address: ConsoleAddress, reach: Reach | None = None) -> TargetError:
 
 def test_connect_reaches_a_host_in_a_reachable_network_without_delay_and_with_keepalive() -> None:
     with serving(lambda sock: sock.sendall(b"hello")) as port:
-        stream = target.connect(at(port), Reach(target.networks(["10.0.0.0/8", "127.0.0.0/8"])))
+        stream = target.connect(at(port), here(networks=target.networks(["10.0.0.0/8", "127.0.0.0/8"])))
         assert stream.exactly(5, time.monotonic() + 2) == b"hello"
         assert stream.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         assert stream.sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
@@ -45,10 +53,40 @@ def test_connect_reaches_a_host_in_a_reachable_network_without_delay_and_with_ke
 def test_connect_outside_the_reachable_networks_connects_to_nothing(host: str) -> None:
     met: list[bool] = []
     with serving(lambda sock: met.append(True)) as port:
-        assert refused(at(port, host), Reach(target.networks(["10.0.0.0/8", "fd00::/8"]))).words \
+        assert refused(at(port, host), here(networks=target.networks(["10.0.0.0/8", "fd00::/8"]))).words \
             == target.REFUSED_ADDRESS
         time.sleep(0.02)
     assert met == []
+
+
+@pytest.mark.parametrize("place", ["127.0.0.1", "127.1.2.3", "localhost", "::ffff:127.0.0.1"])
+@pytest.mark.parametrize("host", ["another", "", "HERE"])
+def test_connect_to_loopback_of_a_host_that_is_elsewhere_connects_to_nothing(place: str, host: str) -> None:
+    """There may be a guest of this machine at that port: another tenant's."""
+    met: list[bool] = []
+    with serving(lambda sock: met.append(True)) as port:
+        error = refused(at(port, place), here().of(host))
+        time.sleep(0.02)
+    assert met == [] and error.words == target.REFUSED_ADDRESS
+    assert f"host {host} says" in error.detail and "server_proxyclient_address" in error.detail
+
+
+def test_connect_to_a_socket_of_a_host_that_is_elsewhere_connects_to_nothing(folder: Path) -> None:
+    error = refused(unix(folder / "port0"), here(socket_dir=str(folder)).of("another"))
+    assert error.words == target.REFUSED_ADDRESS and "host another" in error.detail
+
+
+def test_connect_to_ipv6_s_loopback_of_a_host_that_is_elsewhere_connects_to_nothing() -> None:
+    assert "host another" in refused(at(5900, "::1"), here().of("another")).detail
+
+
+def test_reach_when_nothing_is_said_then_the_proxy_s_own_name_is_this_machine() -> None:
+    options = register(cfg.ConfigOpts())
+    options([], default_config_files=[])
+    options.set_override("host", "ctl")
+    assert Reach.from_conf(options).local_hosts == {"ctl"}
+    options.set_override("local_hosts", ["ctl-1", "ctl-2"], "console")
+    assert Reach.from_conf(options).local_hosts == {"ctl", "ctl-1", "ctl-2"}
 
 
 @pytest.mark.parametrize(("address", "networks", "allowed"), [
@@ -123,13 +161,13 @@ def unix(path: Path | str) -> ConsoleAddress:
 
 
 def test_connect_reaches_a_socket_in_the_directory(folder: Path) -> None:
-    target.connect(unix(folder / "port0"), Reach(socket_dir=str(folder))).close()
+    target.connect(unix(folder / "port0"), here(socket_dir=str(folder))).close()
 
 
 @pytest.mark.parametrize("name", ["../out/port0", "deeper/port0", "link", "file", "", ".", "..", "port0\0x",
                                   "deeper/../port0"])
 def test_connect_to_what_is_no_socket_directly_in_the_directory_is_refused(folder: Path, name: str) -> None:
-    assert refused(unix(f"{folder}/{name}"), Reach(socket_dir=str(folder))).words == target.REFUSED_ADDRESS
+    assert refused(unix(f"{folder}/{name}"), here(socket_dir=str(folder))).words == target.REFUSED_ADDRESS
 
 
 def test_connect_to_a_socket_is_refused_where_there_is_no_directory_for_them(folder: Path) -> None:
@@ -137,12 +175,12 @@ def test_connect_to_a_socket_is_refused_where_there_is_no_directory_for_them(fol
 
 
 def test_connect_to_a_socket_that_is_gone_or_left_over_says_that_there_is_no_console(folder: Path) -> None:
-    assert refused(unix(folder / "gone"), Reach(socket_dir=str(folder))).words == target.NO_CONSOLE
+    assert refused(unix(folder / "gone"), here(socket_dir=str(folder))).words == target.NO_CONSOLE
     left = socket.socket(socket.AF_UNIX)
     left.bind(str(folder / "left"))
     left.close()
-    assert refused(unix(folder / "left"), Reach(socket_dir=str(folder))).words == target.NO_CONSOLE
-    assert refused(unix(folder / ("x" * 200)), Reach(socket_dir=str(folder))).words == target.NO_CONSOLE
+    assert refused(unix(folder / "left"), here(socket_dir=str(folder))).words == target.NO_CONSOLE
+    assert refused(unix(folder / ("x" * 200)), here(socket_dir=str(folder))).words == target.NO_CONSOLE
 
 
 # -- the internal access path
@@ -162,7 +200,7 @@ def answering(answer: bytes, asked: list[bytes]) -> Callable[[socket.socket], No
 def test_connect_asks_for_the_internal_path_and_keeps_what_follows_the_answer() -> None:
     asked: list[bytes] = []
     with serving(answering(b"HTTP/1.1 200 OK\r\nServer: x\r\n\r\nRFB 003.008\n", asked)) as port:
-        stream = target.connect(at(port, path="/console?session_id=x"), Reach())
+        stream = target.connect(at(port, path="/console?session_id=x"), here())
         assert stream.read() == b"RFB 003.008\n"
         stream.close()
     assert asked == [b"CONNECT /console?session_id=x HTTP/1.1\r\n\r\n"]

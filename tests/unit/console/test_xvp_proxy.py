@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from nova import errors, http_server
-from nova.console import gate, kinds, relay, xvp
+from nova.console import codes, gate, kinds, relay, xvp
 from nova.console.sessions import Limits, Sessions
 from nova.console.target import Reach
 from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleType, TokenCheck, token_hash
@@ -26,7 +26,7 @@ class Auth:
     def __init__(self, port: int, path: str | None = None) -> None:
         self.address = ConsoleAddress(access_url_base=BASE, host="127.0.0.1", port=port, internal_access_path=path)
         self.asked: list[TokenCheck] = []
-        self.away = False
+        self.away = self.once = False
 
     def check_token(self, check: TokenCheck) -> ConsoleConnection:
         self.asked.append(check)
@@ -34,15 +34,17 @@ class Auth:
             raise errors.Unavailable("The broker is away.")
         if check.token_hash != token_hash(TOKEN):
             raise errors.NotFound("This console's address has expired.")
+        if self.once and check.redeem:
+            raise errors.Conflict("Used up.")
         return ConsoleConnection(type=ConsoleType.XVPVNC, server_uuid="server", user_id="user", project_id="project",
-                                 address=self.address, expires_at=int(time.time()) + 600)
+                                 address=self.address, expires_at=int(time.time()) + 600, host="here")
 
 
 class Proxy:
     def __init__(self, auth: Auth, limits: Limits | None = None) -> None:
         self.auth = auth
         self.sessions = Sessions(limits or Limits(10, 10, 10, 10), tell=lambda state: None)
-        settings = gate.Settings(reach=Reach(timeout_s=1))
+        settings = gate.Settings(reach=Reach(timeout_s=1, local_hosts=frozenset(["here"])))
         self.gate = gate.Gate(kinds.XVPVNC, auth, self.sessions, settings, xvp.STEPS)
         self.server = http_server.Server(http_server.bind("127.0.0.1", 0), xvp.Application(self.gate))
         self.server.start()
@@ -105,7 +107,7 @@ def test_good_token_opens_raw_rfb_both_ways_with_half_closes(proxy: Proxy, metho
         assert exactly(sock, 3) == b"bye"
         assert sock.recv(1) == b""
     assert proxy.auth.asked[0].types == (ConsoleType.XVPVNC,)
-    assert proxy.auth.asked[0].redeem
+    assert [check.redeem for check in proxy.auth.asked] == [False, True]
 
 
 @pytest.mark.parametrize(("target", "status", "words"), [
@@ -184,6 +186,18 @@ def test_drain_ends_open_sessions(proxy: Proxy) -> None:
     assert len(proxy.sessions) == 0
 
 
+def test_proxy_that_stops_takes_no_more_and_asks_nobody(proxy: Proxy) -> None:
+    proxy.sessions.draining = True
+    status, words = proxy.answer()
+    assert status == 503 and "restarted" in words
+    assert proxy.auth.asked == []
+
+
+def test_token_that_is_used_up_by_another_meanwhile_is_not_authorized(proxy: Proxy) -> None:
+    proxy.auth.once = True
+    assert proxy.answer() == (401, "Not Authorized")
+
+
 def test_token_is_in_no_log(proxy: Proxy, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with proxy.ask() as sock:
@@ -201,4 +215,4 @@ def test_viewer_that_has_gone_before_it_was_answered_is_no_failure() -> None:
     time.sleep(0.02)
     ending = xvp.carry(viewer, xvp.Stream(tcp_pair()[0]), relay.Times(), relay.Control())
     viewer.close()
-    assert ending.code == relay.ABNORMAL
+    assert ending.code == codes.ABNORMAL

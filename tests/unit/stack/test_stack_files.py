@@ -75,6 +75,9 @@ def test_proxies_conf_then_they_listen_on_the_controllers_address_and_reach_the_
     assert sandbox["spice"]["html5proxy_host"] == sandbox["vnc"]["xvpvncproxy_host"] == "10.200.0.1"
     plainly = parsed(novaconf.console_proxies(make_layout()))
     assert plainly["console"]["reachable_networks"] == "127.0.0.1/32"
+    fakes = make_layout(driver="fake", computes=2)
+    assert parsed(novaconf.console_proxies(fakes))["console"]["local_hosts"] == "fake1,fake2"
+    assert "local_hosts" not in sandbox["console"]
     assert plainly["vnc"]["novncproxy_host"] == "127.0.0.1" and "xvpvncproxy_host" not in plainly["vnc"]
     assert "spice" not in plainly and "serial_console" not in plainly
 
