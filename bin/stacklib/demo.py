@@ -28,6 +28,7 @@ FLAVORS = {
 READY_LINE = "nova-guest ready:"
 ACTIVE_SECONDS, READY_SECONDS = 120, 180
 CHUNK = 2**20
+WHOLE = -1  # for the number of lines of a console
 
 
 @dataclass(frozen=True)
@@ -247,7 +248,7 @@ def _screen(nova: Service, server: str) -> str:
 def _wait_ready(nova: Service, server: str) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
-        lines = _console(nova, server)
+        lines = _console(nova, server, WHOLE)  # somebody may have typed a lot since
         if any(READY_LINE in line for line in lines):
             return
         time.sleep(0.5)
