@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 import time
 from typing import Any
@@ -18,11 +17,12 @@ BINARY = "nova-novncproxy"
 
 
 class Auth:
-    """Knows tokens, and at which port of this machine the console of each is."""
+    """Knows tokens, and at which port of this machine, which is ``host``, the console of each is."""
 
-    def __init__(self, ports: dict[str, int]) -> None:
+    def __init__(self, ports: dict[str, int], host: str) -> None:
         from nova.model.consoles import token_hash
 
+        self.host = host
         self.ports = {token_hash(token): port for token, port in ports.items()}
 
     def check_token(self, check: Any) -> Any:
@@ -33,7 +33,7 @@ class Auth:
         address = ConsoleAddress(access_url_base="http://127.0.0.1/", host="127.0.0.1",
                                  port=self.ports[check.token_hash])
         return ConsoleConnection(type=ConsoleType.NOVNC, server_uuid="bench", user_id="bench", project_id="bench",
-                                 address=address, expires_at=int(time.time()) + 3600, host=socket.gethostname())
+                                 address=address, expires_at=int(time.time()) + 3600, host=self.host)
 
 
 def main(tokens: str, *arguments: str) -> int:
@@ -52,7 +52,7 @@ def main(tokens: str, *arguments: str) -> int:
 
     def make(_index: int) -> service.Service:
         bus = local.LocalBus()
-        bus.serve(ConsoleAuthRPC, _Whole(ports))
+        bus.serve(ConsoleAuthRPC, _Whole(ports, options.host))
         proxy = console_proxy.Proxy(options, parts, sock)
         proxy.gate.auth = bus.client(ConsoleAuthRPC)
         return proxy
