@@ -26,9 +26,8 @@ from nova.conductor.console_refusals import (
     UsedUp,
 )
 from nova.conductor.world import World
-from nova.db import consoles, states
+from nova.db import consoles, services, states
 from nova.db.engine import Connection
-from nova.db.services import as_time
 from nova.model.console_errors import CanNotTell, TypeUnavailable
 from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleGrant, ConsoleType, ConsoleWish, TokenCheck
 from nova.model.states import TaskState
@@ -88,10 +87,7 @@ class Consoles:
 
     def _is_down(self, row: Any) -> bool:
         """Nobody waits for a host that is known not to answer."""
-        if row.forced_down is None:
-            return True  # no nova-compute is registered there
-        age = (as_time(row.clock) - row.last_seen_at).total_seconds() if row.last_seen_at else None
-        return bool(row.forced_down) or age is None or age > self.world.settings.service_down_time
+        return not services.is_up(row, self.world.settings.service_down_time)
 
     # -- tokens that were shown
 

@@ -148,8 +148,12 @@ def host_up(tx: Connection, host: str, down_after_s: int) -> bool | None:
     """Whether a host's compute service was seen lately and is not forced down; None: there is none."""
     row = tx.execute(sa.select(services.c.last_seen_at, services.c.forced_down, utc_now().label("clock")).where(
         services.c.host == host, services.c.binary == COMPUTE, services.c.deleted == 0)).one_or_none()
-    if row is None:
-        return None
+    return None if row is None else is_up(row, down_after_s)
+
+
+def is_up(row: Row[Any], down_after_s: int) -> bool:
+    """The same by a row with ``last_seen_at``, ``forced_down`` and the database's ``clock``; False where there is no
+    service, and all but the clock is None."""
     seen = row.last_seen_at is not None and (as_time(row.clock) - row.last_seen_at).total_seconds() <= down_after_s
     return bool(seen and not row.forced_down)
 
