@@ -21,7 +21,7 @@ import time
 import urllib.parse
 from collections.abc import Callable
 from http.client import responses
-from typing import Any
+from typing import Any, NamedTuple
 
 from nova import concurrency, context, http_request
 from nova.http_request import BadRequest, Body, Source
@@ -53,7 +53,7 @@ def bind(address: str, port: int, backlog: int = 1024) -> socket.socket:
 
 def serve_threads(sock: socket.socket, application: Application, workers: int = 64) -> None:
     """Serve until ``sock`` is closed; at most ``workers`` requests run at a time."""
-    Server(sock, application, workers).run()
+    Server(sock, application, Bounds(workers)).run()
 
 
 class TakeOver:
@@ -67,20 +67,28 @@ class TakeOver:
         self.work = work
 
 
+class Bounds(NamedTuple):
+    """What clients may take. ``workers``: requests that are worked on at a time; answers that are being taken are
+    bounded by ``max_connections``. ``idle_s``: how long a client may send nothing. ``head_s``: how long it has for TLS's
+    handshake and a request's head in all, however slowly it sends; 0 is as long as it likes."""
+
+    workers: int = 1000
+    idle_s: float = 900
+    head_s: float = 0
+    max_connections: int = MAX_CONNECTIONS
+
+
 class Server:
     """Serves one listening socket. ``stop`` ends accepting at once and waits for the requests that run.
 
-    ``workers``: requests that are worked on at a time; answers that are being taken are bounded by ``max_connections``.
-    ``idle_s``: how long a client may send nothing. ``head_s``: how long it has for TLS's handshake and a request's head
-    in all, however slowly it sends; 0 is as long as it likes. ``tls_only``: with ``tls``, no plain HTTP on the port.
+    ``tls_only``: with ``tls``, no plain HTTP on the port.
     """
 
-    def __init__(self, sock: socket.socket, application: Application, workers: int = 1000, idle_s: float = 900,
-                 tls: ssl.SSLContext | None = None, head_s: float = 0, max_connections: int = MAX_CONNECTIONS,
-                 tls_only: bool = True) -> None:
-        self.sock, self.application, self.tls, self.idle_s = sock, application, tls, idle_s
-        self.head_s, self.max_connections, self.tls_only = head_s, max_connections, tls_only
-        self.slots = threading.BoundedSemaphore(workers)
+    def __init__(self, sock: socket.socket, application: Application, bounds: Bounds | None = None,
+                 tls: ssl.SSLContext | None = None, tls_only: bool = True) -> None:
+        self.sock, self.application, self.tls, self.tls_only = sock, application, tls, tls_only
+        self.bounds = bounds or Bounds()
+        self.slots = threading.BoundedSemaphore(self.bounds.workers)
         self.closing = False
         self._connections: set[Connection] = set()
         self._looked = 0.0
@@ -95,7 +103,7 @@ class Server:
         self.sock.settimeout(ACCEPT_S)
         while not self.closing and self.sock.fileno() >= 0:
             try:
-                ready, _, _ = select.select([self.sock, self._wake_read], [], [], min(1, self.head_s / 4) or 5)
+                ready, _, _ = select.select([self.sock, self._wake_read], [], [], min(1, self.bounds.head_s / 4) or 5)
                 if self.sock in ready and not self.closing:
                     self._accept()
                 self._hang_up_the_slow()
@@ -105,7 +113,7 @@ class Server:
                     time.sleep(0.5)  # out of file descriptors, mostly
 
     def _accept(self) -> None:
-        if len(self._connections) >= self.max_connections:
+        if len(self._connections) >= self.bounds.max_connections:
             self._make_room()
             time.sleep(0.05)
             return
@@ -125,14 +133,14 @@ class Server:
     def _make_room(self) -> None:
         """Where connections have deadlines, one that only waits goes: idle ones shall not keep others out."""
         with self._lock:
-            waiting = [connection for connection in self._connections if not connection.busy] if self.head_s else []
+            waiting = [one for one in self._connections if not one.busy] if self.bounds.head_s else []
             if waiting:
                 min(waiting, key=lambda connection: connection.until).hang_up()
 
     def _hang_up_the_slow(self) -> None:
         """From here and not by timeouts of the sockets: a client that sends a byte now and then meets each of those."""
         now = time.monotonic()
-        if not self.head_s or now < self._looked + min(0.5, self.head_s / 8):
+        if not self.bounds.head_s or now < self._looked + min(0.5, self.bounds.head_s / 8):
             return
         self._looked = now
         with self._lock:  # so that none is closed, and its number another's, meanwhile
@@ -163,11 +171,11 @@ class Connection:
         self.server, self.sock, self.peer = server, sock, peer
         self.busy = self.secure = False
         self.until = math.inf  # when what goes on now must be over
-        self._allow(server.head_s)
+        self._allow(server.bounds.head_s)
 
     def run(self) -> None:
         try:
-            self.sock.settimeout(self.server.idle_s or None)
+            self.sock.settimeout(self.server.bounds.idle_s or None)
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._secure()
             source = Source(self.sock)
@@ -186,7 +194,7 @@ class Connection:
 
     def _allow(self, seconds: float) -> None:
         """What begins now may take ``seconds`` in all; without end where the server has no deadlines."""
-        self.until = time.monotonic() + seconds if self.server.head_s else math.inf
+        self.until = time.monotonic() + seconds if self.server.bounds.head_s else math.inf
 
     def _secure(self) -> None:
         """TLS, unless the client speaks plainly where it may: its first byte tells."""
@@ -217,7 +225,7 @@ class Connection:
         try:
             if not reader.peek(1):
                 return False
-            self._allow(self.server.head_s)
+            self._allow(self.server.bounds.head_s)
             line = reader.readline(http_request.MAX_LINE + 1)
             if line in (b"\r\n", b"\n"):  # a stray line end after a body is allowed
                 line = reader.readline(http_request.MAX_LINE + 1)
@@ -238,7 +246,7 @@ class Connection:
             return False
         again = bool(exchange.keep and body.finish())
         self.busy = False
-        self._allow(self.server.idle_s or math.inf)
+        self._allow(self.server.bounds.idle_s or math.inf)
         return again
 
     def _hand_over(self, taken: TakeOver, reader: io.BufferedReader[Any], source: Source) -> None:

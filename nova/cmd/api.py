@@ -121,8 +121,9 @@ class Api:
     def start(self) -> None:
         from nova import http_server
 
-        at_a_time, idle_s = self.options.wsgi.default_pool_size or 1, self.options.wsgi.client_socket_timeout
-        self.serving = [http_server.Server(sock, self.applications[name], at_a_time, idle_s, tls(self.options.wsgi))
+        wsgi = self.options.wsgi
+        bounds = http_server.Bounds(wsgi.default_pool_size or 1, wsgi.client_socket_timeout)
+        self.serving = [http_server.Server(sock, self.applications[name], bounds, tls(wsgi))
                         for name, sock in self.sockets.items()]
         for server in self.serving:
             server.start()

@@ -202,8 +202,9 @@ class Proxy:
     def start(self) -> None:
         from nova import http_server
 
-        self.server = http_server.Server(self.sock, self.application(), AT_A_TIME, IDLE_S, self.parts.tls, HEAD_S,
-                                         tls_only=self.parts.tls_only)
+        self.server = http_server.Server(self.sock, self.application(),
+                                         http_server.Bounds(AT_A_TIME, IDLE_S, HEAD_S), self.parts.tls,
+                                         self.parts.tls_only)
         self.server.start()
         where = self.sock.getsockname()
         LOG.info("%s listens on %s port %d, %s", self.parts.kind.binary, where[0], where[1],

@@ -9,6 +9,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 
 def main(mode: str, folder: str) -> None:
@@ -23,7 +24,6 @@ def main(mode: str, folder: str) -> None:
 
 def run(folder: Path) -> None:
     import ssl
-    import threading
     import time
 
     from nova import concurrency
@@ -64,19 +64,7 @@ def run(folder: Path) -> None:
     with serving(Guest(authority)) as port:
         concurrency.spawn(proxy, port)
         user = Browser(outside.wrap_socket(raw))
-        head = b""
-        while not head.endswith(b"\r\n\r\n"):
-            head += exactly(user.sock, 1)
-        assert user.see(12) == b"RFB 003.008\n"
-        user.type(b"RFB 003.008\n")
-        assert user.see(2) == b"\1\1"
-        user.type(b"\1")
-        assert user.see(4) == bytes(4)
-        typing = threading.Thread(target=lambda: [user.type(b"y" * 30_000) for _ in range(10)])
-        typing.start()
-        assert user.see(len(pattern)) == pattern
-        typing.join()
-        assert user.see(4) == b"done"
+        open_and_type(user, pattern)
         control.end(1001, "The proxy restarts.")
         assert user.last_words() == (1001, "The proxy restarts.")
         user.sock.close()
@@ -84,6 +72,27 @@ def run(folder: Path) -> None:
         while not endings and time.monotonic() < until:
             concurrency.sleep(0.01)
         assert endings[0].received == 300_000 and endings[0].sent == len(pattern) + 8, endings
+
+
+def open_and_type(user: Any, pattern: bytes) -> None:
+    """A viewer's part: it gets as far as the console's bytes, and types while it reads them."""
+    import threading
+
+    from tests.fakes.console_peers import exactly
+
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += exactly(user.sock, 1)
+    assert user.see(12) == b"RFB 003.008\n"
+    user.type(b"RFB 003.008\n")
+    assert user.see(2) == b"\1\1"
+    user.type(b"\1")
+    assert user.see(4) == bytes(4)
+    typing = threading.Thread(target=lambda: [user.type(b"y" * 30_000) for _ in range(10)])
+    typing.start()
+    assert user.see(len(pattern)) == pattern
+    typing.join()
+    assert user.see(4) == b"done"
 
 
 if __name__ == "__main__":

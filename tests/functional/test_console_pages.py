@@ -59,7 +59,8 @@ class Proxy:
             pytest.skip(str(missing))
         files = static.Files(kind.web) if kind.web else None
         sock = http_server.bind("127.0.0.1", 0)
-        self.server = http_server.Server(sock, app.App(door, files, assets), 50, 30, None, 10)
+        self.server = http_server.Server(sock, app.App(door, files, assets),
+                                         http_server.Bounds(50, 30, 10))
         self.server.start()
         self.base = f"http://127.0.0.1:{self.server.sock.getsockname()[1]}"
 

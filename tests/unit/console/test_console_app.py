@@ -30,7 +30,8 @@ class Proxy:
         self.auth.give(port=self.end.port)
         self.sessions = sessions.Sessions(sessions.Limits(9, 2, 9, 9), kind.exclusive, lambda _state: None)
         door = gate.Gate(kind, self.auth, self.sessions, gate.Settings(reach=HERE))
-        self.server = http_server.Server(http_server.bind("127.0.0.1", 0), app.App(door, files, assets), 20, 5, None, 5)
+        self.server = http_server.Server(http_server.bind("127.0.0.1", 0), app.App(door, files, assets),
+                                         http_server.Bounds(20, 5, 5))
         self.server.start()
         self.port: int = self.server.sock.getsockname()[1]
 
