@@ -68,9 +68,12 @@ class TakeOver:
 
 
 class Bounds(NamedTuple):
-    """What clients may take. ``workers``: requests that are worked on at a time; answers that are being taken are
-    bounded by ``max_connections``. ``idle_s``: how long a client may send nothing. ``head_s``: how long it has for TLS's
-    handshake and a request's head in all, however slowly it sends; 0 is as long as it likes."""
+    """What clients may take.
+
+    ``workers``: requests that are worked on at a time; answers that are being taken are bounded by ``max_connections``.
+    ``idle_s``: how long a client may send nothing. ``head_s``: how long it has for TLS's handshake and a request's head
+    in all, however slowly it sends; 0 is as long as it likes.
+    """
 
     workers: int = 1000
     idle_s: float = 900
