@@ -94,6 +94,7 @@ class Conductor:
         from nova.conductor.feed import Feed
         from nova.conductor.hosts import Daemons
         from nova.conductor.journal import Journal
+        from nova.conductor.networking.nova_network import NovaNetwork
         from nova.conductor.runner import Runner
         from nova.conductor.teller import Teller
         from nova.conductor.workflows import ALL
@@ -114,6 +115,7 @@ class Conductor:
                            notifier=oslo.make(options, options.host), quotas=quotas(options))
         self.world.feed = Feed(self.world)
         self.world.teller = Teller(cell, self.world.network)
+        self.world.networking = NovaNetwork(self.world)
         self.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds,
                                leases=cell.alone())
         self.world.runner = Runner(self.world, self.journal, ALL)

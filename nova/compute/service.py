@@ -29,6 +29,7 @@ from nova.compute.live import LiveGuests
 from nova.compute.markers import Markers
 from nova.compute.monitors import monitors
 from nova.compute.moves import Moves
+from nova.compute.networks import GuestNetworks
 from nova.compute.ordered import Ordered
 from nova.compute.orders import Orders
 from nova.compute.periodic import Job, Periodic
@@ -68,7 +69,7 @@ class Parts:
     listens: bool = True  # to the driver's events; else the periodic report tells of all power states
 
 
-class ComputeService(Ordered, Told, Screens):
+class ComputeService(Ordered, Told, Screens, GuestNetworks):
     """ComputeRPC for one host. Every error of a guest is an outcome of its own; calls raise for the caller's only."""
 
     def __init__(self, parts: Parts, host: Host) -> None:

@@ -24,6 +24,7 @@ from nova.model.hosts import Inventory
 from nova.model.migrations import ProgressReport
 from nova.model.networks import Lease, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
+from nova.model.security_groups import HostFirewall
 from nova.model.services import Alive, Heartbeat, Registered, Registration
 from nova.model.states import PowerState, TaskState
 from nova.rpc.contracts.compute import ComputeRPC
@@ -187,6 +188,9 @@ class HostService:
         self.world.cell.transact(write)
 
     # -- networks
+
+    def host_firewall(self, host: HostName) -> HostFirewall:
+        return HostFirewall(host=host)
 
     def networks_on_host(self, host: HostName) -> tuple[NetworkOnHost, ...]:
         with self.world.cell.reading() as tx:

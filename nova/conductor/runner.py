@@ -22,7 +22,7 @@ from nova.conductor.journal import Journal
 from nova.conductor.workflow import NotYet, Op, Result, Step, Workflow
 from nova.conductor.world import World
 from nova.db.engine import Connection, DatabaseAway
-from nova.db.states import Entry
+from nova.db.states import Entry, PerServer
 from nova.model.actions import ActionEvent
 from nova.model.base import utcnow
 
@@ -150,7 +150,7 @@ class Runner:
     def _success(self, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, Any]:
         """What the state table says, and what the workflow's own ending knows better."""
         result = workflow.action.result
-        return {**({"vm_state": result.value} if result is not None else {}), **workflow.ending(ops)}
+        return {**_unwritten(ops), **({"vm_state": result.value} if result is not None else {}), **workflow.ending(ops)}
 
     def _intend(self, workflow: Workflow, step: Step, position: int, ops: list[Op]) -> list[Op]:
         """Write the step's intent; the ops that are still ours and whose part ``within`` it succeeded."""
@@ -167,8 +167,9 @@ class Runner:
             def work(tx: Connection) -> tuple[list[Entry], Mapping[str, Any]]:
                 task = {"task_state": step.task.value} if step.task else {}
                 changes = {**task, **step.within(tx, self.world, live)}
-                return entries_of(live), changes
+                return entries_of(live), {**_unwritten(live), **changes}
             self.journal.advance(work)
+            _written(live)
         try:
             written = self._guarded_ops(ops, write)
             self.announce.intended(workflow, step, written)
@@ -263,8 +264,9 @@ class Runner:
         def write(live: list[Op]) -> None:
             def work(tx: Connection) -> tuple[list[Entry], Mapping[str, Any]]:
                 changes = step.undo_within(tx, self.world, live)
-                return entries_of(live), changes
+                return entries_of(live), {**_unwritten(live), **changes}
             self.journal.advance(work)
+            _written(live)
 
         begun = utcnow()
 
@@ -283,7 +285,7 @@ class Runner:
 
     def _give_up(self, workflow: Workflow, op: Op, error: errors.NovaError) -> None:
         failed = workflow.action.failed
-        changes: dict[str, Any] = {"fault": fault_of(error, op)}
+        changes: dict[str, Any] = {**_unwritten([op]), "fault": fault_of(error, op)}
         if failed is not None:
             changes["vm_state"] = failed.value
         if not self._guarded_ops(
@@ -369,6 +371,20 @@ def _close(tx: Connection, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str
 
 def entries_of(ops: Sequence[Op]) -> list[Entry]:
     return [op.entry for op in ops]
+
+
+def _unwritten(ops: Sequence[Op]) -> dict[str, Any]:
+    """What steps learnt since the journal's last line, as changes of the servers' rows."""
+    changes: dict[str, PerServer] = {}
+    for op in ops:
+        for name, value in op.unwritten.items():
+            changes.setdefault(name, PerServer())[op.uuid] = value
+    return dict(changes)
+
+
+def _written(ops: Sequence[Op]) -> None:
+    for op in ops:
+        op.unwritten.clear()
 
 
 def _let_pass(step: Step, op: Op, result: Result) -> Result:

@@ -7,6 +7,7 @@ from typing import Any
 from nova.conductor import announce
 from nova.conductor.admission.actions import Actions
 from nova.conductor.admission.images import ImagesOfServers
+from nova.conductor.admission.interfaces import Interfaces
 from nova.conductor.admission.live_migrations import LiveMigrations
 from nova.conductor.admission.moves import Moves
 from nova.conductor.admission.rebuild import Rebuilds
@@ -17,8 +18,9 @@ from nova.conductor.hosts import Daemons
 from nova.conductor.queries.aggregates import Aggregates
 from nova.conductor.queries.flavors import Flavors, Keypairs
 from nova.conductor.queries.hosts import Hosts
+from nova.conductor.queries.images import Images
 from nova.conductor.queries.migrations import Migrations
-from nova.conductor.queries.networks import Images, Networks
+from nova.conductor.queries.networks import Floating, Networks, SecurityGroups
 from nova.conductor.queries.server_groups import ServerGroups
 from nova.conductor.queries.server_parts import ServerParts
 from nova.conductor.queries.servers import Servers
@@ -56,7 +58,8 @@ def conductor_service(world: World, daemons: Daemons) -> Assembled:
     servers = Servers(world)
     whole = assemble(ConductorRPC, Admission(world), Actions(world), ImagesOfServers(world),
                      Rebuilds(world, servers.get_server), Moves(world), LiveMigrations(world), servers, Flavors(world),
-                     Keypairs(world), Quotas(world), Hosts(world), Aggregates(world), Networks(world), Images(world),
+                     Keypairs(world), Quotas(world), Hosts(world), Aggregates(world), Networks(world), Floating(world),
+                     SecurityGroups(world), Interfaces(world), Images(world),
                      Usage(world), ServerGroups(world), ServerParts(world), Migrations(world),
                      ExternalEvents(world, servers.order_server), Consoles(world), daemons)
     return announced(world, ConductorRPC, whole)

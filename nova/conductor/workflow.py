@@ -40,6 +40,7 @@ class Op:
     untold: bool = False  # its start is in the journal as told, and will be once that is committed
     states: tuple[str | None, str | None] | None = None  # (vm_state, task_state) that others were told last
     due: tuple[Any, ...] = ()  # ends of steps, told once the journal has their results
+    unwritten: dict[str, Any] = dataclasses.field(default_factory=dict)  # columns for the journal's next line
 
     @property
     def uuid(self) -> str:
@@ -61,6 +62,12 @@ class Op:
         """The server's row as a step of ours leaves it: nobody has to read it again."""
         before = self.server._mapping if hasattr(self.server, "_mapping") else vars(self.server)
         self.server = types.SimpleNamespace(**{**before, **columns})
+
+    def write(self, **columns: Any) -> None:
+        """Columns of the server's row that a step learnt outside a transaction: written with the journal's next line.
+        Whoever dies before that does the step again, and learns them again."""
+        self.see(**columns)
+        self.unwritten.update(columns)
 
 
 class Step:

@@ -63,5 +63,6 @@ class World:
     feed: Any = None  # nova.conductor.feed.Feed
     runner: Any = None  # nova.conductor.runner.Runner
     teller: Any = None  # nova.conductor.teller.Teller
+    networking: Any = None  # nova.conductor.networking.back_end.NetworkBackEnd
     notifier: Silent = dataclasses.field(default_factory=Silent)
     quotas: Limits = dataclasses.field(default_factory=Written)

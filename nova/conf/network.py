@@ -10,6 +10,9 @@ from oslo_config import cfg
 GROUP = "DEFAULT"
 
 OPTS = [
+    cfg.BoolOpt("use_neutron",
+                help="Whether networks are Neutron's (true) or nova-network's (false). Unset: Neutron's where [neutron] "
+                     "has credentials or an address, else nova-network's."),
     # Which networks there are. Read by nova-conductor, which keeps their rows.
     cfg.StrOpt("network_manager", default="nova.network.manager.FlatDHCPManager",
                help="How networks are built on the hosts. FlatDHCPManager: one bridge a network, all projects on it, "
@@ -75,3 +78,10 @@ OPTS = [
     cfg.BoolOpt("use_network_dns_servers", default=False,
                 help="Let dnsmasq ask the name servers that the network's row names."),
 ]
+
+
+def neutron_in_use(conf: cfg.ConfigOpts) -> bool:
+    """Whose the networks of this cloud are."""
+    if conf.use_neutron is not None:
+        return bool(conf.use_neutron)
+    return bool(conf.neutron.auth_type or conf.neutron.endpoint_override)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nova.model.base import HostName, Time, Value
+from nova.model.floating import FloatingOnHost
 
 
 class Network(Value):
@@ -66,6 +69,31 @@ class NewNetwork(Value):
     gateway_v6: str | None = None
     enable_dhcp: bool = True
     share_address: bool = False
+    vlan: int | None = None  # of the first network; the others' follow
+    vlan_start: int | None = None
+    vpn_start: int | None = None
+
+
+class NetworkChange(Value):
+    """Whose a network is, and which host serves it: ``fields`` names what to write (None is a value)."""
+
+    uuid: str
+    fields: tuple[str, ...] = ()  # of: project_id, host
+    project_id: str | None = None
+    host: HostName | None = None
+
+
+class FixedAddressRow(Value):
+    """An address of a network's pool, as an administrator sees it."""
+
+    address: str
+    network_uuid: str
+    cidr: str | None = None
+    reserved: bool = False
+    leased: bool = False
+    server_uuid: str | None = None
+    hostname: str | None = None
+    host: str | None = None
 
 
 class RequestedNetwork(Value):
@@ -77,9 +105,45 @@ class RequestedNetwork(Value):
     tag: str | None = None
 
 
+class PortDemand(Value):
+    """What a port takes of the host it is bound on: amounts by resource class from one provider of these traits
+    (``group`` is the port's resource request group), and a device for a direct vnic type."""
+
+    port_id: str
+    group: str = ""
+    resources: Mapping[str, int] = {}
+    traits: tuple[str, ...] = ()
+    vnic_type: str = "normal"
+    physical_network: str | None = None
+    same_subtree: tuple[str, ...] = ()
+
+
+class Route(Value):
+    cidr: str
+    gateway: str
+
+
+class Subnet(Value):
+    """A range of an interface's network. ``dhcp``: its addresses come by DHCP (or, for IPv6, as ``ipv6_mode`` says:
+    slaac, dhcpv6-stateful, dhcpv6-stateless)."""
+
+    cidr: str
+    version: int = 4
+    gateway: str | None = None
+    dns: tuple[str, ...] = ()
+    routes: tuple[Route, ...] = ()
+    dhcp: bool = True
+    dhcp_server: str | None = None
+    ipv6_mode: str | None = None
+    id: str | None = None
+
+
 class FixedAddress(Value):
+    """``subnet_id``: Neutron's; of nova-network's, the range that the address is in says its subnet."""
+
     address: str
     version: int = 4
+    subnet_id: str | None = None
 
 
 class Interface(Value):
@@ -103,6 +167,20 @@ class Interface(Value):
     multi_host: bool = False
     should_create_bridge: bool = False
     bridge_interface: str | None = None
+    subnets: tuple[Subnet, ...] = ()  # all of them; ``cidr`` and its like are the first IPv4 one's
+    vlan: int | None = None  # of nova-network's VlanManager, whose bridge stands on the host's device of that number
+    should_create_vlan: bool = False
+    injected: bool = False  # the guest is told its address (network_data, network_config), not by DHCP
+    project_id: str | None = None  # the network's, where it is one project's
+    # a port of Neutron's
+    vnic_type: str = "normal"
+    profile: Mapping[str, object] = {}  # binding:profile, as we wrote it
+    details: Mapping[str, object] = {}  # binding:vif_details
+    ovs_interface_id: str | None = None
+    status: str | None = None  # ACTIVE, DOWN ...; None: nova-network's, which has no such thing
+    given: bool = False  # the user's own port: it is unbound, never deleted
+    filtered: bool = True  # port security: spoofed addresses are dropped, security groups apply
+    security_group_ids: tuple[str, ...] = ()
 
 
 class DhcpHost(Value):
@@ -121,6 +199,8 @@ class NetworkOnHost(Value):
 
     network: Network
     addresses: tuple[DhcpHost, ...] = ()
+    floating: tuple[FloatingOnHost, ...] = ()  # those of its addresses, on this host
+    host_address: str | None = None  # of a multi-host network: this host's own, its guests' gateway and DHCP server
     version: int = 0  # grows with each change of the network's addresses; an older one never replaces a newer
 
 

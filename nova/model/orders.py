@@ -8,6 +8,7 @@ from nova.model.base import HostName, Time, Value
 from nova.model.flavors import Flavor
 from nova.model.images import Image
 from nova.model.networks import Interface
+from nova.model.security_groups import GuestFirewall
 from nova.model.states import PowerState
 from nova.model.topology import Packing
 
@@ -65,6 +66,7 @@ class BuildOrder(Value):
     files: Mapping[str, str] = {}
     created_at: Time | None = None
     packing: Packing | None = None  # what it holds of the host's cells and devices
+    firewall: GuestFirewall | None = None  # None: nobody's but the network service's own
 
 
 class GuestOrder(Value):
@@ -107,6 +109,26 @@ class RescueOrder(Value):
     build: BuildOrder
     admin_password: str | None = None
     timeout_s: int = 60  # how long the clean stop before it may take
+
+
+class InterfaceOrder(Value):
+    """Plug one interface into a guest, or take it out. ``build`` is the guest with what it has after that."""
+
+    server_uuid: str
+    instance_name: str
+    fence: Fence
+    interface: Interface
+    build: BuildOrder
+
+
+class NetworkEvent(Value):
+    """What the network service says of a guest's interface. ``name``: network-vif-plugged, network-vif-unplugged,
+    network-vif-deleted, network-changed; ``status``: completed or failed."""
+
+    server_uuid: str
+    name: str
+    interface_id: str
+    status: str = "completed"
 
 
 class PasswordOrder(Value):

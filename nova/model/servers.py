@@ -219,6 +219,7 @@ class NewServer(Value):
     max_count: int = 1
     metadata: Mapping[str, str] = {}
     networks: tuple[RequestedNetwork, ...] | None = None
+    make_network: bool = False  # the word auto: where the project has no network, one is made for it
     security_groups: tuple[str, ...] = ()
     availability_zone: str | None = None
     host: str | None = None

@@ -226,6 +226,8 @@ _ROWS = (
     Action("confirmResize", _v(V.RESIZED), IDLE, None, None, None, "compute_confirm_resize"),
     Action("revertResize", _v(V.RESIZED), IDLE, T.RESIZE_REVERTING, None, V.ERROR, "compute_revert_resize"),
     Action("live-migration", _v(V.ACTIVE, V.PAUSED), IDLE, T.MIGRATING, None, None, "compute_live_migration"),
+    Action("attach_interface", _v(V.ACTIVE, V.PAUSED, V.STOPPED), IDLE, None, None, None, "compute_attach_interface"),
+    Action("detach_interface", _v(V.ACTIVE, V.PAUSED, V.STOPPED), IDLE, None, None, None, "compute_detach_interface"),
     # what it turns to is the request's to say
     Action("reset_state", ANY, ANY, None, None, None, must_have_launched=False, refused_when_locked=False,
            needs_host=False),

@@ -23,6 +23,8 @@ OPERATIONS = {
         "POST /servers/{server_id}/migrations/{migration_id}/action#force_complete",
     "live_migration_cancel": "DELETE /servers/{server_id}/migrations/{migration_id}",
     "soft_delete": "DELETE /servers/{server_id} (with reclaim interval)",
+    "attach_interface": "POST /servers/{server_id}/os-interface",
+    "detach_interface": "DELETE /servers/{server_id}/os-interface/{port_id}",
     "live-migration": "POST /servers/{server_id}/action#os-migrateLive",
     **{name: f"POST /servers/{{server_id}}/action#{name}" for name in (
         "pause", "unpause", "suspend", "resume", "rescue", "unrescue", "changePassword", "trigger_crash_dump",

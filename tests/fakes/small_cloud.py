@@ -16,6 +16,7 @@ from nova.conductor.feed import Feed
 from nova.conductor.host_service import HostService
 from nova.conductor.hosts import Daemons
 from nova.conductor.journal import Journal
+from nova.conductor.networking.nova_network import NovaNetwork
 from nova.conductor.runner import Runner
 from nova.conductor.service import conductor_service
 from nova.conductor.teller import Teller
@@ -327,6 +328,7 @@ class SmallCloud:
                       scheduler=self.bus.client(SchedulerRPC, name), compute=self.bus.client(ComputeRPC, name),
                       network=self.bus.client(NetworkRPC, name))
         world.feed, world.teller = Feed(world), Teller(self.cell, world.network)
+        world.networking = NovaNetwork(world)
         journal = Journal(self.cell, name, clock=lambda: time.monotonic() + self.clock_s)
         journal.open()
         world.runner = Runner(world, journal, ALL, again_s=0.001)

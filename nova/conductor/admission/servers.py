@@ -13,15 +13,16 @@ import msgspec
 from nova import context, errors
 from nova.conductor import quota, zones
 from nova.conductor.admission import promises, server_groups, wishes
+from nova.conductor.networking.back_end import Admitted, NetworkWish
+from nova.conductor.networking.refusals import AddressInUse
 from nova.conductor.world import World
-from nova.db import flavors, keypairs, ledger, networks, servers
+from nova.db import flavors, keypairs, ledger, servers
 from nova.db.engine import Connection
 from nova.model import image_properties
 from nova.model.base import Scope
 from nova.model.counting import classes
 from nova.model.flavors import Flavor
 from nova.model.images import Image
-from nova.model.networks import Network, RequestedNetwork
 from nova.model.orders import Disk
 from nova.model.server_orders import ResizeServer
 from nova.model.servers import CreatedServers, NewServer, ServerFacts
@@ -48,10 +49,6 @@ class BadKeypair(errors.Invalid):
     code, message = "server.bad_keypair", "Invalid key_name provided."
 
 
-class BadNetwork(errors.Invalid):
-    code, message = "server.bad_network", "Network {network_id} could not be found."
-
-
 class FlavorTooSmall(errors.Invalid):
     code, message = "server.flavor_too_small", "{reason}"
 
@@ -61,7 +58,7 @@ class Parts(NamedTuple):
 
     flavor: Flavor
     image: Image | None
-    networks: tuple[RequestedNetwork, ...]
+    network: Admitted
     public_key: str | None
     key_type: str
     limits: Mapping[str, int]
@@ -79,14 +76,13 @@ class Admission:
         who = context.current()
         if not who.project_id or not who.user_id:
             raise errors.Forbidden("A create needs a user and a project.")
-        wishes.check_groups(order)
         image = usable_image(self.world, order.image_id) if order.image_id else None
         disk_config = wishes.disk_config(order, image)
         zones.check(self.world, order.availability_zone)
         try:
             parts = self._look_up(order, who.user_id, who.project_id, image)
             count, uuid_list = self._open_ledger(order, parts, who)
-        except (ledger.AlreadyOpen, errors.OverQuota, server_groups.BadGroup, wishes.AddressInUse):
+        except (ledger.AlreadyOpen, errors.OverQuota, server_groups.BadGroup, AddressInUse):
             if made_before := self._made_before(order):
                 return msgspec.structs.replace(made_before, disk_config=disk_config)
             raise
@@ -116,24 +112,17 @@ class Admission:
         check_flavor(flavor, image, order)
         promises.check_needs(self.world, flavor, image)
         check_items(order.metadata, order.files, limits)
-        wanted = self._networks(order, project_id)
-        return Parts(flavor, image, wanted, key.public_key if key else None, key.type if key else "ssh", limits,
+        admitted = self._admit(order, project_id)
+        return Parts(flavor, image, admitted, key.public_key if key else None, key.type if key else "ssh", limits,
                      project_limits, each)
 
-    def _networks(self, order: NewServer, project_id: str) -> tuple[RequestedNetwork, ...]:
-        """The requested networks, each known; for None all that the project may use. The host is known, too."""
-        with self.world.cell.reading() as tx:
-            wishes.check_place(tx, order)
-            if order.networks == ():
-                return ()
-            known = {network.uuid: network for network in networks.select(tx, Scope(project_id=project_id))}
-            for request in order.networks or ():
-                _check_network(request, known, order.max_count)
-            wishes.check_addresses(tx, order.networks or (), known)
-        if order.networks is None:
-            return tuple(RequestedNetwork(network_id=uuid) for uuid, network in known.items() if network.vlan is None
-                         or network.project_id == project_id)
-        return order.networks
+    def _admit(self, order: NewServer, project_id: str) -> Admitted:
+        """Networks and groups, each known, and the host that is asked for, too."""
+        if order.host or order.node:
+            with self.world.cell.reading() as tx:
+                wishes.check_place(tx, order)
+        return self.world.networking.admit(NetworkWish(project_id, order.networks, order.security_groups,
+                                                       order.make_network, order.max_count))
 
     def _open_ledger(self, order: NewServer, parts: Parts, who: context.RequestContext) -> tuple[int, list[str]]:
         """As many servers as the quota lets, between min_count and max_count. OverQuota below min_count."""
@@ -204,16 +193,6 @@ def keypair(tx: Connection, user_id: str, name: str | None) -> Any:
         return keypairs.get(tx, user_id, name)
     except errors.NotFound:
         raise BadKeypair() from None
-
-
-def _check_network(request: RequestedNetwork, known: Mapping[str, Network], count: int) -> None:
-    if request.port_id:
-        raise BadNetwork(f"Port {request.port_id} could not be found: ports belong to Neutron, which is not in use.")
-    if request.network_id not in known:
-        raise BadNetwork(network_id=request.network_id)
-    if request.fixed_ip and count > 1:
-        raise errors.Invalid("Invalid fixed_ip: a fixed address can be asked for one server only, not for "
-                             f"{count} (max_count).")
 
 
 def check_flavor(flavor: Flavor, image: Image | None, order: NewServer | ResizeServer) -> None:
@@ -319,8 +298,9 @@ def _rows(world: World, order: NewServer, parts: Parts, uuid_list: Sequence[str]
         "pinned_availability_zone": _zone(world, order),
         "flavor": _kept(parts.flavor), "flavorid": parts.flavor.flavorid,
         "image": image, "image_id": order.image_id, "kernel_id": (image.kernel_id if image else None) or "",
-        "ramdisk_id": (image.ramdisk_id if image else None) or "", "requested_networks": parts.networks,
-        "disks": _disks(order, parts.flavor), "security_groups": order.security_groups or ("default",),
+        "ramdisk_id": (image.ramdisk_id if image else None) or "", "requested_networks": parts.network.networks,
+        "port_demands": parts.network.demands or None,
+        "disks": _disks(order, parts.flavor), "security_groups": parts.network.security_groups,
         "root_device_name": "/dev/vda", "config_drive": order.config_drive or wants_drive(image),
         "disk_config": order.disk_config, "key_name": order.key_name, "public_key": parts.public_key,
         "key_type": parts.key_type, "user_data": order.user_data, "files": order.files or None,

@@ -6,17 +6,12 @@ and not a server in ERROR.
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Mapping, Sequence
-
 from nova import errors
-from nova.db import hosts, networks, services
+from nova.db import hosts, services
 from nova.db.engine import Connection
 from nova.model.images import Image
-from nova.model.networks import Network, RequestedNetwork
 from nova.model.servers import NewServer
 
-DEFAULT_GROUP = "default"
 AUTO, MANUAL = "AUTO", "MANUAL"  # whether the root file system is grown to its disk
 DISABLED = "disabled"
 
@@ -27,21 +22,6 @@ class NoSuchHost(errors.Invalid):
 
 class NoSuchNode(errors.Invalid):
     code, message = "server.no_such_node", "Compute node {node} could not be found{where}."
-
-
-class BadAddress(errors.Invalid):
-    code = "server.bad_fixed_ip"
-    message = "Invalid fixed_ip: {address} is not an address of network {network} ({cidr})."
-
-
-class AddressInUse(errors.Invalid):
-    code = "server.fixed_ip_in_use"
-    message = "Invalid fixed_ip: {address} of network {network} is in use already."
-
-
-class NoSuchGroup(errors.Invalid):
-    code = "server.no_such_security_group"
-    message = "Security group {name} could not be found: but for the one named default, this cloud has none."
 
 
 class NotResizable(errors.Invalid):
@@ -58,25 +38,6 @@ def check_place(tx: Connection, order: NewServer) -> None:
         rows = hosts.node_rows(tx, hosts.NodesWanted(host=order.host, name_part=order.node))
         if not any(row.name == order.node for row in rows):
             raise NoSuchNode(node=order.node, where=f" on host {order.host}" if order.host else "")
-
-
-def check_addresses(tx: Connection, wanted: Sequence[RequestedNetwork], known: Mapping[str, Network]) -> None:
-    """Fixed addresses are of their networks, and free (the cell's; one statement, none without a wish)."""
-    named = {(str(one.network_id), one.fixed_ip) for one in wanted if one.fixed_ip}
-    for network, address in named:
-        ranges = [known[network].cidr, known[network].cidr_v6]
-        inside = (ipaddress.ip_network(cidr, strict=False) for cidr in ranges if cidr)
-        if not any(ipaddress.ip_address(address) in one for one in inside):
-            raise BadAddress(address=address, network=network, cidr=", ".join(filter(None, ranges)))
-    taken = networks.not_free(tx, [address for _, address in named]) if named else set()
-    for network, address in sorted(named & taken):
-        raise AddressInUse(address=address, network=network)
-
-
-def check_groups(order: NewServer) -> None:
-    for name in order.security_groups:
-        if name != DEFAULT_GROUP:
-            raise NoSuchGroup(name=name)
 
 
 def disk_config(order: NewServer, image: Image | None) -> str:

@@ -1,94 +1,38 @@
-"""nova-network's networks, and the image proxy of old versions."""
+"""The calls about networks, passed on to whoever keeps them."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+import functools
 from typing import Any
 
 from nova import errors
-from nova.clients.glance import BASE_KEYS, ImageMissing
 from nova.conductor.world import World
-from nova.db import networks, services
-from nova.db.engine import Connection
-from nova.db.server_lists import NoSuchMarker
-from nova.model import addressing
-from nova.model.base import Scope
-from nova.model.images import Image, ImageQuery
-from nova.model.networks import Network, NewNetwork
-from nova.model.services import ServiceQuery
+from nova.rpc.contracts.conductor_networks import FloatingCalls, NetworkCalls, SecurityGroupCalls
 
 
-class Networks:
-    """The network calls of ConductorRPC."""
+class NotServed(errors.NotSupported):
+    code, message = "network.not_served", "The network service in use ({back_end}) has no {call}."
 
-    def __init__(self, world: World) -> None:
+
+def _passes_on(part: str, calls: type) -> type:
+    """A class with the methods of ``calls``, each asked of that part of the back end."""
+    def passing(name: str, call: Any) -> Any:
+        def ask(self: Any, *args: Any, **named: Any) -> Any:
+            back_end = self.world.networking
+            method = getattr(getattr(back_end, part), name, None)
+            if method is None:
+                raise NotServed(back_end=back_end.name, call=name)
+            return method(*args, **named)
+        return functools.update_wrapper(ask, call)  # with its signature, which servers compare with the contract's
+
+    def init(self: Any, world: World) -> None:
         self.world = world
-
-    def list_networks(self, scope: Scope) -> tuple[Network, ...]:
-        with self.world.cell.reading() as tx:
-            return networks.select(tx, scope)
-
-    def get_network(self, uuid: str, scope: Scope) -> Network:
-        with self.world.cell.reading() as tx:
-            return networks.get(tx, uuid, scope)
-
-    def create_network(self, network: NewNetwork) -> tuple[Network, ...]:
-        def make(tx: Connection) -> set[str]:
-            plan = addressing.plan(network, networks.select(tx, Scope()), self.world.settings.network_defaults)
-            networks.insert(tx, plan.networks)
-            hosts = [row.host for row, _clock in services.select(tx, ServiceQuery(binary="nova-network"))]
-            if hosts:
-                networks.claim_unhosted(tx, hosts[0])
-            return {planned.network.uuid for planned in plan.networks}
-        made = self.world.cell.transact(make)
-        return tuple(one for one in self.list_networks(Scope()) if one.uuid in made)
-
-    def delete_network(self, uuid: str) -> None:
-        self.world.cell.transact(lambda tx: networks.delete(tx, uuid))
+    marked = {name: call for name, call in vars(calls).items() if hasattr(call, "rpc_marks")}
+    return type(calls.__name__, (), {"__init__": init, **{name: passing(name, call) for name, call in marked.items()}})
 
 
-class ReservedName(errors.Invalid):
-    code = "image.reserved_name"
-    message = "Metadata key {name} can not be used: it is a member of every image, which the image service keeps."
+Networks = _passes_on("networks", NetworkCalls)
+Floating = _passes_on("floating", FloatingCalls)
+SecurityGroups = _passes_on("groups", SecurityGroupCalls)
 
-
-class Images:
-    """The image calls of ConductorRPC: passed on with the user's own token."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-
-    def list_images(self, query: ImageQuery) -> tuple[Image, ...]:
-        try:
-            return tuple(self.world.images.list(query, as_user=True))
-        except errors.NotFound:
-            if not query.marker:
-                raise
-            raise NoSuchMarker(marker=query.marker) from None
-
-    def get_image(self, image_id: str) -> Image:
-        return _image(self.world.images.show(_sane(image_id), as_user=True))
-
-    def delete_image(self, image_id: str) -> None:
-        self.world.images.delete(_sane(image_id), as_user=True)
-
-    def update_image_properties(self, image_id: str, items: Mapping[str, str], delete: tuple[str, ...],
-                                replace: bool) -> Mapping[str, str]:
-        for name in (*items, *delete):
-            if name in BASE_KEYS:
-                raise ReservedName(name=name)
-        changed = self.world.images.update_properties(_sane(image_id), items, delete, replace, as_user=True)
-        return dict(changed)
-
-
-def _sane(image_id: str) -> str:
-    """An id that is one segment of a path; nothing else was ever an image's."""
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,255}", image_id):
-        raise ImageMissing(image_id=image_id)
-    return image_id
-
-
-def _image(found: Any) -> Image:
-    assert isinstance(found, Image)
-    return found
+__all__ = ["Floating", "Networks", "NotServed", "SecurityGroups"]

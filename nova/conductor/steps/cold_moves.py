@@ -10,7 +10,7 @@ import msgspec
 from nova import errors
 from nova.conductor import moving
 from nova.conductor.steps.guests import NoAnswer
-from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, place, remove, tell_networks
+from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, place, rebind, remove
 from nova.conductor.steps.placement import owed
 from nova.conductor.workflow import NotYet, Op
 from nova.conductor.world import World
@@ -73,20 +73,20 @@ class FinishResize(MoveStep):
     event = "compute_finish_resize"
 
     def row(self, tx: Connection, world: World, op: Op) -> Mapping[str, Any]:
-        return place(tx, op, moving.destination(op))
+        return place(tx, world, op, moving.destination(op))
 
     def act(self, world: World, op: Op) -> Mapping[str, Any]:
-        tell_networks(world, op)
+        rebind(world, op, moving.destination(op))
         order = moving.move_order(world, op, moving.destination(op), _offer(op))
         outcome = ask(world, "finish_guests", op.data["host"], op, order)
         return {"power_state": int(outcome.power_state)}
 
     def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
-        return _each(ops, lambda op: place(tx, op, moving.source(op)))
+        return _each(ops, lambda op: place(tx, world, op, moving.source(op)))
 
     def undo(self, world: World, ops: Sequence[Op]) -> None:
         for op in ops:
-            tell_networks(world, op)
+            rebind(world, op, moving.source(op))
 
 
 # -- confirming
@@ -152,12 +152,12 @@ class ReturnToSource(MoveStep):
     event = "compute_finish_revert_resize"
 
     def row(self, tx: Connection, world: World, op: Op) -> Mapping[str, Any]:
-        return place(tx, op, moving.source(op))
+        return place(tx, world, op, moving.source(op))
 
     def act(self, world: World, op: Op) -> Mapping[str, Any]:
         end = moving.source(op)
         self._give_back(world, op)
-        tell_networks(world, op)
+        rebind(world, op, end)
         try:
             outcome = ask(world, "return_guests", end.host, op, moving.move_order(world, op, end))
         except NoAnswer:

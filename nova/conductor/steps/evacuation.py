@@ -9,10 +9,9 @@ import msgspec
 
 from nova.conductor import moving
 from nova.conductor.steps.guests import fence
-from nova.conductor.steps.moves import AskDestination, Settle, ask, remove, tell_networks
+from nova.conductor.steps.moves import AskDestination, Settle, ask, rebind, remove
 from nova.conductor.workflow import Op
 from nova.conductor.world import World
-from nova.db import networks
 from nova.db.engine import Connection
 from nova.model.migrations import PRE_MIGRATING
 from nova.model.orders import RebuildOrder
@@ -33,11 +32,11 @@ class RebuildAtDestination(AskDestination):
     status, event = PRE_MIGRATING, "compute_rebuild_instance"
 
     def row(self, tx: Connection, world: World, op: Op) -> Mapping[str, Any]:
-        networks.follow(tx, op.uuid, op.data["host"])
+        world.networking.follow(tx, op, op.data["host"])
         return {}
 
     def act(self, world: World, op: Op) -> Mapping[str, Any]:
-        tell_networks(world, op)
+        rebind(world, op, moving.destination(op))
         shared = op.entry.arguments.get("on_shared_storage")
         build = msgspec.structs.replace(moving.build_at(world, op, moving.destination(op)),
                                         admin_password=op.secrets.get("admin_password"))
@@ -50,7 +49,7 @@ class RebuildAtDestination(AskDestination):
 
     def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
         for op in ops:
-            networks.follow(tx, op.uuid, moving.source(op).host)
+            world.networking.follow(tx, op, moving.source(op).host)
         return {}
 
     def undo(self, world: World, ops: Sequence[Op]) -> None:
@@ -58,7 +57,7 @@ class RebuildAtDestination(AskDestination):
             if op.data.get("host"):
                 apart = op.data.get("shared") is False or op.entry.arguments.get("on_shared_storage") is False
                 remove(world, op, moving.destination(op), keep_disks=not apart)
-                tell_networks(world, op)
+                rebind(world, op, moving.source(op))
 
 
 __all__ = ["Evacuate", "RebuildAtDestination"]

@@ -11,7 +11,7 @@ import msgspec
 from nova import errors
 from nova.conductor import moving
 from nova.conductor.steps.guests import NoAnswer, fence
-from nova.conductor.steps.moves import MoveStep, SourceFailed, _each, ask, ask_source, place, remove, tell_networks
+from nova.conductor.steps.moves import MoveStep, SourceFailed, _each, ask, ask_source, place, rebind, remove
 from nova.conductor.workflow import NotYet, Op
 from nova.conductor.world import World
 from nova.db.engine import Connection
@@ -102,10 +102,10 @@ class ArriveAtDestination(MoveStep):
     status, event = POST_MIGRATING, "compute_post_live_migration_at_destination"
 
     def row(self, tx: Connection, world: World, op: Op) -> Mapping[str, Any]:
-        return place(tx, op, moving.destination(op))
+        return place(tx, world, op, moving.destination(op))
 
     def act(self, world: World, op: Op) -> Mapping[str, Any]:
-        tell_networks(world, op)
+        rebind(world, op, moving.destination(op))
         host = op.data["host"]
         try:
             outcome = ask(world, "land_guests", host, op, moving.move_order(world, op, moving.destination(op)))
@@ -124,11 +124,11 @@ class ArriveAtDestination(MoveStep):
         return {"power_state": int(outcome.power_state)}
 
     def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
-        return _each(ops, lambda op: place(tx, op, moving.source(op)))
+        return _each(ops, lambda op: place(tx, world, op, moving.source(op)))
 
     def undo(self, world: World, ops: Sequence[Op]) -> None:
         for op in ops:
-            tell_networks(world, op)
+            rebind(world, op, moving.source(op))
 
 
 class CleanSource(MoveStep):

@@ -12,7 +12,7 @@ from nova.conductor.steps.guests import NoAnswer, results_of
 from nova.conductor.steps.placement import claim_of, look_further, owed, wanted_flavor
 from nova.conductor.workflow import NotYet, Op, Result, Step
 from nova.conductor.world import World
-from nova.db import claims, hosts, ledger, migrations, networks, services
+from nova.db import claims, hosts, ledger, migrations, services
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.servers import instance_name
 from nova.db.states import PerServer
@@ -134,17 +134,14 @@ def debt_of(world: World, op: Op, host: str, keep_disks: bool, move: str = "") -
             "arguments": arguments}
 
 
-def tell_networks(world: World, op: Op) -> None:
-    """The server is elsewhere now. A network host that is away reads the state whole when it is back."""
-    try:
-        world.teller.tell({one.network_id for one in op.server.interfaces or ()})
-    except errors.NovaError as error:
-        LOG.warning("a network host was not told that a server moved: %s", error.message, extra={"server": op.uuid})
+def rebind(world: World, op: Op, end: moving.End) -> None:
+    """The server's interfaces are bound to where it is now, and what it must serve is said to the network's hosts."""
+    world.networking.bind_to(op, end.host)
 
 
-def place(tx: Connection, op: Op, end: moving.End) -> Mapping[str, Any]:
+def place(tx: Connection, world: World, op: Op, end: moving.End) -> Mapping[str, Any]:
     """The server's row, and the addresses that follow it, say that it is there."""
-    networks.follow(tx, op.uuid, end.host)
+    world.networking.follow(tx, op, end.host)
     changes = moving.row_at(op, end)
     op.see(**changes)
     return changes
@@ -314,4 +311,4 @@ def remembered(op: Op, **fields: Any) -> ServerMemo:
 
 __all__ = ["COLD", "AskDestination", "Cancelled", "CheckDestination", "ClaimMove", "CountResize", "EndMove",
            "MoveStep", "PrepareResize", "Settle", "SourceFailed", "ask", "ask_source", "debt_of", "place",
-           "remembered", "remove", "tell_networks"]
+           "rebind", "remembered", "remove"]

@@ -14,7 +14,7 @@ from nova.model.flavors import Flavor
 from nova.model.hosts import Node
 from nova.model.images import Image
 from nova.model.migrations import MigrationProgress
-from nova.model.networks import Interface, RequestedNetwork
+from nova.model.networks import Interface, PortDemand, RequestedNetwork
 from nova.model.orders import Disk
 from nova.model.servers import Fault, ServerMemo
 from nova.model.services import ContractVersion
@@ -62,6 +62,7 @@ servers = sa.Table(
     sa.Column("disks", Json(tuple[Disk, ...])),
     sa.Column("requested_networks", Json(tuple[RequestedNetwork, ...])),
     sa.Column("interfaces", Json(tuple[Interface, ...])),
+    sa.Column("port_demands", Json(tuple[PortDemand, ...])),  # what its ports take of hosts
     sa.Column("security_groups", Json(tuple[str, ...])),
     sa.Column("root_device_name", text()),
     sa.Column("config_drive", sa.Boolean, nullable=False, default=False),
@@ -247,7 +248,8 @@ fixed_addresses = sa.Table(
     sa.Column("server_uuid", ident()),
     sa.Column("vif_uuid", ident()),
     sa.Column("leased", sa.Boolean, nullable=False, default=False),
-    sa.Column("host", text()),
+    sa.Column("host", text()),  # of a server's: where it is; of nobody's: the multi-host network's own on that host
+    sa.Column("left_at", moment()),  # its server let it go, and its lease has not ended yet: nobody's, but not free
     sa.Column("updated_at", moment()),
     sa.UniqueConstraint("network_id", "address"),
     sa.Index("ix_fixed_addresses_free", "network_id", "reserved", "server_uuid", "id"),
@@ -262,6 +264,68 @@ vifs = sa.Table(
     sa.Column("network_id", key(), nullable=False),
     sa.Column("server_uuid", ident(), nullable=False),
     sa.Index("ix_vifs_server", "server_uuid"))
+
+#: One row a public address. Free when ``project_id`` is null; ``fixed_address_id`` says where its packets go.
+floating_addresses = sa.Table(
+    "floating_addresses", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("address", text(39), nullable=False, unique=True),
+    sa.Column("pool", text(), nullable=False),
+    sa.Column("interface", text(15)),
+    sa.Column("project_id", text()),
+    sa.Column("fixed_address_id", key()),
+    sa.Column("host", text()),  # the network host that carries it
+    sa.Column("auto_assigned", sa.Boolean, nullable=False, default=False),
+    sa.Column("updated_at", moment()),
+    sa.Index("ix_floating_addresses_pool", "pool", "project_id", "id"),
+    sa.Index("ix_floating_addresses_project", "project_id"),
+    sa.Index("ix_floating_addresses_fixed", "fixed_address_id"))
+
+dns_domains = sa.Table(
+    "dns_domains", metadata,
+    sa.Column("domain", text(), primary_key=True),
+    sa.Column("scope", text(16), nullable=False),  # private or public
+    sa.Column("availability_zone", text()),
+    sa.Column("project_id", text()))
+
+security_groups = sa.Table(
+    "security_groups", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("project_id", text(), nullable=False),
+    sa.Column("user_id", text()),
+    sa.Column("name", text(), nullable=False),
+    sa.Column("description", text()),
+    sa.Column("created_at", moment(), nullable=False),
+    sa.UniqueConstraint("project_id", "name"))
+
+#: What may come in to a group's members: from ``cidr``, or from the members of ``source_id``.
+security_group_rules = sa.Table(
+    "security_group_rules", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("group_id", key(), nullable=False),
+    sa.Column("protocol", text(16)),
+    sa.Column("from_port", sa.Integer),
+    sa.Column("to_port", sa.Integer),
+    sa.Column("cidr", text(43)),
+    sa.Column("source_id", key()),
+    sa.Index("ix_security_group_rules_group", "group_id"),
+    sa.Index("ix_security_group_rules_source", "source_id"))
+
+security_group_members = sa.Table(
+    "security_group_members", metadata,
+    sa.Column("group_id", key(), primary_key=True, autoincrement=False),
+    sa.Column("server_uuid", ident(), primary_key=True),
+    sa.Index("ix_security_group_members_server", "server_uuid"))
+
+#: ``kind``: default (copied into each new project's default group) or provider (dropped on every host).
+common_rules = sa.Table(
+    "common_rules", metadata,
+    sa.Column("id", key(), primary_key=True, autoincrement=True),
+    sa.Column("kind", text(16), nullable=False),
+    sa.Column("protocol", text(16)),
+    sa.Column("from_port", sa.Integer),
+    sa.Column("to_port", sa.Integer),
+    sa.Column("cidr", text(43)))
 
 #: Moves of servers between hosts, and resizes: what the API shows of them, kept when they are over.
 migrations = sa.Table(

@@ -11,8 +11,10 @@ from nova.model.orders import (
     BuildOrder,
     ConsoleOutput,
     GuestOrder,
+    InterfaceOrder,
     LiveOrder,
     MoveOrder,
+    NetworkEvent,
     Outcome,
     PasswordOrder,
     RebuildOrder,
@@ -25,7 +27,7 @@ from nova.rpc.interface import Interface, Timeout, call, cast
 class ComputeRPC(Interface):
     """Each order carries its fence: a host refuses what is older than what it has seen, or too late to start."""
 
-    topic, version, addressed_by = "compute", "1.2", "host"
+    topic, version, addressed_by = "compute", "1.3", "host"
 
     @call(timeout=Timeout.LONG, sensitive=True)
     def build_guests(self, host: HostName, orders: tuple[BuildOrder, ...]) -> tuple[Outcome, ...]:
@@ -97,6 +99,25 @@ class ComputeRPC(Interface):
     @call(timeout=Timeout.LONG, since="1.2")
     def drop_snapshots(self, host: HostName, orders: tuple[SnapshotOrder, ...]) -> tuple[Outcome, ...]:
         """Forget what was kept. Safe when there is nothing."""
+
+    @call(timeout=Timeout.LONG, since="1.3")
+    def attach_interfaces(self, host: HostName, orders: tuple[InterfaceOrder, ...]) -> tuple[Outcome, ...]:
+        """Plug an interface in, while the guest runs or for its next start. Nothing when it is plugged in. HostRefused:
+        the guest or this host can't have it."""
+
+    @call(timeout=Timeout.LONG, since="1.3")
+    def detach_interfaces(self, host: HostName, orders: tuple[InterfaceOrder, ...]) -> tuple[Outcome, ...]:
+        """Take an interface out. Nothing when it is not plugged in. Conflict: a running guest does not let it go."""
+
+    @call(since="1.3", timeout=Timeout.SHORT)
+    def refresh_firewall(self, host: HostName) -> None:
+        """What may reach this host's guests changed: ask for it whole (``ConductorHostRPC.host_firewall``) and apply
+        it, all at once; answered when that is done. Many of them wait for one asking."""
+
+    @cast(since="1.3")
+    def network_events(self, host: HostName, events: tuple[NetworkEvent, ...]) -> None:
+        """The network service finished something for a guest here: whoever waits for it goes on. One that comes early
+        is kept for a while; one that is lost ends in the waiter's time-out."""
 
     # from one host to another, while it is off
 

@@ -13,7 +13,6 @@ from nova.model.hosts import HostStates, Stamp
 from nova.model.images import Image, ImageQuery
 from nova.model.keypairs import Keypair, KeypairQuery, NewKeypair
 from nova.model.migrations import Migration, MigrationQuery, ServerMigrations
-from nova.model.networks import Network, NewNetwork
 from nova.model.quotas import QuotaClass, QuotaSet, QuotaUpdate
 from nova.model.server_groups import NewServerGroup, ServerGroup, ServerGroupQuery
 from nova.model.server_orders import (
@@ -62,13 +61,14 @@ from nova.model.services import (
 )
 from nova.model.usage import UsageAudits, UsagePage, UsageQuery
 from nova.rpc.contracts.conductor_consoles import ConsoleCalls
+from nova.rpc.contracts.conductor_networks import AllNetworkCalls
 from nova.rpc.interface import Interface, Timeout, call
 
 
-class ConductorRPC(ConsoleCalls, Interface):
+class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
     """Everything the API can ask. Who asks is in the request's context; what they may see is in the query's scope."""
 
-    topic, version, carries_token = "conductor", "1.2", True  # it shows images as the user sees them
+    topic, version, carries_token = "conductor", "1.3", True  # it shows images and networks as the user sees them
 
     # servers
     @call(sensitive=True)
@@ -395,23 +395,6 @@ class ConductorRPC(ConsoleCalls, Interface):
     @call(since="1.1")
     def cache_images(self, aggregate_id: int, image_ids: tuple[str, ...]) -> None:
         """Have the hosts fetch images; answered before they did. NotFound: the aggregate. Invalid: an image."""
-
-    # networks (nova-network's)
-    @call()
-    def list_networks(self, scope: Scope) -> tuple[Network, ...]:
-        """Networks the scope may use."""
-
-    @call()
-    def get_network(self, uuid: str, scope: Scope) -> Network:
-        """One network."""
-
-    @call()
-    def create_network(self, network: NewNetwork) -> tuple[Network, ...]:
-        """Make networks and their pool of addresses. Conflict: the range is used."""
-
-    @call()
-    def delete_network(self, uuid: str) -> None:
-        """Conflict while an address of it is in use."""
 
     # images (the proxy of old versions; the token in the context is used)
     @call()

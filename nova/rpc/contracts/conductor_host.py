@@ -8,6 +8,7 @@ from nova.model.hosts import Inventory
 from nova.model.migrations import ProgressReport
 from nova.model.networks import Lease, NetworkOnHost
 from nova.model.orders import ExpectedGuest, Outcome, Permission, PowerReport
+from nova.model.security_groups import HostFirewall
 from nova.model.services import Alive, Heartbeat, Registered, Registration
 from nova.rpc.interface import Interface, Timeout, call, cast
 
@@ -15,7 +16,7 @@ from nova.rpc.interface import Interface, Timeout, call, cast
 class ConductorHostRPC(Interface):
     """My registration, heartbeat, inventory and guests; what my guests need; may I proceed."""
 
-    topic, version = "conductor-host", "1.2"
+    topic, version = "conductor-host", "1.3"
 
     @call(timeout=Timeout.SHORT, sensitive=True, introduces=True)
     def register(self, host: HostName, registration: Registration) -> Registered:
@@ -65,6 +66,10 @@ class ConductorHostRPC(Interface):
     @call(sensitive=True)
     def set_guest_password(self, host: HostName, password: GuestPassword) -> None:
         """Keep the encrypted password a guest posted. Conflict when one is kept already."""
+
+    @call(since="1.3")
+    def host_firewall(self, host: HostName) -> HostFirewall:
+        """For nova-compute: what may reach this host's guests, all of it, as it is committed now."""
 
     @call()
     def networks_on_host(self, host: HostName) -> tuple[NetworkOnHost, ...]:

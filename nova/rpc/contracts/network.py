@@ -10,7 +10,7 @@ from nova.rpc.interface import Interface, Timeout, call
 class NetworkRPC(Interface):
     """States, not deltas: a network is sent whole, stamped, and an older one changes nothing."""
 
-    topic, version, addressed_by = "network", "1.0", "host"
+    topic, version, addressed_by = "network", "1.1", "host"
 
     @call(timeout=Timeout.NORMAL)
     def serve_networks(self, host: HostName, networks: tuple[NetworkOnHost, ...]) -> None:

@@ -12,7 +12,7 @@ from keystoneauth1 import session as ksession
 from nova import errors
 from nova.clients.glance import Glance
 from nova.clients.session import Caller, Credentials, Service
-from nova.conductor.queries.networks import Images
+from nova.conductor.queries.images import Images
 from nova.model.images import ImageQuery
 from tests.fakes.glance import FakeGlance
 

@@ -1,0 +1,59 @@
+"""The image proxy of old versions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from nova import errors
+from nova.clients.glance import BASE_KEYS, ImageMissing
+from nova.conductor.world import World
+from nova.db.server_lists import NoSuchMarker
+from nova.model.images import Image, ImageQuery
+
+
+class ReservedName(errors.Invalid):
+    code = "image.reserved_name"
+    message = "Metadata key {name} can not be used: it is a member of every image, which the image service keeps."
+
+
+class Images:
+    """The image calls of ConductorRPC: passed on with the user's own token."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def list_images(self, query: ImageQuery) -> tuple[Image, ...]:
+        try:
+            return tuple(self.world.images.list(query, as_user=True))
+        except errors.NotFound:
+            if not query.marker:
+                raise
+            raise NoSuchMarker(marker=query.marker) from None
+
+    def get_image(self, image_id: str) -> Image:
+        return _image(self.world.images.show(_sane(image_id), as_user=True))
+
+    def delete_image(self, image_id: str) -> None:
+        self.world.images.delete(_sane(image_id), as_user=True)
+
+    def update_image_properties(self, image_id: str, items: Mapping[str, str], delete: tuple[str, ...],
+                                replace: bool) -> Mapping[str, str]:
+        for name in (*items, *delete):
+            if name in BASE_KEYS:
+                raise ReservedName(name=name)
+        changed = self.world.images.update_properties(_sane(image_id), items, delete, replace, as_user=True)
+        return dict(changed)
+
+
+def _sane(image_id: str) -> str:
+    """An id that is one segment of a path; nothing else was ever an image's."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,255}", image_id):
+        raise ImageMissing(image_id=image_id)
+    return image_id
+
+
+def _image(found: Any) -> Image:
+    assert isinstance(found, Image)
+    return found

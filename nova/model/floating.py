@@ -1,0 +1,71 @@
+"""Floating addresses, their pools, and the names they have in DNS."""
+
+from __future__ import annotations
+
+from nova.model.base import Scope, Value
+
+
+class FloatingPool(Value):
+    name: str
+
+
+class FloatingAddress(Value):
+    """``id`` is the API's: a number as text of nova-network's, a uuid of Neutron's."""
+
+    id: str
+    address: str
+    pool: str
+    project_id: str | None = None
+    fixed_address: str | None = None
+    server_uuid: str | None = None
+    interface: str | None = None
+    host: str | None = None
+    auto_assigned: bool = False
+
+
+class FloatingQuery(Value):
+    """All of a scope's; ``host`` and ``all_rows`` (those that nobody has, too) are an administrator's."""
+
+    scope: Scope = Scope()
+    host: str | None = None
+    all_rows: bool = False
+
+
+class FloatingAssociation(Value):
+    """``fixed_address`` None: the server's first IPv4 address."""
+
+    server_uuid: str
+    address: str
+    fixed_address: str | None = None
+
+
+class FloatingRange(Value):
+    """Addresses to make: one address, or a CIDR, of which only the usable hosts count."""
+
+    ip_range: str
+    pool: str | None = None
+    interface: str | None = None
+
+
+class FloatingOnHost(Value):
+    """A floating address that a network host translates: to which fixed one, and on which device it stands."""
+
+    address: str
+    fixed_address: str
+    interface: str | None = None
+
+
+class DnsDomain(Value):
+    """``scope``: private (of an availability zone) or public (of a project)."""
+
+    domain: str
+    scope: str
+    availability_zone: str | None = None
+    project_id: str | None = None
+
+
+class DnsEntry(Value):
+    domain: str
+    name: str
+    address: str
+    type: str = "A"
