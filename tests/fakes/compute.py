@@ -23,6 +23,7 @@ from nova.model.images import Image
 from nova.model.migrations import ProgressReport
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, Disk, ExpectedGuest, Fence, GuestOrder, Outcome, Permission, PowerReport
+from nova.model.security_groups import HostFirewall
 from nova.model.services import Alive, Debt, Heartbeat, Registered, Registration
 from nova.rpc import local
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -67,6 +68,7 @@ class FakeConductorHost:
         self.registrations: list[Registration] = []
         self.have: tuple[str, ...] = ()
         self.on_ask: Any = None
+        self.firewall: HostFirewall | None = None
 
     def _called(self, name: str) -> None:
         self.calls.append(name)
@@ -128,6 +130,10 @@ class FakeConductorHost:
     def network_for_guest(self, host: str, network_uuid: str) -> Any: ...
 
     def report_lease(self, host: str, lease: Any) -> None: ...
+
+    def host_firewall(self, host: str) -> HostFirewall:
+        self._called("host_firewall")
+        return self.firewall or HostFirewall(host=host)
 
 
 def options(module: Any, **values: Any) -> Any:

@@ -37,6 +37,7 @@ from nova.model.orders import (
     BuildOrder,
     ConsoleOutput,
     GuestOrder,
+    InterfaceOrder,
     LiveOrder,
     MoveOrder,
     Outcome,
@@ -58,6 +59,7 @@ from nova.rpc.contracts.network import NetworkRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.rpc.local import LocalBus
 from tests.fakes import furnished, moving_guests
+from tests.fakes.compute_networks import GuestNetworks
 from tests.fakes.daemons import FakeNetworkHost, FakeScheduler
 from tests.fakes.databases import QuickDatabase
 from tests.fakes.furnished import SCHEMAS
@@ -78,10 +80,11 @@ def node_id(host: str) -> str:
     return f"{host:_<8}-0000-0000-0000-000000000000".replace("_", "0")
 
 
-class FakeCompute:
+class FakeCompute(GuestNetworks):
     """ComputeRPC of one host. ``answers``: method -> what is done with an order (an Outcome, or it raises)."""
 
     def __init__(self, host: str) -> None:
+        super().__init__()
         self.host = host
         self.guests: dict[str, BuildOrder] = {}
         self.moving = MovingGuests(host, self.guests)
@@ -178,6 +181,12 @@ class FakeCompute:
     def land_guests(self, host: str, orders: tuple[MoveOrder, ...]) -> tuple[Outcome, ...]:
         return self._do("land", orders)
 
+    def attach_interfaces(self, host: str, orders: tuple[InterfaceOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("attach", orders)
+
+    def detach_interfaces(self, host: str, orders: tuple[InterfaceOrder, ...]) -> tuple[Outcome, ...]:
+        return self._do("detach", orders)
+
     def abort_migration(self, host: str, server_uuid: str, epoch: int) -> None:
         self.told.append(("abort", server_uuid))
 
@@ -232,7 +241,7 @@ class FakeCompute:
             return self.answers[kind](kind, order)
         if kind == "build":
             self.guests[order.server_uuid] = order
-        if kind == "rebuild":
+        if kind in ("rebuild", "attach", "detach"):
             self.guests[order.server_uuid] = order.build
         if kind in moving_guests.KINDS:
             return self.moving.one(kind, order)

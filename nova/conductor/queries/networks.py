@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import inspect
 from typing import Any
 
 from nova import errors
@@ -23,7 +23,9 @@ def _passes_on(part: str, calls: type) -> type:
             if method is None:
                 raise NotServed(back_end=back_end.name, call=name)
             return method(*args, **named)
-        return functools.update_wrapper(ask, call)  # with its signature, which servers compare with the contract's
+        ask.__name__, ask.__doc__ = name, call.__doc__
+        ask.__signature__ = inspect.signature(call)  # type: ignore[attr-defined]  # compared with the contract's
+        return ask
 
     def init(self: Any, world: World) -> None:
         self.world = world
