@@ -19,6 +19,7 @@ A whole cloud on one machine: RabbitMQ, a database, Keystone, Glance, libvirt an
 
   bin/stack up                       install, configure and start everything; ends with a server that answers
   bin/stack up --sandbox --hosts 2   the same inside network namespaces, with two compute hosts; touches nothing outside
+  bin/stack up --sandbox --driver fake --neutron    networks are Neutron's instead of nova-network's
   bin/stack exec openstack server list
   bin/stack exec --as demo bash      a shell at the controller with demo's credentials
   bin/stack logs nova-compute* -f    what the daemons say, as they say it
@@ -111,6 +112,15 @@ def _add_up(sub) -> None:
     made.add_argument(
         "--shared-storage", action="store_true", help="hosts of a sandbox keep guests' disks in one shared directory"
     )
+    made.add_argument(
+        "--neutron",
+        nargs="?",
+        const="api",
+        default="",
+        choices=("api",),
+        help="networks are Neutron's: `api` (when nothing is said) binds every port at once, without agents on hosts, "
+        "so that frames of guests stay on their host",
+    )
     made.add_argument("--no-demo", dest="demo", action="store_false", help="no image, flavors and demo server")
     made.add_argument("--neighbours-only", action="store_true", help=argparse.SUPPRESS)
 
@@ -149,6 +159,10 @@ def choices(args: argparse.Namespace) -> Choices:
         raise StackError(
             "--shared-storage is for the hosts of a sandbox with libvirt", "say `--sandbox --hosts N --shared-storage`"
         )
+    if args.neutron and (args.auth != "keystone" or args.database != "mariadb"):
+        raise StackError(
+            "--neutron is tried with Keystone and MariaDB alone", "leave --auth and --database out beside --neutron"
+        )
     return Choices(
         sandbox=sandbox,
         name=args.name or "default",
@@ -159,6 +173,7 @@ def choices(args: argparse.Namespace) -> Choices:
         auth=args.auth,
         demo=args.demo,
         shared_storage=args.shared_storage,
+        neutron=args.neutron,
     )
 
 
@@ -167,7 +182,7 @@ def wanted(args: argparse.Namespace, given: list[str]) -> Layout:
     asked = choices(args)
     state = (args.state or default_state(asked.sandbox, asked.name)).resolve()
     there = load(state)
-    shape = {"--hosts", "--driver", "--computes", "--database", "--auth", "--no-demo", "--shared-storage"}
+    shape = {"--hosts", "--driver", "--computes", "--database", "--auth", "--no-demo", "--shared-storage", "--neutron"}
     if there and not shape & {word.partition("=")[0] for word in given}:
         return there
     return Layout(state, asked)

@@ -11,8 +11,8 @@ from .secrets import Secrets
 from .spec import STORES, Daemon, Probe
 from .stack import Stack
 
-# database: its user. Keystone and Glance know only their own; nova's two belong to the conductor.
-DATABASES = {"keystone": "keystone", "glance": "glance", "nova_api": "nova", "nova": "nova"}
+# database: its user. Those next door know only their own; nova's two belong to the conductor.
+DATABASES = {"keystone": "keystone", "glance": "glance", "neutron": "neutron", "nova_api": "nova", "nova": "nova"}
 # The schemes of SQLAlchemy's URLs, by server: ours, and those of the services next door.
 SCHEMES = {
     "mariadb": {"nova": "mysql+pymysql", "nextdoor": "mysql+pymysql"},

@@ -144,7 +144,7 @@ def _boot(stack: Stack) -> str:
         nova.post(f"/servers/{server['id']}/action", {"os-start": None})
     _wait_active(nova, server["id"])
     active = time.monotonic() - start
-    if stack.layout.choices.driver == "fake":
+    if stack.layout.choices.driver == "fake" or stack.layout.choices.neutron == "api":  # no frame reaches anybody
         return f"{SERVER} is ACTIVE after {active:.1f} s"
     _wait_ready(nova, server["id"])
     return f"{SERVER} is ACTIVE after {active:.1f} s, answers after {time.monotonic() - start:.1f} s"

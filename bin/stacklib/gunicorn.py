@@ -1,4 +1,4 @@
-"""How Keystone and Glance are served: gunicorn, which hands over chunked uploads as they come.
+"""How Keystone, Glance and Neutron are served: gunicorn, which hands over chunked uploads as they come.
 
 All settings are in a file: Keystone would take words on the command line for its own.
 """
@@ -12,6 +12,12 @@ from .spec import SERVICES, Daemon, Probe
 from .stack import SERVICE_USER
 
 PROCESSES, THREADS = 2, 2
+# Whose every request is a line of its log, with who asked: what nova's conductor wants of it can be counted.
+TOLD = ("neutron",)
+ACCESS = """\
+accesslog = "-"
+access_log_format = 'request "%(r)s" %(s)s %(D)sus by "%(a)s"'
+"""
 
 
 def settings(layout: Layout, name: str) -> str:
@@ -27,16 +33,18 @@ keepalive = 5
 worker_tmp_dir = "/dev/shm"
 control_socket_disable = True
 loglevel = "warning"
-"""
+{ACCESS if name in TOLD else ""}"""
 
 
-def daemon(layout: Layout, name: str, env: dict[str, str], probe_path: str) -> tuple[Daemon, Path]:
-    """Serve `NAME.wsgi.api:application` from the environment next door; the settings' file comes with it."""
+def daemon(
+    layout: Layout, name: str, env: dict[str, str], probe_path: str, venv: str = "nextdoor"
+) -> tuple[Daemon, Path]:
+    """Serve `NAME.wsgi.api:application` from that environment; the settings' file comes with it."""
     file = layout.etc / name / "gunicorn.conf.py"
     write_private(file, settings(layout, name), owner=SERVICE_USER)
     served = Daemon(
         name=name,
-        argv=(layout.program("nextdoor", "gunicorn"),),
+        argv=(layout.program(venv, "gunicorn"),),
         user=SERVICE_USER,
         env={
             "PYTHONWARNINGS": "ignore",

@@ -19,17 +19,27 @@ USERS = {
     "nova": (("service", "admin"), ("service", "service")),
     "glance": (("service", "admin"), ("service", "service")),
 }
+NEUTRON_USERS = {"neutron": (("service", "admin"), ("service", "service"))}
 # type: name and the endpoint's path at the layout's service
 SERVICES = {
     "image": ("glance", "glance", ""),
     "compute": ("nova", "compute", "/v2.1"),
     "placement": ("placement", "placement", ""),
 }
+NEUTRON_SERVICES = {"network": ("neutron", "neutron", "")}
 INTERFACES = ("public", "internal", "admin")
 
 
+def users(layout: Layout) -> dict[str, tuple[tuple[str, str], ...]]:
+    return USERS | NEUTRON_USERS if layout.choices.neutron else USERS
+
+
+def services(layout: Layout) -> dict[str, tuple[str, str, str]]:
+    return SERVICES | NEUTRON_SERVICES if layout.choices.neutron else SERVICES
+
+
 def fingerprint(layout: Layout) -> str:
-    table = [ROLES, PROJECTS, USERS, SERVICES, layout.address]
+    table = [ROLES, PROJECTS, users(layout), services(layout), layout.address]
     return hashlib.sha256(json.dumps(table).encode()).hexdigest()[:16]
 
 
@@ -39,7 +49,7 @@ def prepare(stack: Stack) -> str:
         return "unchanged"
     stack.at_controller(lambda: _fill(stack))
     stack.mark_done("identity", fingerprint(stack.layout))
-    return f"{len(PROJECTS)} projects, {len(USERS)} users, {len(SERVICES) + 1} services"
+    return f"{len(PROJECTS)} projects, {len(users(stack.layout))} users, {len(services(stack.layout)) + 1} services"
 
 
 def token(layout: Layout, user: str, project: str, password: str) -> tuple[str, dict]:
@@ -60,16 +70,16 @@ def _fill(stack: Stack) -> None:
     keystone = Service("keystone", layout.url("keystone", "/v3")).with_headers(X_Auth_Token=admin_token)
     roles = _ensure(keystone, "role", [{"name": name} for name in ROLES])
     projects = _ensure(keystone, "project", [{"name": name, "domain_id": "default"} for name in PROJECTS])
-    users = _ensure(
+    known = _ensure(
         keystone,
         "user",
-        [{"name": name, "domain_id": "default", "password": stack.secrets.password(name)} for name in USERS],
+        [{"name": name, "domain_id": "default", "password": stack.secrets.password(name)} for name in users(layout)],
     )
-    for user, pairs in USERS.items():
+    for user, pairs in users(layout).items():
         for project, role in pairs:
-            keystone.call("PUT", f"/projects/{projects[project]}/users/{users[user]}/roles/{roles[role]}")
-    services = _ensure(keystone, "service", [{"name": name, "type": kind} for kind, (name, _, _) in SERVICES.items()])
-    _ensure_endpoints(keystone, layout, services)
+            keystone.call("PUT", f"/projects/{projects[project]}/users/{known[user]}/roles/{roles[role]}")
+    wanted = [{"name": name, "type": kind} for kind, (name, _, _) in services(layout).items()]
+    _ensure_endpoints(keystone, layout, _ensure(keystone, "service", wanted))
 
 
 def _ensure(keystone: Service, kind: str, wanted: list[dict]) -> dict[str, str]:
@@ -81,18 +91,18 @@ def _ensure(keystone: Service, kind: str, wanted: list[dict]) -> dict[str, str]:
     return found
 
 
-def _ensure_endpoints(keystone: Service, layout: Layout, services: dict[str, str]) -> None:
+def _ensure_endpoints(keystone: Service, layout: Layout, ids: dict[str, str]) -> None:
     rows = keystone.get("/endpoints")["endpoints"]
     found = {(row["service_id"], row["interface"]): row for row in rows}
-    for name, port, path in SERVICES.values():
+    for name, port, path in services(layout).values():
         for interface in INTERFACES:
             body = {
-                "service_id": services[name],
+                "service_id": ids[name],
                 "interface": interface,
                 "url": layout.url(port, path),
                 "region_id": REGION,
             }
-            row = found.get((services[name], interface))
+            row = found.get((ids[name], interface))
             if row is None:
                 keystone.post("/endpoints", {"endpoint": body})
             elif row["url"] != body["url"]:

@@ -31,6 +31,7 @@ PORTS = {
     "metadata": 8775,
     "placement": 8778,
     "glance": 9292,
+    "neutron": 9696,
     "mariadb": 3307,
     "postgresql": 5433,
     "memcached": 11212,
@@ -62,6 +63,7 @@ class Choices:
     auth: str = "keystone"
     demo: bool = True
     shared_storage: bool = False
+    neutron: str = ""  # how: `api` alone, or with agents; empty: networks are nova-network's
 
     def differences(self, other: Choices) -> list[str]:
         """Options in which two stacks cannot be the same one. The demo may come and go."""

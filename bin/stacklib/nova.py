@@ -64,6 +64,8 @@ def prepare_databases(stack: Stack) -> str:
 
 
 def prepare_network(stack: Stack) -> str:
+    if stack.layout.choices.neutron:
+        return "Neutron's"
     if stack.done("nova-network", GUEST_CIDR):
         return "unchanged"
     manage(stack, "network", "create", "--label", NETWORK_LABEL, "--fixed_range_v4", GUEST_CIDR, "--bridge", BRIDGE)
@@ -84,7 +86,8 @@ def conductors(stack: Stack) -> list[Daemon]:
 
 def control_daemons(stack: Stack) -> list[Daemon]:
     proxies = (Program(f"nova-{name}", proxy=True, tier=CLOUD + 2) for name in novaconf.proxies(stack.layout))
-    return _controllers(stack, (*CONTROL, CONSOLE_AUTH, *proxies))
+    absent = {"nova-network"} if stack.layout.choices.neutron else set()
+    return _controllers(stack, (*(one for one in CONTROL if one.name not in absent), CONSOLE_AUTH, *proxies))
 
 
 def _controllers(stack: Stack, programs: tuple[Program, ...]) -> list[Daemon]:

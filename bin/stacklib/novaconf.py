@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from . import databases, plain, rabbitmq
+from . import databases, neutron, plain, rabbitmq
 from .layout import BRIDGE, GUEST_GATEWAY, PORTS, PROXIES, Compute, Layout
 from .secrets import Secrets
 
@@ -33,6 +33,7 @@ def control(layout: Layout, secrets: Secrets) -> Settings:
             },
             "api": {"auth_strategy": layout.choices.auth if layout.choices.auth != "keystone" else ""},
             "placement_api": {"listen": "" if layout.sandbox else layout.address},
+            "neutron": _neutron(layout, secrets),
             **_services(layout, secrets),
         }
     )
@@ -146,7 +147,20 @@ def _consoles(layout: Layout, host: Compute) -> Settings:
 
 
 def _network(layout: Layout) -> dict[str, str]:
-    return {"flat_network_bridge": BRIDGE, "flat_interface": DATA_INTERFACE if layout.sandbox else ""}
+    if layout.choices.neutron:
+        return {"use_neutron": "true"}
+    return {
+        "network_manager": "nova.network.manager.FlatDHCPManager",
+        "flat_network_bridge": BRIDGE,
+        "flat_interface": DATA_INTERFACE if layout.sandbox else "",
+    }
+
+
+def _neutron(layout: Layout, secrets: Secrets) -> dict[str, str]:
+    """For the conductor, which alone calls it."""
+    if not layout.choices.neutron:
+        return {}
+    return {**neutron.credentials(layout, secrets, "nova"), "default_floating_pool": neutron.PUBLIC}
 
 
 def _services(layout: Layout, secrets: Secrets) -> Settings:

@@ -16,6 +16,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "broker": ("rabbitmq-server",),
     "databases": ("mariadb-server", "mariadb-client", "postgresql"),
     "nextdoor": ("memcached", "python3-venv"),
+    "neutron": ("python3-venv",),
     "clients": ("python3-venv",),
     "hypervisor": (
         "qemu-system-x86",
@@ -48,6 +49,9 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "iptables",
         "dnsmasq-base",
         "dnsmasq-utils",
+        "iputils-arping",
+        "radvd",
+        "conntrack",
         "qemu-utils",
         "genisoimage",
         "novnc",
@@ -56,7 +60,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "node-xterm",
     ),
     "browser": ("chromium",),
-    "tests": ("curl", "libxml2-utils", "lvm2", "udhcpc", "xorriso"),
+    "tests": ("curl", "iputils-ping", "libxml2-utils", "lvm2", "udhcpc", "xorriso"),
 }
 # What a stack is made of; the tests' own tools are `bin/test`'s to ask for.
 PARTS = tuple(name for name in PACKAGES if name not in ("browser", "tests"))

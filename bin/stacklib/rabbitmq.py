@@ -14,6 +14,7 @@ from .stack import Stack
 VHOST = "nova"
 CONTROL_USER = "nova"
 OWNER = "rabbitmq"
+NEUTRON = "neutron"  # a user and a vhost: it meets nothing of nova's
 # an idle Erlang scheduler that spins would take from the guests the little CPU there is
 CALM = "+sbwt none +sbwtdcpu none +sbwtdio none"
 
@@ -39,6 +40,11 @@ def transport_url(layout: Layout, secrets: Secrets, compute: Compute | None = No
     return f"rabbit://{user}:{secrets.password(f'rabbit-{user}')}@{layout.address}:{PORTS['amqp']}/{VHOST}"
 
 
+def neutron_url(layout: Layout, secrets: Secrets) -> str:
+    password = secrets.password(f"rabbit-{NEUTRON}")
+    return f"rabbit://{NEUTRON}:{password}@{layout.address}:{PORTS['amqp']}/{NEUTRON}"
+
+
 def password_hash(password: str, salt: bytes) -> str:
     """RabbitMQ's rabbit_password_hashing_sha256: base64 of a salt of 4 bytes and of SHA-256 over salt and password."""
     return base64.b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode()
@@ -53,8 +59,11 @@ def definitions(layout: Layout, secrets: Secrets) -> dict:
     users = {CONTROL_USER: permissions("control")}
     for compute in layout.computes:
         users[compute.broker_user] = permissions("host", compute.name)
+    vhosts = dict.fromkeys(users, VHOST)
+    if layout.choices.neutron:
+        users[NEUTRON], vhosts[NEUTRON] = permissions("control"), NEUTRON
     return {
-        "vhosts": [{"name": VHOST}],
+        "vhosts": [{"name": vhost} for vhost in dict.fromkeys(vhosts.values())],
         "users": [
             {
                 "name": user,
@@ -64,7 +73,7 @@ def definitions(layout: Layout, secrets: Secrets) -> dict:
             }
             for user in users
         ],
-        "permissions": [{"user": user, "vhost": VHOST, **rights} for user, rights in users.items()],
+        "permissions": [{"user": user, "vhost": vhosts[user], **rights} for user, rights in users.items()],
     }
 
 

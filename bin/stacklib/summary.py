@@ -20,7 +20,7 @@ def command_prefix(layout: Layout) -> str:
 
 
 def endpoints(layout: Layout) -> dict[str, str]:
-    found = {name: layout.url(port, path) for name, (_, port, path) in identity.SERVICES.items()}
+    found = {name: layout.url(port, path) for name, (_, port, path) in identity.services(layout).items()}
     if layout.choices.auth == "keystone":
         found["identity"] = layout.url("keystone", "/v3")
     return found

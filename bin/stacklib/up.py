@@ -18,6 +18,7 @@ from . import (
     keystone,
     libvirt,
     memcached,
+    neutron,
     nova,
     novaconf,
     packages,
@@ -37,7 +38,7 @@ from .spec import Daemon
 from .stack import Stack, ensure_service_user
 from .stages import Progress, Stage
 
-VENV_PARTS = ("nextdoor", "clients", "nova")
+VENV_PARTS = ("nextdoor", "neutron", "clients", "nova")
 
 
 def up(layout: Layout, neighbours_only: bool = False) -> None:
@@ -62,12 +63,14 @@ def up(layout: Layout, neighbours_only: bool = False) -> None:
 def describe(choices: Choices, state: Path) -> str:
     where = f"sandbox of {choices.hosts} host{'s' * (choices.hosts > 1)}" if choices.sandbox else "this machine"
     computes = f", {choices.computes} computes" if choices.driver == "fake" else ""
-    return f"{where}: driver {choices.driver}{computes}, {choices.database}, {choices.auth}; state in {state}"
+    networks = f", neutron ({choices.neutron})" if choices.neutron else ""
+    return f"{where}: driver {choices.driver}{computes}, {choices.database}, {choices.auth}{networks}; state in {state}"
 
 
 def _parts(layout: Layout, neighbours_only: bool) -> tuple[str, ...]:
     """What this stack needs installed."""
     parts = ["broker", "databases", "nextdoor", "clients"]
+    parts += ["neutron"] if layout.choices.neutron else []
     parts += ["hypervisor"] if layout.choices.driver == "libvirt" or layout.choices.demo else []
     return tuple(parts if neighbours_only else [*parts, "nova"])
 
@@ -78,7 +81,7 @@ def install(layout: Layout, parts: tuple[str, ...], progress: Progress) -> None:
     log = layout.venvs / "install.log"
     with _alone(layout.venvs / ".lock", "", patient=True):
         progress.timed(Stage("packages", lambda: packages.install(parts, log)))
-        if {"nextdoor", "nova"} & set(parts):
+        if {"nextdoor", "neutron", "nova"} & set(parts):
             ensure_service_user()
         builder = venvs.Builder(layout, log)
         for name in VENV_PARTS:
@@ -116,6 +119,11 @@ def _stages(stack: Stack, neighbours_only: bool) -> list[Stage]:
         found += [
             Stage("keystone", lambda: start_prepared(keystone), ("database", "memcached")),
             Stage("identity", lambda: identity.prepare(stack), ("keystone",)),
+        ]
+    if layout.choices.neutron:
+        found += [
+            Stage("neutron", lambda: start_prepared(neutron), ("database", "memcached", "broker")),
+            Stage("networks", lambda: neutron.prepare_networks(stack), ("neutron", "identity")),
         ]
     return found if neighbours_only else [*found, *_our_stages(stack, ours), *_demo_stages(stack)]
 
@@ -165,6 +173,7 @@ def _refuse_taken_ports(layout: Layout) -> None:
         return
     taken = []
     unserved = set(PROXIES) - set(novaconf.proxies(layout))
+    unserved |= set() if layout.choices.neutron else {"neutron"}
     for name, port in PORTS.items():
         if name in unserved:
             continue

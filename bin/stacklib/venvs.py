@@ -1,4 +1,4 @@
-"""The Python environments: Keystone and Glance in one, the clients in another, our own package in a third.
+"""The Python environments: Keystone and Glance in one, Neutron in one, the clients and our own package in two more.
 
 Each has a stamp with a digest of what it was made from; while that stays the same, nothing is done.
 """
@@ -22,6 +22,8 @@ SOURCES = ("nova", "alembic", "etc", "setup.cfg", "setup.py", "pyproject.toml", 
 REQUIREMENTS = ("setup.cfg",)
 DISTRIBUTION = "nova-iaas"
 UV = "uv==0.13.9"
+# Neutron's mechanism driver for clouds without agents: our own, installed beside it.
+MECHANISM_DRIVER = Path(__file__).with_name("bind_at_once")
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,26 @@ class Builder:
 
     def nextdoor(self) -> str:
         return self._pinned("nextdoor")
+
+    def neutron(self) -> str:
+        """An environment of its own, so that clouds without Neutron don't wait for it."""
+        words = self._pinned("neutron")
+        wanted = self._stamp("neutron") + digest(MECHANISM_DRIVER, ("bind_at_once.py", "pyproject.toml"))
+        if self._driver_stamp.exists() and self._driver_stamp.read_text() == wanted:
+            return words
+        source = self.layout.venvs / ".source-neutron"
+        shutil.rmtree(source, ignore_errors=True)
+        shutil.copytree(MECHANISM_DRIVER, source, ignore=shutil.ignore_patterns("__pycache__"))
+        try:
+            self._pip("neutron", "--reinstall", "--no-deps", "--no-build-isolation", str(source))
+        finally:
+            shutil.rmtree(source)
+        self._driver_stamp.write_text(wanted)
+        return f"{words}; mechanism driver installed"
+
+    @property
+    def _driver_stamp(self) -> Path:
+        return self.layout.venvs / "neutron" / ".stamp-driver"
 
     def clients(self) -> str:
         return self._pinned("clients")

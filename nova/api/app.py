@@ -7,12 +7,13 @@ from typing import Any
 from oslo_config import cfg
 from oslo_middleware import healthcheck
 
-from nova.api import faults, versions
-from nova.api.absent import ABSENT
+from nova.api import absent, faults, legacy_networks, versions
 from nova.api.discovery import Root
 from nova.api.dispatch import Dispatcher
 from nova.api.request import Options, Site
 from nova.api.routes import ROUTES
+from nova.api.routing import Route
+from nova.conf.network import neutron_in_use
 from nova.policies import Policy
 from nova.web.access_log import AccessLog
 from nova.web.errors import Errors
@@ -22,13 +23,19 @@ from nova.web.request_id import HEADER, RequestId
 REQUEST_ID_HEADERS = (HEADER, "x-compute-request-id")
 
 
+def table(networks: str) -> tuple[Route, ...]:
+    """Every operation. With nova-network in service, those that only it has stand where they else are gone."""
+    served = legacy_networks.ROUTES if networks == legacy_networks.BACK_END else ()
+    return (*ROUTES, *served, *absent.rows(without={row.id for row in served}))
+
+
 def build(site: Site, authenticate: Middleware, outer: tuple[Middleware, ...] = (),
           beside: dict[str, Application] | None = None) -> Application:
     """The whole API. ``authenticate`` sets ``environ["nova.context"]``; ``outer``: the first sees a request first.
 
     ``beside`` is served beside the versions: first part of the path -> application.
     """
-    rows = (*ROUTES, *ABSENT)
+    rows = table(site.networks)
     mounted = {"v2.1": authenticate(Dispatcher(rows, site)), "v2": authenticate(Dispatcher(rows, site, legacy=True))}
     application = Errors(Root(mounted, beside or {}, site.options), faults.SPEECH)
     return stacked(application, (lambda inner: RequestId(inner, REQUEST_ID_HEADERS), AccessLog, *outer))
@@ -43,6 +50,7 @@ def from_conf(conductor: Any, consoles: Any, conf: cfg.ConfigOpts) -> Applicatio
                       password_length=conf.password_length,
                       skips_silent_cells=conf.api.list_records_by_skipping_down_cells)
     health = healthcheck.Healthcheck(None, conf)
-    return build(Site(conductor, consoles, policy, options), authentication(conf, policy),
+    networks = "neutron" if neutron_in_use(conf) else legacy_networks.BACK_END
+    return build(Site(conductor, consoles, policy, options, networks), authentication(conf, policy),
                  library_middleware(conf, (versions.OLD_HEADER, versions.HEADER)),
                  {"healthcheck": health})

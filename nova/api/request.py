@@ -45,6 +45,7 @@ class Site:
     consoles: Any  # a client of ConsoleAuthRPC
     policy: Policy
     options: Options = Options()
+    networks: str = "neutron"  # whose the networks are: that, or nova-network
 
 
 class Links:

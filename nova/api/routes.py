@@ -13,14 +13,18 @@ from nova.api.handlers import (
     extensions,
     flavor_extra_specs,
     flavors,
+    floating_addresses,
     hosts,
     hypervisors,
     images,
     instance_actions,
+    interfaces,
     keypairs,
     migrations,
+    network_pools,
     networks,
     quotas,
+    security_groups,
     server_actions,
     server_groups,
     server_images,
@@ -41,12 +45,15 @@ from nova.api.schemas import aggregates as aggregate_schemas
 from nova.api.schemas import baremetal as baremetal_schemas
 from nova.api.schemas import consoles as console_schemas
 from nova.api.schemas import flavors as flavor_schemas
+from nova.api.schemas import floating_addresses as floating_schemas
 from nova.api.schemas import hosts as host_schemas
 from nova.api.schemas import hypervisors as hypervisor_schemas
 from nova.api.schemas import images as image_schemas
+from nova.api.schemas import interfaces as interface_schemas
 from nova.api.schemas import keypairs as keypair_schemas
 from nova.api.schemas import migrations as migration_schemas
 from nova.api.schemas import quotas as quota_schemas
+from nova.api.schemas import security_groups as security_schemas
 from nova.api.schemas import server_actions as action_schemas
 from nova.api.schemas import server_groups as server_group_schemas
 from nova.api.schemas import server_moves as move_schemas
@@ -61,6 +68,7 @@ _SERVERS = "os_compute_api:servers:"
 _METADATA = "os_compute_api:server-metadata:"
 _TAGS = "os_compute_api:os-server-tags:"
 _MOVES = "os_compute_api:servers:migrations:"
+_INTERFACES = "os_compute_api:os-attach-interfaces:"
 _CONSOLES = "os_compute_api:os-remote-consoles"
 _PAUSE = "os_compute_api:os-pause-server:"
 _SUSPEND = "os_compute_api:os-suspend-server:"
@@ -68,6 +76,8 @@ _DELETED = "os_compute_api:os-deferred-delete:"
 _SHELVE = "os_compute_api:os-shelve:"
 _MIGRATE = "os_compute_api:os-migrate-server:"
 _GROUPS = "os_compute_api:os-server-groups:"
+_SECURITY = "os_compute_api:os-security-groups:"
+_FLOATING = "os_compute_api:os-floating-ips:"
 _FLAVORS = "os_compute_api:os-flavor-manage:"
 _ACCESS = "os_compute_api:os-flavor-access"
 _SPECS = "os_compute_api:os-flavor-extra-specs:"
@@ -176,6 +186,18 @@ ROUTES: tuple[Route, ...] = (
           "os_compute_api:os-instance-actions:list", query=server_schemas.ACTIONS_QUERY, looks_first=True),
     Route("GET", "/servers/{server_id}/os-instance-actions/{request_id}", instance_actions.show,
           "os_compute_api:os-instance-actions:show", query=NO_QUERY, looks_first=True),
+    Route("GET", "/servers/{server_id}/os-interface", interfaces.index, f"{_INTERFACES}list", query=NO_QUERY,
+          looks_first=True),
+    Route("POST", "/servers/{server_id}/os-interface", interfaces.create, f"{_INTERFACES}create",
+          interface_schemas.ATTACH, looks_first=True),
+    Route("GET", "/servers/{server_id}/os-interface/{port_id}", interfaces.show, f"{_INTERFACES}show", query=NO_QUERY,
+          looks_first=True),
+    Route("DELETE", "/servers/{server_id}/os-interface/{port_id}", interfaces.delete, f"{_INTERFACES}delete", code=202,
+          looks_first=True),
+    _action("addFixedIp", interfaces.add_fixed_ip, "os_compute_api:os-multinic:add", interface_schemas.ADD_FIXED_IP,
+            until="2.43"),
+    _action("removeFixedIp", interfaces.remove_fixed_ip, "os_compute_api:os-multinic:remove",
+            interface_schemas.REMOVE_FIXED_IP, until="2.43"),
     Route("GET", "/servers/{server_id}/tags", server_tags.index, f"{_TAGS}index", since="2.26", looks_first=True),
     Route("PUT", "/servers/{server_id}/tags", server_tags.replace, f"{_TAGS}update_all", part_schemas.TAGS,
           since="2.26", looks_first=True),
@@ -209,6 +231,36 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/servers/{server_id}/migrations/{migration_id}/action", migrations.force_complete,
           f"{_MOVES}force_complete", migration_schemas.FORCE_COMPLETE, code=202, since="2.22",
           action="force_complete", looks_first=True),
+    # floating addresses
+    Route("GET", "/os-floating-ip-pools", floating_addresses.pools, "os_compute_api:os-floating-ip-pools",
+          until="2.35"),
+    Route("GET", "/os-floating-ips", floating_addresses.index, f"{_FLOATING}list", until="2.35"),
+    Route("POST", "/os-floating-ips", floating_addresses.create, f"{_FLOATING}create", floating_schemas.CREATE,
+          until="2.35"),
+    Route("GET", "/os-floating-ips/{floating_ip_id}", floating_addresses.show, f"{_FLOATING}show", until="2.35"),
+    Route("DELETE", "/os-floating-ips/{floating_ip_id}", floating_addresses.delete, f"{_FLOATING}delete", code=202,
+          until="2.35"),
+    _action("addFloatingIp", floating_addresses.add_to_server, f"{_FLOATING}add", floating_schemas.ADD, until="2.43"),
+    _action("removeFloatingIp", floating_addresses.remove_from_server, f"{_FLOATING}remove", floating_schemas.REMOVE,
+            until="2.43"),
+    # security groups
+    Route("GET", "/os-security-groups", security_groups.index, f"{_SECURITY}get", query=security_schemas.LIST_QUERY,
+          until="2.35"),
+    Route("POST", "/os-security-groups", security_groups.create, f"{_SECURITY}create", security_schemas.WRITE,
+          until="2.35"),
+    Route("GET", "/os-security-groups/{security_group_id}", security_groups.show, f"{_SECURITY}show", until="2.35"),
+    Route("PUT", "/os-security-groups/{security_group_id}", security_groups.update, f"{_SECURITY}update",
+          security_schemas.WRITE, until="2.35"),
+    Route("DELETE", "/os-security-groups/{security_group_id}", security_groups.delete, f"{_SECURITY}delete", code=202,
+          until="2.35"),
+    Route("POST", "/os-security-group-rules", security_groups.create_rule, f"{_SECURITY}rule:create",
+          security_schemas.RULE, until="2.35"),
+    Route("DELETE", "/os-security-group-rules/{rule_id}", security_groups.delete_rule, f"{_SECURITY}rule:delete",
+          code=202, until="2.35"),
+    Route("GET", "/servers/{server_id}/os-security-groups", security_groups.of_server, f"{_SECURITY}list",
+          query=NO_QUERY, looks_first=True),
+    _action("addSecurityGroup", security_groups.add, f"{_SECURITY}add", security_schemas.ADD),
+    _action("removeSecurityGroup", security_groups.remove, f"{_SECURITY}remove", security_schemas.REMOVE),
     # server groups
     Route("GET", "/os-server-groups", server_groups.index, f"{_GROUPS}index", query=server_group_schemas.LIST_QUERY),
     Route("POST", "/os-server-groups", server_groups.create, f"{_GROUPS}create", server_group_schemas.CREATE),
@@ -314,6 +366,10 @@ ROUTES: tuple[Route, ...] = (
           body=baremetal_schemas.ANYTHING, action="remove_interface", until="2.35"),
     Route("GET", "/os-networks", networks.index, "os_compute_api:os-networks:list", until="2.35"),
     Route("GET", "/os-networks/{network_id}", networks.show, "os_compute_api:os-networks:show", until="2.35"),
+    Route("GET", "/os-tenant-networks", network_pools.of_project, "os_compute_api:os-tenant-networks:list",
+          until="2.35"),
+    Route("GET", "/os-tenant-networks/{network_id}", network_pools.one_of_project,
+          "os_compute_api:os-tenant-networks:show", until="2.35"),
     Route("GET", "/images", images.index, query=image_schemas.LIST_QUERY, until="2.35"),
     Route("GET", "/images/detail", images.detail, query=image_schemas.LIST_QUERY, until="2.35"),
     Route("GET", "/images/{image_id}", images.show, until="2.35"),

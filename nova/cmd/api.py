@@ -15,6 +15,7 @@ LOG = logging.getLogger(__name__)
 
 BINARY = "nova-api"
 OSAPI, METADATA, PLACEMENT = "osapi_compute", "metadata", "placement"
+GUEST_HEAD_S = 30.0  # guests are strangers: none shall hold connections that others need
 
 
 def _osapi(options: Any, bus: Any) -> Any:
@@ -49,6 +50,7 @@ class Kind(NamedTuple):
     listen: str
     port: str
     workers: str
+    head_s: float = 0  # within which clients must have sent a request's head; 0: when they like
 
     def group(self, options: Any) -> Any:
         return options if self.section == "DEFAULT" else options[self.section]
@@ -62,7 +64,7 @@ class Kind(NamedTuple):
 APIS = {OSAPI: Kind(_osapi, "nova.api.app", "DEFAULT", "osapi_compute_listen", "osapi_compute_listen_port",
                     "osapi_compute_workers"),
         METADATA: Kind(_metadata, "nova.metadata.app", "DEFAULT", "metadata_listen", "metadata_listen_port",
-                       "metadata_workers")}
+                       "metadata_workers", GUEST_HEAD_S)}
 #: and those that are a program of their own only
 ALL = {**APIS, PLACEMENT: Kind(_placement, "nova.placement.app", "placement_api", "listen", "listen_port", "workers")}
 
@@ -122,8 +124,8 @@ class Api:
         from nova import http_server
 
         wsgi = self.options.wsgi
-        bounds = http_server.Bounds(wsgi.default_pool_size or 1, wsgi.client_socket_timeout)
-        self.serving = [http_server.Server(sock, self.applications[name], bounds, tls(wsgi))
+        self.serving = [http_server.Server(sock, self.applications[name], http_server.Bounds(
+                            wsgi.default_pool_size or 1, wsgi.client_socket_timeout, ALL[name].head_s), tls(wsgi))
                         for name, sock in self.sockets.items()]
         for server in self.serving:
             server.start()

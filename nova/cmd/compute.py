@@ -52,10 +52,34 @@ def image_cache(options: Any, source: Any = None) -> Any:
     return ImageCache(source or image_service(options), settings, QemuImg(timeout_s=group.convert_timeout))
 
 
+IPTABLES, NOOP = "IptablesFirewallDriver", "NoopFirewallDriver"
+
+
+def packet_filters(options: Any) -> Any:
+    """What filters this host's guests' packets, or None. CanNotStart: an unknown ``firewall_driver``."""
+    from nova.compute.host_filter import PacketFilters
+    from nova.compute.packet_rules import RuleOptions
+    from nova.conf.network import neutron_in_use
+    from nova.privileged.iptables import Foreign
+    from nova.privileged.runner import SystemRunner
+
+    usual = IPTABLES if DRIVERS.get(options.compute_driver or "") is _libvirt else NOOP
+    driver = (options.firewall_driver or usual).rpartition(".")[2]
+    if driver not in (IPTABLES, NOOP):
+        raise CanNotStart(reason=f"[DEFAULT]firewall_driver = {options.firewall_driver!r}: must be one of "
+                                 f"nova.virt.libvirt.firewall.{IPTABLES}, nova.virt.firewall.{NOOP}")
+    if driver == NOOP or options.fake_network or neutron_in_use(options):
+        return None
+    foreign = Foreign(options.iptables_top_regex, options.iptables_bottom_regex)
+    return PacketFilters(SystemRunner(), Path(options.state_path),
+                         RuleOptions(options.allow_same_net_traffic, options.iptables_drop_action), foreign)
+
+
 class Compute:
     """The one process of a compute host's daemon."""
 
     def __init__(self, options: Any, index: int) -> None:
+        from nova.clients import vendordata
         from nova.compute import consoles, provider_config
         from nova.compute.host import Host
         from nova.compute.service import ComputeService, Parts
@@ -78,10 +102,13 @@ class Compute:
         store = image_service(options)
         images = image_cache(options, store) if driver.needs_images else None
         self.service = ComputeService(Parts(driver, self.conductor, images, options, common.release(),
-                                            tree_options(options.api), secret, store,
+                                            tree_options(options), secret, store,
                                             provider_config.load(options.compute.provider_config_location),
                                             consoles=consoles.offers_of(options),
-                                            listens=options.workarounds.handle_virt_lifecycle_events),
+                                            vendor=vendordata.from_conf(options),
+                                            listens=options.workarounds.handle_virt_lifecycle_events,
+                                            filters=packet_filters(options),
+                                            live_waits=options.compute.live_migration_wait_for_vif_plug),
                                       Host(HostName(options.host), state, options.my_ip))
         self.server: Any = None
         self.beating: Every | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import time
@@ -18,16 +19,15 @@ BINARY = "nova-conductor"
 
 def settings(options: Any) -> Any:
     """Options as the conductor's rooms read them."""
-    from nova.conductor.world import Settings
+    from nova.clients.dns import DriverUnknown
+    from nova.conductor.networking import floating_options
+    from nova.conductor.networking import options as network_options
+    from nova.conductor.world import Settings, VpnSettings
     from nova.conf import quota
-    from nova.model import addressing, pci_aliases, periods
+    from nova.model import network_managers, pci_aliases, periods
     from nova.model.ratios import BadRatio, ratios
 
     limits = {quota.API_NAMES.get(name, name): options.quota[name] for name in quota.LIMITS}
-    network = addressing.Defaults(
-        network_size=options.network_size, bridge=options.flat_network_bridge,
-        bridge_interface=options.flat_interface, dns1=options.flat_network_dns, mtu=options.network_device_mtu,
-        multi_host=options.multi_host)
     names = ("default_availability_zone", "internal_service_availability_zone", "default_schedule_zone",
              "instance_name_template", "service_down_time", "report_interval", "shutdown_timeout",
              "force_config_drive", "allow_resize_to_same_host", "instance_usage_audit", "instance_usage_audit_period",
@@ -35,21 +35,38 @@ def settings(options: Any) -> Any:
              "shelved_offload_time", "shelved_poll_interval")
     try:
         periods.parse(options.instance_usage_audit_period)
+        networking = network_options.from_conf(options)
+        floating = floating_options.from_conf(options)
         counted = ratios("[filter_scheduler]image_props_weight_setting",
                          options.filter_scheduler.image_props_weight_setting, usual=1.0)
         aliases = pci_aliases.parse(options.pci.alias)
-    except (periods.BadPeriod, BadRatio, pci_aliases.BadAlias) as error:
+    except (periods.BadPeriod, BadRatio, pci_aliases.BadAlias, network_managers.UnknownManager,
+            DriverUnknown) as error:
         raise CanNotStart(reason=error.message) from None
+    vpn = VpnSettings(**{name: options[name] for name in (
+        "vpn_image_id", "vpn_flavor", "vpn_key_suffix", "boot_script_template", "dmz_net", "dmz_mask",
+        "cnt_vpn_clients")}, cc_dmz=options.my_ip)
     return Settings(**{name: options[name] for name in names}, max_limit=options.api.max_limit,
                     non_inheritable_image_properties=tuple(options.non_inheritable_image_properties),
                     max_attempts=options.scheduler.max_attempts, dhcp_domain=options.api.dhcp_domain,
-                    pci_aliases=aliases,
+                    pci_aliases=aliases, vpn=vpn,
                     deleted_retention_s=options.deleted_retention * 86400,
                     precache_concurrency=options.image_cache.precache_concurrency,
                     limit_tenants_to_placement_aggregate=options.scheduler.limit_tenants_to_placement_aggregate,
                     image_props_weight_multiplier=options.filter_scheduler.image_props_weight_multiplier,
                     image_props_weight_setting=counted,
-                    quota_defaults={**quota.NETWORK_DEFAULTS, **limits}, network_defaults=network)
+                    quota_defaults={**_network_limits(options), **limits}, networking=networking, floating=floating,
+                    network_defaults=network_options.defaults_from_conf(options))
+
+
+def _network_limits(options: Any) -> dict[str, int]:
+    """nova-network's, which mean nothing with Neutron."""
+    from nova.conf import quota
+    from nova.conf.network import neutron_in_use
+
+    if neutron_in_use(options):
+        return dict(quota.NETWORK_DEFAULTS)
+    return {name: options.quota[name] for name in quota.NETWORK_LIMITS}
 
 
 def quotas(options: Any) -> Any:
@@ -86,6 +103,53 @@ def databases(options: Any) -> tuple[Any, Any]:
     return made[0], made[1]
 
 
+def networking(options: Any, world: Any) -> Any:
+    """Whose the networks are. CanNotStart with credentials for Neutron that can't be used."""
+    from nova.clients import neutron, session
+    from nova.conductor.networking import neutron_proxies
+    from nova.conductor.networking.neutron import Neutron
+    from nova.conductor.networking.nova_network import NovaNetwork
+    from nova.conf.network import neutron_in_use
+
+    if not neutron_in_use(options):
+        return NovaNetwork(world)
+    try:
+        credentials = session.load(options, "neutron")
+    except session.CredentialsWrong as error:
+        raise CanNotStart(reason=error.message) from None
+    if credentials.auth is None and not options.neutron.endpoint_override:
+        raise CanNotStart(reason="networks are Neutron's ([DEFAULT]use_neutron), and nobody says where it is: set "
+                                 "[neutron]auth_type, auth_url, username, password and project_name")
+    client = neutron.of_groups(options.neutron, credentials)
+    back_end = Neutron(world, client, options.neutron.ovs_bridge)
+
+    def changed(server_uuid: str) -> None:
+        back_end.healer.refresh([server_uuid])
+    back_end.networks = neutron_proxies.Networks(client)
+    back_end.floating = neutron_proxies.Floating(world, client, options.neutron.default_floating_pool, changed)
+    back_end.groups = neutron_proxies.Groups(world, client, changed)
+    return back_end
+
+
+def check_networking(back_end: Any) -> None:
+    """CanNotStart when Neutron does not let us in. One that is away is no reason: what needs it will wait for it."""
+    from nova import errors
+    from nova.clients import neutron, session
+
+    if back_end.name != "neutron":
+        return
+    try:
+        back_end.client.extensions()
+    except (neutron.NotLetIn, session.CredentialsWrong) as error:
+        raise CanNotStart(reason="the network service does not let us in: look at [neutron]auth_url, username, "
+                                 f"password and project_name ({error.message})") from None
+    except session.MissingThere:
+        raise CanNotStart(reason="at [neutron]endpoint_override (or the catalog's address) there is no "
+                                 "Neutron") from None
+    except errors.NovaError as error:
+        LOG.warning("the network service is not there yet: %s", error.message)
+
+
 class Conductor:
     """One worker process."""
 
@@ -94,12 +158,12 @@ class Conductor:
         from nova.conductor.feed import Feed
         from nova.conductor.hosts import Daemons
         from nova.conductor.journal import Journal
-        from nova.conductor.networking.nova_network import NovaNetwork
         from nova.conductor.runner import Runner
         from nova.conductor.teller import Teller
         from nova.conductor.workflows import ALL
         from nova.conductor.world import World
         from nova.notifications import oslo
+        from nova.rpc.contracts.cert import CertRPC
         from nova.rpc.contracts.compute import ComputeRPC
         from nova.rpc.contracts.network import NetworkRPC
         from nova.rpc.contracts.scheduler import SchedulerRPC
@@ -110,12 +174,12 @@ class Conductor:
         self.bus = Bus(options, options.host)
         self.world = World(api=api, cell=cell, settings=settings(options), host=options.host,
                            scheduler=self.bus.client(SchedulerRPC), compute=self.bus.client(ComputeRPC),
-                           network=self.bus.client(NetworkRPC),
+                           network=self.bus.client(NetworkRPC), certs=self.bus.client(CertRPC),
                            images=glance.of_groups(options.glance, session.load(options, "glance")),
                            notifier=oslo.make(options, options.host), quotas=quotas(options))
         self.world.feed = Feed(self.world)
-        self.world.teller = Teller(cell, self.world.network)
-        self.world.networking = NovaNetwork(self.world)
+        self.world.teller = Teller(cell, self.world.network, options.service_down_time)
+        self.world.networking = networking(options, self.world)
         self.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds,
                                leases=cell.alone())
         self.world.runner = Runner(self.world, self.journal, ALL)
@@ -133,6 +197,7 @@ class Conductor:
         from nova.rpc.contracts.placement import PlacementRPC
 
         patiently("reading the databases", self._check_schema)
+        check_networking(self.world.networking)
         self.journal.open()
         pool = self.options.conductor.pool_size
         self.servers = [
@@ -179,9 +244,13 @@ class Conductor:
                 (renew_s, self._take_over, "takeover"),
                 (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
                 (self.options.report_interval, self.daemons.refresh, "known daemons")]
+        jobs += [(period, functools.partial(job, self.world), name)
+                 for period, job, name in periodic.late_ports(self.world.networking)]
         if self.index == 0:
-            jobs += [(period, lambda job=job: job(self.world), name)
-                     for period, job, name in (*periodic.JOBS, *overdue.jobs(self.world.settings))]
+            jobs += [(period, functools.partial(job, self.world), name)
+                     for period, job, name in (*periodic.JOBS, *overdue.jobs(self.world.settings),
+                                               *periodic.healing(self.world.networking, self.options),
+                                               *periodic.naming(self.world))]
         self.periodic = [Every(period, job, name, at_once=name in ("takeover", "own heartbeat")).start()
                          for period, job, name in jobs]
 

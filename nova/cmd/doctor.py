@@ -29,6 +29,8 @@ CONSOLE_PLACES = {
     "serial_console": ("proxyclient_address", "base_url"),
 }
 TOOLS = ("dnsmasq", "iptables-save", "iptables-restore", "dhcp_release")
+OPTIONAL_TOOLS = {"use_ipv6": ("radvd", "radvd"), "send_arp_for_ha": ("arping", "iputils-arping"),
+                  "share_dhcp_address": ("ebtables-restore", "iptables")}  # by option: the program, its package
 
 
 class Finding(NamedTuple):
@@ -150,6 +152,12 @@ def glance(options: Any) -> Finding:
                    "" if images else "openstack image create --file FILE --disk-format qcow2 NAME")
 
 
+def neutron(options: Any) -> Finding:
+    from nova.cmd import doctor_neutron
+
+    return doctor_neutron.neutron(options)
+
+
 def placement(options: Any) -> Finding:
     """Whether Placement's API, where it runs here, answers; nothing of ours needs it."""
     import requests
@@ -181,10 +189,17 @@ def libvirt(options: Any) -> Finding:
 
 
 def bridge_tools(options: Any) -> Finding:
+    from nova.conf.network import neutron_in_use
+
+    if neutron_in_use(options):
+        return Finding(OK, "networks are Neutron's, whose agents have tools of their own")
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     missing = [tool for tool in TOOLS if shutil.which(tool, path=path) is None]
     if missing:
         return Finding(BAD, f"missing: {', '.join(missing)}", "apt install dnsmasq-base dnsmasq-utils iptables")
+    for option, (tool, package) in OPTIONAL_TOOLS.items():
+        if getattr(options, option) and shutil.which(tool, path=path) is None:
+            return Finding(BAD, f"missing: {tool}, which {option} = true needs", f"apt install {package}")
     return Finding(OK, "dnsmasq and iptables are installed")
 
 
@@ -396,7 +411,8 @@ def _run(argv: list[str]) -> Any:
 
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("configuration", config), ("broker", broker), ("database", databases), ("keystone", keystone),
-    ("glance", glance), ("placement", placement), ("libvirt", libvirt), ("bridge tools", bridge_tools),
+    ("glance", glance), ("neutron", neutron), ("placement", placement), ("libvirt", libvirt),
+    ("bridge tools", bridge_tools),
     ("clock", clock), ("debts", debts),
     ("hosts", hosts), ("capacity", capacity), ("tasks", tasks), ("failures", failures),
     ("consoles", consoles),

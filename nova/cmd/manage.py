@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from nova import concurrency, context, errors
-from nova.cmd import common
+from nova.cmd import common, firewall_commands, floating_commands, network_commands, vpn_commands
 
 BINARY = "nova-manage"
 
@@ -219,36 +219,6 @@ def _debt_table(found: Sequence[Any]) -> None:
           [(debt.host, debt.server_uuid, debt.step, debt.created_at) for debt in found])
 
 
-def network_create(options: Any, given: argparse.Namespace) -> int:
-    from nova.model.networks import NewNetwork
-
-    wish = NewNetwork(label=given.label, cidr=given.fixed_range_v4, bridge=given.bridge,
-                      bridge_interface=given.bridge_interface, gateway=given.gateway, dns1=given.dns1, dns2=given.dns2,
-                      mtu=given.mtu, num_networks=given.num_networks, network_size=given.network_size,
-                      fixed_cidr=given.fixed_cidr, uuid=given.uuid, project_id=given.project_id,
-                      dhcp_server=given.dhcp_server, allowed_start=given.allowed_start, allowed_end=given.allowed_end)
-    for network in _conductor(options).create_network(wish):
-        say(f"{network.uuid}  {network.label}  {network.cidr}  bridge {network.bridge}  "
-            f"host {network.host or 'none yet'}")
-    return 0
-
-
-def network_list(options: Any, given: argparse.Namespace) -> int:
-    from nova.model.base import Scope
-
-    found = _conductor(options).list_networks(Scope())
-    table(("id", "IPv4", "IPv6", "start address", "DNS1", "DNS2", "VlanID", "project", "uuid"),
-          [(one.id, one.cidr, one.cidr_v6, one.dhcp_start, one.dns1, one.dns2, one.vlan, one.project_id, one.uuid)
-           for one in found])
-    return 0
-
-
-def network_delete(options: Any, given: argparse.Namespace) -> int:
-    _conductor(options).delete_network(given.uuid)
-    say(f"Network {given.uuid} is deleted.")
-    return 0
-
-
 def flavor_create(options: Any, given: argparse.Namespace) -> int:
     from nova.model.flavors import NewFlavor
 
@@ -292,20 +262,6 @@ _ARCHIVE = tuple(argument(flag, **options) for flag, options in (
     ("--purge", {"action": "store_true", "help": "accepted"}),
     ("--all-cells", {"action": "store_true", "help": "accepted"}),
     ("--task-log", {"action": "store_true", "help": "accepted"}), ("--sleep", {"type": int, "help": "accepted"})))
-_NETWORK = (
-    argument("--label", required=True, help="the name users see"),
-    argument("--fixed_range_v4", "--cidr", required=True, metavar="CIDR", help="e.g. 10.0.0.0/24"),
-    argument("--bridge", help="the bridge on hosts; [DEFAULT]flat_network_bridge when left out"),
-    argument("--bridge_interface", help="the interface that goes into the bridge"),
-    argument("--num_networks", type=int, default=1, help="how many networks to cut the range into"),
-    argument("--network_size", type=int, help="addresses a network"),
-    argument("--gateway", help="the guests' gateway; the first usable address when left out"),
-    argument("--dhcp_server", help="its address; the gateway's when left out"),
-    argument("--dns1", help="first DNS server"), argument("--dns2", help="second DNS server"),
-    argument("--mtu", type=int, help="bytes"), argument("--fixed_cidr", help="only addresses in it go to servers"),
-    argument("--allowed_start", help="first address for servers"),
-    argument("--allowed_end", help="last address for servers"), argument("--uuid", help="its uuid"),
-    argument("--project_id", help="for this project alone"))
 _HOST = argument("host", help="as nova-manage host list shows it")
 _DRAIN = (
     _HOST, argument("--parallel", type=int, default=4, metavar="N", help="servers on their way at a time (4)"),
@@ -363,9 +319,12 @@ COMMANDS: dict[str, dict[str, Command]] = {
               "forgive": Command(debts_forgive, "strike what a removed host owes", (
                   argument("host", help="a host whose nova-compute service was deleted"),
                   argument("--yes", action="store_true", help="do it; without it, only show what would be struck")))},
-    "network": {"create": Command(network_create, "make a network and its pool of addresses", _NETWORK),
-                "list": Command(network_list, "all networks"),
-                "delete": Command(network_delete, "delete an unused network", (argument("uuid"),))},
+    "floating": floating_commands.actions(Command, argument, _conductor, say, table),
+    "network": network_commands.network_actions(Command, argument, _conductor, say, table),
+    "fixed": network_commands.fixed_actions(Command, argument, _conductor, say, table),
+    "project": network_commands.project_actions(Command, argument, _conductor, say, table),
+    "vpn": vpn_commands.actions(Command, argument, _conductor, say, table),
+    "firewall": firewall_commands.actions(Command, argument, _conductor, say, table),
     "flavor": {"create": Command(flavor_create, "make a flavor", _FLAVOR)},
     "api": {"schema": Command(api_schema, "print the compute API's OpenAPI document", (
         argument("--version", default="latest", help="of the API: 2.96, latest, or 2.0 for what is under /v2"),

@@ -30,6 +30,7 @@ BUILD: tuple[Step, ...] = (
     steps.MakeDisks(),
     steps.PlugInterfaces(),
     steps.WriteConfigDrive(),
+    steps.FilterPackets(),
     steps.StartGuest(),
 )
 
@@ -71,6 +72,7 @@ class Guests:
         had made here."""
         keep_disks = keep_disks and not self._are_copies(server_uuid) and not self._made_for(server_uuid, operation_id)
         self._driver.destroy(server_uuid)  # a guest that can not be stopped keeps its disks
+        self._tools.guard.drop(server_uuid)
         try:
             self._driver.unplug(server_uuid, order)
         finally:
@@ -124,6 +126,7 @@ class Guests:
         if order.build is not None:
             self._driver.plug(order.build)  # a host that was rebooted has no taps and bridges
             self._define_anew(order.build, known=state is not None)
+            return self._tools.starter.again(order.build, work)
         return self._driver.start(uuid)
 
     def _define_anew(self, build: BuildOrder, known: bool) -> None:
@@ -162,9 +165,11 @@ class Guests:
             self._driver.shut_down(order.server_uuid, 0)
             return self._driver.start(order.server_uuid)
         self._driver.destroy(order.server_uuid)
+        self._tools.events.forget(order.server_uuid)
         self._take_back_stranded(order)
         self._driver.plug(order.build)
-        state = self._driver.start_new(order.build)
+        self._tools.drives.renew(order.build)
+        state = self._tools.starter.new(order.build, work)
         self._tools.markers.clear(order.server_uuid)  # whatever was left undone before, it is whole enough to run
         return state
 

@@ -11,12 +11,13 @@ from nova.compute.guests import Guests
 from nova.compute.life import Life
 from nova.compute.live import LiveGuests
 from nova.compute.moves import Moves
+from nova.compute.plugging import Plugging
 from nova.compute.snapshots import SnapshotsOfGuests
 
 
 def table(tools: Tools, guests: Guests, moves: Moves, live: LiveGuests) -> Mapping[str, Do]:
     """One row a kind of order."""
-    life, snapshots = Life(tools, guests), SnapshotsOfGuests(tools)
+    life, snapshots, plugging = Life(tools, guests), SnapshotsOfGuests(tools), Plugging(tools)
     return {
         orders.BUILD: guests.build,
         orders.DESTROY: guests.destroy,
@@ -44,4 +45,6 @@ def table(tools: Tools, guests: Guests, moves: Moves, live: LiveGuests) -> Mappi
         orders.MIGRATE: live.migrate,
         orders.PREPARE: live.prepare,
         orders.LAND: live.land,
+        orders.ATTACH: plugging.attach,
+        orders.DETACH: plugging.detach,
     }

@@ -15,10 +15,8 @@ from nova import errors
 from nova.compute.abilities import NoOrder, able
 from nova.compute.gate import Gate
 from nova.compute.guest_steps.build import Tools, cache_images, root_gb_of
-from nova.compute.guest_steps.facts import facts_of
 from nova.compute.guests import Guests
 from nova.compute.orders import Work
-from nova.model.guest_tree import config_drive_files
 from nova.model.images import Image
 from nova.model.orders import (
     BuildOrder,
@@ -73,14 +71,14 @@ class Life:
         return driver.suspend(order.server_uuid)
 
     def resume(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
-        driver = able(self._driver, Suspending, self._tools.host, "suspend guests")
+        able(self._driver, Suspending, self._tools.host, "suspend guests")
         build = _build_of(order, "resume")
         if self._driver.power_state(order.server_uuid) == PowerState.RUNNING:
             return PowerState.RUNNING
         gate.pass_(order.server_uuid)
         work.check()
         self._driver.plug(build)  # a host that was rebooted has no taps and bridges
-        return driver.resume(build)
+        return self._tools.starter.resumed(build, work)
 
     # --- rescued
 
@@ -158,12 +156,11 @@ class Life:
             self._make_disks(order, shared)
             work.check()
             self._driver.plug(build)
-            files = self._files(build, build.admin_password)
-            if files is not None:
-                self._driver.write_config_drive(build, files)
+            self._tools.drives.write(build)
+            self._tools.drives.write_places(build)
             gate.pass_(uuid)
             work.check()
-            state = self._driver.start_new(build) if order.start else self._driver.define(build)
+            state = self._tools.starter.new(build, work) if order.start else self._driver.define(build)
         except Exception:
             with contextlib.suppress(Exception):
                 self._driver.destroy(uuid)
@@ -194,10 +191,7 @@ class Life:
 
     def _files(self, build: BuildOrder, admin_password: str | None) -> Mapping[str, bytes] | None:
         """The contents of a config drive, for a guest that has one."""
-        if not build.config_drive:
-            return None
-        facts = facts_of(msgspec.structs.replace(build, admin_password=admin_password))
-        return config_drive_files(facts, self._tools.tree)
+        return self._tools.drives.files(msgspec.structs.replace(build, admin_password=admin_password))
 
     # --- inside the guest
 

@@ -102,6 +102,7 @@ class LiveGuests:
                 self._driver.unplug(uuid, order.build)
                 self._tools.markers.clear(uuid)
             raise
+        self._tools.starter.wait_for_arrival(order.build, work)  # what fails is marked: whose disks are here is known
         return Outcome(server_uuid=uuid, arrival=arrival)
 
     def land(self, order: MoveOrder, work: Work, gate: Gate) -> PowerState:

@@ -49,6 +49,7 @@ class Moves:
                 work.check()
                 self._driver.unplug(uuid, order.build)
             source = driver.leave(uuid)
+            self._tools.guard.drop(uuid)
         except Exception:
             if uuid not in driver.put_aside():
                 self._tools.aside.clear(uuid)
@@ -91,7 +92,7 @@ class Moves:
         self._driver.plug(order.build)
         gate.pass_(uuid)
         work.check()
-        return self._driver.start_new(order.build)
+        return self._tools.starter.new(order.build, work)
 
     def back(self, server_uuid: str, build: BuildOrder | None = None) -> None:
         """What was put aside is the guest's again, without asking; it is not started. The guest that the same move
@@ -162,7 +163,8 @@ class Moves:
         work.check()
         try:
             self._driver.plug(build)
-            state = self._driver.start_new(build) if order.start else self._driver.define(build)
+            self._tools.drives.renew(build)
+            state = self._tools.starter.new(build, work) if order.start else self._driver.define(build)
         except Exception:
             for undo in (lambda: self._driver.destroy(uuid), lambda: self._driver.unplug(uuid, build)):
                 with contextlib.suppress(Exception):

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from nova import errors
+from typing import Any
+
+from nova.compute.firewall import Firewall
+from nova.compute.guarding import NoGuard
+from nova.compute.orders import ATTACH, DETACH
+from nova.compute.plug_events import PlugEvents
 from nova.model.base import HostName
 from nova.model.orders import InterfaceOrder, NetworkEvent, Outcome
 
@@ -10,14 +15,25 @@ from nova.model.orders import InterfaceOrder, NetworkEvent, Outcome
 class GuestNetworks:
     """A part of the service; base of ``ComputeService``, which sets the attributes."""
 
+    _plug_events: PlugEvents
+    _firewall: Firewall | NoGuard
+
+    def _check_host(self, given: HostName) -> None:
+        raise NotImplementedError
+
+    def _batch(self, kind: str, host: HostName, orders: tuple[Any, ...]) -> tuple[Outcome, ...]:
+        raise NotImplementedError
+
     def attach_interfaces(self, host: HostName, orders: tuple[InterfaceOrder, ...]) -> tuple[Outcome, ...]:
-        raise errors.NotSupported("interfaces can not be attached yet")
+        return self._batch(ATTACH, host, orders)
 
     def detach_interfaces(self, host: HostName, orders: tuple[InterfaceOrder, ...]) -> tuple[Outcome, ...]:
-        raise errors.NotSupported("interfaces can not be detached yet")
+        return self._batch(DETACH, host, orders)
 
     def refresh_firewall(self, host: HostName) -> None:
-        """Nothing is filtered yet."""
+        self._check_host(host)
+        self._firewall.refresh()
 
     def network_events(self, host: HostName, events: tuple[NetworkEvent, ...]) -> None:
-        """Nobody waits yet."""
+        self._check_host(host)
+        self._plug_events.come(events)

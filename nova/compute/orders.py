@@ -24,6 +24,7 @@ RESCUE, UNRESCUE, REBUILD, SET_PASSWORD, CRASH = "rescue", "unrescue", "rebuild"
 SNAPSHOT, UPLOAD, DROP_SNAPSHOT = "snapshot", "upload a snapshot of", "drop a snapshot of"
 LEAVE, FETCH, FINISH, RETURN, FORGET = "leave", "fetch", "finish the move of", "take back", "forget"
 DESCRIBE, PREPARE, MIGRATE, LAND = "describe", "prepare for", "migrate", "land"
+ATTACH, DETACH = "plug an interface into", "unplug an interface of"
 
 #: Kinds that make a guest on this host: a record of its removal that is older than they are says nothing any more.
 MAKING = frozenset({BUILD, REBUILD, FETCH, FINISH, RETURN, PREPARE, LAND})

@@ -20,10 +20,13 @@ from nova.compute.consoles import Offers, Screens
 from nova.compute.debts import Debts
 from nova.compute.events import PowerEvents
 from nova.compute.fences import Fences
+from nova.compute.firewall import Firewall
+from nova.compute.guarding import NoGuard, guarding
 from nova.compute.guest_steps.build import ImageCache, ImageStore, Tools
 from nova.compute.guests import Guests
 from nova.compute.holds import Holds, holding
 from nova.compute.host import Host
+from nova.compute.host_filter import HostFilter
 from nova.compute.inventory import InventoryReports
 from nova.compute.live import LiveGuests
 from nova.compute.markers import Markers
@@ -33,18 +36,22 @@ from nova.compute.networks import GuestNetworks
 from nova.compute.ordered import Ordered
 from nova.compute.orders import Orders
 from nova.compute.periodic import Job, Periodic
+from nova.compute.plug_events import PlugEvents
 from nova.compute.provider_config import ProviderConfig
 from nova.compute.reconcile import Desk, Reconciler
+from nova.compute.starting import Patience
 from nova.compute.told import Told
 from nova.model.base import HostName
 from nova.model.guest_tree import TreeOptions
 from nova.model.services import Alive, ContractVersion, Registered, Registration
+from nova.model.vendor_source import NoVendorData, VendorSource
 from nova.rpc.contracts.compute import ComputeRPC
 
 LOG = logging.getLogger(__name__)
 
 BINARY = "nova-compute"
 EXPIRE_S, PAY_S, ASK_FOR_DEBTS_S, TELL_OF_BUILDS_S = 3600.0, 60.0, 2.0, 5.0
+MEND_FILTER_S, ASK_FOR_RULES_S = 30.0, 120.0
 LONGEST_WAIT_S = 30.0  # between two tries at start
 
 T = TypeVar("T")
@@ -66,7 +73,10 @@ class Parts:
     store: ImageStore | None = None
     additions: tuple[ProviderConfig, ...] = ()  # what files give this host's providers
     consoles: Offers = field(default_factory=dict)  # what this host's configuration has of them
+    vendor: VendorSource = field(default_factory=NoVendorData)  # what config drives say of the operator's own
     listens: bool = True  # to the driver's events; else the periodic report tells of all power states
+    filters: HostFilter | None = None  # packet filters of this host; None: whoever keeps the networks filters
+    live_waits: bool = True  # guests that come while they run: until the network service has seen their interfaces
 
 
 class ComputeService(Ordered, Told, Screens, GuestNetworks):
@@ -82,8 +92,12 @@ class ComputeService(Ordered, Told, Screens, GuestNetworks):
         markers = Markers(host.state_path / "building")
         self._fences = Fences(host.state_path / "fences", host.clock)
         self._orders = Orders(self._fences, host.clock)
+        self._plug_events = PlugEvents(host.clock, host.name)
+        self._firewall = NoGuard() if parts.filters is None else Firewall(
+            parts.conductor, host.name, parts.filters, lambda: {guest.server_uuid for guest in parts.driver.guests()})
         tools = Tools(parts.driver, parts.images, markers, Markers(host.state_path / "aside"),
-                      Markers(host.state_path / "arrived"), parts.tree, parts.store, host.name)
+                      Markers(host.state_path / "arrived"), parts.tree, parts.store, host.name, parts.vendor,
+                      self._plug_events, _patience(parts), self._firewall)
         guests = Guests(tools)
         self._images, self._offers = parts.images, parts.consoles
         self._events = PowerEvents(parts.driver, parts.conductor, self._orders, self._fences, host)
@@ -94,7 +108,8 @@ class ComputeService(Ordered, Told, Screens, GuestNetworks):
         self._inventory = InventoryReports(parts.driver, parts.conductor, parts.options, host, parts.additions,
                                            self._condition)
         holds = Holds(parts.driver, host.name, self._inventory.offered)
-        table = holding(holds, counting(self._condition, kinds.table(tools, guests, moves, self._live)))
+        guarded = guarding(self._firewall, kinds.table(tools, guests, moves, self._live))
+        table = holding(holds, counting(self._condition, guarded))
         self._batches = Batches(table, guests.hurry, self._orders,
                                 parts.conductor, host, _limits(parts.options))
         self._debts = Debts(guests, moves, self._orders, self._fences, parts.conductor, host)
@@ -117,6 +132,7 @@ class ComputeService(Ordered, Told, Screens, GuestNetworks):
             if self._parts.listens:
                 self._driver.on_power_change(self._events.noticed)
             registered = self.register()
+            self._patiently("filter the guests' packets", self._firewall.refresh)
             self._debts.pay()
             self._patiently("compare guests with the conductor's list", self._reconciler.at_start)
             self._patiently("send the inventory", lambda: self._inventory.send(self.host_id, always=True))
@@ -200,6 +216,8 @@ class ComputeService(Ordered, Told, Screens, GuestNetworks):
                 self._reconciler.sweep),
             Job("pay debts", PAY_S, self._debts.pay),
             Job("ask for debts", ASK_FOR_DEBTS_S, self._ask_for_debts),
+            Job("mend the packet filter", MEND_FILTER_S, self._firewall.mend),
+            Job("ask for the packet filter's rules", ASK_FOR_RULES_S, self._firewall.refresh),
             Job("drop old fences", EXPIRE_S, self._expire_fences),
         ]
 
@@ -222,6 +240,12 @@ class ComputeService(Ordered, Told, Screens, GuestNetworks):
             if self._stopping.wait(pause * random.uniform(0.8, 1.2)):
                 raise _ToldToStop
             pause = min(2 * pause, LONGEST_WAIT_S)
+
+
+def _patience(parts: Parts) -> Patience:
+    options = parts.options
+    return Patience(timeout_s=options.vif_plugging_timeout, fatal=options.vif_plugging_is_fatal,
+                    live=parts.live_waits)
 
 
 def _limits(options: Any) -> Limits:

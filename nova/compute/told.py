@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from nova import errors
@@ -12,9 +13,10 @@ from nova.compute.host import Host, checked_uuid
 from nova.model.aggregates import CachedImage
 from nova.model.base import HostName
 from nova.model.diagnostics import Diagnostics
+from nova.model.guests import DevicePlace
 from nova.model.images import Image
 from nova.model.orders import ConsoleOutput
-from nova.virt.interface import Consoles, Diagnosis, HostPower, Uptime
+from nova.virt.interface import Consoles, DevicePlaces, Diagnosis, HostPower, Uptime
 
 LOG = logging.getLogger(__name__)
 
@@ -70,6 +72,12 @@ class Told:
         if not isinstance(self._driver, Diagnosis):
             raise NoDiagnostics(host=self._host.name)
         return self._driver.diagnostics(server_uuid)
+
+    def device_places(self, host: HostName, server_uuid: str) -> Mapping[str, DevicePlace]:
+        self._check_host(host)
+        if self._driver.power_state(checked_uuid(server_uuid)) is None:
+            raise NoGuest(uuid=server_uuid, host=self._host.name)
+        return self._driver.device_places(server_uuid) if isinstance(self._driver, DevicePlaces) else {}
 
     def get_host_uptime(self, host: HostName) -> str:
         self._check_host(host)

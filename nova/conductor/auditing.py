@@ -149,6 +149,8 @@ def _correct(tx: Connection, stores: Stores, one: Difference) -> None:
 
 
 def _wishes_more(row: Any) -> bool:
+    if getattr(row, "port_demands", None):
+        return True
     try:
         return needs_of(row.flavor, row.image.properties if row.image else {}).wishes is not None
     except errors.Invalid:

@@ -18,6 +18,8 @@ ACCEPTED, BAD_TAG, NO_SERVER, NO_HOST = 200, 400, 404, 422
 
 #: Events that say nothing without a tag: the port, volume, request or state that they are about.
 NEED_TAG = ("volume-extended", "power-update", "accelerator-request-bound", "volume-reimaged")
+#: What the network service says of interfaces.
+NETWORK_EVENTS = ("network-changed", "network-vif-plugged", "network-vif-unplugged", "network-vif-deleted")
 #: What a power-update's tag says, and the action that makes it so here.
 POWER_ACTIONS = {"POWER_ON": "start", "POWER_OFF": "stop"}
 
@@ -33,7 +35,8 @@ class ExternalEvents:
 
     def __init__(self, world: World, order: Order) -> None:
         self.world, self._order = world, order
-        self.takers: Mapping[str, Callable[[ExternalEvent, Any], None]] = {"power-update": self._power}
+        self.takers: Mapping[str, Callable[[ExternalEvent, Any], None]] = {
+            "power-update": self._power, **dict.fromkeys(NETWORK_EVENTS, self._network)}
 
     def external_events(self, events: tuple[ExternalEvent, ...]) -> tuple[int, ...]:
         with self.world.cell.reading() as tx:
@@ -48,6 +51,9 @@ class ExternalEvents:
         if code == ACCEPTED and taker is not None:
             taker(event, row)
         return code
+
+    def _network(self, event: ExternalEvent, row: Any) -> None:
+        self.world.networking.told(event, row)
 
     def _power(self, event: ExternalEvent, row: Any) -> None:
         """Somebody turned the machine on or off. A server that is so already, or busy, is left alone."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from nova import errors
 from nova.conductor import powers
+from nova.conductor.guest_answers import GuestAnswers
 from nova.conductor.hosts import Daemons
-from nova.conductor.orders import disks_of
 from nova.conductor.workflows.create_server import CREATE_SERVER
 from nova.conductor.world import World
 from nova.db import hosts, ledger, migrations, networks, reports, servers, services, states
@@ -36,8 +36,6 @@ LOG = logging.getLogger(__name__)
 #: What registers by this contract, and the contract that it serves.
 SERVED: dict[str, type[Interface] | None] = {
     services.COMPUTE: ComputeRPC, services.NETWORK: NetworkRPC, services.METADATA: None}
-#: What registers by the other contract, which compute hosts have no way to.
-CONTROL = {"nova-conductor", "nova-scheduler"}
 
 
 class NotYours(errors.Forbidden):
@@ -52,19 +50,11 @@ class NoHostDaemon(errors.Forbidden):
     code, message = "host.no_host_daemon", "'{host}' can not register a {binary}: that is none of a host's daemons."
 
 
-class NoSuchGuest(errors.NotFound):
-    code, message = "guest.not_found", "No live server is known by {name}."
-
-
-class PasswordKept(errors.Conflict):
-    code, message = "guest.password_kept", "A password is kept already."
-
-
 class HostService:
     """The service behind the topic ``conductor-host``."""
 
     def __init__(self, world: World, daemons: Daemons) -> None:
-        self.world, self.daemons = world, daemons
+        self.world, self.daemons, self.guests = world, daemons, GuestAnswers(world)
 
     # -- the daemon itself
 
@@ -167,30 +157,15 @@ class HostService:
     # -- what its guests ask
 
     def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
-        with self.world.cell.reading() as tx:
-            uuid = query.server_uuid or (networks.server_at(tx, query.address) if query.address else None)
-            row = servers.rows_of(tx, [uuid]).get(uuid) if uuid else None
-            if row is None or (query.project_id is not None and row.project_id != query.project_id) or \
-                    not _may_ask_for(tx, host, row):
-                raise NoSuchGuest(name=query.server_uuid or query.address)
-            metadata, _tags = servers.children(tx, [row.uuid])
-        return _facts(row, metadata.get(row.uuid, {}))
+        return self.guests.facts(host, query)
 
     def set_guest_password(self, host: HostName, password: GuestPassword) -> None:
-        def write(tx: Connection) -> None:
-            servers.lock_row(tx, password.server_uuid)  # two may come at once, and the first one stands
-            row = servers.rows_of(tx, [password.server_uuid]).get(password.server_uuid)
-            if row is None or not _may_ask_for(tx, host, row):
-                raise NoSuchGuest(name=password.server_uuid)
-            if row.guest_password:
-                raise PasswordKept()
-            servers.update(tx, password.server_uuid, {"guest_password": password.password})
-        self.world.cell.transact(write)
+        self.guests.keep_password(host, password)
 
     # -- networks
 
     def host_firewall(self, host: HostName) -> HostFirewall:
-        return HostFirewall(host=host)
+        return self.world.networking.firewall_on(host)
 
     def networks_on_host(self, host: HostName) -> tuple[NetworkOnHost, ...]:
         with self.world.cell.reading() as tx:
@@ -231,27 +206,3 @@ def _of_this_major(version: str, contract: type[Interface]) -> bool:
         return parse_version(version)[0] == parse_version(contract.version)[0]
     except ValueError:
         return False
-
-
-def _may_ask_for(tx: Connection, host: str, row: Any) -> bool:
-    """Whether a host's metadata service may tell this guest's secrets: a compute host for its own guests, and for
-    those of networks that it serves; a control host for all."""
-    if row.host == host:
-        return True
-    runs = services.binaries(tx, host)
-    if services.COMPUTE not in runs or runs & CONTROL:
-        return True
-    return networks.any_served(tx, host, [one.network_id for one in row.interfaces or ()])
-
-
-def _facts(row: Any, metadata: dict[str, str]) -> GuestFacts:
-    disks = disks_of(row)
-    return GuestFacts(
-        uuid=row.uuid, id=row.id, name=row.name, hostname=row.hostname or "", project_id=row.project_id,
-        user_id=row.user_id, reservation_id=row.reservation_id, launch_index=row.launch_index,
-        availability_zone=row.availability_zone, metadata=metadata, key_name=row.key_name, public_key=row.public_key,
-        key_type=row.key_type, user_data=row.user_data, flavor_name=row.flavor.name, image_id=row.image_id,
-        kernel_id=row.kernel_id or None, ramdisk_id=row.ramdisk_id or None, root_device_name=row.root_device_name,
-        interfaces=row.interfaces or (), security_groups=row.security_groups or (), files=row.files or {},
-        password=row.guest_password or "", swap_mb=sum(disk.size_mb for disk in disks if disk.kind == "swap"),
-        ephemeral_count=sum(1 for disk in disks if disk.kind == "ephemeral"))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nova.conductor.orders import build_order, guest_order
+from nova.conductor.orders import build_order, guarded, guest_order
 from nova.conductor.steps.guests import fence
 from nova.conductor.steps.placement import wanted_flavor
 from nova.conductor.workflow import Op
@@ -105,6 +105,13 @@ def order_at(world: World, op: Op, end: End, keep_disks: bool = False) -> GuestO
 def move_order(world: World, op: Op, end: End, offered: GuestOnSource | None = None, **fields: Any) -> MoveOrder:
     return MoveOrder(server_uuid=op.uuid, fence=fence(op), build=build_at(world, op, end), source=offered,
                      **{"start": runs(op), **fields})
+
+
+def first_order(world: World, op: Op, end: End, offered: GuestOnSource | None = None, **fields: Any) -> MoveOrder:
+    """The order by which the guest may run where it was not before: with what may reach it."""
+    order = move_order(world, op, end, offered, **fields)
+    [build] = guarded(world, [order.build], [op.server])
+    return msgspec.structs.replace(order, build=build)
 
 
 def kept(value: Any) -> Any:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from nova.conductor.world import World
-from nova.db import claims
+from nova.db import claims, servers
 from nova.db.servers import instance_name
 from nova.model.images import Image
 from nova.model.orders import BuildOrder, Disk, Fence, GuestOrder
+from nova.model.port_demands import KINDS
 from nova.model.topology import Packing
 from nova.model.wishes import may_hold
 
@@ -39,18 +43,34 @@ def build_order(world: World, server: Any, op: Op, fence: Fence, host: str = "",
         project_id=server.project_id, user_id=server.user_id, fence=fence, flavor=server.flavor, image=server.image,
         kernel=_part(server.kernel_id, "aki"), ramdisk=_part(server.ramdisk_id, "ari"),
         node=op.data.get("node") or server.node or "", disks=disks_of(server), interfaces=server.interfaces or (),
-        metadata=op.entry.arguments.get("metadata") or {}, key_name=server.key_name, public_key=server.public_key,
+        metadata=_metadata(world, server, op), key_name=server.key_name, public_key=server.public_key,
         key_type=server.key_type, user_data=server.user_data,
-        config_drive=server.config_drive or settings.force_config_drive,
+        config_drive=server.config_drive,
         admin_password=secrets.get("admin_password"), availability_zone=server.availability_zone,
         launch_index=server.launch_index, reservation_id=server.reservation_id,
         security_groups=server.security_groups or (), files=server.files or {}, created_at=server.created_at,
         packing=packing_at(world, server, host or op.data.get("host") or server.host, leaving))
 
 
+def _metadata(world: World, server: Any, op: Op) -> Mapping[str, str]:
+    """The user's own, for a config drive: an operation that begins with it has it, others read it for that alone."""
+    told: Mapping[str, str] | None = op.entry.arguments.get("metadata")
+    if told is not None or not server.config_drive:
+        return told or {}
+    with world.cell.reading() as tx:
+        return servers.children(tx, [server.uuid])[0].get(server.uuid, {})
+
+
+def guarded(world: World, orders: Sequence[BuildOrder], servers: Sequence[Any]) -> tuple[BuildOrder, ...]:
+    """The orders with what may reach the guests, for a host that does not know them yet. ``servers``: their rows."""
+    filters = world.networking.firewalls_of(servers)
+    return tuple(msgspec.structs.replace(order, firewall=filters.get(order.server_uuid)) for order in orders)
+
+
 def packing_at(world: World, server: Any, host: str, leaving: bool = False) -> Packing | None:
     """What the server holds of the host's cells and devices: asked for only where it can hold something."""
-    if not may_hold(server.flavor, server.image.properties if server.image else {}):
+    direct = any(one.vnic_type in KINDS for one in server.port_demands or ())
+    if not direct and not may_hold(server.flavor, server.image.properties if server.image else {}):
         return None
     with world.api.reading() as tx:
         return claims.packing_at(tx, server.uuid, host, leaving)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+from collections.abc import Callable
+from typing import Any
 
 from nova.conductor import consoles, usage_audit
 from nova.conductor.recounts import Recount
 from nova.conductor.world import World
 from nova.conductor.zones import ForgottenHosts, ZoneSweep
-from nova.db import ledger, servers, states
+from nova.db import free_addresses, host_addresses, ledger, servers, states
 
 LOG = logging.getLogger(__name__)
 
 BATCH, PAGE = 200, 1000
 UNBORN_S = 600
+UNUSED_S = 3600
 
 
 class LedgerSweep:
@@ -61,12 +65,55 @@ def purge(world: World) -> int:
     return count
 
 
+def free_left_addresses(world: World) -> None:
+    """Addresses that servers left under a lease, and whose release never came (only without force_dhcp_release)."""
+    count = world.cell.transact(lambda tx: free_addresses.free_stale(
+        tx, world.settings.networking.fixed_ip_disassociate_timeout))
+    if count:
+        LOG.info("%d fixed addresses are free whose leases did not end in time", count)
+
+
+def free_unused_gateways(world: World) -> None:
+    """Hosts' own addresses whose last guest left while nobody could give them back. Those that were taken lately may
+    wait for a guest that is on its way."""
+    if not world.settings.networking.teardown_unused_network_gateway:
+        return
+    with world.cell.reading() as tx:
+        unused = host_addresses.unused(tx, UNUSED_S)
+    for uuid, host in unused:
+        world.cell.transact(functools.partial(host_addresses.release_own, network_uuids=[uuid], host=host))
+
+
 def forget_runners(world: World) -> None:
     world.cell.transact(states.drop_dead_runners)
+
+
+def healing(networking: Any, options: Any) -> tuple[tuple[float, Any, str], ...]:
+    """Where Neutron keeps servers' interfaces: ours are compared with them, some of the servers a turn."""
+    every = options.heal_instance_info_cache_interval
+    if networking.name != "neutron" or every <= 0:
+        return ()
+    return ((float(every), lambda _world: networking.healer.turn(), "interfaces of Neutron"),)
+
+
+def late_ports(networking: Any) -> tuple[tuple[float, Any, str], ...]:
+    """Of every worker: each knows which answers of Neutron it never got."""
+    if networking.name != "neutron":
+        return ()
+    return ((60.0, lambda _world: networking.healer.clear_doubts(), "late ports"),)
+
+
+def naming(world: World) -> tuple[tuple[float, Callable[[World], Any], str], ...]:
+    """Servers' names in DNS (nova-network's), written again where the DNS server did not take them."""
+    every = world.settings.floating.dns_update_periodic_interval
+    if world.networking.name != "nova-network" or every <= 0:
+        return ()
+    return ((float(every), lambda _world: world.networking.floating.write_all(), "names in DNS"),)
 
 
 #: (seconds, job, name), run by the first worker of each conductor.
 JOBS = ((120.0, LedgerSweep(), "ledger sweep"), (60.0, purge, "purge"), (600.0, forget_runners, "dead runners"),
         (60.0, usage_audit.run, "usage audit"), (60.0, ZoneSweep(), "servers' zones"),
         (300.0, ForgottenHosts(), "forgotten hosts"), (300.0, Recount(), "recount"),
-        (60.0, consoles.drop_expired, "expired consoles"))
+        (60.0, consoles.drop_expired, "expired consoles"), (60.0, free_left_addresses, "left addresses"),
+        (600.0, free_unused_gateways, "unused gateways"))

@@ -98,12 +98,19 @@ class Quotas:
             in_use: dict[str, int] = {}
             if usage:
                 in_use = {**dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), 0), **self._used(tx, project_id, user_id)}
+        if usage:
+            in_use |= self._used_of_networks(project_id)
         return QuotaSet(project_id=project_id, user_id=user_id, limits=limits, in_use=in_use)
 
     def _used(self, tx: Connection, project_id: str, user_id: str | None) -> dict[str, int]:
         """A project's, or one user's in it, in two statements."""
         servers = self.world.quotas.usage(tx, project_id, user_id)["user" if user_id else "project"]
         return {**servers, **quotas.used(tx, project_id, user_id)}
+
+    def _used_of_networks(self, project_id: str) -> dict[str, int]:
+        """What nova-network gave the project (users have no share of it); nothing where networks are Neutron's."""
+        count = getattr(getattr(self.world.networking, "networks", None), "used", None)
+        return dict(count(project_id)) if count else {}
 
     def get_default_quotas(self) -> QuotaSet:
         return QuotaSet(limits=self.get_quota_class(DEFAULT_CLASS).limits)

@@ -12,6 +12,7 @@ from nova.conductor.admission.live_migrations import LiveMigrations
 from nova.conductor.admission.moves import Moves
 from nova.conductor.admission.rebuild import Rebuilds
 from nova.conductor.admission.servers import Admission
+from nova.conductor.cloudpipe import Cloudpipes
 from nova.conductor.consoles import Consoles
 from nova.conductor.external_events import ExternalEvents
 from nova.conductor.hosts import Daemons
@@ -55,11 +56,12 @@ def announced(world: World, contract: type[Interface], whole: Assembled) -> Asse
 
 def conductor_service(world: World, daemons: Daemons) -> Assembled:
     """The service behind the topic ``conductor``."""
-    servers = Servers(world)
-    whole = assemble(ConductorRPC, Admission(world), Actions(world), ImagesOfServers(world),
+    servers, admission = Servers(world), Admission(world)
+    whole = assemble(ConductorRPC, admission, Actions(world), ImagesOfServers(world),
                      Rebuilds(world, servers.get_server), Moves(world), LiveMigrations(world), servers, Flavors(world),
                      Keypairs(world), Quotas(world), Hosts(world), Aggregates(world), Networks(world), Floating(world),
                      SecurityGroups(world), Interfaces(world), Images(world),
+                     Cloudpipes(world, admission.create_servers, servers.list_servers),
                      Usage(world), ServerGroups(world), ServerParts(world), Migrations(world),
                      ExternalEvents(world, servers.order_server), Consoles(world), daemons)
     return announced(world, ConductorRPC, whole)

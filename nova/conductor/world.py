@@ -7,9 +7,29 @@ from collections.abc import Mapping
 from typing import Any
 
 from nova.conductor.limits import Limits, Written
+from nova.conductor.networking.floating_options import FloatingOptions
+from nova.conductor.networking.options import NetworkOptions
 from nova.db.engine import Database
 from nova.model.topology import PciRequest
 from nova.notifications.notifier import Silent
+
+
+NO_VPN = "0"  # vpn_image_id of a cloud that has no VPN servers
+
+
+@dataclasses.dataclass(frozen=True)
+class VpnSettings:
+    """Options, by their names in nova.conf. ``cc_dmz`` and ``cc_port``: where guests find the cloud's services."""
+
+    vpn_image_id: str = NO_VPN
+    vpn_flavor: str = "m1.tiny"
+    vpn_key_suffix: str = "-vpn"
+    boot_script_template: str | None = None
+    dmz_net: str = "10.0.0.0"
+    dmz_mask: str = "255.255.255.0"
+    cnt_vpn_clients: int = 0
+    cc_dmz: str = "127.0.0.1"
+    cc_port: int = 8773
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +50,8 @@ class Settings:
     deleted_retention_s: int = 30 * 86400
     quota_defaults: dict[str, int] = dataclasses.field(default_factory=dict)
     network_defaults: Any = None
+    networking: NetworkOptions = NetworkOptions()
+    floating: FloatingOptions = dataclasses.field(default_factory=FloatingOptions)
     resume_after_s: float = 5.0
     precache_concurrency: int = 1
     allow_resize_to_same_host: bool = False
@@ -46,6 +68,7 @@ class Settings:
     image_props_weight_setting: Mapping[str, float] = dataclasses.field(default_factory=dict)
     limit_tenants_to_placement_aggregate: bool = False
     pci_aliases: Mapping[str, PciRequest] = dataclasses.field(default_factory=dict)  # [pci]alias by name
+    vpn: VpnSettings = VpnSettings()
 
 
 @dataclasses.dataclass
@@ -63,6 +86,7 @@ class World:
     feed: Any = None  # nova.conductor.feed.Feed
     runner: Any = None  # nova.conductor.runner.Runner
     teller: Any = None  # nova.conductor.teller.Teller
+    certs: Any = None  # a client of CertRPC
     networking: Any = None  # nova.conductor.networking.back_end.NetworkBackEnd
     notifier: Silent = dataclasses.field(default_factory=Silent)
     quotas: Limits = dataclasses.field(default_factory=Written)

@@ -31,6 +31,10 @@ OPTS = [
                help="The domain of guests' host names. Empty: none."),
     cfg.IntOpt("metadata_cache_expiration", default=15, min=0, deprecated_group="DEFAULT",
                help="Seconds for which the metadata service remembers what it told a guest."),
+    cfg.BoolOpt("use_forwarded_for", default=False, deprecated_group="DEFAULT",
+                help="The metadata service believes the header X-Forwarded-For when it looks for the guest that asks. "
+                     "Only behind a proxy that writes this header anew: whoever else reaches the service could ask in "
+                     "any guest's name."),
     cfg.ListOpt("vendordata_providers", default=["StaticJSON"], deprecated_group="DEFAULT",
                 help="Where vendordata comes from: StaticJSON (a file), DynamicJSON (services asked for each guest)."),
     cfg.StrOpt("vendordata_jsonfile_path", deprecated_group="DEFAULT",

@@ -45,7 +45,7 @@ OPTS = [
                help="Seconds a guest has to power itself off before it is stopped."),
     cfg.BoolOpt("allow_resize_to_same_host", default=False,
                 help="Let a resize keep the server on its host, where that is the best one."),
-    cfg.BoolOpt("force_config_drive", default=False, help="Give every server a config drive."),
+    cfg.BoolOpt("force_config_drive", default=False, help="Give every server that is created a config drive."),
     cfg.IntOpt("deleted_retention", default=30, min=0,
                help="Days deleted servers stay listed; then small background batches remove their rows for good. "
                     "0: they stay until 'nova-manage db purge'."),

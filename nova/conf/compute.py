@@ -41,6 +41,13 @@ OPTS = [
                      "cpu.user.percent, cpu.kernel.percent, cpu.idle.percent, cpu.iowait.percent as parts of 1 since "
                      "the last look. They are sent with update_resources_interval, when one of these parts moved by "
                      "0.05."),
+    cfg.StrOpt("firewall_driver",
+               help="Who filters guests' packets where nova-network keeps the networks: "
+                    "nova.virt.libvirt.firewall.IptablesFirewallDriver (security groups by iptables, and sources tied to "
+                    "each interface by ebtables), or nova.virt.firewall.NoopFirewallDriver (nobody). Unset: the first "
+                    "with libvirt, else nobody. With Neutron it is Neutron that filters, whatever this says."),
+    cfg.BoolOpt("allow_same_net_traffic", default=True,
+                help="Guests of one network reach each other whatever their security groups say."),
     # How guests are kept.
     cfg.IntOpt("max_concurrent_builds", default=10, min=0,
                help="How many guests are built at one time; the others wait their turn. 0: no limit."),
@@ -52,6 +59,12 @@ OPTS = [
     cfg.IntOpt("max_concurrent_snapshots", default=5, min=0,
                help="How many guests' disks are copied for an image, or sent to the image service, at one time; the "
                     "others wait their turn. More share the disks' and the network's speed. 0: no limit."),
+    cfg.IntOpt("vif_plugging_timeout", default=300, min=0,
+               help="Seconds for which a guest whose interfaces an agent of Neutron's connects is held at its start, until "
+                    "Neutron says that they are. 0: it is not held. nova-network needs no such wait."),
+    cfg.BoolOpt("vif_plugging_is_fatal", default=True,
+                help="Do not start a guest that waited for its network in vain; else it starts without. That Neutron says "
+                     "it failed is fatal either way."),
     cfg.BoolOpt("resume_guests_state_on_host_boot", default=False,
                 help="Start guests again that ran when the host went down. Otherwise they are shown as stopped, and "
                      "their owners start them."),

@@ -117,6 +117,12 @@ _MOVES = [
     cfg.IntOpt("disk_copy_timeout", default=6 * 3600, min=60, help="Seconds that the copy of one disk may take."),
 ]
 
+_DEVICES = [
+    cfg.IntOpt("device_detach_attempts", default=8, min=1,
+               help="How often a guest is asked to give up a device that is taken from it while it runs."),
+    cfg.IntOpt("device_detach_timeout", default=20, min=1, help="Seconds that it may take for that, each time."),
+]
+
 _OLD = [
     cfg.BoolOpt("inject_password", default=False, help="Not supported: guests get their password by metadata.",
                 deprecated_for_removal=True),
@@ -124,4 +130,4 @@ _OLD = [
                deprecated_for_removal=True),
 ]
 
-OPTS = [*_CONNECTION, *_GUEST, *_PLACING, *_DISKS, *_MOVES, *_OLD]
+OPTS = [*_CONNECTION, *_GUEST, *_PLACING, *_DISKS, *_MOVES, *_DEVICES, *_OLD]

@@ -14,11 +14,11 @@ OPTS = [
                 help="Whether networks are Neutron's (true) or nova-network's (false). Unset: Neutron's where [neutron] "
                      "has credentials or an address, else nova-network's."),
     # Which networks there are. Read by nova-conductor, which keeps their rows.
-    cfg.StrOpt("network_manager", default="nova.network.manager.FlatDHCPManager",
-               help="How networks are built on the hosts. FlatDHCPManager: one bridge a network, all projects on it, "
-                    "addresses by DHCP. Unlike older releases, VlanManager is not the default: it needs trunk ports "
-                    "on every switch, which a first cloud seldom has. VlanManager and FlatManager come with a later "
-                    "release, and nova-network refuses to start with them."),
+    cfg.StrOpt("network_manager", default="nova.network.manager.VlanManager",
+               help="How networks are built on the hosts; all daemons must agree. VlanManager: a VLAN, a bridge and a "
+                    "range for each project, taken at its first server; it needs trunk ports on every switch, and "
+                    "vlan_interface. FlatDHCPManager: one bridge a network, all projects on it, addresses by DHCP. "
+                    "FlatManager: nothing is made; guests learn their address from their config drive."),
     cfg.BoolOpt("multi_host", default=False,
                 help="New networks are served by every compute host for its own guests, instead of by one network "
                      "host for all."),
@@ -32,6 +32,33 @@ OPTS = [
     cfg.StrOpt("flat_network_dns", default="8.8.4.4", help="First name server of new networks that name none."),
     cfg.BoolOpt("flat_injected", default=False,
                 help="Mark new networks so that guests get their address written into the image or config drive."),
+    cfg.StrOpt("injected_network_template",
+               help="Template of the interfaces file that guests on such networks find on their config drive and in "
+                    "their metadata (network_config): a text with the word $interfaces, which one stanza a guest's "
+                    "address takes the place of, as Debian's ifupdown writes them. Unset: a plain one. Read by "
+                    "nova-compute and the metadata service."),
+    cfg.StrOpt("vlan_interface",
+               help="VlanManager: network interface that carries the VLANs, on every network and compute host; where "
+                    "unset, the network's own bridge_interface."),
+    cfg.BoolOpt("use_ipv6", default=False,
+                help="Serve the IPv6 ranges of networks, too: router advertisements by radvd on every bridge, IPv6 "
+                     "forwarding and its rules in ip6tables."),
+    cfg.BoolOpt("share_dhcp_address", default=False,
+                help="All hosts of a multi-host network have the same address as gateway and DHCP server, whatever "
+                     "the networks say; ebtables keeps the hosts from hearing each other."),
+    cfg.BoolOpt("teardown_unused_network_gateway", default=False,
+                help="End the DHCP server of a multi-host network, and remove its bridge and VLAN device, when the "
+                     "last of its guests has left the host."),
+    cfg.BoolOpt("use_single_default_gateway", default=False,
+                help="Name a router only to the first interface of guests with several."),
+    cfg.StrOpt("linuxnet_interface_driver", default="nova.network.linux_net.LinuxBridgeInterfaceDriver",
+               help="What the gateway's device is: LinuxBridgeInterfaceDriver (the network's bridge itself), "
+                    "LinuxOVSInterfaceDriver (a port of Open vSwitch's integration bridge) or "
+                    "NeutronLinuxBridgeInterfaceDriver (a tap on a bridge named brq...)."),
+    cfg.StrOpt("linuxnet_ovs_integration_bridge", default="br-int",
+               help="Open vSwitch's bridge that LinuxOVSInterfaceDriver plugs into."),
+    cfg.IntOpt("ovs_vsctl_timeout", default=120, min=0,
+               help="Seconds that ovs-vsctl waits for Open vSwitch; 0: for ever."),
     cfg.IntOpt("network_device_mtu", min=68, max=65535, help="MTU of new networks that name none."),
     cfg.BoolOpt("fake_network", default=False,
                 help="Serve networks in the records alone: no bridge, no dnsmasq, no firewall rule on this host. For "
@@ -82,6 +109,9 @@ OPTS = [
 
 def neutron_in_use(conf: cfg.ConfigOpts) -> bool:
     """Whose the networks of this cloud are."""
+    from keystoneauth1 import loading
+
     if conf.use_neutron is not None:
         return bool(conf.use_neutron)
-    return bool(conf.neutron.auth_type or conf.neutron.endpoint_override)
+    conf.register_opts(loading.get_auth_common_conf_options(), group="neutron")  # auth_type is not an option of ours
+    return bool(conf.neutron.auth_type or conf.neutron.auth_section or conf.neutron.endpoint_override)

@@ -14,6 +14,14 @@ _DEFAULTS = (
     ("server_groups", 10, "server groups"), ("server_group_members", 10, "servers a server group"),
 )
 
+#: nova-network's own.
+_NETWORK_DEFAULTS = (
+    ("fixed_ips", -1, "fixed addresses of servers (not counted with VlanManager)"), ("floating_ips", 10,
+     "floating addresses"), ("networks", 3, "networks made with os-tenant-networks (see enable_network_quota)"),
+    ("security_groups", 10, "security groups"), ("security_group_rules", 20, "rules a security group"),
+)
+NETWORK_LIMITS = tuple(name for name, _default, _what in _NETWORK_DEFAULTS)
+
 #: The options that are limits.
 LIMITS = tuple(name for name, _default, _what in _DEFAULTS)
 #: Where limits are kept: upstream's names.
@@ -33,12 +41,14 @@ OPTS = [
                 help="Resources of unified_limits_resource_strategy: servers, class:VCPU, class:MEMORY_MB, ..."),
     *[cfg.IntOpt(name, default=default, min=-1, deprecated_group="DEFAULT", deprecated_name=f"quota_{name}",
                  help=f"Most {what}.") for name, default, what in _DEFAULTS],
+    *[cfg.IntOpt(name, default=default, min=-1, deprecated_group="DEFAULT", deprecated_name=f"quota_{name}",
+                 help=f"nova-network: most {what}.") for name, default, what in _NETWORK_DEFAULTS],
     cfg.BoolOpt("recheck_quota", default=True,
                 help="Kept for old files: usage is counted under the project's lock, so no re-check is needed."),
 ]
 
 #: Option name -> the API's name of the resource, where they differ.
 API_NAMES = {"injected_file_path_length": "injected_file_path_bytes"}
-#: nova-network's own, which old API versions list; unlimited here.
+#: What old API versions list of nova-network's own with Neutron in its place.
 NETWORK_DEFAULTS = {"fixed_ips": -1, "floating_ips": -1, "networks": 3, "security_groups": -1,
                     "security_group_rules": -1}

@@ -24,4 +24,7 @@ OPTS = [
     cfg.IntOpt("shelved_poll_interval", default=3600, min=-1,
                help="Seconds between two looks for shelved servers whose time is over. 0: every 60 seconds; negative: "
                     "never."),
+    cfg.IntOpt("heal_instance_info_cache_interval", default=60, min=-1,
+               help="Seconds between two turns in which the interfaces of some servers are compared with what Neutron "
+                    "has; each turn looks at 50 servers. 0 or negative: never. Read by nova-conductor."),
 ]

@@ -9,7 +9,16 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from nova.db.models.cell import console_tokens, migrations, operations, server_metadata, server_tags, servers, services
+from nova.db.models.cell import (
+    console_tokens,
+    migrations,
+    operations,
+    security_group_members,
+    server_metadata,
+    server_tags,
+    servers,
+    services,
+)
 from nova.db.services import COMPUTE
 from nova.db.statements import insert_all
 from nova.db.states import ENTRY_COLUMNS, Entry, NoSuchServer
@@ -221,7 +230,7 @@ def purge(tx: Connection, before_s: int, limit: int) -> int:
                                                             servers.c.deleted_at < later(-before_s)).limit(limit))
                  .scalars())
     if uuids:
-        for table in (server_metadata, server_tags, operations, migrations, console_tokens):
+        for table in (server_metadata, server_tags, operations, migrations, console_tokens, security_group_members):
             tx.execute(sa.delete(table).where(table.c.server_uuid.in_(uuids)))
         tx.execute(sa.delete(servers).where(servers.c.uuid.in_(uuids)))
     return len(uuids)

@@ -151,6 +151,13 @@ def host_up(tx: Connection, host: str, down_after_s: int) -> bool | None:
     return None if row is None else is_up(row, down_after_s)
 
 
+def up(tx: Connection, binary: str, down_after_s: int) -> set[str]:
+    """Hosts where this daemon was seen lately, and is not forced down."""
+    rows = tx.execute(sa.select(services.c.host, services.c.last_seen_at, services.c.forced_down,
+                                utc_now().label("clock")).where(services.c.binary == binary, services.c.deleted == 0))
+    return {row.host for row in rows if is_up(row, down_after_s)}
+
+
 def is_up(row: Row[Any], down_after_s: int) -> bool:
     """The same by a row with ``last_seen_at``, ``forced_down`` and the database's ``clock``; False where there is no
     service, and all but the clock is None."""

@@ -25,19 +25,18 @@ def by_key(column: sa.Column[Any], values: Mapping[Any, Any], target: sa.Column[
     return sa.case(pairs, value=column, else_=target)
 
 
-def insert_ignoring(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert what is not there yet, in one statement; a row whose unique key exists is left as it is."""
+def insert_ignoring(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Insert what is not there yet, in one statement; a row whose unique key exists is left as it is. How many came."""
     name = tx.dialect.name
     if name in ("mysql", "mariadb"):
-        tx.execute(sa.insert(table).prefix_with("IGNORE").values(list(rows)))
-    elif name == "postgresql":
+        return tx.execute(sa.insert(table).prefix_with("IGNORE").values(list(rows))).rowcount
+    if name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
 
-        tx.execute(insert(table).values(list(rows)).on_conflict_do_nothing())
-    else:
-        from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+        return tx.execute(insert(table).values(list(rows)).on_conflict_do_nothing()).rowcount
+    from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
-        tx.execute(sqlite_insert(table).values(list(rows)).on_conflict_do_nothing())
+    return tx.execute(sqlite_insert(table).values(list(rows)).on_conflict_do_nothing()).rowcount
 
 
 class Shape(NamedTuple):

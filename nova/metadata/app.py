@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple, Protocol
 
 from nova import context, errors
-from nova.metadata.cache import Cache
+from nova.metadata.cache import Busy, Cache, Turnstile
 from nova.metadata.callers import caller_of
 from nova.metadata.options import MetadataOptions
 from nova.metadata.options import from_conf as options_from_conf
@@ -21,6 +21,7 @@ from nova.model import guest_tree
 from nova.model.base import HostName
 from nova.model.guest_tree import VendorData
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
+from nova.model.vendor_source import NoVendorData, VendorSource
 
 LOG = logging.getLogger(__name__)
 
@@ -30,26 +31,15 @@ TEXT, JSON = "text/plain; charset=UTF-8", "application/json"
 StartResponse = Callable[..., Any]
 
 
+class PasswordKept(errors.Conflict):
+    code, message = "metadata.password_kept", "A password is kept already."
+
+
 class FactsSource(Protocol):
     """What we use of the ConductorHostRPC client."""
 
     def guest_facts(self, host: HostName, query: GuestQuery) -> GuestFacts: ...
     def set_guest_password(self, host: HostName, password: GuestPassword) -> None: ...
-
-
-class VendorSource(Protocol):
-    """The operator's own data for one guest (``nova.clients.vendordata``)."""
-
-    def static(self) -> dict[str, Any] | None: ...
-    def dynamic(self, facts: GuestFacts) -> dict[str, Any]: ...
-
-
-class NoVendorData:
-    def static(self) -> dict[str, Any] | None:
-        return {}
-
-    def dynamic(self, facts: GuestFacts) -> dict[str, Any]:
-        return {}
 
 
 class Reply(NamedTuple):
@@ -75,7 +65,9 @@ class MetadataApp:
         self._vendor = vendor or NoVendorData()
         self._today = today or (lambda: datetime.datetime.now(datetime.UTC).date())
         self._caller = caller_of(options)
-        self._told: Cache[Told] = Cache(options.cache_s)
+        self._turnstile = Turnstile(options.in_flight)
+        self._by_server: Cache[Told] = Cache(options.cache_s)
+        self._by_address: Cache[Told] = Cache(min(options.cache_s, options.address_cache_s))
         self._asked: Cache[bytes] = Cache(options.cache_s)  # vendor_data2.json, whose making asks other services
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
@@ -106,11 +98,20 @@ class MetadataApp:
         if path in ("", "openstack"):  # the same for all: nobody needs to be known
             return self._plain(environ, guest_tree.listing({}, path, self._today()) or b"")
         query = self._caller(environ)
-        told = self._told.get(query, lambda: self._tell(query))
+        try:
+            with self._turnstile.through(query):
+                return self._reply_to(query, path, environ)
+        except Busy:
+            return _refusal(429, "Too many requests at a time; try again.", ("Retry-After", "1"),
+                            ("Connection", "close"))  # a guest that does not listen has to begin anew each time
+
+    def _reply_to(self, query: GuestQuery, path: str, environ: dict[str, Any]) -> Reply:
+        """A password is asked for anew: it is what changes while somebody waits for it."""
+        told = self._told(query).get(query, lambda: self._tell(query), fresh=_is_password(path))
         if _is_password(path) and path in told.files:
             return self._password(environ, query, told)
         if path.startswith("openstack/") and path.endswith("/vendor_data2.json") and path in told.files:
-            return self._plain(environ, self._asked.get(query, lambda: self._ask(told.facts)), JSON)
+            return self._plain(environ, self._asked.get(told.facts.uuid, lambda: self._ask(told.facts)), JSON)
         if path in told.files:
             return self._plain(environ, told.files[path], JSON if path.endswith(".json") else TEXT)
         listed = guest_tree.listing(told.files, path, self._today())
@@ -118,9 +119,12 @@ class MetadataApp:
             raise errors.NotFound()
         return self._plain(environ, listed)
 
+    def _told(self, query: GuestQuery) -> Cache[Told]:
+        return self._by_server if query.server_uuid is not None else self._by_address
+
     def _tell(self, query: GuestQuery) -> Told:
         facts = self._source.guest_facts(self._host, query)
-        if query.project_id is not None and facts.project_id != query.project_id:
+        if query.project_id not in (None, facts.project_id) or query.server_uuid not in (None, facts.uuid):
             raise errors.NotFound()  # the conductor said so already; nobody's word alone gives a guest's secrets away
         files = guest_tree.tree(facts, self._options.tree, VendorData(static=self._vendor.static()))
         return Told(facts, files)
@@ -141,10 +145,12 @@ class MetadataApp:
         if method != "POST":
             raise errors.Invalid("Only GET and POST are allowed here.")
         body = _body(environ, LONGEST_PASSWORD)
+        if told.facts.password:
+            raise PasswordKept()
         try:
             self._source.set_guest_password(self._host, GuestPassword(server_uuid=told.facts.uuid, password=body))
         finally:
-            self._told.forget(query)
+            self._told(query).forget(query)
         return Reply(200, b"")
 
 

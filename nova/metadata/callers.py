@@ -7,7 +7,7 @@ import hmac
 import ipaddress
 from collections.abc import Callable, Mapping
 
-from nova.errors import Forbidden, Invalid, NotFound, NotSupported
+from nova.errors import Forbidden, Invalid, NotFound
 from nova.metadata.options import MetadataOptions
 from nova.model.guests import GuestQuery
 
@@ -29,25 +29,44 @@ class BadSignature(Forbidden):
     code, message = "metadata.bad_signature", "Invalid proxy request signature."
 
 
-class ProviderNotYet(NotSupported):
-    code = "metadata.provider"
-    message = "Requests with X-Metadata-Provider need Neutron's ports, which come with a later release."
-
-
 def caller_of(options: MetadataOptions) -> Caller:
     """The rule in force: errors are Invalid 400, Forbidden 403, NotFound 404."""
-    return _Signed(options.secret) if options.behind_proxy else by_address
+    if options.behind_proxy:
+        return _Signed(options.secret)
+    return by_forwarded_address if options.forwarded_for else by_address
 
 
 def by_address(environ: Mapping[str, str]) -> GuestQuery:
     """The source address is the guest's own; no header can say otherwise."""
+    address = _address(environ.get("REMOTE_ADDR", ""))
+    if address is None:
+        raise NotFound()
+    return GuestQuery(address=address)
+
+
+def by_forwarded_address(environ: Mapping[str, str]) -> GuestQuery:
+    """A proxy of the operator's says the source address; what comes past it has its own."""
+    if not environ.get("HTTP_X_FORWARDED_FOR", "").strip():
+        return by_address(environ)
+    return GuestQuery(address=_forwarded(environ))
+
+
+def _address(text: str) -> str | None:
     try:
-        address = ipaddress.ip_address(environ.get("REMOTE_ADDR", ""))
+        address = ipaddress.ip_address(text.strip())
     except ValueError:
-        raise NotFound() from None
+        return None
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
-    return GuestQuery(address=str(address))
+    return str(address)
+
+
+def _forwarded(environ: Mapping[str, str]) -> str:
+    """The one address in the header. A list of them would have parts that a guest can write."""
+    address = _address(_header(environ, "X-Forwarded-For"))
+    if address is None:
+        raise DoubtfulHeader(header="X-Forwarded-For")
+    return address
 
 
 class _Signed:
@@ -59,12 +78,15 @@ class _Signed:
     def __call__(self, environ: Mapping[str, str]) -> GuestQuery:
         if environ.get("HTTP_X_METADATA_PROVIDER"):
             provider = _header(environ, "X-Metadata-Provider")
-            self._check(provider, _header(environ, "X-Metadata-Provider-Signature"))
-            _header(environ, "X-Forwarded-For")
-            raise ProviderNotYet()
+            signature = _header(environ, "X-Metadata-Provider-Signature")
+            address = _forwarded(environ)
+            self._check(provider, signature)
+            return GuestQuery(provider_id=provider, address=address)
         server = _header(environ, "X-Instance-ID")
         project = _header(environ, "X-Tenant-ID")
-        self._check(server, _header(environ, "X-Instance-ID-Signature"))
+        signature = _header(environ, "X-Instance-ID-Signature")
+        _header(environ, "X-Forwarded-For")
+        self._check(server, signature)
         return GuestQuery(server_uuid=server, project_id=project)
 
     def _check(self, signed: str, signature: str) -> None:

@@ -1,11 +1,13 @@
-"""What the metadata service was configured with, as one value."""
+"""What the metadata service was configured with, as one value; and what of that config drives are made with, too."""
 
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 from nova.errors import Invalid
+from nova.model.guest_network import TEMPLATE
 from nova.model.guest_tree import TreeOptions
 
 
@@ -15,14 +17,27 @@ class NoSecret(Invalid):
                "set too, to the value that the proxy signs with")
 
 
+class BadTemplate(Invalid):
+    code = "metadata.template"
+    message = "nova.conf: [DEFAULT]injected_network_template = {path} can not be used: {reason}"
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MetadataOptions:
-    """``behind_proxy``: a signing proxy names the server that asks. ``secret`` is in no log."""
+    """``behind_proxy``: a signing proxy names the server that asks. ``secret`` is in no log. ``forwarded_for``: a proxy
+    that signs nothing says the guest's address. ``in_flight``: requests of one guest that are in work at a time.
+
+    ``address_cache_s``: what is known by an address alone is remembered no longer than another server may need to get
+    that address, boot, and ask: nobody shall be told a predecessor's secrets.
+    """
 
     tree: TreeOptions = TreeOptions()
     cache_s: float = 15
+    address_cache_s: float = 3
     behind_proxy: bool = False
     secret: str = dataclasses.field(default="", repr=False)
+    forwarded_for: bool = False
+    in_flight: int = 8
 
     def __post_init__(self) -> None:
         if self.behind_proxy and not self.secret:
@@ -30,13 +45,28 @@ class MetadataOptions:
 
 
 def from_conf(conf: Any) -> MetadataOptions:
-    """Read once, at start. NoSecret is the sentence to stop with."""
-    return MetadataOptions(tree=tree_options(conf.api), cache_s=conf.api.metadata_cache_expiration,
+    """Read once, at start. NoSecret, BadTemplate: the sentence to stop with."""
+    return MetadataOptions(tree=tree_options(conf), cache_s=conf.api.metadata_cache_expiration,
                            behind_proxy=conf.neutron.service_metadata_proxy,
-                           secret=conf.neutron.metadata_proxy_shared_secret)
+                           secret=conf.neutron.metadata_proxy_shared_secret,
+                           forwarded_for=conf.api.use_forwarded_for)
 
 
-def tree_options(api: Any) -> TreeOptions:
-    """Of the ``[api]`` section."""
-    return TreeOptions(dhcp_domain=api.dhcp_domain or "",
-                       skip_versions=tuple((api.config_drive_skip_versions or "").split()))
+def tree_options(conf: Any) -> TreeOptions:
+    """What shows in the files. BadTemplate."""
+    return TreeOptions(dhcp_domain=conf.api.dhcp_domain or "",
+                       network_template=_template(conf.injected_network_template),
+                       skip_versions=tuple((conf.api.config_drive_skip_versions or "").split()))
+
+
+def _template(path: str | None) -> str:
+    """The operator's own, or ours. One in another language would reach guests as it is."""
+    if not path:
+        return TEMPLATE
+    try:
+        text = Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadTemplate(path=path, reason=str(error)) from None
+    if "$interfaces" not in text and "${interfaces}" not in text:
+        raise BadTemplate(path=path, reason="it must have the word $interfaces where the guest's interfaces go")
+    return text

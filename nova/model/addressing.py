@@ -1,6 +1,6 @@
 """How networks are cut out of a range, which of their addresses servers may get, and how a MAC is made.
 
-Pure rules (contract/legacy/nova_network.md, section 3, Flat managers): what was asked for and what there is go in,
+Pure rules (contract/legacy/nova_network.md, section 3): what was asked for and what there is go in,
 rows come out. Nothing here reads a clock, a database or a socket; identifiers and random bytes are handed in.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import itertools
 import re
 import secrets
 import uuid
@@ -17,7 +18,9 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from nova.errors import Conflict, Invalid
+from nova.model import vlans
 from nova.model.base import Value
+from nova.model.network_managers import FLAT_DHCP, Manager, named
 from nova.model.networks import Network, NewNetwork
 
 IPv4 = ipaddress.IPv4Address
@@ -29,7 +32,6 @@ LABEL_LENGTH = 255
 SMALLEST_NETWORK = 4  # network address, gateway, one server, broadcast
 LARGEST_POOL = 1 << 20  # addresses of one request; every one is a row
 SHORTEST_V6_PREFIX = 64  # hosts make their own lower 64 bits
-LOW_RESERVED, HIGH_RESERVED = 2, 1  # of each subnet, for the Flat managers
 MTU_RANGE = range(68, 65536)
 DEVICE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")  # Linux: 15 bytes, no blank, no slash
 MAC_PREFIX = "fa:16:3e"
@@ -55,6 +57,15 @@ class Defaults(Value):
     mtu: int | None = None
     multi_host: bool = False
     injected: bool = False
+    manager: str = FLAT_DHCP.path
+    gateway: str | None = None  # this and the next: of a single new network
+    gateway_v6: str | None = None
+    vlan_interface: str | None = None
+    vlan_start: int = 100
+    vpn_ip: str | None = None
+    vpn_start: int = 1000
+    cnt_vpn_clients: int = 0
+    share_address: bool = False
 
 
 class PoolAddress(NamedTuple):
@@ -84,6 +95,8 @@ class _Cut:
 
     v4: IPv4Net | None
     v6: ipaddress.IPv6Network | None
+    vlan: int | None = None
+    number: int = 0  # how many networks there were before it
 
 
 def plan(asked: NewNetwork, existing: Iterable[Network], defaults: Defaults | None = None,
@@ -93,8 +106,9 @@ def plan(asked: NewNetwork, existing: Iterable[Network], defaults: Defaults | No
     Raises InvalidNetwork, naming the field, or CidrConflict.
     """
     defaults = defaults or Defaults()
-    asked = _with_defaults(asked, defaults)
-    _check_plain_fields(asked)
+    manager = named(defaults.manager)
+    asked = _with_defaults(asked, defaults, manager)
+    _check_plain_fields(asked, manager)
     present = tuple(existing)
     range_v4 = _range(asked.cidr, "cidr", ipaddress.IPv4Network)
     range_v6 = _range(asked.cidr_v6, "cidr_v6", ipaddress.IPv6Network)
@@ -103,7 +117,9 @@ def plan(asked: NewNetwork, existing: Iterable[Network], defaults: Defaults | No
     size, warnings = _network_size(asked, range_v4, defaults)
     cuts_v4 = _cut(asked, range_v4, _prefix(32, size), (net.cidr for net in present))
     cuts_v6 = _cut(asked, range_v6, min(SHORTEST_V6_PREFIX, _prefix(128, size)), (net.cidr_v6 for net in present))
-    planned = tuple(_planned(asked, index, _Cut(v4, v6), asked.uuid or new_uuid(), defaults)
+    numbers = _vlan_numbers(asked, present, defaults, manager)
+    planned = tuple(_planned(asked, index, _Cut(v4, v6, next(numbers), len(present) + index),
+                             asked.uuid or new_uuid(), defaults)
                     for index, (v4, v6) in enumerate(zip(cuts_v4, cuts_v6, strict=True)))
     return Plan(planned, warnings)
 
@@ -115,24 +131,30 @@ def generate_mac(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
 
-def _with_defaults(asked: NewNetwork, defaults: Defaults) -> NewNetwork:
+def _with_defaults(asked: NewNetwork, defaults: Defaults, manager: Manager) -> NewNetwork:
+    single = asked.num_networks == 1
+    joined = defaults.vlan_interface if manager.vlans else defaults.bridge_interface
     return msgspec.structs.replace(
         asked,
-        bridge=asked.bridge or defaults.bridge,
-        bridge_interface=asked.bridge_interface or defaults.bridge_interface,
+        bridge=None if manager.vlans else asked.bridge or defaults.bridge,
+        bridge_interface=asked.bridge_interface or joined,
+        gateway=asked.gateway or (defaults.gateway if single and asked.cidr else None),
+        gateway_v6=asked.gateway_v6 or (defaults.gateway_v6 if single and asked.cidr_v6 else None),
+        share_address=asked.share_address or defaults.share_address,
         dns1=asked.dns1 or defaults.dns1,
         mtu=asked.mtu if asked.mtu is not None else defaults.mtu,
-        multi_host=asked.multi_host or defaults.multi_host)
+        multi_host=defaults.multi_host if asked.multi_host is None else asked.multi_host)
 
 
-def _check_plain_fields(asked: NewNetwork) -> None:
+def _check_plain_fields(asked: NewNetwork, manager: Manager) -> None:
     longest = LABEL_LENGTH - (len(f"_{asked.num_networks - 1}") if asked.num_networks > 1 else 0)
     if not 1 <= len(asked.label) <= longest:
         raise InvalidNetwork(field="label", reason=f"A label of 1 to {longest} characters is required.")
     if not asked.label.isprintable() or "," in asked.label:  # it stands in dnsmasq's comma-separated arguments
         raise InvalidNetwork(field="label", reason="Only printable characters other than a comma may be used.")
-    if not asked.bridge:
-        raise InvalidNetwork(field="bridge", reason="It is required, here or as flat_network_bridge in nova.conf.")
+    if not getattr(asked, manager.needs):
+        raise InvalidNetwork(field=manager.needs,
+                             reason=f"It is required, here or as {_OPTION_OF[manager.needs]} in nova.conf.")
     for field in ("bridge", "bridge_interface"):
         name = getattr(asked, field)
         if name and not DEVICE_NAME.fullmatch(name):
@@ -144,6 +166,9 @@ def _check_plain_fields(asked: NewNetwork) -> None:
     for field in ("dns1", "dns2"):
         _address(getattr(asked, field), field, ipaddress.ip_address)
     _check_single(asked)
+
+
+_OPTION_OF = {"bridge": "flat_network_bridge", "bridge_interface": "vlan_interface"}
 
 
 def _check_single(asked: NewNetwork) -> None:
@@ -252,6 +277,21 @@ def _first_free(whole: _Net, prefix: int, taken: list[_Net]) -> _Net | None:
     return None
 
 
+def _vlan_numbers(asked: NewNetwork, present: tuple[Network, ...], defaults: Defaults, manager: Manager,
+                  ) -> Iterator[int | None]:
+    """A network's VLAN number each; None for ever where the manager has none. InvalidNetwork: out of their range."""
+    if not manager.vlans:
+        return itertools.repeat(None)
+    start = asked.vlan_start if asked.vlan_start is not None else defaults.vlan_start
+    for field, first in (("vlan", asked.vlan), ("vlan_start", start)):
+        if first is not None and not (vlans.FIRST <= first <= vlans.LAST and
+                                      first + asked.num_networks - 1 <= vlans.LAST):
+            raise InvalidNetwork(field=field, reason=f"{asked.num_networks} VLAN number(s) from {first} are not all "
+                                                     f"between {vlans.FIRST} and {vlans.LAST}.")
+    used = [network.vlan for network in present if network.vlan is not None]
+    return vlans.numbers(asked.vlan, start, used, len(present))
+
+
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 def _planned(asked: NewNetwork, index: int, cut: _Cut, network_uuid: str, defaults: Defaults) -> PlannedNetwork:
@@ -259,11 +299,17 @@ def _planned(asked: NewNetwork, index: int, cut: _Cut, network_uuid: str, defaul
     as_asked = ("bridge", "bridge_interface", "dns1", "dns2", "mtu", "multi_host", "project_id", "priority",
                 "enable_dhcp", "share_address")
     values: dict[str, Any] = {field: getattr(asked, field) for field in as_asked}
+    manager = named(defaults.manager)
+    if cut.vlan is not None:
+        values.update(vlan=cut.vlan, bridge=vlans.bridge(cut.vlan))
     pool: tuple[PoolAddress, ...] = ()
     if cut.v4:
         fields = _fields_v4(asked, cut.v4)
         values.update(fields)
-        pool = tuple(_pool(asked, cut.v4, fields))
+        if manager.vlans:
+            values.update(_fields_vpn(asked, cut, defaults))
+        pool = tuple(_pool(asked, cut.v4, fields, (manager.low_reserved, manager.high_reserved +
+                                                   (defaults.cnt_vpn_clients if manager.vlans else 0))))
         if all(row.reserved for row in pool):
             raise InvalidNetwork(field="fixed_cidr" if asked.fixed_cidr else "cidr",
                                  reason="No address would be left for servers.")
@@ -282,19 +328,31 @@ def _fields_v4(asked: NewNetwork, subnet: IPv4Net) -> dict[str, str]:
             "gateway": str(gateway), "dhcp_server": str(dhcp_server), "dhcp_start": str(subnet[2])}
 
 
+def _fields_vpn(asked: NewNetwork, cut: _Cut, defaults: Defaults) -> dict[str, Any]:
+    """The address that DHCP would give first is the VPN guest's."""
+    assert cut.v4 is not None
+    first = asked.vpn_start if asked.vpn_start is not None else defaults.vpn_start
+    if cut.v4.num_addresses <= SMALLEST_NETWORK:
+        raise InvalidNetwork(field="network_size", reason=f"{cut.v4} has no room for the VPN's address and a server.")
+    return {"vpn_private_address": str(cut.v4[2]), "dhcp_start": str(cut.v4[3]), "vpn_public_address": defaults.vpn_ip,
+            "vpn_public_port": first + cut.number}
+
+
 def _fields_v6(asked: NewNetwork, subnet: ipaddress.IPv6Network) -> dict[str, str]:
     gateway = _address(asked.gateway_v6, "gateway_v6", ipaddress.IPv6Address) or subnet[1]
+    if gateway not in subnet and not gateway.is_link_local:
+        raise InvalidNetwork(field="gateway_v6", reason=f"{gateway} does not lie in {subnet}.")
     return {"cidr_v6": str(subnet), "gateway_v6": str(gateway), "netmask_v6": str(subnet.prefixlen)}
 
 
-def _pool(asked: NewNetwork, subnet: IPv4Net, fields: dict[str, str]) -> Iterator[PoolAddress]:
+def _pool(asked: NewNetwork, subnet: IPv4Net, fields: dict[str, str], ends: tuple[int, int]) -> Iterator[PoolAddress]:
     """Every address of the subnet (or of ``fixed_cidr`` in it); reserved are its ends, gateway and DHCP server."""
     rows = _range(asked.fixed_cidr, "fixed_cidr", ipaddress.IPv4Network) or subnet
     if not rows.subnet_of(subnet):
         raise InvalidNetwork(field="fixed_cidr", reason=f"{rows} does not lie in {subnet}.")
     first, last = _allowed(asked, subnet)
     ours = {int(IPv4(fields["gateway"])), int(IPv4(fields["dhcp_server"]))}
-    low, high = int(subnet[0]) + LOW_RESERVED, int(subnet[-1]) - HIGH_RESERVED
+    low, high = int(subnet[0]) + ends[0], int(subnet[-1]) - ends[1]
     for number in range(int(rows[0]), int(rows[-1]) + 1):
         usable = max(first, low) <= number <= min(last, high) and number not in ours
         yield PoolAddress(str(IPv4(number)), reserved=not usable)

@@ -9,15 +9,16 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime
-import ipaddress
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from nova.model.base import Value
+from nova.model.guest_devices import devices
+from nova.model.guest_network import TEMPLATE, network_config, network_data
 from nova.model.guests import GuestFacts
-from nova.model.networks import FixedAddress, Interface
+from nova.model.networks import FixedAddress
 
 LATEST = "latest"
 OPENSTACK_VERSIONS = ("2012-08-10", "2013-04-04", "2013-10-17", "2015-10-15", "2016-06-30", "2016-10-06", "2017-02-22",
@@ -32,8 +33,7 @@ OPENSTACK_FILES = {"meta_data.json": "2012-08-10", "user_data": "2012-08-10", "p
 UNLISTED_BEFORE = ("network_data.json",)  # the service has these in older versions too, but does not list them
 NOT_ON_DRIVE = ("password",)
 
-RANDOM_SEED, PROJECT_ID, DEVICES, VF_TRUSTED, DEDICATED_CPUS = (
-    "2013-04-04", "2015-10-15", "2016-06-30", "2018-08-27", "2020-10-14")
+RANDOM_SEED, PROJECT_ID, DEVICES, DEDICATED_CPUS = "2013-04-04", "2015-10-15", "2016-06-30", "2020-10-14"
 SEED_BYTES = 512
 SKIPPED_ON_DRIVE = "1.0 2007-01-19 2007-03-01 2007-08-29 2007-10-10 2007-12-15 2008-02-01 2008-09-01"
 
@@ -42,9 +42,11 @@ RandomBytes = Callable[[int], bytes]
 
 
 class TreeOptions(Value):
-    """``[api]`` options that show in the files."""
+    """Options that show in the files. ``network_template``: of the interfaces file for networks without DHCP; empty:
+    there is none."""
 
     dhcp_domain: str = "novalocal"
+    network_template: str = TEMPLATE
     skip_versions: tuple[str, ...] = tuple(SKIPPED_ON_DRIVE.split())
 
 
@@ -63,7 +65,7 @@ def tree(facts: GuestFacts, options: TreeOptions | None = None, vendor: VendorDa
     for version in (*OPENSTACK_VERSIONS, LATEST):
         for name, content in _openstack(facts, version, options, vendor, random_bytes):
             files[f"openstack/{version}/{name}"] = content
-    files.update(_contents(facts))
+    files.update(_contents(facts, options))
     user_data = user_data_of(facts)
     for version in (*EC2_VERSIONS, LATEST):
         files.update(_flat(f"{version}/meta-data", ec2_meta_data(facts, version, options)))
@@ -71,7 +73,7 @@ def tree(facts: GuestFacts, options: TreeOptions | None = None, vendor: VendorDa
             files[f"{version}/meta-data/public-keys/"] = f"0={facts.key_name}".encode()
         if user_data is not None:
             files[f"{version}/user-data"] = user_data
-    return files
+    return _shared(files)
 
 
 def config_drive_files(facts: GuestFacts, options: TreeOptions | None = None, vendor: VendorData | None = None,
@@ -82,7 +84,7 @@ def config_drive_files(facts: GuestFacts, options: TreeOptions | None = None, ve
     for version in (*OPENSTACK_VERSIONS, LATEST):
         for name, content in _openstack(facts, version, options, vendor, random_bytes, on_drive=True):
             files[f"openstack/{version}/{name}"] = content
-    files.update(_contents(facts))
+    files.update(_contents(facts, options))
     user_data = user_data_of(facts)
     for version in (*EC2_VERSIONS, LATEST):
         if version in options.skip_versions:
@@ -124,6 +126,12 @@ def host_name(facts: GuestFacts, options: TreeOptions) -> str:
 def user_data_of(facts: GuestFacts) -> bytes | None:
     """The raw bytes; None when the server has none."""
     return _decoded(facts.user_data) if facts.user_data else None
+
+
+def _shared(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Equal contents once: a guest's user data is in twenty versions, and thousands of guests are remembered."""
+    seen: dict[bytes, bytes] = {}
+    return {path: seen.setdefault(content, content) for path, content in files.items()}
 
 
 def _is_past(version: str, today: datetime.date) -> bool:
@@ -174,8 +182,10 @@ def meta_data(facts: GuestFacts, version: str, options: TreeOptions, random_byte
     if facts.metadata:
         found["meta"] = dict(facts.metadata)
     if facts.files:
-        found["files"] = [{"path": path, "content_path": f"/content/{number:04d}"}
+        found["files"] = [{"path": path, "content_path": _content_path(number)}
                           for number, path in enumerate(facts.files)]
+    if network_config(facts.interfaces, options.network_template) is not None:
+        found["network_config"] = {"name": "network_config", "content_path": _content_path(len(facts.files))}
     if facts.public_key:
         found["public_keys"] = {facts.key_name: facts.public_key}
         found["keys"] = [{"name": facts.key_name, "type": facts.key_type, "data": facts.public_key}]
@@ -188,18 +198,9 @@ def meta_data(facts: GuestFacts, version: str, options: TreeOptions, random_byte
     if _at_least(version, PROJECT_ID):
         found["project_id"] = facts.project_id
     if _at_least(version, DEVICES):
-        found["devices"] = [_nic(interface, version) for interface in facts.interfaces if interface.tag]
+        found["devices"] = devices(facts.interfaces, facts.places, version)
     if _at_least(version, DEDICATED_CPUS):
-        found["dedicated_cpus"] = []
-    return found
-
-
-def _nic(interface: Interface, version: str) -> dict[str, Any]:
-    """A tagged card. Where it sits on the guest's bus is known to the hypervisor alone."""
-    found: dict[str, Any] = {"type": "nic", "bus": "none", "address": "none", "mac": interface.mac,
-                             "tags": [interface.tag]}
-    if _at_least(version, VF_TRUSTED):
-        found["vf_trusted"] = False
+        found["dedicated_cpus"] = list(facts.dedicated_cpus)
     return found
 
 
@@ -208,42 +209,17 @@ def vendor_data2_file(vendor: VendorData) -> bytes:
     return _json({**static, **vendor.dynamic})
 
 
-def network_data(interfaces: Iterable[Interface]) -> dict[str, Any]:
-    """Links, the networks on them, and name servers; empty when there is no interface."""
-    links: list[Json] = []
-    networks: list[Json] = []
-    services: list[Json] = []
-    for number, interface in enumerate(interfaces):
-        link = interface.device or f"interface{number}"
-        links.append({"id": link, "vif_id": interface.id, "type": interface.type,
-                      "mtu": None if interface.dhcp_server else interface.mtu,
-                      "ethernet_mac_address": interface.mac})
-        for address in interface.addresses:
-            entry = _network_entry(interface, address)
-            networks.append({"id": f"network{len(networks)}", "link": link, "network_id": interface.network_id,
-                             **entry})
-            services += [service for service in entry.get("services", ()) if service not in services]
-    return {"links": links, "networks": networks, "services": services} if links else {}
+def _contents(facts: GuestFacts, options: TreeOptions) -> dict[str, bytes]:
+    """Injected files (base64 text in the facts) and the interfaces file, numbered as meta_data.json says."""
+    contents = [_decoded(content) for content in facts.files.values()]
+    config = network_config(facts.interfaces, options.network_template)
+    if config is not None:
+        contents.append(config.encode())
+    return {f"openstack{_content_path(number)}": content for number, content in enumerate(contents)}
 
 
-def _network_entry(interface: Interface, address: FixedAddress) -> dict[str, Any]:
-    kind = f"ipv{address.version}"
-    if interface.dhcp_server:
-        return {"type": f"{kind}_dhcp"}
-    subnet = ipaddress.ip_network(interface.cidr, strict=False) if interface.cidr else None
-    netmask = str(subnet.netmask) if subnet and subnet.version == address.version else ""
-    routes = []
-    if interface.gateway and ipaddress.ip_address(interface.gateway).version == address.version:
-        everything = "0.0.0.0" if address.version == 4 else "::"
-        routes.append({"network": everything, "netmask": everything, "gateway": interface.gateway})
-    services = [{"type": "dns", "address": server} for server in interface.dns]
-    return {"type": kind, "ip_address": address.address, "netmask": netmask, "routes": routes, "services": services}
-
-
-def _contents(facts: GuestFacts) -> dict[str, bytes]:
-    """Injected files, numbered as meta_data.json says. Their contents are base64 text in the facts."""
-    return {f"openstack/content/{number:04d}": _decoded(content)
-            for number, content in enumerate(facts.files.values())}
+def _content_path(number: int) -> str:
+    return f"/content/{number:04d}"
 
 
 def _decoded(text: str) -> bytes:

@@ -8,6 +8,13 @@ from nova.model.base import HostName, Value
 from nova.model.networks import Interface
 
 
+class DevicePlace(Value):
+    """Where a guest sees a device. ``address`` as its bus writes it (PCI: 0000:00:03.0)."""
+
+    bus: str = "none"
+    address: str = "none"
+
+
 class GuestFacts(Value):
     """Everything a guest may learn about itself. ``user_data`` is base64 text."""
 
@@ -37,14 +44,18 @@ class GuestFacts(Value):
     ephemeral_count: int = 0
     swap_mb: int = 0
     admin_password: str | None = None
+    dedicated_cpus: tuple[int, ...] = ()  # of its processors, those that are pinned
+    places: Mapping[str, DevicePlace] = {}  # of its devices, by MAC address
 
 
 class GuestQuery(Value):
-    """Who asks the metadata service: by fixed address, or (behind a signing proxy) by uuid and project."""
+    """Who asks the metadata service: by fixed address, or (behind a signing proxy) by uuid and project, or (behind a
+    load balancer that signs its own id) by that id and fixed address."""
 
     address: str | None = None
     server_uuid: str | None = None
     project_id: str | None = None
+    provider_id: str | None = None
 
 
 class GuestPassword(Value):

@@ -64,7 +64,7 @@ class NewNetwork(Value):
     uuid: str | None = None
     project_id: str | None = None
     priority: int | None = None
-    multi_host: bool = False
+    multi_host: bool | None = None  # None: as configured
     cidr_v6: str | None = None
     gateway_v6: str | None = None
     enable_dhcp: bool = True
@@ -72,6 +72,7 @@ class NewNetwork(Value):
     vlan: int | None = None  # of the first network; the others' follow
     vlan_start: int | None = None
     vpn_start: int | None = None
+    by_project: bool = False  # the project makes it for itself: it counts in its quota
 
 
 class NetworkChange(Value):
@@ -81,6 +82,7 @@ class NetworkChange(Value):
     fields: tuple[str, ...] = ()  # of: project_id, host
     project_id: str | None = None
     host: HostName | None = None
+    forced: bool = False  # by an operator, of whichever manager's networks
 
 
 class FixedAddressRow(Value):
@@ -103,6 +105,7 @@ class RequestedNetwork(Value):
     port_id: str | None = None
     fixed_ip: str | None = None
     tag: str | None = None
+    vpn: bool = False  # the address that the network sets aside for its project's VPN server
 
 
 class PortDemand(Value):
@@ -116,6 +119,7 @@ class PortDemand(Value):
     vnic_type: str = "normal"
     physical_network: str | None = None
     same_subtree: tuple[str, ...] = ()
+    numa_policy: str | None = None
 
 
 class Route(Value):
@@ -192,6 +196,9 @@ class DhcpHost(Value):
     hostname: str
     server_uuid: str = ""
     leased: bool = False
+    vif_id: str = ""
+    default_route: bool = True  # whether the server's default route is by this interface: its first one's is
+    elsewhere: bool = False  # of a multi-host network: a guest of another host, whose name is known here and no more
 
 
 class NetworkOnHost(Value):

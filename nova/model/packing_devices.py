@@ -121,9 +121,11 @@ class _Search:
 
 
 def _packed(request: PciRequest, at: int, device: PciDevice) -> PackedDevice:
+    told = {} if not request.id else {"vendor_id": device.vendor_id, "product_id": device.product_id,
+                                      "physical_network": device.tags.get("physical_network")}
     return PackedDevice(address=device.address, request=at, alias=request.alias, id=request.id, kind=device.kind,
                         parent=device.parent, managed=device.managed, live_migratable=device.live_migratable,
-                        cell=device.cell)
+                        cell=device.cell, **told)
 
 
 def _at(sample: PciDevice, address: str) -> PciDevice:

@@ -23,7 +23,7 @@ class SecurityRule(Value):
 
 
 class SecurityGroup(Value):
-    """``id`` is the API's: a number as text of nova-network's, a uuid of Neutron's."""
+    """``id`` is the API's, a uuid: Neutron's, or (nova-network) one that is made of its row's key."""
 
     id: str
     name: str

@@ -146,6 +146,9 @@ class PackedDevice(Value):
     managed: bool = True
     live_migratable: bool = False
     cell: int | None = None
+    vendor_id: str = ""  # of a port's device: its binding tells them
+    product_id: str = ""
+    physical_network: str | None = None
 
 
 class Packing(Value):

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova.model import pci_aliases, resource_wishes
+from nova.model import pci_aliases, port_demands, resource_wishes
 from nova.model.flavors import Flavor
 from nova.model.guest_topology import Asked, guest_of
+from nova.model.networks import PortDemand
 from nova.model.scheduling import Resources, Wishes
 from nova.model.topology import GuestTopology, PciRequest, Wanted
 from nova.model.wish_words import choice, said
@@ -44,16 +45,17 @@ def may_hold(flavor: Flavor, image: Mapping[str, str]) -> bool:
 
 
 def needs_of(flavor: Flavor, image: Mapping[str, str], aliases: Mapping[str, PciRequest] | None = None,
-             more: Sequence[PciRequest] = ()) -> Needs:
+             more: Sequence[PciRequest] = (), ports: Sequence[PortDemand] = ()) -> Needs:
     """What a server of this flavor and image (its properties) needs. ``aliases``: ``[pci]alias`` by name, for one
-    device each; ``more``: devices that its ports ask for.
+    device each; ``more``: devices beside those; ``ports``: what its ports ask for.
 
     Invalid, naming the extra spec or property: what no host can give (ImpossibleWish), or a device of a kind that
     nobody knows (NoSuchAlias).
     """
     disk_gb = flavor.root_gb + flavor.ephemeral_gb + (flavor.swap_mb + 1023) // 1024
     plain = Resources(vcpus=flavor.vcpus, memory_mb=flavor.memory_mb, disk_gb=disk_gb)
-    if not more and not may_wish(flavor, image):
+    more = (*more, *port_demands.devices(ports))
+    if not ports and not more and not may_wish(flavor, image):
         return Needs(plain, None)
     specs = flavor.extra_specs
     guest = guest_of(Asked(flavor.vcpus, flavor.memory_mb, specs, image))
@@ -63,6 +65,9 @@ def needs_of(flavor: Flavor, image: Mapping[str, str], aliases: Mapping[str, Pci
     [unnamed] = [group.resources for group in request.groups if not group.suffix]
     resources = Resources(vcpus=unnamed.get("VCPU", 0), memory_mb=unnamed.get("MEMORY_MB", 0),
                           disk_gb=unnamed.get("DISK_GB", 0))
+    if ports:
+        request = msgspec.structs.replace(request, groups=(*request.groups, *port_demands.groups(ports)),
+                                          same_subtree=(*request.same_subtree, *port_demands.subtrees(ports)))
     topology = Wanted(guest=guest, devices=devices)
     if not topology.anything and resource_wishes.is_plain(request):
         return Needs(resources, None)

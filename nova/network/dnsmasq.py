@@ -14,14 +14,12 @@ import logging
 import os
 import re
 import shlex
-import signal
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nova.errors import Unavailable
 from nova.model.networks import DhcpHost, Network
+from nova.network import processes
 from nova.network.options import NetworkOptions
 from nova.privileged.files import write_whole
 from nova.privileged.runner import CommandFailed, Runner
@@ -29,15 +27,10 @@ from nova.privileged.runner import CommandFailed, Runner
 LOG = logging.getLogger(__name__)
 
 PROGRAM = "nova-dhcpbridge"
-STOP_PATIENCE_S = 5.0
 ROUTER, MTU = 3, 26  # DHCP options
 NETWORKS_PATH = "NOVA_NETWORKS_PATH"  # tells nova-dhcpbridge where we are
+RADVDS = "nova-ra-"  # so begin radvd's files, beside ours
 LABEL_LENGTH = 63  # of a name in DNS
-
-
-class StillRunning(Unavailable):
-    code = "network.dnsmasq_still_running"
-    message = "dnsmasq (pid {pid}) of bridge {bridge} does not end"
 
 
 class Lease(NamedTuple):
@@ -72,11 +65,17 @@ def qualified(host: DhcpHost, domain: str) -> str:
     return f"{host_name(host)}.{domain}" if domain else host_name(host)
 
 
-def hosts_file(hosts: Iterable[DhcpHost], domain: str) -> str:
-    """`<mac>,<name>,<address>`, one line a MAC (its lowest address), by address."""
+def tag(host: DhcpHost) -> str:
+    """What dnsmasq calls an interface of several of one server's, where only one has the default route."""
+    return f"NW-{host.vif_id or host.mac.lower().replace(':', '')}"
+
+
+def hosts_file(hosts: Iterable[DhcpHost], domain: str, tagged: bool = False) -> str:
+    """`<mac>,<name>,<address>`, one line a MAC (its lowest address), by address; ``tagged``: with `,net:<tag>`."""
     lines: dict[str, str] = {}
-    for host in sorted(hosts, key=lambda host: int(ipaddress.ip_address(host.address))):
-        lines.setdefault(host.mac.lower(), f"{host.mac.lower()},{qualified(host, domain)},{host.address}\n")
+    for host in _ordered(hosts):
+        more = f",net:{tag(host)}" if tagged else ""
+        lines.setdefault(host.mac.lower(), f"{host.mac.lower()},{qualified(host, domain)},{host.address}{more}\n")
     return "".join(lines.values())
 
 
@@ -86,19 +85,28 @@ def read_hosts_file(text: str) -> frozenset[Lease]:
     return frozenset(Lease(parts[0], parts[2]) for parts in fields if len(parts) >= 3)
 
 
-def opts_file(network: Network) -> str:
-    """The router (none, explicitly, where the network has none), and the MTU where the network has one."""
+def opts_file(network: Network, tagged: Iterable[DhcpHost] = ()) -> str:
+    """The router (none, explicitly, where the network has none), and the MTU where the network has one.
+
+    ``tagged``: guests' interfaces that get a line each, with a router where it is their server's default route.
+    """
     own = network.multi_host and not network.share_address
-    gateway = network.dhcp_server if own else network.gateway
-    lines = [f"{ROUTER},{gateway}" if gateway else f"{ROUTER}"]
+    gateway = network.dhcp_server if own and network.gateway else network.gateway
+    routed, bare = f"{ROUTER},{gateway}" if gateway else f"{ROUTER}", f"{ROUTER}"
+    lines = [f"{tag(host)},{routed if host.default_route else bare}" for host in _ordered(tagged)] or [routed]
     if network.mtu:
         lines.append(f"{MTU},{network.mtu}")
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in dict.fromkeys(lines))
 
 
 def more_hosts_file(hosts: Iterable[DhcpHost], domain: str) -> str:
-    ordered = sorted(hosts, key=lambda host: int(ipaddress.ip_address(host.address)))
-    return "".join(f"{host.address}\t{qualified(host, domain)}\n" for host in ordered)
+    return "".join(f"{host.address}\t{qualified(host, domain)}\n" for host in _ordered(hosts))
+
+
+def _ordered(hosts: Iterable[DhcpHost]) -> list[DhcpHost]:
+    """IPv4 addresses alone (dnsmasq gives no others out here), in their order."""
+    return sorted((host for host in hosts if ":" not in host.address),
+                  key=lambda host: int(ipaddress.IPv4Address(host.address)))
 
 
 # --- what it is started with ------------------------------------------------------------------------------------------
@@ -171,9 +179,11 @@ class Dnsmasq:
         """Let dnsmasq know exactly these hosts; the pairs that its hosts file promised before and does no more."""
         paths = self._paths(network.bridge)
         domain = self._options.dhcp_domain
-        text, opts = hosts_file(hosts, domain), opts_file(network)
+        mine, tagged = [host for host in hosts if not host.elsewhere], self._options.use_single_default_gateway
+        text = hosts_file(mine, domain, tagged)
+        opts = opts_file(network, mine if tagged else ())
         more = more_hosts_file(hosts, domain) if network.multi_host else ""
-        before = _read(paths.hosts)
+        before = processes.read(paths.hosts)
         write_whole(paths.opts, opts)
         if network.multi_host:
             write_whole(paths.more_hosts, more)
@@ -184,8 +194,8 @@ class Dnsmasq:
     def stop(self, bridge: str) -> None:
         """End the dnsmasq of a bridge and take away its files; nothing when there is none."""
         paths = self._paths(bridge)
-        for pid in _strays(paths):
-            self._end(pid, bridge)
+        for pid in processes.with_mark(_mark(paths)):
+            processes.end(pid, "dnsmasq", bridge)
         for path in (paths.pid, paths.opts, paths.more_hosts, paths.hosts):  # the last is what bridges() looks for
             path.unlink(missing_ok=True)
         self._told.pop(bridge, None)
@@ -193,11 +203,13 @@ class Dnsmasq:
     def bridges(self) -> frozenset[str]:
         """Bridges that have files of ours, of this run or an earlier one."""
         return frozenset(path.name.removeprefix("nova-").removesuffix(".conf")
-                         for path in self._options.networks_path.glob("nova-*.conf"))
+                         for path in self._options.networks_path.glob("nova-*.conf")
+                         if not path.name.startswith(RADVDS))
 
     def pid(self, bridge: str) -> int | None:
         """The process that serves a bridge, if one does."""
-        return _pid(self._paths(bridge))
+        paths = self._paths(bridge)
+        return processes.by_pid_file(paths.pid, _mark(paths))
 
     def _paths(self, bridge: str | None) -> Paths:
         return Paths.of(self._options.networks_path, bridge or "")
@@ -205,17 +217,16 @@ class Dnsmasq:
     def _run(self, network: Network, paths: Paths, contents: tuple[str, ...]) -> None:
         """What *this* process told is what counts: its forerunner may have died between writing and telling."""
         argv = arguments(network, self._options, ensure_script(self._options))
-        pid, bridge = _pid(paths), network.bridge or ""
-        if pid is not None and (_command_line(pid)[1:] != argv[1:] or not _same_environment(
+        pid, bridge = processes.by_pid_file(paths.pid, _mark(paths)), network.bridge or ""
+        if pid is not None and (processes.command_line(pid)[1:] != argv[1:] or not processes.same_environment(
                 pid, environment(network, self._options))):
             LOG.info("dnsmasq of %s (pid %d) was started differently: a new one takes its place", bridge, pid)
-            self._end(pid, bridge)
+            processes.end(pid, "dnsmasq", bridge)
             pid = None
         if pid is None:
             self._start(argv, network, paths)
         elif self._told.get(bridge) != contents:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGHUP)
+            processes.read_again(pid)
         self._told[bridge] = contents
 
     def _start(self, argv: list[str], network: Network, paths: Paths) -> None:
@@ -223,59 +234,15 @@ class Dnsmasq:
         try:
             self._runner.run(argv, environment=environment(network, self._options))
         except CommandFailed:
-            strays = _strays(paths)
+            strays = processes.with_mark(_mark(paths))
             if not strays:
                 raise
             for pid in strays:
-                self._end(pid, network.bridge or "")
+                processes.end(pid, "dnsmasq", network.bridge or "")
             self._runner.run(argv, environment=environment(network, self._options))
         LOG.info("Started dnsmasq for network %s on %s", network.label, network.bridge)
 
-    def _end(self, pid: int, bridge: str) -> None:
-        for word in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, word)
-            deadline = time.monotonic() + STOP_PATIENCE_S
-            while time.monotonic() < deadline:
-                if not _command_line(pid):  # gone, or a zombie
-                    return
-                time.sleep(0.02)
-        raise StillRunning(pid=pid, bridge=bridge)
 
-
-def _pid(paths: Paths) -> int | None:
-    """The pid of the file, if that process is the dnsmasq that reads our hosts file (pids are used again)."""
-    text = _read(paths.pid).strip()
-    return int(text) if text.isdigit() and _reads(int(text), paths) else None
-
-
-def _strays(paths: Paths) -> list[int]:
-    """Every process that reads our hosts file, whatever the pid file says."""
-    return [int(name) for name in os.listdir("/proc") if name.isdigit() and _reads(int(name), paths)]
-
-
-def _reads(pid: int, paths: Paths) -> bool:
-    return f"--dhcp-hostsfile={paths.hosts}" in _command_line(pid)
-
-
-def _command_line(pid: int) -> list[str]:
-    return _strings(pid, "cmdline")
-
-
-def _same_environment(pid: int, wanted: dict[str, str]) -> bool:
-    present = set(_strings(pid, "environ"))
-    return not present or all(f"{name}={value}" in present for name, value in wanted.items())
-
-
-def _strings(pid: int, kind: str) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/{kind}").read_bytes().decode(errors="replace").split("\0")[:-1]
-    except OSError:
-        return []
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError):
-        return ""
+def _mark(paths: Paths) -> str:
+    """The word that tells our dnsmasq of a bridge from all others."""
+    return f"--dhcp-hostsfile={paths.hosts}"

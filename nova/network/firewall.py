@@ -6,16 +6,22 @@ form in which iptables-save prints them, so that what is right is recognised and
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
 from collections.abc import Iterable, Iterator, Sequence
 
 from nova.model.networks import Network
+from nova.network import translation
+from nova.network.here import Here
 from nova.network.options import NetworkOptions
+from nova.network.translation import Translated
 from nova.privileged.iptables import Table
 
 PROGRAM = "nova-network"
 TOP, BOTTOM = "nova-filter-top", "nova-postrouting-bottom"  # shared by all programs of ours
 METADATA_ADDRESS = "169.254.169.254"
+LINK_LOCAL = "fe80::/10"
+VPN_PORT = 1194
 GUEST_SERVICES = tuple((protocol, port) for port in (67, 53) for protocol in ("udp", "tcp"))  # DHCP, DNS
 NOT_TRANSLATED = "-m conntrack ! --ctstate DNAT"
 
@@ -25,10 +31,36 @@ def chain(name: str) -> str:
     return f"{PROGRAM}-{name}"
 
 
-def tables(networks: Iterable[Network], options: NetworkOptions) -> tuple[Table, ...]:
+def tables(served: Iterable[Here], options: NetworkOptions) -> tuple[Table, ...]:
     """All that this host shall have for these networks, in an order that does not depend on theirs."""
-    served = sorted((net for net in networks if net.cidr and net.bridge), key=lambda net: (net.id, net.uuid))
-    return (_filter(served, options), _nat(served, options), _mangle(served))
+    here = tuple(served)
+    networks = _ordered(one.served for one in here if one.network.cidr and one.device)
+    return (_filter(networks, options), _nat(networks, translation.translated(here, options), options),
+            _mangle(networks))
+
+
+def tables_v6(served: Iterable[Here], options: NetworkOptions) -> tuple[Table, ...]:
+    """The same for IPv6, which is not translated."""
+    networks = _ordered(one.served for one in served if one.network.cidr_v6 and one.device)
+    if not options.use_ipv6:
+        return (_emptied(_filter_v6((), options)),)
+    return (_filter_v6(networks, options),)
+
+
+def nothing(options: NetworkOptions) -> tuple[Table, ...]:
+    """No rules at all: chains of ours that stand are emptied."""
+    return tuple(_emptied(table) for table in tables((), options))
+
+
+def _emptied(table: Table) -> Table:
+    first = {name: tuple(target for target in targets if target in table.chains)
+             for name, targets in table.first.items()}
+    return dataclasses.replace(table, sparse=True, shared=(), chains=dict.fromkeys(table.chains, ()),
+                               first=first, last={})
+
+
+def _ordered(networks: Iterable[Network]) -> list[Network]:
+    return sorted(networks, key=lambda net: (net.id, net.uuid))
 
 
 def _filter(networks: Sequence[Network], options: NetworkOptions) -> Table:
@@ -36,26 +68,37 @@ def _filter(networks: Sequence[Network], options: NetworkOptions) -> Table:
         "filter",
         chains={chain("INPUT"): _unique(rule for net in networks for rule in _guest_services(net, options)),
                 chain("OUTPUT"): (),
-                chain("FORWARD"): _unique(rule for net in networks for rule in _forwarding(net, options)),
+                chain("FORWARD"): _unique([*(rule for net in networks for rule in _vpn_forwarding(net)),
+                                           *(rule for net in networks for rule in _forwarding(net, options))]),
                 chain("local"): ()},
         shared=(TOP,),
         first={"INPUT": (chain("INPUT"),), "FORWARD": (TOP, chain("FORWARD")), "OUTPUT": (TOP, chain("OUTPUT")),
                TOP: (chain("local"),)})
 
 
-def _nat(networks: Sequence[Network], options: NetworkOptions) -> Table:
+def _nat(networks: Sequence[Network], floats: Sequence[Translated], options: NetworkOptions) -> Table:
+    vpn = _unique(rule for net in networks for rule in _vpn(net))
     snat = [f"-j {chain('float-snat')}", *(rule for net in networks for rule in _snat(net, options))]
     return Table(
         "nat",
-        chains={chain("PREROUTING"): (_metadata(options),),
-                chain("OUTPUT"): (),
-                chain("POSTROUTING"): _unique(rule for net in networks for rule in _untranslated(net, options)),
-                chain("float-snat"): (),
+        chains={chain("PREROUTING"): (_metadata(options), *vpn, *translation.incoming(floats)),
+                chain("OUTPUT"): (*vpn, *translation.incoming(floats)),
+                chain("POSTROUTING"): _unique([*(rule for net in networks for rule in _untranslated(net, options)),
+                                               *translation.among_guests(floats)]),
+                chain("float-snat"): tuple(translation.outgoing(floats)),
                 chain("snat"): _unique(snat)},
         shared=(BOTTOM,),
         first={"PREROUTING": (chain("PREROUTING"),), "OUTPUT": (chain("OUTPUT"),),
                "POSTROUTING": (chain("POSTROUTING"),), BOTTOM: (chain("snat"),)},
         last={"POSTROUTING": (BOTTOM,)})
+
+
+def _filter_v6(networks: Sequence[Network], options: NetworkOptions) -> Table:
+    table = _filter((), options)
+    return dataclasses.replace(table, chains={
+        **table.chains,
+        chain("INPUT"): _unique(rule for net in networks for rule in _guest_services_v6(net, options)),
+        chain("FORWARD"): _unique(rule for net in networks for rule in _forwarding(net, options))})
 
 
 def _mangle(networks: Sequence[Network]) -> Table:
@@ -88,6 +131,15 @@ def _guest_services(network: Network, options: NetworkOptions) -> Iterator[str]:
     yield f"-s {network.cidr} {bridge} -j {options.iptables_drop_action}"
 
 
+def _guest_services_v6(network: Network, options: NetworkOptions) -> Iterator[str]:
+    """Router and neighbour discovery, a ping, and answers; neither by the range's addresses nor by link-local ones."""
+    bridge = f"-i {network.bridge}"
+    yield f"{bridge} -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"
+    yield f"{bridge} -p ipv6-icmp -j ACCEPT"
+    for source in (_plain(network.cidr_v6 or ""), LINK_LOCAL):
+        yield f"-s {source} {bridge} -j {options.iptables_drop_action}"
+
+
 def _forwarding(network: Network, options: NetworkOptions) -> Iterator[str]:
     bridge, drop = network.bridge, options.iptables_drop_action
     if network.gateway:
@@ -113,9 +165,29 @@ def _snat(network: Network, options: NetworkOptions) -> Iterator[str]:
     if not network.enable_dhcp:
         return
     out = f"-o {options.public_interface} -j SNAT --to-source {options.routing_source_ip}"
-    external = network.dhcp_server != network.gateway and not network.multi_host
-    for destination in map(_plain, options.force_snat_range if external else ("0.0.0.0/0",)):
+    for destination in map(_plain, options.force_snat_range if external(network) else ("0.0.0.0/0",)):
         yield f"-s {network.cidr} -d {destination} {out}".replace("-d 0.0.0.0/0 ", "")
+
+
+def external(network: Network) -> bool:
+    """Whether the guests' gateway is another machine than the one that gives them their addresses."""
+    return network.dhcp_server != network.gateway and not network.multi_host
+
+
+def _vpn_forwarding(network: Network) -> Iterator[str]:
+    if _has_vpn(network):
+        yield f"-d {network.vpn_private_address}/32 -p udp -m udp --dport {VPN_PORT} -j ACCEPT"
+
+
+def _vpn(network: Network) -> Iterator[str]:
+    """The way in to a project's VPN guest."""
+    if _has_vpn(network):
+        yield (f"-d {network.vpn_public_address}/32 -p udp -m udp --dport {network.vpn_public_port} "
+               f"-j DNAT --to-destination {network.vpn_private_address}:{VPN_PORT}")
+
+
+def _has_vpn(network: Network) -> bool:
+    return bool(network.vpn_private_address and network.vpn_public_address and network.vpn_public_port)
 
 
 def _plain(cidr: str) -> str:

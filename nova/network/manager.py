@@ -1,7 +1,7 @@
 """The ways to build networks on a host, by the name that ``network_manager`` has in nova.conf.
 
 A manager says what lies under a network's addresses; DHCP, address translation and leases are the same for all
-that have them. VlanManager (devices and bridges made for each VLAN) and FlatManager (nothing made at all) fit in here.
+that have them. What managers decide for the whole cloud is in :mod:`nova.model.network_managers`.
 """
 
 from __future__ import annotations
@@ -9,48 +9,118 @@ from __future__ import annotations
 from typing import Protocol
 
 from nova.errors import NotSupported
+from nova.model import network_managers
 from nova.model.networks import Network
+from nova.network.drivers import InterfaceDriver
 from nova.network.gateway import Gateway, Links
 from nova.network.options import NetworkOptions
+from nova.privileged.links import Vlan
 
 
 class ManagerNotSupported(NotSupported):
     code = "network.manager"
-    message = ("nova.conf, [DEFAULT]network_manager = {name}: {reason}. Use "
-               "nova.network.manager.FlatDHCPManager, the default.")
+    message = "nova.conf, [DEFAULT]network_manager = {name}: there is no such class. There are {known}."
 
 
-class Manager(Protocol):
-    """Makes what a network's guests are plugged into."""
+class NoInterface(NotSupported):
+    code = "network.no_vlan_interface"
+    message = ("Network {label} has VLAN {vlan}, and no interface to carry it: set [DEFAULT]vlan_interface in "
+               "nova.conf, or the network's bridge_interface")
 
-    def __init__(self, options: NetworkOptions, links: Links, gateway: Gateway) -> None: ...
+
+class Ground(Protocol):
+    """What lies under the host's address for a network. Each call repeats harmlessly."""
+
+    def interface(self, network: Network) -> str | None:
+        """The device that leads to the guests on other hosts; None: there are none."""
+
+    def made(self, network: Network) -> tuple[str, ...]:
+        """Devices that :meth:`ensure` makes when they are not there."""
+
+    def ensure(self, network: Network) -> None:
+        """That device, there and up, where it is ours to make."""
+
+
+class Flat:
+    """A physical interface, or none; one bridge a network, shared by all projects."""
+
+    def __init__(self, options: NetworkOptions, links: Links) -> None:
+        self._options = options
+
+    def interface(self, network: Network) -> str | None:
+        return network.bridge_interface or self._options.flat_interface
+
+    def made(self, network: Network) -> tuple[str, ...]:
+        return ()
+
+    def ensure(self, network: Network) -> None:
+        """An interface is there, or joining it says that it is not."""
+
+
+class Vlans:
+    """A VLAN's device on the physical interface, for each project's network."""
+
+    def __init__(self, options: NetworkOptions, links: Links) -> None:
+        self._options, self._links = options, links
+        self._flat = Flat(options, links)
+
+    def interface(self, network: Network) -> str | None:
+        return self._flat.interface(network) if network.vlan is None else vlan_device(network.vlan)
+
+    def made(self, network: Network) -> tuple[str, ...]:
+        return () if network.vlan is None else (vlan_device(network.vlan),)
+
+    def ensure(self, network: Network) -> None:
+        if network.vlan is None:
+            return
+        parent = self._options.vlan_interface or network.bridge_interface
+        if not parent:
+            raise NoInterface(label=network.label, vlan=network.vlan)
+        self._links.ensure_vlan(Vlan(vlan_device(network.vlan), parent, network.vlan, mtu=network.mtu))
+
+
+def vlan_device(number: int) -> str:
+    return f"vlan{number}"
+
+
+class Manager:
+    """Makes what a network's guests are plugged into, with this host's address for it."""
+
+    def __init__(self, ground: Ground, driver: InterfaceDriver, gateway: Gateway) -> None:
+        self._ground, self.driver, self._gateway = ground, driver, gateway
+
+    def made(self, network: Network) -> tuple[str, ...]:
+        """Devices that come into being here, unless they are there: in the order in which they go again."""
+        return (*self.driver.made(network), *self._ground.made(network))
+
+    def interface(self, network: Network) -> str | None:
+        return self._ground.interface(network)
 
     def ensure_link(self, network: Network) -> None:
-        """The network's bridge, with this host's address for it. Repeating it is harmless."""
+        """Repeating it is harmless. ``network`` is as it is on this host (:mod:`nova.network.here`)."""
+        self._ground.ensure(network)
+        self.driver.ensure(network)
 
+    def ensure_address(self, network: Network, device: str) -> None:
+        """Before an interface brings its own addresses to the bridge: ours shall be the first."""
+        if network.enable_dhcp and network.cidr:
+            self._gateway.ensure(network, device)
 
-class FlatDHCPManager:
-    """One bridge a network, shared by all projects; this host is its gateway and DHCP server."""
-
-    def __init__(self, options: NetworkOptions, links: Links, gateway: Gateway) -> None:
-        self._options, self._links, self._gateway = options, links, gateway
-
-    def ensure_link(self, network: Network) -> None:
-        bridge = network.bridge or ""
-        self._links.ensure_bridge(bridge, None, network.mtu)
-        if network.enable_dhcp:
-            self._gateway.ensure(network)  # before an interface brings its own addresses: ours shall be the first
-        interface = network.bridge_interface or self._options.flat_interface
+    def join(self, network: Network) -> None:
+        interface = self.interface(network)
         if interface:
-            self._links.enslave(bridge, interface)
+            self.driver.join(network, interface)
 
 
-_LATER = ("VlanManager", "FlatManager")
+GROUNDS: dict[str, type[Flat] | type[Vlans] | None] = {  # None: the operator makes bridges, and nothing is served
+    network_managers.FLAT.path: None,
+    network_managers.FLAT_DHCP.path: Flat,
+    network_managers.VLAN.path: Vlans,
+}
 
 
-def load(name: str) -> type[Manager]:
-    """The manager of that class path. ManagerNotSupported says what to write instead."""
-    if name == "nova.network.manager.FlatDHCPManager":
-        return FlatDHCPManager
-    known = name in {f"nova.network.manager.{later}" for later in _LATER}
-    raise ManagerNotSupported(name=name, reason="it comes with a later release" if known else "there is no such class")
+def load(name: str) -> type[Flat] | type[Vlans] | None:
+    """What the manager of that class path builds on. ManagerNotSupported."""
+    if name not in GROUNDS:
+        raise ManagerNotSupported(name=name, known=", ".join(GROUNDS))
+    return GROUNDS[name]

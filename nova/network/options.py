@@ -24,9 +24,18 @@ class NetworkOptions:
     networks_path: Path
     state_path: Path
     my_ip: str = "127.0.0.1"
+    host: str = ""
     network_manager: str = "nova.network.manager.FlatDHCPManager"
     fake_network: bool = False
     flat_interface: str | None = None
+    vlan_interface: str | None = None
+    use_ipv6: bool = False
+    share_dhcp_address: bool = False
+    teardown_unused_network_gateway: bool = False
+    use_single_default_gateway: bool = False
+    linuxnet_interface_driver: str = "nova.network.linux_net.LinuxBridgeInterfaceDriver"
+    linuxnet_ovs_integration_bridge: str = "br-int"
+    ovs_vsctl_timeout: int = 120
     public_interface: str = "eth0"
     routing_source_ip: str = "127.0.0.1"
     metadata_host: str = "127.0.0.1"
@@ -59,8 +68,8 @@ class NetworkOptions:
                     raise InvalidOption(option=option, value=item, reason=str(error)) from None
 
 
-def _device(name: str) -> None:
-    if not re.fullmatch(r"[A-Za-z0-9_.:+@-]{1,16}", name):
+def _device(name: str | None) -> None:
+    if name is not None and not re.fullmatch(r"[A-Za-z0-9_.:+@-]{1,16}", name):
         raise ValueError("that is not a network interface's name")
 
 
@@ -74,6 +83,9 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "dmz_cidr": _range,
     "force_snat_range": _range,
     "public_interface": _device,
+    "flat_interface": _device,
+    "vlan_interface": _device,
+    "linuxnet_ovs_integration_bridge": _device,
     "forward_bridge_interface": _device,
     "iptables_drop_action": _device,
     "iptables_top_regex": re.compile,

@@ -16,9 +16,9 @@ from typing import Any
 
 from nova import concurrency, context, errors
 from nova.model.base import HostName
-from nova.model.networks import Network, NetworkOnHost
+from nova.model.networks import NetworkOnHost
 from nova.network import options as network_options
-from nova.network.host import HostSide, Machine, NetworkHost, NoHost
+from nova.network.host import Filters, HostSide, Machine, NetworkHost, NoHost
 from nova.network.leases import LeaseBook, LeaseCourier, LeaseSocket, init_lines
 from nova.network.options import NetworkOptions
 
@@ -58,6 +58,11 @@ class NetworkService:
         self._take(networks)
         self._converge([order.network.uuid for order in networks])
 
+    def check_floating_interface(self, host: HostName, interface: str | None) -> None:
+        if host != self._host:
+            raise WrongHost(asked=host, host=self._host)
+        self._side.check_floating(interface)
+
     def ping(self, host: HostName) -> str:
         return self._host
 
@@ -81,7 +86,7 @@ class NetworkService:
         """Ask for every network of this host, serve all, and end what is no network of it any more."""
         self._fetch()
         with self._working:
-            self._side.keep_only(self._networks())
+            self._side.keep_only(self._orders())
             self._converge(list(self._wanted), again=True)
 
     def mend(self) -> None:
@@ -121,9 +126,9 @@ class NetworkService:
                 else:
                     LOG.debug("Version %d of network %s is older than what is served", order.version, uuid)
 
-    def _networks(self) -> list[Network]:
+    def _orders(self) -> list[NetworkOnHost]:
         with self._lock:
-            return sorted((order.network for order in self._wanted.values()), key=lambda net: (net.id, net.uuid))
+            return sorted(self._wanted.values(), key=lambda order: (order.network.id, order.network.uuid))
 
     def _converge(self, uuids: Sequence[str], again: bool = False) -> None:
         """Bring the host to the newest word on each network; of several failures the first is raised, after the rest.
@@ -135,11 +140,11 @@ class NetworkService:
             todo = [order for order in map(self._unserved, uuids) if order is not None]
             if not todo and not again:
                 return
-            networks = self._networks()
-            _tried(failures, "the packet filter", lambda: self._side.prepare(networks, again))
+            orders = self._orders()
+            _tried(failures, "the packet filter", lambda: self._side.prepare(orders, again))
             for order in todo:
                 if _tried(failures, f"network {order.network.label}",
-                          functools.partial(self._side.serve, order, networks)):
+                          functools.partial(self._side.serve, order, orders)):
                     self._served[order.network.uuid] = order
         if failures:
             raise failures[0]
@@ -203,9 +208,11 @@ def assemble(conductor: Any, host: HostName, options: NetworkOptions) -> Network
 
 def _machine(options: NetworkOptions) -> Machine:
     from nova.privileged import links
-    from nova.privileged.iptables import Foreign, PacketFilter
+    from nova.privileged.ebtables import frame_filter
+    from nova.privileged.iptables import IPV4, IPV6, Foreign, PacketFilter
     from nova.privileged.runner import SystemRunner
 
-    runner = SystemRunner()
+    runner, lock = SystemRunner(), options.state_path / "iptables.lock"
     foreign = Foreign(options.iptables_top_regex, options.iptables_bottom_regex)
-    return Machine(links, runner, PacketFilter(runner, options.state_path / "iptables.lock", foreign))
+    by_packets = [PacketFilter(runner, lock, foreign, dialect) for dialect in (IPV4, IPV6)]
+    return Machine(links, runner, Filters(*by_packets, frame_filter(runner, options.state_path)))

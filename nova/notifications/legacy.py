@@ -25,7 +25,7 @@ class Form(NamedTuple):
 
 def message(event: Event, level: str) -> Message | None:
     """The event in the unversioned form; None when it has none."""
-    form = FORMS.get(event.name)
+    form = FORMS.get(event.name) or ONLY_FORMS.get(event.name)
     if form is None:
         return None
     told_once = event.name.startswith("compute_task.")
@@ -116,6 +116,11 @@ def server_group(event: Event) -> dict[str, Any]:
     return {"server_group_id": value.uuid, "name": value.name, "policies": [value.policy], "members": value.members}
 
 
+def floating_address(event: Event) -> dict[str, Any]:
+    value = event.subject
+    return {"project_id": value.project_id, "floating_ip": value.address, "instance_id": value.server_uuid}
+
+
 def request_spec(event: Event) -> dict[str, Any]:
     return {"request_spec": _spec(event.subject)}
 
@@ -172,3 +177,8 @@ FORMS: dict[str, Form] = {
     **{f"compute_task.{name}": Form(f"compute_task.{name}", "conductor", task) for name in (
         "build_instances", "migrate_server", "rebuild_server")},
 }
+
+#: Events that have this form alone: nova-network's are older than the other one.
+ONLY_FORMS: dict[str, Form] = {
+    f"network.floating_ip.{name}": Form(f"network.floating_ip.{name}", "network", floating_address)
+    for name in ("allocate", "deallocate", "associate", "disassociate")}

@@ -6,9 +6,11 @@ from nova.notifications.kinds import TYPES, event_type
 from nova.notifications.message import Event, Message
 
 
-def message(event: Event, level: str) -> Message:
-    """The event in the versioned form. ``level``: the priority of what is no error."""
-    kind = TYPES[event_type(event.name, event.phase)]
+def message(event: Event, level: str) -> Message | None:
+    """The event in the versioned form; None when it has none. ``level``: the priority of what is no error."""
+    kind = TYPES.get(event_type(event.name, event.phase))
+    if kind is None:
+        return None
     return Message(type=event_type(event.name, event.phase), priority=priority(event, level),
                    publisher=f"{event.source or kind.source}:{event.host}", payload=kind.payload(event.subject) or {},
                    who=event.who)

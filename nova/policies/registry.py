@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from oslo_policy import policy
 
-from nova.policies import flavors, hosts, networks, placement, projects, server_actions, server_parts, servers, volumes
+from nova.policies import (
+    flavors,
+    hosts,
+    legacy_networks,
+    networks,
+    placement,
+    projects,
+    server_actions,
+    server_parts,
+    servers,
+    volumes,
+)
 from nova.policies.base import BASE_RULES, BaseRule, Rule
 
 RULES: tuple[Rule, ...] = (*servers.RULES, *server_actions.RULES, *server_parts.RULES, *flavors.RULES,
                            *projects.RULES, *hosts.RULES, *networks.RULES, *volumes.RULES)  # the compute API's
-ALL_RULES: tuple[Rule, ...] = (*RULES, *placement.RULES)
+ALL_RULES: tuple[Rule, ...] = (*RULES, *legacy_networks.RULES, *placement.RULES)
 SINCE = "21.0.0"
 REASON = "Reader, member and manager roles within a project replaced admin and owner."
 

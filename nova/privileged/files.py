@@ -63,3 +63,15 @@ def enable_forwarding(switch: Path = Path("/proc/sys/net/ipv4/ip_forward")) -> N
     """Let the kernel of this network namespace pass packets on."""
     if switch.read_text().strip() != "1":
         switch.write_text("1\n")
+
+
+def enable_forwarding_v6(settings: Path = Path("/proc/sys/net/ipv6/conf")) -> None:
+    """The same for IPv6. An interface by which this host learns its own router goes on doing so: a host that forwards
+    would else stop listening (2 says: although it forwards)."""
+    switch = settings / "all" / "forwarding"
+    if switch.read_text().strip() == "1":
+        return
+    for listens in settings.glob("*/accept_ra"):
+        if listens.read_text().strip() == "1":
+            listens.write_text("2\n")
+    switch.write_text("1\n")

@@ -1,9 +1,10 @@
-"""Our own chains in the kernel's packet filter, written in one go and only where they differ.
+"""Our own chains in the kernel's packet filters, written in one go and only where they differ.
 
 What we want is data (:class:`Table`); what is there is read from ``iptables-save``; :func:`changes` is the pure
 difference, fed to ``iptables-restore --noflush``. So nothing of anybody else's is rewritten, not even by a race
 with another program that changes its own rules meanwhile, and a chain that is right keeps its counters. Rules are
-texts in the form in which iptables-save prints them.
+texts in the form in which iptables-save prints them. The same for IPv6, and for frames on bridges
+(:mod:`nova.privileged.ebtables`), whose programs differ in little (:class:`Dialect`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Table:
 
     ``chains`` are ours, whole. ``shared`` chains are made when absent and never emptied. ``first`` and ``last`` say
     which jumps stand at the top and at the end of a chain that is not ours. ``optional``: a kernel without some
-    target of it is no reason to fail.
+    target of it is no reason to fail. ``sparse``: a chain that is to be empty is not made, only emptied where it is.
+    ``own``: how names of chains begin that come and go; those that are not among ``chains`` are removed.
     """
 
     name: str
@@ -41,6 +43,30 @@ class Table:
     first: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     last: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     optional: bool = False
+    sparse: bool = False
+    own: str = ""
+
+    def silent(self) -> bool:
+        """Whether it says nothing, should nothing of ours be there."""
+        return self.sparse and not any(self.chains.values())
+
+
+@dataclasses.dataclass(frozen=True)
+class Dialect:
+    """A program of the iptables family: how it is read and written, and what follows a new chain's name."""
+
+    save: tuple[str, ...]
+    restore: tuple[str, ...]
+    new_chain: str = f"- {NO_COUNT}"
+    counted: bool = True
+
+
+def _dialect(program: str) -> Dialect:
+    return Dialect((f"{program}-save", "-c"),
+                   (f"{program}-restore", "--noflush", "--counters", "--wait", XTABLES_WAIT_S))
+
+
+IPV4, IPV6 = _dialect("iptables"), _dialect("ip6tables")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,14 +96,20 @@ _RULE = re.compile(r"(?:(\[\d+:\d+\]) )?-A (\S+)(?: (.*))?")
 class PacketFilter:
     """Applies tables to the kernel of this network namespace, one process at a time."""
 
-    def __init__(self, runner: Runner, lock: Path, foreign: Foreign | None = None) -> None:
-        self._runner, self._lock, self._foreign = runner, lock, foreign or Foreign()
+    def __init__(self, runner: Runner, lock: Path, foreign: Foreign | None = None, dialect: Dialect = IPV4) -> None:
+        self._runner, self._lock, self._foreign, self._dialect = runner, lock, foreign or Foreign(), dialect
 
     def apply(self, tables: Sequence[Table]) -> bool:
         """Make the kernel hold ``tables``; False when it does already. CommandFailed names the rule it refused."""
         with files.locked(self._lock):
-            saved = parse(self._runner.run(["iptables-save", "-c"]).stdout)
-            wanted = [(table, changes(table, saved.get(table.name, {}), self._foreign)) for table in tables]
+            try:
+                saved = parse(self._runner.run(self._dialect.save).stdout)
+            except CommandFailed:
+                if all(table.silent() for table in tables):  # there is no such program, and none is needed
+                    return False
+                raise
+            wanted = [(table, changes(table, saved.get(table.name, {}), self._foreign, self._dialect))
+                      for table in tables]
             wanted = [(table, lines) for table, lines in wanted if lines]
             if not wanted:
                 return False
@@ -104,8 +136,7 @@ class PacketFilter:
             raise failure
 
     def _restore(self, lines: Iterable[str]) -> None:
-        self._runner.run(["iptables-restore", "--noflush", "--counters", "--wait", XTABLES_WAIT_S],
-                         stdin="\n".join(lines) + "\n")
+        self._runner.run(self._dialect.restore, stdin="\n".join(lines) + "\n")
 
 
 def parse(text: str) -> dict[str, Saved]:
@@ -122,23 +153,49 @@ def parse(text: str) -> dict[str, Saved]:
     return tables
 
 
-def changes(table: Table, saved: Saved, foreign: Foreign) -> list[str]:
+def changes(table: Table, saved: Saved, foreign: Foreign, dialect: Dialect = IPV4) -> list[str]:
     """Lines for iptables-restore that turn what is there into what is wanted; none when it is."""
     declared: list[str] = []
     rules: list[str] = []
+    if table.sparse:
+        table = _thinned(table, saved)
     for chain in table.shared:
         if chain not in saved:
-            declared.append(f":{chain} - {NO_COUNT}")
+            declared.append(f":{chain} {dialect.new_chain}")
     for chain, wanted in table.chains.items():
         if chain not in saved or tuple(rule.text for rule in saved[chain]) != wanted:
-            declared.append(f":{chain} - {NO_COUNT}")  # declared again, a chain of ours is emptied
-            rules.extend(_with_counters(chain, wanted, saved.get(chain, [])))
+            declared.append(f":{chain} {dialect.new_chain}")  # declared again, a chain of ours is emptied
+            before = saved.get(chain, []) if dialect.counted else None
+            rules.extend(_with_counters(chain, wanted, before))
     for chain in dict.fromkeys([*table.first, *table.last]):
         rules.extend(_jumps(chain, table, [rule.text for rule in saved.get(chain, [])], foreign))
+    for chain in _outlived(table, saved):  # nothing jumps there any more: what did is written above
+        declared.append(f":{chain} {dialect.new_chain}")
+        rules.append(f"-X {chain}")
     return [f"*{table.name}", *declared, *rules, "COMMIT"] if declared or rules else []
 
 
-def _with_counters(chain: str, wanted: Sequence[str], before: Sequence[SavedRule]) -> list[str]:
+def _outlived(table: Table, saved: Saved) -> list[str]:
+    return [chain for chain in saved if table.own and chain.startswith(table.own) and chain not in table.chains]
+
+
+def _thinned(table: Table, saved: Saved) -> Table:
+    """Without empty chains of ours that nobody has made, and the jumps to them."""
+    gone = {chain for chain, rules in table.chains.items() if not rules and chain not in saved}
+
+    def kept(jumps: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        left = {chain: tuple(target for target in targets if target not in gone) for chain, targets in jumps.items()}
+        return {chain: targets for chain, targets in left.items() if targets}
+
+    return dataclasses.replace(table, chains={chain: rules for chain, rules in table.chains.items()
+                                              if chain not in gone},
+                               first=kept(table.first), last=kept(table.last))
+
+
+def _with_counters(chain: str, wanted: Sequence[str], before: Sequence[SavedRule] | None) -> list[str]:
+    """``before`` None: a program that takes no counters."""
+    if before is None:
+        return [f"-A {chain} {text}" for text in wanted]
     counted = {rule.text: rule.counters for rule in reversed(before)}
     return [f"{counted.get(text, NO_COUNT)} -A {chain} {text}" for text in wanted]
 

@@ -1,4 +1,4 @@
-"""Bridges, taps, addresses and routes over netlink: each call states what shall be, and repeats harmlessly.
+"""Bridges, taps, VLANs, addresses and routes over netlink: each call states what shall be, and repeats harmlessly.
 
 The netlink library runs an event loop of its own, of which a thread has room for one: every piece of work goes
 through :func:`_netlink`, which gives it a real thread where green threads share one.
@@ -21,9 +21,10 @@ from nova import concurrency
 from nova.errors import Unavailable
 from nova.model.addressing import generate_mac
 
-IPV4 = socket.AF_INET
+IPV4, IPV6 = socket.AF_INET, socket.AF_INET6
 SCOPES = {"global": 0, "link": 253, "host": 254}
 MAIN_TABLE = 254
+NO_DAD = 0x02  # an IPv6 address is used at once: nobody is asked whether it is another's
 KERNEL_MADE = 2  # a route's protocol: the kernel keeps it with its address
 TUNSETIFF, TUNSETPERSIST, TUNSETOWNER = 0x400454CA, 0x400454CB, 0x400454CC
 IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
@@ -35,7 +36,7 @@ class LinkError(Unavailable):
 
 
 class Address(NamedTuple):
-    """An IPv4 address on a device."""
+    """An address on a device. ``broadcast`` is of IPv4."""
 
     address: str
     prefix: int
@@ -44,7 +45,7 @@ class Address(NamedTuple):
 
 
 class Route(NamedTuple):
-    """An IPv4 route over a device that an operator or a DHCP client made. ``destination`` "" is the default route."""
+    """A route over a device that an operator or a DHCP client made. ``destination`` "" is IPv4's default route."""
 
     destination: str
     prefix: int
@@ -53,6 +54,16 @@ class Route(NamedTuple):
     source: str | None = None
     protocol: int = 3
     scope: int = 0
+
+
+class Vlan(NamedTuple):
+    """A device for one VLAN of another's frames."""
+
+    name: str
+    parent: str
+    id: int
+    mac: str | None = None
+    mtu: int | None = None
 
 
 class Tap(NamedTuple):
@@ -71,12 +82,13 @@ def exists(device: str) -> bool:
     return _netlink(device, lambda ip: _index(ip, device) is not None)
 
 
-def ensure_bridge(name: str, interface: str | None = None, mtu: int | None = None) -> None:
+def ensure_bridge(name: str, interface: str | None = None, mtu: int | None = None, mac: str | None = None) -> None:
     """A bridge that is up, forwards at once and speaks no STP; ``interface`` becomes its port, with its addresses.
 
-    LinkError: the interface is missing or another bridge's, or the kernel refuses.
+    ``mac`` is a new bridge's; one that stands keeps its own. LinkError: the interface is missing or another bridge's,
+    or the kernel refuses.
     """
-    _netlink(name, _ensure_bridge, name, interface, mtu)
+    _netlink(name, _ensure_bridge, name, interface, (mtu, mac))
     if interface:
         enslave(name, interface)
 
@@ -93,6 +105,37 @@ def enslave(bridge: str, interface: str) -> None:
 def ensure_tap(tap: Tap) -> None:
     """A tap that outlives us, up, and a port of its bridge."""
     _netlink(tap.name, _ensure_tap, tap)
+
+
+def ensure_vlan(vlan: Vlan) -> None:
+    """The VLAN's device, up, on its parent, which is up too. LinkError: there is no parent, or another device of that
+    name."""
+    _netlink(vlan.name, _ensure_vlan, vlan)
+
+
+def ensure_up(device: str, mac: str | None = None, mtu: int | None = None) -> None:
+    """A device that somebody else made, up, with this MAC and MTU."""
+    _netlink(device, _ensure_up, device, mac, mtu)
+
+
+def release(interface: str) -> None:
+    """Let a bridge's port be none; nothing when it is none or not there."""
+    def work(ip: IPRoute) -> None:
+        index = _index(ip, interface)
+        if index is not None and _link(ip, index).get_attr("IFLA_MASTER"):
+            ip.link("set", index=index, master=0)
+    _netlink(interface, work)
+
+
+def ensure_veth(name: str, peer: str, mtu: int | None = None) -> None:
+    """Two devices that are each other's cable, up."""
+    def work(ip: IPRoute) -> None:
+        if _index(ip, name) is None:
+            with _ignoring(errno.EEXIST):
+                ip.link("add", ifname=name, kind="veth", peer={"ifname": peer})
+        for device in (name, peer):
+            _up(ip, _link(ip, _need(ip, device)), mtu)
+    _netlink(name, work)
 
 
 def delete(device: str) -> None:
@@ -123,6 +166,10 @@ def addresses(device: str) -> tuple[Address, ...]:
     return _netlink(device, lambda ip: _addresses(ip, _need(ip, device)))
 
 
+def addresses_v6(device: str) -> tuple[Address, ...]:
+    return _netlink(device, lambda ip: _addresses(ip, _need(ip, device), IPV6))
+
+
 def ensure_address(device: str, address: Address) -> None:
     _netlink(device, lambda ip: _add_address(ip, _need(ip, device), address))
 
@@ -139,6 +186,18 @@ def routes(device: str) -> tuple[Route, ...]:
 def ensure_route(device: str, route: Route) -> None:
     """Make (or turn) a route over the device."""
     _netlink(device, lambda ip: _put_route(ip, _need(ip, device), route))
+
+
+# --- for others that speak netlink ------------------------------------------------------------------------------------
+
+def conversation(device: str, work: Callable[[IPRoute], Any]) -> Any:
+    """``work`` on a connection of its own. LinkError names ``device``."""
+    return _netlink(device, work)
+
+
+def index_of(ip: IPRoute, device: str) -> int:
+    """LinkError: there is no such device."""
+    return _need(ip, device)
 
 
 # --- inside one netlink conversation ----------------------------------------------------------------------------------
@@ -184,11 +243,12 @@ def _link(ip: IPRoute, index: int) -> Any:
     return ip.get_links(index)[0]
 
 
-def _ensure_bridge(ip: IPRoute, name: str, interface: str | None, mtu: int | None) -> None:
+def _ensure_bridge(ip: IPRoute, name: str, interface: str | None, wanted: tuple[int | None, str | None]) -> None:
+    mtu, mac = wanted
     index = _index(ip, name)
     if index is None:
         # A MAC of its own: a bridge otherwise takes the lowest of its ports', and changes it as guests come and go.
-        mac = _link(ip, _need(ip, interface)).get_attr("IFLA_ADDRESS") if interface else generate_mac()
+        mac = mac or (_link(ip, _need(ip, interface)).get_attr("IFLA_ADDRESS") if interface else generate_mac())
         with _ignoring(errno.EEXIST):
             ip.link("add", ifname=name, kind="bridge", address=mac, br_forward_delay=0, br_stp_state=0)
         index = _need(ip, name)
@@ -227,6 +287,30 @@ def _enslave(ip: IPRoute, bridge: str, interface: str) -> None:
         _delete_address(ip, index, address)
 
 
+def _ensure_vlan(ip: IPRoute, vlan: Vlan) -> None:
+    parent = _need(ip, vlan.parent)
+    _up(ip, _link(ip, parent))  # a VLAN's device can't be up on one that is down
+    index = _index(ip, vlan.name)
+    if index is None:
+        with _ignoring(errno.EEXIST):
+            ip.link("add", ifname=vlan.name, kind="vlan", link=parent, vlan_id=vlan.id,
+                    **({"address": vlan.mac} if vlan.mac else {}))
+        index = _need(ip, vlan.name)
+    link = _link(ip, index)
+    info = link.get_attr("IFLA_LINKINFO")
+    if (info is None or info.get_attr("IFLA_INFO_KIND") != "vlan" or link.get_attr("IFLA_LINK") != parent
+            or info.get_attr("IFLA_INFO_DATA").get_attr("IFLA_VLAN_ID") != vlan.id):
+        raise LinkError(device=vlan.name, reason=f"it is there, but not VLAN {vlan.id} of {vlan.parent}")
+    _up(ip, link, vlan.mtu)
+
+
+def _ensure_up(ip: IPRoute, device: str, mac: str | None, mtu: int | None) -> None:
+    link = _link(ip, _need(ip, device))
+    if mac and link.get_attr("IFLA_ADDRESS") != mac:
+        ip.link("set", index=link["index"], address=mac)
+    _up(ip, link, mtu)
+
+
 def _ensure_tap(ip: IPRoute, tap: Tap) -> None:
     index = _index(ip, tap.name)
     if index is None:
@@ -254,22 +338,31 @@ def _make_tap(tap: Tap) -> None:
         os.close(descriptor)
 
 
-def _addresses(ip: IPRoute, index: int) -> tuple[Address, ...]:
-    return tuple(Address(found.get_attr("IFA_LOCAL"), found["prefixlen"], found.get_attr("IFA_BROADCAST"),
-                         found["scope"])
-                 for found in ip.get_addr(family=IPV4, index=index))
+def _family(address: str) -> int:
+    return IPV6 if ":" in address else IPV4
+
+
+def _addresses(ip: IPRoute, index: int, family: int = IPV4) -> tuple[Address, ...]:
+    """The kernel names an IPv4 address IFA_LOCAL, and an IPv6 one IFA_ADDRESS."""
+    return tuple(Address(found.get_attr("IFA_LOCAL") or found.get_attr("IFA_ADDRESS"), found["prefixlen"],
+                         found.get_attr("IFA_BROADCAST"), found["scope"])
+                 for found in ip.get_addr(family=family, index=index))
 
 
 def _add_address(ip: IPRoute, index: int, address: Address) -> None:
-    broadcast = {"broadcast": address.broadcast} if address.broadcast else {}
+    family = _family(address.address)
+    more = {"broadcast": address.broadcast} if address.broadcast else {}
+    if family == IPV6:
+        more = {"flags": NO_DAD}
     with _ignoring(errno.EEXIST):
-        ip.addr("add", index=index, address=address.address, prefixlen=address.prefix, family=IPV4,
-                scope=address.scope, **broadcast)
+        ip.addr("add", index=index, address=address.address, prefixlen=address.prefix, family=family,
+                scope=address.scope, **more)
 
 
 def _delete_address(ip: IPRoute, index: int, address: Address) -> None:
     with _ignoring(errno.EADDRNOTAVAIL, errno.ENODEV):
-        ip.addr("del", index=index, address=address.address, prefixlen=address.prefix, family=IPV4)
+        ip.addr("del", index=index, address=address.address, prefixlen=address.prefix,
+                family=_family(address.address))
 
 
 def _routes(ip: IPRoute, index: int) -> tuple[Route, ...]:
@@ -282,5 +375,5 @@ def _routes(ip: IPRoute, index: int) -> tuple[Route, ...]:
 def _put_route(ip: IPRoute, index: int, route: Route) -> None:
     destination = f"{route.destination or '0.0.0.0'}/{route.prefix}"
     optional = {"gateway": route.gateway, "priority": route.metric, "prefsrc": route.source}
-    ip.route("replace", dst=destination, oif=index, family=IPV4, proto=route.protocol, scope=route.scope,
-             **{key: value for key, value in optional.items() if value is not None})
+    ip.route("replace", dst=destination, oif=index, family=_family(route.destination), proto=route.protocol,
+             scope=route.scope, **{key: value for key, value in optional.items() if value is not None})

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from nova.model.consoles import ConsoleType
 from nova.model.diagnostics import Diagnostics
+from nova.model.guests import DevicePlace
 from nova.model.hosts import Node
 from nova.model.migrations import MigrationProgress
 from nova.model.orders import (
@@ -18,6 +19,7 @@ from nova.model.orders import (
     GuestArrival,
     GuestOnSource,
     GuestState,
+    InterfaceOrder,
     LiveOrder,
     MoveOrder,
     RescueOrder,
@@ -129,6 +131,15 @@ class RemoteConsoles(Protocol):
 
 
 @runtime_checkable
+class DevicePlaces(Protocol):
+    """Where a guest sees its devices."""
+
+    def device_places(self, server_uuid: str) -> Mapping[str, DevicePlace]:
+        """Of a defined guest's interfaces, by MAC address in small letters; one whose place is not known is not there.
+        NotFound."""
+
+
+@runtime_checkable
 class Diagnosis(Protocol):
     """What a guest uses, counted."""
 
@@ -176,6 +187,31 @@ class Suspending(Protocol):
     def resume(self, order: BuildOrder) -> PowerState:
         """Go on from there (taps and bridges may have to be made again); nothing when it runs. A guest whose saved
         memory is gone is started."""
+
+
+@runtime_checkable
+class HeldStarts(Protocol):
+    """A guest is made whole, with its taps, and held before its first instruction; ``Pausing.unpause`` lets it go."""
+
+    def start_held(self, server_uuid: str) -> PowerState:
+        """Of a defined guest that is off: PAUSED. One that is not off stays as it is. NotFound."""
+
+    def resume_held(self, order: BuildOrder) -> PowerState:
+        """``Suspending.resume``, held in the same way."""
+
+
+@runtime_checkable
+class HotPlug(Protocol):
+    """Interfaces that come and go while the guest lives: of the guest as it runs, if it does, and as it starts next."""
+
+    def attach_interface(self, order: InterfaceOrder) -> PowerState:
+        """Plug it in, and its host's side; ``order.build`` is the guest with it. Nothing where it is already.
+        HostRefused; what failed is unplugged."""
+
+    def detach_interface(self, order: InterfaceOrder, stopped: Callable[[], bool]) -> PowerState:
+        """Ask the guest to give it up, again from time to time, and unplug the host's side when it has; ``order.build``
+        is the guest without it. Nothing where it is gone. Conflict: it did not in time, and has it still (``stopped``
+        is asked meanwhile; true: give up)."""
 
 
 @runtime_checkable

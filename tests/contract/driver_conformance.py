@@ -20,9 +20,11 @@ from nova.model.states import PowerState
 from nova.virt import interface
 from nova.virt.interface import LocalImages
 from tests.contract.driver_console_cases import ConsoleCases
+from tests.contract.driver_hotplug_cases import HeldCases, HotPlugCases
 from tests.contract.driver_life_cases import LifeCases
 from tests.contract.driver_move_cases import MoveCases
 from tests.contract.driver_packing_cases import PackingCases
+from tests.contract.driver_place_cases import PlaceCases
 
 RUNNING, SHUTDOWN = PowerState.RUNNING, PowerState.SHUTDOWN
 IMAGE_ID = "70a599e0-31e7-49b7-b260-868f441e862b"
@@ -31,7 +33,8 @@ IMAGE_ID = "70a599e0-31e7-49b7-b260-868f441e862b"
 class Rig(Protocol):
     """A driver that is connected, and what is needed to try it. ``patience_s``: how long a power event may take.
 
-    Optional: ``other``, ``mark`` and ``marked`` (see ``driver_move_cases``), ``consoles`` (``driver_console_cases``).
+    Optional: ``other``, ``mark`` and ``marked`` (see ``driver_move_cases``), ``consoles`` (``driver_console_cases``),
+    ``gives_up`` (``driver_hotplug_cases``).
     """
 
     driver: Any
@@ -82,7 +85,7 @@ def eventually(condition: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-class DriverConformance(LifeCases, MoveCases, PackingCases, ConsoleCases):
+class DriverConformance(LifeCases, MoveCases, PackingCases, PlaceCases, ConsoleCases, HotPlugCases, HeldCases):
     @pytest.fixture
     def order(self, rig: Rig):
         order = make_order(rig.bridge)

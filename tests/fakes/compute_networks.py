@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from nova.model.orders import InterfaceOrder, NetworkEvent, Outcome
@@ -13,6 +14,8 @@ class GuestNetworks:
     def __init__(self) -> None:
         self.plugged: dict[str, list[str]] = {}  # server -> ids of interfaces plugged in while it lived
         self.refreshed = 0
+        self.on_refresh: Callable[[], None] = lambda: None
+        self.refuses_refresh: Exception | None = None
         self.events: list[NetworkEvent] = []
 
     def _do(self, name: str, orders: Any) -> tuple[Outcome, ...]:
@@ -36,6 +39,9 @@ class GuestNetworks:
 
     def refresh_firewall(self, host: str) -> None:
         self.refreshed += 1
+        if self.refuses_refresh is not None:
+            raise self.refuses_refresh
+        self.on_refresh()
 
     def network_events(self, host: str, events: tuple[NetworkEvent, ...]) -> None:
         self.events.extend(events)

@@ -32,11 +32,15 @@ from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.interface import Interface, Method
 from tests.fakes.conductor_aggregates import Aggregates
 from tests.fakes.conductor_flavors import Flavors
+from tests.fakes.conductor_floating import FloatingOfFake
 from tests.fakes.conductor_hosts import Hosts
+from tests.fakes.conductor_interfaces import ServerInterfaces
 from tests.fakes.conductor_life import ServerLife
+from tests.fakes.conductor_networks import NetworkPools
 from tests.fakes.conductor_parts import Migrations, ServerGroups, ServerParts
 from tests.fakes.conductor_projects import Keypairs, Quotas
 from tests.fakes.conductor_proxies import Images, Networks
+from tests.fakes.conductor_security_groups import SecurityGroupsOfFake
 from tests.fakes.conductor_usage import Usage
 
 replace = msgspec.structs.replace
@@ -187,6 +191,7 @@ class Servers:
 
 
 @complete(ConductorRPC)
-class FakeConductor(Flavors, ServerParts, ServerLife, Migrations, ServerGroups, Servers, Keypairs, Quotas, Hosts,
-                    Aggregates, Networks, Images, Usage):
+class FakeConductor(NetworkPools, FloatingOfFake, SecurityGroupsOfFake, Flavors, ServerParts, ServerLife,
+                    ServerInterfaces, Migrations, ServerGroups, Servers, Keypairs, Quotas, Hosts, Aggregates,
+                    Networks, Images, Usage):
     """Keeps the whole contract. A new noun: its part as one more base class."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova import context
+from nova import context, errors
 from nova.model.hosts import HostStates
 from nova.model.networks import NetworkOnHost
 from nova.model.scheduling import HostChoice, PlacementRequest, Selection
@@ -30,9 +30,17 @@ class FakeScheduler:
 class FakeNetworkHost:
     def __init__(self) -> None:
         self.served: list[NetworkOnHost] = []
+        self.devices: set[str] | None = None  # None: every device is there
+        self.refusal: errors.NovaError | None = None  # of the next orders
 
     def serve_networks(self, host: str, networks: tuple[NetworkOnHost, ...]) -> None:
         self.served += networks
+        if self.refusal is not None:
+            raise self.refusal
+
+    def check_floating_interface(self, host: str, interface: str | None) -> None:
+        if self.devices is not None and (interface or "eth0") not in self.devices:
+            raise errors.Invalid(f"Interface {interface} not found.")
 
     def ping(self, host: str) -> str:
         return host

@@ -50,17 +50,49 @@ class FakeLinks:
         self.devices: dict[str, list[links.Address]] = {name: [] for name in devices}
         self.routing: dict[str, list[links.Route]] = {}
         self.masters: dict[str, str] = {}
+        self.vlans: dict[str, links.Vlan] = {}
+        self.macs: dict[str, str] = {}
         self.log: list[tuple[object, ...]] = []
 
     def exists(self, device: str) -> bool:
         return device in self.devices
 
-    def ensure_bridge(self, name: str, interface: str | None = None, mtu: int | None = None) -> None:
+    def ensure_bridge(self, name: str, interface: str | None = None, mtu: int | None = None,
+                      mac: str | None = None) -> None:
         if name not in self.devices:
             self.devices[name] = []
+            self.macs[name] = mac or "?"
             self.log.append(("bridge", name))
         if interface:
             self.enslave(name, interface)
+
+    def ensure_vlan(self, vlan: links.Vlan) -> None:
+        if vlan.parent not in self.devices:
+            raise links.LinkError(device=vlan.parent, reason="there is no such device")
+        if vlan.name not in self.devices:
+            self.devices[vlan.name] = []
+            self.log.append(("vlan", vlan.name))
+        self.vlans[vlan.name] = vlan
+
+    def ensure_tap(self, tap: links.Tap) -> None:
+        if tap.name not in self.devices:
+            self.devices[tap.name] = []
+            self.log.append(("tap", tap.name))
+        if tap.bridge:
+            self.masters[tap.name] = tap.bridge
+
+    def ensure_up(self, device: str, mac: str | None = None, mtu: int | None = None) -> None:
+        self.log.append(("up", device, mac, mtu))
+
+    def ports(self, bridge: str) -> tuple[str, ...]:
+        return tuple(sorted(port for port, master in self.masters.items() if master == bridge))
+
+    def delete(self, device: str) -> None:
+        self.devices.pop(device, None)
+        self.routing.pop(device, None)
+        self.vlans.pop(device, None)
+        self.masters = {port: master for port, master in self.masters.items() if device not in (port, master)}
+        self.log.append(("delete", device))
 
     def enslave(self, bridge: str, interface: str) -> None:
         if interface not in self.devices:
@@ -72,7 +104,10 @@ class FakeLinks:
         self.devices[interface] = []
 
     def addresses(self, device: str) -> tuple[links.Address, ...]:
-        return tuple(self.devices[device])
+        return tuple(address for address in self.devices[device] if ":" not in address.address)
+
+    def addresses_v6(self, device: str) -> tuple[links.Address, ...]:
+        return tuple(address for address in self.devices[device] if ":" in address.address)
 
     def ensure_address(self, device: str, address: links.Address) -> None:
         if all(address.address != present.address for present in self.devices[device]):

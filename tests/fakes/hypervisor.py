@@ -10,6 +10,7 @@ from typing import Any
 from nova.model.states import PowerState
 from nova.virt.libvirt.hypervisor import HostSize, LibvirtDown, LibvirtRefused, Lost, NoGuest, PowerEvent, Sink
 from tests.fakes.hypervisor_actions import Actions
+from tests.fakes.hypervisor_devices import Devices
 from tests.fakes.hypervisor_moves import Migrations
 from tests.fakes.hypervisor_screens import Screens
 
@@ -61,13 +62,14 @@ def counted(domain: ET.Element, running: bool) -> dict[str, Any]:
     return found
 
 
-class FakeHypervisor(Actions, Migrations, Screens):
+class FakeHypervisor(Actions, Migrations, Screens, Devices):
     """``guests_obey`` False: they don't hear the power button. ``refuse``: the next start fails with this reason."""
 
     def __init__(self, efi: bool = False) -> None:
         Actions.__init__(self)
         Migrations.__init__(self)
         Screens.__init__(self)
+        Devices.__init__(self)
         self.xml: dict[str, str] = {}
         self.secrets: dict[str, bytes] = {}
         self.power: dict[str, PowerState] = {}
@@ -126,7 +128,7 @@ class FakeHypervisor(Actions, Migrations, Screens):
 
     def stats(self, server_uuid: str) -> Mapping[str, Any]:
         running = self._known(server_uuid) == PowerState.RUNNING
-        return counted(ET.fromstring(self.xml[server_uuid]), running)
+        return counted(ET.fromstring(self.shown(server_uuid)), running)
 
     def define(self, xml: str) -> None:
         self._check()
@@ -136,8 +138,8 @@ class FakeHypervisor(Actions, Migrations, Screens):
         self.xml[server_uuid] = xml
         self.power.setdefault(server_uuid, PowerState.SHUTDOWN)
 
-    def start(self, server_uuid: str) -> None:
-        if self._known(server_uuid) == PowerState.RUNNING:
+    def start(self, server_uuid: str, held: bool = False) -> None:
+        if self._known(server_uuid) in (PowerState.RUNNING, PowerState.PAUSED):
             return
         if self.refuse:
             reason, self.refuse = self.refuse, ""
@@ -146,7 +148,7 @@ class FakeHypervisor(Actions, Migrations, Screens):
         log = ET.fromstring(self.xml[server_uuid]).find("devices/serial/log")
         if log is not None:
             Path(log.get("file", "")).write_text("booting\n")
-        self.turn(server_uuid, PowerState.RUNNING)
+        self.turn(server_uuid, PowerState.PAUSED if held else PowerState.RUNNING)
 
     def ask_to_stop(self, server_uuid: str) -> None:
         self._known(server_uuid)

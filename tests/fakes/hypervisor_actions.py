@@ -49,10 +49,10 @@ class Actions:
     def has_saved(self, server_uuid: str) -> bool:
         return server_uuid in self.saved
 
-    def restore(self, server_uuid: str) -> None:
+    def restore(self, server_uuid: str, held: bool = False) -> None:
         if self.saved_broken:
             raise BrokenSave(uuid=server_uuid, reason="load of migration failed")
-        self.start(server_uuid)  # type: ignore[attr-defined]
+        self.start(server_uuid, held)  # type: ignore[attr-defined]
 
     def drop_saved(self, server_uuid: str) -> None:
         self._known(server_uuid)  # type: ignore[attr-defined]

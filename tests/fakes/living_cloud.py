@@ -12,10 +12,10 @@ import functools
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import sqlalchemy as sa
@@ -144,9 +144,10 @@ class ComputeProcess:
         """Start it (again): what is in files is found, what was in memory is gone."""
         self.driver, self.dead = self._driver(), False
         client = self.cloud.bus.client(ConductorHostRPC, self.name)
-        settings = options(compute_options, resume_guests_state_on_host_boot=True, cpu_allocation_ratio=self.ratio)
+        settings = options(compute_options, resume_guests_state_on_host_boot=True, cpu_allocation_ratio=self.ratio,
+                           **self.cloud.compute_options)
         self.service = ComputeService(Parts(self.driver, client, None, settings, store=self.cloud.images,
-                                            consoles=OFFERS),
+                                            consoles=OFFERS, filters=self.cloud.filters(self.name)),
                                       Host(self.name, self.path))
         try:
             self.service.start()
@@ -202,6 +203,7 @@ class LivingCloud(SmallCloud):
     """``fake``: options of the fake driver. Hosts are of the size it says."""
 
     computes: dict[str, ComputeProcess]  # type: ignore[assignment]
+    compute_options: Mapping[str, Any] = MappingProxyType({})  # of nova-compute, beyond those that are needed
 
     def __init__(self, folder: Path, templates: Path, computes: tuple[str, ...] = ("host1", "host2", "host3"),
                  seed: int = 1, images: Any = None, **fake: Any) -> None:
@@ -225,6 +227,10 @@ class LivingCloud(SmallCloud):
         (path := self.folder / host).mkdir()
         made = self.computes[host] = ComputeProcess(self, host, path)
         return made.start()
+
+    def filters(self, host: str) -> Any:
+        """The host's packet filters; None where nobody looks at them."""
+        return None
 
     def set(self, **settings: Any) -> None:
         """Options of the conductor, from now on."""

@@ -30,6 +30,7 @@ from nova.model.aggregates import CachedImage
 from nova.model.consoles import ConsoleAddress, ConsoleType
 from nova.model.diagnostics import Diagnostics
 from nova.model.flavors import NewFlavor
+from nova.model.guests import DevicePlace
 from nova.model.hosts import Inventory, Node
 from nova.model.images import Image
 from nova.model.networks import NewNetwork
@@ -205,6 +206,11 @@ class FakeCompute(GuestNetworks):
         return ConsoleAddress(access_url_base=f"http://proxy/{type}", host=self.host,
                               port=self.ports.setdefault(server_uuid, 5900 + len(self.ports)))
 
+    def device_places(self, host: str, server_uuid: str) -> Mapping[str, DevicePlace]:
+        if server_uuid not in self.guests:
+            raise errors.NotFound("no such guest")
+        return {one.mac: DevicePlace(bus="pci", address="0000:00:03.0") for one in self.guests[server_uuid].interfaces}
+
     def get_diagnostics(self, host: str, server_uuid: str) -> Diagnostics:
         if server_uuid not in self.guests:
             raise errors.NotFound("no such guest")
@@ -329,6 +335,10 @@ class SmallCloud:
         self.cell.transact(lambda tx: services.beat(tx, sorted(services.known(tx))))
         self.daemons.refresh()
 
+    def make_back_end(self, world: World) -> Any:
+        """Who keeps the networks."""
+        return NovaNetwork(world)
+
     def conductor(self, name: str = "ctl") -> World:
         """One more conductor process, with a lease of its own."""
         limits = {**dict.fromkeys(RESOURCES, 100), "ram": 100_000, **dict.fromkeys(NETWORK_RESOURCES, -1)}
@@ -337,7 +347,7 @@ class SmallCloud:
                       scheduler=self.bus.client(SchedulerRPC, name), compute=self.bus.client(ComputeRPC, name),
                       network=self.bus.client(NetworkRPC, name))
         world.feed, world.teller = Feed(world), Teller(self.cell, world.network)
-        world.networking = NovaNetwork(world)
+        world.networking = self.make_back_end(world)
         journal = Journal(self.cell, name, clock=lambda: time.monotonic() + self.clock_s)
         journal.open()
         world.runner = Runner(world, journal, ALL, again_s=0.001)

@@ -26,6 +26,7 @@ from tests.fakes.invariants import wrong
 from tests.fakes.living_cloud import Killed, LivingCloud
 from tests.fakes.small_cloud import DEMO
 from tests.fakes.walking_consoles import WalkingConsoles
+from tests.fakes.walking_networks import WalkingNetworks
 
 FAULTY = 0.4  # of the actions meet a fault
 OPERATED = 0.1  # of the steps are an operator's: hosts and aggregates change
@@ -57,6 +58,10 @@ def _plain(action: str) -> Act:
 
 def _call(method: str, make: Callable[[Walk, str], Any]) -> Act:
     return lambda walk, uuid: getattr(walk.cloud.control, method)(make(walk, uuid))
+
+
+def _of_networks(name: str) -> Act:
+    return lambda walk, uuid: walk.networks.actions[name](uuid)
 
 
 def _evacuate(walk: Walk, uuid: str) -> Any:
@@ -92,13 +97,16 @@ WEIGHTS = {"start": 4, "unpause": 3, "resume": 3, "unrescue": 3, "confirmResize"
 
 class Walk:
     def __init__(self, cloud: LivingCloud, seed: int, flavors: tuple[str, ...], images: tuple[str, ...],
-                 servers: int = 20) -> None:
+                 servers: int = 20, networks: type[WalkingNetworks] = WalkingNetworks) -> None:
         self.cloud, self.rng, self.most = cloud, random.Random(seed), servers
         self.flavors, self.images = flavors, images
         self.story: list[Step] = []
         self.answers: Counter[tuple[str, str]] = Counter()
         self.accepted: Counter[str] = Counter()
         self.consoles = WalkingConsoles(cloud, self.rng)
+        self.networks = networks(cloud, self.rng)
+        self.actions = {**ACTIONS, **{name: _of_networks(name) for name in self.networks.actions}}
+        self.weights = {**WEIGHTS, **self.networks.weights}
 
     # -- what actions choose
 
@@ -137,7 +145,8 @@ class Walk:
             if self.rng.random() < HASTY:
                 self._do(self.rng.choice(OVERTAKING), uuid, "at once")
         self._heal()
-        found = [*wrong(self.cloud), *audited(self.cloud), *self.consoles.wrong()]
+        counted = {} if self.networks.addresses is None else {"addresses": self.networks.addresses}
+        found = [*wrong(self.cloud, **counted), *audited(self.cloud), *self.consoles.wrong(), *self.networks.wrong()]
         assert not found, "\n".join([*map(str, self.story[-12:]), *self._last(), *found])
 
     def _operate(self) -> None:
@@ -166,14 +175,21 @@ class Walk:
             control.add_aggregate_host(found[0].id, host)
 
     def _choose(self) -> str:
-        names = list(ACTIONS)
-        return self.rng.choices(names, [WEIGHTS.get(name, 1) for name in names])[0]
+        names = list(self.actions)
+        return self.rng.choices(names, [self.weights.get(name, 1) for name in names])[0]
 
     def _boot(self) -> None:
+        fault = self._arm() if self.networks.actions and self.rng.random() < FAULTY else ""
         with context.entered(DEMO):
-            made = self.cloud.control.create_servers(NewServer(
-                name=f"vm{len(self.story)}", flavor_id=self.flavor(), image_id=self.image(), key=self._uuid()))
-        self._tell("create", made.uuids[0], "", "ok")
+            wanted = NewServer(name=f"vm{len(self.story)}", flavor_id=self.flavor(), image_id=self.image(),
+                               key=self._uuid(), **self.networks.wish())
+            try:
+                uuid, answer = self.cloud.control.create_servers(wanted).uuids[0], "ok"
+            except errors.NovaError as error:
+                if not self.networks.actions or error.kind == "bug":
+                    raise
+                uuid, answer = "", error.kind
+        self._tell("create", uuid, fault, answer)
 
     def _uuid(self) -> str:
         digits = f"{self.rng.getrandbits(128):032x}"
@@ -182,9 +198,9 @@ class Walk:
     def _do(self, action: str, uuid: str, fault: str) -> None:
         try:
             with context.entered(DEMO):
-                ACTIONS[action](self, uuid)
+                self.actions[action](self, uuid)
             answer = "ok"
-            self.accepted[uuid] += 1
+            self.accepted[uuid] += action in ACTIONS or action in self.networks.recorded
         except Killed:
             answer = "killed"
         except errors.NovaError as error:
@@ -200,7 +216,9 @@ class Walk:
 
     def _arm(self) -> str:
         """Let something go wrong soon; what."""
-        kind = self.rng.choice(("conductor", "compute", "driver", "silence"))
+        kind = self.rng.choice(("conductor", "compute", "driver", "silence", *self.networks.faults))
+        if kind in self.networks.faults:
+            return self.networks.arm(kind)
         host = self.rng.choice(list(self.cloud.computes))
         compute, number = self.cloud.computes[host], self.rng.randint(1, 6)
         if kind == "conductor":
@@ -240,7 +258,8 @@ class Walk:
         while cloud.open_operations():
             if cloud.world.runner.journal.dead:
                 cloud.replace_conductor()
-            if time.monotonic() > revive_at and any(one.dead or one.silent for one in cloud.computes.values()):
+            if time.monotonic() > revive_at and (self.networks.troubled or any(
+                    one.dead or one.silent for one in cloud.computes.values())):
                 self._revive()
             assert time.monotonic() < end, "\n".join(["it does not end:", *map(str, self.story[-8:]), *self._last()])
             cloud.nudge()
@@ -250,8 +269,10 @@ class Walk:
         cloud.pay_debts()
         cloud.report_power()
         cloud.settle()
+        self.networks.rest()
 
     def _revive(self) -> None:
+        self.networks.revive()
         for compute in self.cloud.computes.values():
             compute.driver.knobs.clear()
             away, compute.silent = compute.dead or compute.silent, False

@@ -84,13 +84,14 @@ class FakeImages:
 
 
 @contextmanager
-def walking_cloud(folder: Path, templates: Path, hosts: tuple[str, ...], seed: int = 1) -> Iterator[LivingCloud]:
+def walking_cloud(folder: Path, templates: Path, hosts: tuple[str, ...], seed: int = 1,
+                  kind: type[LivingCloud] = LivingCloud) -> Iterator[Any]:
     quiet_threads()
     images = FakeImages()
     for image_id in IMAGES:
         images.images[image_id] = Image(id=image_id, name=image_id, disk_format="qcow2", container_format="bare",
                                         size_bytes=1 << 20)
-    cloud = LivingCloud(folder, templates, hosts, seed, images=images, topology=CELLS)
+    cloud = kind(folder, templates, hosts, seed, images=images, topology=CELLS)
     for number in ("2", "3"):
         cloud.api.transact(lambda tx, number=number: flavors.insert(tx, NewFlavor(
             name=f"flavor{number}", flavorid=number, memory_mb=64 * int(number), vcpus=int(number), root_gb=int(number),

@@ -58,6 +58,7 @@ def defaults(plan: Plan, broker: str, port: int, glance: str) -> dict[str, dict[
     return {
         "DEFAULT": {
             "transport_url": broker, "my_ip": "127.0.0.1", "compute_driver": "fake.FakeDriver",
+            "network_manager": "nova.network.manager.FlatDHCPManager",
             "fake_network": True, "flat_network_bridge": "br100", "osapi_compute_listen": "127.0.0.1",
             "osapi_compute_listen_port": port, "enabled_apis": "osapi_compute", "osapi_compute_workers": 1,
             "report_interval": 2, "service_down_time": 10, "graceful_shutdown_timeout": 20,

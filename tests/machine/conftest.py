@@ -100,3 +100,20 @@ def demo(sandbox: Sandbox) -> Live:
 @pytest.fixture
 def admin(sandbox: Sandbox) -> Live:
     return sandbox.api("admin")
+
+
+#: What a sandbox with Neutron is like: nothing boots in it, so that its API and what nova does with it is quick to try.
+NEUTRON = ("--driver", "fake", "--computes", "3", "--no-demo", "--neutron")
+
+
+@pytest.fixture(scope="session")
+def neutron_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    with _sandbox(request, *NEUTRON) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def wide_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """Three hosts, nova-network's FlatDHCP."""
+    with _sandbox(request, "--hosts", "3") as made:
+        yield made

@@ -37,7 +37,7 @@ class Cached:
 
 
 class LibvirtRig:
-    bridge, patience_s = BRIDGE, 5.0
+    bridge, patience_s, gives_up = BRIDGE, 5.0, False  # its guests have no system
 
     def __init__(self, state: Path) -> None:
         self.instances = state / "instances"

@@ -1,7 +1,8 @@
 """Runs tempest's tests of a list against a sandbox on the fake driver: ``python -m tests.tempest [LIST]``.
 
 Without a list: compute.txt beside this file, of which every test must pass; a skipped one has not. With ``--guests``:
-guests.txt, against two hosts with libvirt, whose guests tempest logs in to.
+guests.txt, against two hosts with libvirt, whose guests tempest logs in to. With ``--neutron``: neutron.txt, against
+a sandbox whose networks are Neutron's.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from nova.virt.fake.knobs import FILE as KNOBS
 from tests.machine.live import Live
@@ -24,13 +26,15 @@ from tests.machine.stack import NEWEST, TOP, Sandbox, demo
 from tests.tempest import conf
 from tests.tempest.outcome import Outcome, Result, judge, patterns, wanted
 
-LIST, GUESTS = (Path(__file__).resolve().with_name(name) for name in ("compute.txt", "guests.txt"))
+LIST, GUESTS, NEUTRON = (Path(__file__).resolve().with_name(name)
+                         for name in ("compute.txt", "guests.txt", "neutron.txt"))
 COMPUTES = 2
-NETWORK, REGION = "private", "RegionOne"  # as bin/stack names them
+NETWORK, OUTSIDE, REGION = "private", "public", "RegionOne"  # as bin/stack names them
 #: The state directory of a sandbox that is up already: it is used and left as it is. For those who write tests.
 GIVEN = "NOVA_TEMPEST_STACK"
 SHAPE = ("--sandbox", "--driver", "fake", "--computes", str(COMPUTES), "--no-demo")
 REAL = ("--sandbox", "--hosts", str(COMPUTES))
+SHAPES = {LIST: SHAPE, GUESTS: REAL, NEUTRON: (*SHAPE, "--neutron")}
 LOGS = Path(tempfile.gettempdir()) / "nova-tempest-logs"  # of the last sandbox's daemons
 UP_S, RUN_S = 900, 3600
 SMALL = {"name": "tempest.small", "ram": 128, "vcpus": 1, "disk": 1}
@@ -84,7 +88,17 @@ def furnish(cloud: Sandbox, folder: Path) -> conf.Facts:
     return conf.Facts(
         keystone=cloud.layout.url("keystone", "/v3"), region=REGION, password=cloud.secrets.password("admin"),
         images=_images(cloud, folder), flavors=(cloud.flavor(admin, **SMALL), cloud.flavor(admin, **LARGE)),
-        network=NETWORK, computes=len(cloud.layout.computes), folder=str(folder), driver=cloud.layout.choices.driver)
+        network=NETWORK, computes=len(cloud.layout.computes), folder=str(folder), driver=cloud.layout.choices.driver,
+        **neutron_facts(cloud))
+
+
+def neutron_facts(cloud: Sandbox) -> dict[str, Any]:
+    """Nothing of a sandbox without Neutron."""
+    if not cloud.layout.choices.neutron:
+        return {}
+    extensions = cloud.openstack("extension", "list", "--network", user="admin")
+    return {"outside": cloud.openstack("network", "show", OUTSIDE, user="admin")["id"],
+            "extensions": tuple(one["Alias"] for one in extensions)}
 
 
 def pretend_network(cloud: Sandbox) -> None:
@@ -119,10 +133,11 @@ class Run:
     def tests(self, names: list[str], workers: int) -> Outcome:
         """Raises AssertionError when tempest cannot be started at all."""
         facts = furnish(self.cloud, self.folder)
-        pretend_network(self.cloud)
+        if not facts.outside:
+            pretend_network(self.cloud)
         results: list[Result] = []
         for by_name in (False, True):
-            chosen = [name for name in names if name.startswith(conf.BY_NAME) == by_name]
+            chosen = [name for name in names if (name.startswith(conf.BY_NAME) and not facts.outside) == by_name]
             if chosen:
                 results += self._run(conf.settings(facts, by_name), chosen, workers)
         return judge(results, names)
@@ -179,6 +194,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bin/test tempest", description=__doc__.splitlines()[0])
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="names of tests, one a line")
     parser.add_argument("--guests", action="store_true", help="against guests that run; without a list: guests.txt")
+    parser.add_argument("--neutron", action="store_true", help="on Neutron's networks; without a list: neutron.txt")
     parser.add_argument("--workers", type=int, default=2, help="tests side by side (2)")
     parser.add_argument("--passed", type=Path, metavar="FILE", help="write the names of those that passed, for a list")
     parser.add_argument("--counts", type=Path, help=argparse.SUPPRESS)  # a file for "PASSED FAILED SKIPPED"
@@ -187,12 +203,13 @@ def main(argv: list[str]) -> int:
         print(f"tempest: skipped: {reason}")
         tell_counts(args.counts, (0, 0, 1))
         return 0
-    chosen = args.list or (GUESTS if args.guests else LIST)
+    own = GUESTS if args.guests else NEUTRON if args.neutron else LIST
+    chosen = args.list or own
     names = wanted(chosen)
     folder = Path(tempfile.mkdtemp(prefix="nova-tempest-"))
     folder.chmod(0o700)  # tempest.conf has the administrator's password
     try:
-        with sandbox(REAL if args.guests else SHAPE) as cloud, slow_snapshots(cloud):
+        with sandbox(SHAPES[own]) as cloud, slow_snapshots(cloud):
             started = time.monotonic()
             outcome = Run(cloud, folder).tests(names, args.workers)
     finally:
@@ -201,7 +218,7 @@ def main(argv: list[str]) -> int:
     tell_counts(args.counts, outcome.counts)
     if args.passed:
         args.passed.write_text("".join(f"{name}\n" for name in sorted(outcome.passed)))
-    must_pass = outcome.skipped if chosen.resolve() in (LIST, GUESTS) else {}
+    must_pass = outcome.skipped if chosen.resolve() in SHAPES else {}
     return 1 if outcome.failed or must_pass or not outcome.passed else 0
 
 

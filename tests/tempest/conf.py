@@ -65,15 +65,32 @@ class Facts:
     computes: int
     folder: str  # where tempest writes
     driver: str = "fake"
+    outside: str = ""  # of a sandbox with Neutron: the id of its external network
+    extensions: tuple[str, ...] = ()  # and what its API has
 
 
 def settings(facts: Facts, by_name: bool) -> Settings:
     """For the tests of :data:`BY_NAME`, or for all others."""
+    if facts.outside:
+        return _with_neutron(facts)
     network = {"compute": {"fixed_network_name": facts.network}, "service_available": {"neutron": False}}
     guests = {} if facts.driver == "fake" else {"validation": {**LOG_IN, "network_for_ssh": facts.network}}
     sections = _common(facts)
     for section, options in (*(network if by_name else PRETENDED).items(), *guests.items()):
         sections[section] = {**sections[section], **options}
+    return sections
+
+
+def _with_neutron(facts: Facts) -> Settings:
+    """Tempest makes a network, a router and addresses for each of its projects."""
+    sections = _common(facts)
+    more: Settings = {
+        "auth": {"create_isolated_networks": True}, "compute-feature-enabled": {"interface_attach": True},
+        "service_available": {"neutron": True},
+        "network": {"public_network_id": facts.outside, "floating_network_name": "public"},
+        "network-feature-enabled": {"api_extensions": ",".join(facts.extensions)}}
+    for section, options in more.items():
+        sections[section] = {**sections.get(section, {}), **options}
     return sections
 
 

@@ -15,6 +15,8 @@ down_revision = "0005"
 def upgrade() -> None:
     op.add_column("servers", sa.Column("port_demands", Json(object)))
     op.add_column("fixed_addresses", sa.Column("left_at", moment()))
+    op.create_index("ix_fixed_addresses_host", "fixed_addresses", ["host", "network_id"])
+    op.create_index("ix_fixed_addresses_left", "fixed_addresses", ["left_at"])
     op.create_table(
         "floating_addresses",
         sa.Column("id", key(), primary_key=True, autoincrement=True),
@@ -30,6 +32,10 @@ def upgrade() -> None:
     op.create_index("ix_floating_addresses_pool", "floating_addresses", ["pool", "project_id", "id"])
     op.create_index("ix_floating_addresses_project", "floating_addresses", ["project_id"])
     op.create_index("ix_floating_addresses_fixed", "floating_addresses", ["fixed_address_id"])
+    op.create_table(
+        "network_quota_locks",
+        sa.Column("owner", text(), primary_key=True),
+        sa.Column("turns", key(), nullable=False))
     op.create_table(
         "dns_domains",
         sa.Column("domain", text(), primary_key=True),

@@ -7,7 +7,7 @@ from typing import Any
 
 from nova.api.request import Request
 from nova.api.view import Out, View, micros_of
-from nova.model.networks import Network
+from nova.model.networks import FixedAddressRow, Interface, Network
 
 ADMIN = "admin"  # flag: the caller is an administrator
 
@@ -44,3 +44,15 @@ def flags(req: Request) -> frozenset[str]:
 
 def listed(networks: tuple[Network, ...], req: Request) -> dict[str, Any]:
     return {"networks": FULL.all(networks, req, flags(req))}
+
+
+#: What a project sees of its networks in os-tenant-networks.
+OF_PROJECT = View(Out("id", "uuid"), Out("label", "label"), Out("cidr", lambda network, req: str(network.cidr)),
+                  of=Network)
+
+FIXED = View(Out("address", "address"), Out("cidr", "cidr"), Out("host", "host"), Out("hostname", "hostname"),
+             Out("reserved", "reserved", since="2.4"), of=FixedAddressRow)
+
+LEGACY = "legacy"  # flag: the request came below /v2
+VIF = View(Out("id", "id"), Out("mac_address", "mac"), Out("net_id", "network_id", since="2.12"),
+           Out("OS-EXT-VIF-NET:net_id", "network_id", flag=LEGACY, until="2.11"), of=Interface)

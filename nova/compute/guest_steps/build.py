@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from nova.compute.gate import Gate
-from nova.compute.guest_steps.facts import facts_of
+from nova.compute.guarding import Guard, NoGuard
+from nova.compute.guest_steps.config_drive import ConfigDrives
+from nova.compute.host import Clock
 from nova.compute.markers import Markers
 from nova.compute.orders import Work
+from nova.compute.plug_events import PlugEvents
+from nova.compute.starting import Patience, Starter
 from nova.model.base import HostName
-from nova.model.guest_tree import TreeOptions, config_drive_files
+from nova.model.guest_tree import TreeOptions
 from nova.model.images import Image
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
+from nova.model.vendor_source import NoVendorData, VendorSource
 
 
 class ImageCache(Protocol):
@@ -58,6 +63,20 @@ class Tools:
     tree: TreeOptions = TreeOptions()  # what config drives say beside the guest's facts
     store: ImageStore | None = None
     host: HostName = HostName("")
+    vendor: VendorSource = field(default_factory=NoVendorData)
+
+    events: PlugEvents = field(default_factory=lambda: PlugEvents(Clock()))  # what the network service says
+    patience: Patience = Patience()  # of guests that wait for it
+
+    guard: Guard = NoGuard()  # packet filters
+
+    @property
+    def starter(self) -> Starter:
+        return Starter(self.driver, self.events, self.patience)
+
+    @property
+    def drives(self) -> ConfigDrives:
+        return ConfigDrives(self.driver, self.tree, self.vendor)
 
 
 @dataclass
@@ -142,17 +161,30 @@ class PlugInterfaces:
 
 
 class WriteConfigDrive:
-    """It goes with the disks."""
+    """It goes with the disks, and a definition that was needed to write it goes at once."""
 
     name = "config drive"
 
     def do(self, build: Build) -> None:
-        if build.order.config_drive:
-            files = config_drive_files(facts_of(build.order), build.tools.tree)
-            build.tools.driver.write_config_drive(build.order, files)
+        drives = build.tools.drives
+        drives.write(build.order)
+        drives.write_places(build.order)
 
     def undo(self, build: Build) -> None:
-        pass
+        if build.tools.drives.needs_places(build.order):
+            build.tools.driver.destroy(build.uuid)
+
+
+class FilterPackets:
+    """What may reach the guest, and what it may send, before it runs."""
+
+    name = "packet filter"
+
+    def do(self, build: Build) -> None:
+        build.tools.guard.guard(build.order)
+
+    def undo(self, build: Build) -> None:
+        build.tools.guard.drop(build.uuid)
 
 
 class StartGuest:
@@ -163,7 +195,7 @@ class StartGuest:
     def do(self, build: Build) -> None:
         build.gate.pass_(build.uuid)
         build.work.check()
-        build.power_state = build.tools.driver.start_new(build.order)
+        build.power_state = build.tools.starter.new(build.order, build.work)
 
     def undo(self, build: Build) -> None:
         build.tools.driver.destroy(build.uuid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nova.model.guest_devices import dedicated_cpus
 from nova.model.guests import GuestFacts
 from nova.model.orders import BuildOrder
 
@@ -17,4 +18,4 @@ def facts_of(order: BuildOrder) -> GuestFacts:
         interfaces=order.interfaces, security_groups=order.security_groups, files=order.files,
         ephemeral_count=sum(disk.kind == "ephemeral" for disk in order.disks),
         swap_mb=sum(disk.size_mb for disk in order.disks if disk.kind == "swap"),
-        admin_password=order.admin_password)
+        admin_password=order.admin_password, dedicated_cpus=dedicated_cpus(order.packing))

@@ -29,7 +29,7 @@ SHELVED = (VmState.SHELVED.value, VmState.SHELVED_OFFLOADED.value)
 
 #: What is not begun by its name alone, but by a call of its own.
 OWN_CALLS = frozenset({"create", "rebuild", "createImage", "createBackup", "rescue", "changePassword", "shelve",
-                       "unshelve"})
+                       "unshelve", "attach_interface", "detach_interface"})
 
 
 def begin(world: World, tx: Connection, action: str, uuid: str, arguments: Mapping[str, Any]) -> states.Entry:

@@ -16,7 +16,7 @@ from nova.conductor.admission import promises, server_groups, wishes
 from nova.conductor.networking.back_end import Admitted, NetworkWish
 from nova.conductor.networking.refusals import AddressInUse
 from nova.conductor.world import World
-from nova.db import flavors, keypairs, ledger, servers
+from nova.db import flavors, keypairs, ledger, security_groups, servers, states
 from nova.db.engine import Connection
 from nova.model import image_properties
 from nova.model.base import Scope
@@ -88,7 +88,12 @@ class Admission:
             raise
         rows = [{**row, "disk_config": disk_config} for row in _rows(self.world, order, parts, uuid_list, who)]
         entries = [_entry(self.world, order, row, who) for row in rows]
-        made = self.world.cell.transact(lambda tx: servers.insert(tx, rows, entries, order.metadata, order.tags))
+
+        def insert(tx: Connection) -> tuple[states.Entry, ...]:
+            made = servers.insert(tx, rows, entries, order.metadata, order.tags)
+            security_groups.join_new(tx, parts.network.members_of, uuid_list)
+            return made
+        made = self.world.cell.transact(insert)
         self.world.runner.start(made, secrets={"admin_password": order.admin_password})
         assert count == len(made)
         return CreatedServers(reservation_id=rows[0]["reservation_id"], uuids=tuple(uuid_list), disk_config=disk_config)
@@ -112,17 +117,17 @@ class Admission:
         check_flavor(flavor, image, order)
         promises.check_needs(self.world, flavor, image)
         check_items(order.metadata, order.files, limits)
-        admitted = self._admit(order, project_id)
+        admitted = self._admit(order, project_id, project_limits)
         return Parts(flavor, image, admitted, key.public_key if key else None, key.type if key else "ssh", limits,
                      project_limits, each)
 
-    def _admit(self, order: NewServer, project_id: str) -> Admitted:
+    def _admit(self, order: NewServer, project_id: str, limits: Mapping[str, int]) -> Admitted:
         """Networks and groups, each known, and the host that is asked for, too."""
         if order.host or order.node:
             with self.world.cell.reading() as tx:
                 wishes.check_place(tx, order)
         return self.world.networking.admit(NetworkWish(project_id, order.networks, order.security_groups,
-                                                       order.make_network, order.max_count))
+                                                       order.make_network, order.max_count, limits))
 
     def _open_ledger(self, order: NewServer, parts: Parts, who: context.RequestContext) -> tuple[int, list[str]]:
         """As many servers as the quota lets, between min_count and max_count. OverQuota below min_count."""
@@ -301,7 +306,8 @@ def _rows(world: World, order: NewServer, parts: Parts, uuid_list: Sequence[str]
         "ramdisk_id": (image.ramdisk_id if image else None) or "", "requested_networks": parts.network.networks,
         "port_demands": parts.network.demands or None,
         "disks": _disks(order, parts.flavor), "security_groups": parts.network.security_groups,
-        "root_device_name": "/dev/vda", "config_drive": order.config_drive or wants_drive(image),
+        "root_device_name": "/dev/vda", "config_drive": (
+            order.config_drive or wants_drive(image) or world.settings.force_config_drive),
         "disk_config": order.disk_config, "key_name": order.key_name, "public_key": parts.public_key,
         "key_type": parts.key_type, "user_data": order.user_data, "files": order.files or None,
         "reservation_id": _reservation(order), "scheduler_hints": order.scheduler_hints or None,

@@ -12,27 +12,33 @@ from typing import Any, NamedTuple, Protocol
 
 from nova.conductor.workflow import Op, Result
 from nova.db.engine import Connection
+from nova.model.base import HostName
 from nova.model.networks import Interface, PortDemand, RequestedNetwork
+from nova.model.security_groups import GuestFirewall, HostFirewall
 from nova.model.server_parts import ExternalEvent
 
 
 class NetworkWish(NamedTuple):
     """What a create asks for. ``networks`` None: what the project has; with ``make_network`` one is made for it where
-    it has none. ``servers``: how many of the request, at most."""
+    it has none. ``servers``: how many of the request, at most. ``limits``: of the project, where they were just read."""
 
     project_id: str
     networks: tuple[RequestedNetwork, ...] | None
     security_groups: tuple[str, ...] = ()
     make_network: bool = False
     servers: int = 1
+    limits: Mapping[str, int] = {}
 
 
 class Admitted(NamedTuple):
-    """What the wish comes to: networks each known, groups by the names that are shown, and what its ports demand."""
+    """What the wish comes to: networks each known, groups by the names that are shown, and what its ports demand.
+    ``members_of``: rows of groups (key -> name) that the servers are members of from the transaction that makes them;
+    none where groups are kept elsewhere."""
 
     networks: tuple[RequestedNetwork, ...]
     security_groups: tuple[str, ...] = ()
     demands: tuple[PortDemand, ...] = ()
+    members_of: Mapping[int, str] = {}
 
 
 class NetworkBackEnd(Protocol):
@@ -101,9 +107,20 @@ class NetworkBackEnd(Protocol):
     def interfaces_now(self, server: Any) -> tuple[Interface, ...]:
         """As the back end has them at this moment; raises rather than leave out what it could not read."""
 
+    def firewall_on(self, host: HostName) -> HostFirewall:
+        """What a compute host filters for its guests; nothing where the network service does that itself."""
+
+    def firewalls_of(self, servers: Sequence[Any]) -> Mapping[str, GuestFirewall]:
+        """The servers' parts of it, by uuid: for orders to hosts that do not know them yet, so that they are filtered
+        before they run. Hosts whose guests let them in are told of them."""
+
     def groups_shown(self, servers: Sequence[Any]) -> Mapping[str, tuple[str, ...]]:
         """Names of the servers' groups, by uuid, for a page of them: one call at most. Those not in it: as their rows
         say."""
+
+    def guest_at(self, provider_id: str, address: str) -> str:
+        """The uuid of the server whose one port has the address, on networks whose metadata this provider (a load
+        balancer) hands on. Invalid: not exactly one; Unavailable."""
 
     def told(self, event: ExternalEvent, server: Any) -> None:
         """An external event about one of the server's interfaces."""

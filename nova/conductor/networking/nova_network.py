@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nova import errors
+from nova.conductor.networking import host_rules
+from nova.conductor.networking.addresses import Addresses
 from nova.conductor.networking.back_end import Admitted, NetworkWish
+from nova.conductor.networking.floating import Floating
+from nova.conductor.networking.groups import Groups
+from nova.conductor.networking.metadata_providers import NotOnePort
 from nova.conductor.networking.pools import Networks
-from nova.conductor.networking.refusals import AddressInUse, BadAddress, BadNetwork, NoSuchGroup
 from nova.conductor.workflow import Op, Result
 from nova.conductor.world import World
-from nova.db import networks
+from nova.db import security_groups
 from nova.db.engine import Connection
-from nova.model.base import Scope
-from nova.model.networks import Interface, Network, RequestedNetwork
-from nova.model.security_groups import DEFAULT
+from nova.model.base import HostName
+from nova.model.networks import Interface, RequestedNetwork
+from nova.model.security_groups import GuestFirewall, HostFirewall
 from nova.model.server_parts import ExternalEvent
 
 LOG = logging.getLogger(__name__)
@@ -30,130 +32,121 @@ class NovaNetwork:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.networks = Networks(world)
-        self.floating: Any = None
-        self.groups: Any = None
+        self.addresses = Addresses(world)
+        self.networks = Networks(world, self.addresses)
+        self.floating = Floating(world)
+        self.groups = Groups(world)
 
     # -- admission
 
     def admit(self, wish: NetworkWish) -> Admitted:
-        groups = _groups(wish.security_groups)
-        if wish.networks == ():
-            return Admitted((), groups)
         with self.world.cell.reading() as tx:
-            known = {network.uuid: network for network in networks.select(tx, Scope(project_id=wish.project_id))}
-            for request in wish.networks or ():
-                _check_network(request, known, wish.servers)
-            _check_addresses(tx, wish.networks or (), known)
-        if wish.networks is not None:
-            return Admitted(wish.networks, groups)
-        return Admitted(tuple(RequestedNetwork(network_id=uuid) for uuid, network in known.items()
-                              if network.vlan is None or network.project_id == wish.project_id), groups)
+            members_of = self.groups.admit(tx, wish.project_id, wish.security_groups)
+            groups = tuple(members_of.values())
+            if wish.networks == ():
+                return Admitted((), groups, members_of=members_of)
+            known = self.addresses.known(tx, wish.project_id)
+            self.addresses.check(tx, known, wish)
+        chosen = self.addresses.chosen(known, wish)
+        self.addresses.check_quota(wish, chosen)
+        return Admitted(chosen, groups, members_of=members_of)
 
     # -- a server's interfaces
 
     def take(self, tx: Connection, ops: Sequence[Op]) -> Mapping[str, tuple[Interface, ...]]:
-        bound = networks.bind(tx, [networks.Wish(op.uuid, op.server.hostname or "",
-                                                 op.server.requested_networks or ()) for op in ops])
-        for op in ops:
-            op.change(data={**op.data, "networks": sorted({one.network_id for one in bound[op.uuid]})})
-        return bound
+        bound = self.addresses.take(tx, ops)
+        return self.floating.at_boot(tx, ops, bound)
 
     def bind(self, ops: Sequence[Op]) -> Sequence[Result]:
-        self.world.teller.tell([uuid for op in ops for uuid in op.data.get("networks", ())])
+        self.addresses.tell_taken(ops)
+        self.floating.write_servers(ops)
         return [{} for _ in ops]
 
     def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
+        rule_hosts = set(self.groups.hosts_letting_in(tx, [op.uuid for op in ops])) | _rule_hosts(ops)
         for op in ops:
-            used = {one.network_id for one in op.server.interfaces or ()} | set(op.data.get("networks", ()))
-            op.change(data={**op.data, "networks": sorted(used)})
-        networks.unbind(tx, [op.uuid for op in ops])
+            op.change(data={**op.data, "rule_hosts": sorted(rule_hosts)})
+        security_groups.forget(tx, [op.uuid for op in ops if op.entry.action == "delete"])
+        self.floating.at_leave(tx, ops)
+        self.addresses.give_back(tx, ops)
 
     def unbind(self, ops: Sequence[Op]) -> None:
-        self._tell(uuid for op in ops for uuid in op.data.get("networks", ()))
+        self.groups.teller.tell(_rule_hosts(ops))  # an address that is another's soon is let in nowhere
+        self.addresses.tell_left(ops)
+        self.floating.left(ops)
+        self.floating.forget_servers(ops)
 
     # -- moves
 
     def follow(self, tx: Connection, op: Op, host: str) -> None:
-        networks.follow(tx, op.uuid, host)
+        self.floating.reread(tx, op)
+        self.addresses.follow(tx, op, host)
+        self.floating.follow(tx, op.uuid, host)
 
     def bind_to(self, op: Op, host: str) -> None:
-        self._tell({one.network_id for one in op.server.interfaces or ()}, op.uuid)
+        self.addresses.bind_to(op, host)
 
     def prepare_arrival(self, op: Op, host: str) -> tuple[Interface, ...]:
-        return op.server.interfaces or ()
+        return self.addresses.prepare_arrival(op, host)
 
     def abandon_arrival(self, op: Op, host: str) -> None:
-        """Nothing was done for it."""
+        self.addresses.abandon_arrival(op, host)
 
     def leave_host(self, ops: Sequence[Op]) -> None:
-        """Addresses stay the servers'."""
+        self.addresses.leave_host(ops)
 
     # -- interfaces that come and go
 
     def check_interface(self, server: Any, wish: RequestedNetwork) -> RequestedNetwork:
-        raise errors.NotSupported("nova-network attaches no interfaces to servers that live.")
+        return self.addresses.check_interface(server, wish)
 
     def take_interface(self, tx: Connection, op: Op, wish: RequestedNetwork) -> Interface | None:
-        raise errors.NotSupported("nova-network attaches no interfaces to servers that live.")
+        self.floating.reread(tx, op)
+        return self.addresses.take_interface(tx, op, wish)
 
     def make_interface(self, op: Op, wish: RequestedNetwork) -> Interface:
-        raise errors.NotSupported("nova-network attaches no interfaces to servers that live.")
+        made = self.addresses.make_interface(op, wish)
+        self.groups.addresses_changed([op.uuid])
+        return made
 
     def drop_interface(self, tx: Connection, op: Op, interface: Interface) -> None:
-        raise errors.NotSupported("nova-network attaches no interfaces to servers that live.")
+        self.floating.reread(tx, op)
+        self.floating.drop(tx, op.uuid, [one.address for one in interface.addresses])
+        self.addresses.drop_interface(tx, op, interface)
 
     def remove_interface(self, op: Op, interface: Interface) -> None:
-        raise errors.NotSupported("nova-network attaches no interfaces to servers that live.")
+        self.addresses.remove_interface(op, interface)
+        self.groups.addresses_changed([op.uuid])
 
     # -- reads
 
     def interfaces_now(self, server: Any) -> tuple[Interface, ...]:
         return server.interfaces or ()
 
+    def firewall_on(self, host: HostName) -> HostFirewall:
+        with self.world.cell.reading() as tx:
+            return host_rules.of_host(tx, host, self.world.settings.instance_name_template)
+
+    def firewalls_of(self, servers: Sequence[Any]) -> Mapping[str, GuestFirewall]:
+        with_interfaces = [server for server in servers if server.interfaces]
+        if not with_interfaces:
+            return {}
+        with self.world.cell.reading() as tx:
+            found = host_rules.of_guests(tx, with_interfaces, self.world.settings.instance_name_template)
+        self.groups.teller.begin(found.let_in_on)  # they need not wait for it, nor it for them
+        return found.guests
+
     def groups_shown(self, servers: Sequence[Any]) -> Mapping[str, tuple[str, ...]]:
         return {}
+
+    def guest_at(self, provider_id: str, address: str) -> str:
+        raise NotOnePort(address=address, provider=provider_id, count=0)
 
     def told(self, event: ExternalEvent, server: Any) -> None:
         LOG.info("event %s is of another network service, and changes nothing here", event.name,
                  extra={"server": event.server_uuid})
 
-    # -- inside
 
-    def _tell(self, uuids: Iterable[str], server: str = "") -> None:
-        """Tell the network hosts; one that is away reads the state whole when it is back, so nothing is owed."""
-        try:
-            self.world.teller.tell(uuids)
-        except errors.NovaError as error:
-            LOG.warning("a network host was not told of addresses that changed: %s", error.message,
-                        extra={"server": server} if server else {})
-
-
-def _check_network(request: RequestedNetwork, known: Mapping[str, Network], count: int) -> None:
-    if request.port_id:
-        raise BadNetwork(f"Port {request.port_id} could not be found: ports belong to Neutron, which is not in use.")
-    if request.network_id not in known:
-        raise BadNetwork(network_id=request.network_id)
-    if request.fixed_ip and count > 1:
-        raise errors.Invalid("Invalid fixed_ip: a fixed address can be asked for one server only, not for "
-                             f"{count} (max_count).")
-
-
-def _check_addresses(tx: Connection, wanted: Sequence[RequestedNetwork], known: Mapping[str, Network]) -> None:
-    """Fixed addresses are of their networks, and free (the cell's; one statement, none without a wish)."""
-    named = {(str(one.network_id), one.fixed_ip) for one in wanted if one.fixed_ip}
-    for network, address in named:
-        ranges = [known[network].cidr, known[network].cidr_v6]
-        inside = (ipaddress.ip_network(cidr, strict=False) for cidr in ranges if cidr)
-        if not any(ipaddress.ip_address(address) in one for one in inside):
-            raise BadAddress(address=address, network=network, cidr=", ".join(filter(None, ranges)))
-    taken = networks.not_free(tx, [address for _, address in named]) if named else set()
-    for network, address in sorted(named & taken):
-        raise AddressInUse(address=address, network=network)
-
-
-def _groups(names: Sequence[str]) -> tuple[str, ...]:
-    for name in names:
-        if name != DEFAULT:
-            raise NoSuchGroup(name=name)
-    return tuple(names) or (DEFAULT,)
+def _rule_hosts(ops: Sequence[Op]) -> set[str]:
+    """Hosts whose guests let the ops' servers in."""
+    return {host for op in ops for host in op.data.get("rule_hosts", ())}

@@ -1,21 +1,38 @@
-"""nova-network's networks, as its API asks for them."""
+"""nova-network's networks, as its API and nova-manage ask for them."""
 
 from __future__ import annotations
 
+from nova import errors
+from nova.conductor import quota
+from nova.conductor.networking.addresses import Addresses
+from nova.conductor.networking.fixed_addresses import FixedAddresses
 from nova.conductor.world import World
-from nova.db import networks, services
+from nova.db import network_pools, network_quota, network_usage, networks, services
 from nova.db.engine import Connection
 from nova.model import addressing
 from nova.model.base import Scope
-from nova.model.networks import Network, NewNetwork
+from nova.model.networks import Network, NetworkChange, NewNetwork
+from nova.model.quotas import UNLIMITED
 from nova.model.services import ServiceQuery
 
+RESOURCE = "networks"
 
-class Networks:
-    """The calls of NetworkCalls."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+class TooManyNetworks(errors.OverQuota):
+    code, message = "network.over_quota", "Quota exceeded, too many networks: at most {limit}."
+
+
+class NoOwners(errors.NotSupported):
+    code = "network.no_owners"
+    message = "The networks of {manager} are everybody's: they have no project or host of their own to change."
+
+
+class Networks(FixedAddresses):
+    """The calls of NetworkCalls, and of InterfaceCalls those about single addresses."""
+
+    def __init__(self, world: World, addresses: Addresses) -> None:
+        super().__init__(world, addresses)
+        self.options = world.settings.networking
 
     def list_networks(self, scope: Scope) -> tuple[Network, ...]:
         with self.world.cell.reading() as tx:
@@ -26,7 +43,13 @@ class Networks:
             return networks.get(tx, uuid, scope)
 
     def create_network(self, network: NewNetwork) -> tuple[Network, ...]:
+        """A network that a project makes for itself (``by_project``) counts, where networks are counted."""
+        limit = self._limit(network)
+
         def make(tx: Connection) -> set[str]:
+            if limit != UNLIMITED:
+                self._check_quota(tx, network, limit)
+            network_quota.lock_owner(tx, "networks:new")  # two at once would take the same range and VLAN
             plan = addressing.plan(network, networks.select(tx, Scope()), self.world.settings.network_defaults)
             networks.insert(tx, plan.networks)
             hosts = [row.host for row, _clock in services.select(tx, ServiceQuery(binary="nova-network"))]
@@ -36,5 +59,52 @@ class Networks:
         made = self.world.cell.transact(make)
         return tuple(one for one in self.list_networks(Scope()) if one.uuid in made)
 
+    def _limit(self, network: NewNetwork) -> int:
+        if not (network.by_project and network.project_id and self.options.enable_network_quota):
+            return UNLIMITED
+        whose = quota.owner(self.world, network.project_id, None)
+        with self.world.api.reading() as tx:
+            project, _user = quota.effective(self.world, tx, whose, (RESOURCE,))
+        return project.get(RESOURCE, UNLIMITED)
+
+    @staticmethod
+    def _check_quota(tx: Connection, network: NewNetwork, limit: int) -> None:
+        project = network.project_id or ""
+        network_quota.lock_owner(tx, project)
+        if not quota.fits(limit, network_pools.owned(tx, project), network.num_networks):
+            raise TooManyNetworks(limit=limit)
+
     def delete_network(self, uuid: str) -> None:
         self.world.cell.transact(lambda tx: networks.delete(tx, uuid))
+
+    def delete_own_network(self, uuid: str, project_id: str) -> None:
+        def remove(tx: Connection) -> None:
+            if networks.get(tx, uuid, Scope(project_id=project_id)).project_id != project_id:
+                raise networks.NoSuchNetwork(network_id=uuid)  # it is nobody's, and so not the project's to delete
+            network_pools.change(tx, uuid, {"project_id": None})
+            networks.delete(tx, uuid)
+        self.world.cell.transact(remove)
+
+    def change_network(self, change: NetworkChange) -> Network:
+        """A host that serves it no more learns it when it next asks for all of its networks."""
+        if not (self.options.manager.per_project or change.forced):
+            raise NoOwners(manager=self.options.manager.path)
+        fields = {name: getattr(change, name) for name in change.fields}
+        _before, after = self.world.cell.transact(lambda tx: network_pools.change(tx, change.uuid, fields))
+        if "host" in fields and after.host:
+            self.addresses.tell({after.uuid}, {after.host})
+        return after
+
+    def add_network_to_project(self, uuid: str | None, project_id: str) -> Network:
+        if not self.options.manager.per_project:
+            raise NoOwners(manager=self.options.manager.path)
+        return self.world.cell.transact(lambda tx: network_pools.add_to_project(tx, uuid, project_id))
+
+    def used(self, project_id: str) -> dict[str, int]:
+        """What quota counts of all that nova-network has. With VlanManager, addresses are not counted."""
+        with self.world.cell.reading() as tx:
+            counted = network_usage.used(tx, project_id)
+        return counted if self.options.manager.charges_quota else {**counted, "fixed_ips": 0}
+
+
+__all__ = ["Networks", "NoOwners", "TooManyNetworks"]

@@ -21,4 +21,4 @@ class AddressInUse(errors.Invalid):
 
 class NoSuchGroup(errors.Invalid):
     code = "server.no_such_security_group"
-    message = "Security group {name} could not be found: but for the one named default, this cloud has none."
+    message = "Security group {name} could not be found."

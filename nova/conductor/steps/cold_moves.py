@@ -77,7 +77,7 @@ class FinishResize(MoveStep):
 
     def act(self, world: World, op: Op) -> Mapping[str, Any]:
         rebind(world, op, moving.destination(op))
-        order = moving.move_order(world, op, moving.destination(op), _offer(op))
+        order = moving.first_order(world, op, moving.destination(op), _offer(op))
         outcome = ask(world, "finish_guests", op.data["host"], op, order)
         return {"power_state": int(outcome.power_state)}
 

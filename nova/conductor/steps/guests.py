@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor.orders import build_order, guest_order
+from nova.conductor.orders import build_order, guarded, guest_order
 from nova.conductor.workflow import Op, Result, Step
 from nova.conductor.world import World
 from nova.db import migrations, services
@@ -63,7 +63,7 @@ class BuildGuests(Step):
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
         host = ops[0].data["host"]
         try:
-            orders = tuple(self.order(world, op) for op in ops)
+            orders = guarded(world, [self.order(world, op) for op in ops], [op.server for op in ops])
             return results_of(ops, world.compute.build_guests(host, orders))
         except UNREACHABLE as error:
             return self._without_answer(world, ops, error)

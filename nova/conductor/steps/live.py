@@ -36,8 +36,10 @@ class PrepareLiveMigration(MoveStep):
 
     def act(self, world: World, op: Op) -> Mapping[str, Any]:
         arguments = op.entry.arguments
-        order = moving.move_order(world, op, moving.destination(op), msgspec.convert(op.data["offer"], GuestOnSource),
-                                  block=arguments.get("block"), over_commit=bool(arguments.get("over_commit")))
+        arriving = world.networking.prepare_arrival(op, op.data["host"])
+        order = moving.first_order(world, op, moving.destination(op), msgspec.convert(op.data["offer"], GuestOnSource),
+                                   block=arguments.get("block"), over_commit=bool(arguments.get("over_commit")))
+        order = msgspec.structs.replace(order, build=msgspec.structs.replace(order.build, interfaces=arriving))
         outcome = ask(world, "prepare_arrivals", op.data["host"], op, order)
         arrival = outcome.arrival or GuestArrival()
         return {"arrival": moving.kept(arrival), "shared": arrival.shared}
@@ -48,6 +50,7 @@ class PrepareLiveMigration(MoveStep):
         for op in ops:
             if op.data.get("host"):
                 remove(world, op, moving.destination(op), keep_disks=op.data.get("shared") is not False)
+                world.networking.abandon_arrival(op, op.data["host"])
 
 
 class MigrateGuests(MoveStep):

@@ -246,6 +246,7 @@ class Settle(MoveStep):
         apart = op.entry.arguments.get("apart") or ()
         for host in dict.fromkeys(one.host for one in held if one.host != here and one.host not in owing):
             remove(world, op, self._end(op, host), keep and host not in apart)
+            world.networking.abandon_arrival(op, host)
         moves = [one.move for one in held if one.host == here and one.move]
         if self.source_answers:
             self._whole_again(world, op, moves, kinds)

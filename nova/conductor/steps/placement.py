@@ -14,6 +14,7 @@ from nova.db import claims, ledger, server_groups, services
 from nova.db.engine import Connection
 from nova.model.flavors import Flavor
 from nova.model.images import Image
+from nova.model.networks import PortDemand
 from nova.model.scheduling import NoHost, PlacementGroup, PlacementRequest, Selection
 from nova.model.wishes import Needs, needs_of
 
@@ -30,14 +31,14 @@ class HostsExhausted(errors.Bug):
                "instance {server}. Last error: {last}")
 
 
-def needs(world: World, flavor: Flavor, image: Image | None) -> Needs:
-    """What a server of this flavor and image needs of a host."""
-    return needs_of(flavor, image.properties if image else {}, world.settings.pci_aliases)
+def needs(world: World, flavor: Flavor, image: Image | None, ports: Sequence[PortDemand] = ()) -> Needs:
+    """What a server of this flavor and image, with ports that ask for this, needs of a host."""
+    return needs_of(flavor, image.properties if image else {}, world.settings.pci_aliases, ports=ports)
 
 
 def claim_of(world: World, op: Op, flavor: Flavor) -> claims.Claim:
     """The operation's wish for the node that it took."""
-    wanted = needs(world, flavor, op.server.image)
+    wanted = needs(world, flavor, op.server.image, op.server.port_demands or ())
     return claims.Claim(op.uuid, op.entry.epoch, op.data["provider_id"], wanted.resources, grouped(op), wanted.wishes)
 
 
@@ -82,7 +83,7 @@ def plain_request_of(world: World, ops: Sequence[Op]) -> PlacementRequest:
     """The same without what other servers have to do with it."""
     server, arguments = ops[0].server, ops[0].entry.arguments
     flavor = wanted_flavor(ops[0])
-    wanted = needs(world, flavor, server.image)
+    wanted = needs(world, flavor, server.image, server.port_demands or ())
     return PlacementRequest(
         server_uuids=tuple(op.uuid for op in ops), project_id=server.project_id, user_id=server.user_id,
         resources=wanted.resources, wishes=wanted.wishes, flavor_name=flavor.name, extra_specs=flavor.extra_specs,

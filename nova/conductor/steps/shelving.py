@@ -13,10 +13,10 @@ from nova.conductor.orders import build_order
 from nova.conductor.steps.guests import BuildGuests, NoAnswer, NoHost, StopGuests, destroy, fence, owe_destroy
 from nova.conductor.steps.images import ACTIVE, discard, offloading
 from nova.conductor.steps.placement import owed
-from nova.conductor.workflow import Op, Result, Step
+from nova.conductor.workflow import NotYet, Op, Result, Step
 from nova.conductor.world import World
 from nova.db import ledger
-from nova.db.engine import Connection
+from nova.db.engine import Connection, DatabaseAway
 from nova.db.states import PerServer
 from nova.model.images import Image
 from nova.model.orders import BuildOrder
@@ -154,7 +154,8 @@ class ReleaseHost(Step):
 
 
 def release(world: World, ops: Sequence[Op]) -> None:
-    """Give back what the servers claimed, but on hosts that owe something of theirs."""
+    """Unbind the servers' interfaces, and give back what they claimed, but on hosts that owe something of theirs."""
+    world.networking.leave_host(ops)
     epochs, kept = {op.uuid: op.entry.epoch for op in ops}, owed(world, ops)
     world.feed.after_release(world.api.transact(lambda tx: ledger.release(tx, epochs, kept)))
 
@@ -169,10 +170,26 @@ class PlaceOnHost(Step):
         return {"host": ops[0].data["host"], "availability_zone": zone,
                 "node": PerServer({op.uuid: op.data["node"] for op in ops})}
 
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._bound(world, op) for op in ops]
+
+    @staticmethod
+    def _bound(world: World, op: Op) -> Result:
+        try:
+            world.networking.bind_to(op, op.data["host"])
+        except (DatabaseAway, NotYet):
+            raise
+        except errors.NovaError as error:
+            return error
+        return {}
+
     def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
         for op in ops:
             op.see(**_OFF)
         return _OFF
+
+    def undo(self, world: World, ops: Sequence[Op]) -> None:
+        world.networking.leave_host(ops)
 
 
 class RespawnGuests(BuildGuests):

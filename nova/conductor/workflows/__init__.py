@@ -5,6 +5,7 @@ from nova.conductor.workflows.create_server import CREATE_SERVER
 from nova.conductor.workflows.delete_server import DELETE_SERVER
 from nova.conductor.workflows.evacuate import EVACUATE
 from nova.conductor.workflows.inside import CHANGE_PASSWORD, CRASH_SERVER
+from nova.conductor.workflows.interfaces import ATTACH_INTERFACE, DETACH_INTERFACE
 from nova.conductor.workflows.live_migrate import LIVE_MIGRATE
 from nova.conductor.workflows.pause import PAUSE_SERVER, RESUME_SERVER, SUSPEND_SERVER, UNPAUSE_SERVER
 from nova.conductor.workflows.power import HARD_REBOOT, SOFT_REBOOT, START_SERVER, STOP_SERVER
@@ -23,4 +24,7 @@ ON_ONE_HOST = (
 #: From one host to another.
 MOVES = (RESIZE, MIGRATE, CONFIRM_RESIZE, REVERT_RESIZE, LIVE_MIGRATE, EVACUATE)
 
-ALL = (CREATE_SERVER, DELETE_SERVER, *ON_ONE_HOST, *MOVES)
+#: A server's interfaces that come and go.
+OF_INTERFACES = (ATTACH_INTERFACE, DETACH_INTERFACE)
+
+ALL = (CREATE_SERVER, DELETE_SERVER, *ON_ONE_HOST, *MOVES, *OF_INTERFACES)

@@ -254,6 +254,8 @@ fixed_addresses = sa.Table(
     sa.UniqueConstraint("network_id", "address"),
     sa.Index("ix_fixed_addresses_free", "network_id", "reserved", "server_uuid", "id"),
     sa.Index("ix_fixed_addresses_server", "server_uuid"),
+    sa.Index("ix_fixed_addresses_host", "host", "network_id"),
+    sa.Index("ix_fixed_addresses_left", "left_at"),
     sa.Index("ix_fixed_addresses_address", "address"))
 
 vifs = sa.Table(
@@ -280,6 +282,12 @@ floating_addresses = sa.Table(
     sa.Index("ix_floating_addresses_pool", "pool", "project_id", "id"),
     sa.Index("ix_floating_addresses_project", "project_id"),
     sa.Index("ix_floating_addresses_fixed", "fixed_address_id"))
+
+#: One row a project that ever took something of nova-network's that quota counts: locked first by whoever counts.
+network_quota_locks = sa.Table(
+    "network_quota_locks", metadata,
+    sa.Column("owner", text(), primary_key=True),
+    sa.Column("turns", key(), nullable=False, default=0))
 
 dns_domains = sa.Table(
     "dns_domains", metadata,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nova.model.aggregates import CachedImage
 from nova.model.base import HostName
 from nova.model.consoles import ConsoleAddress, ConsoleType
 from nova.model.diagnostics import Diagnostics
+from nova.model.guests import DevicePlace
 from nova.model.images import Image
 from nova.model.orders import (
     BuildOrder,
@@ -183,6 +186,10 @@ class ComputeRPC(Interface):
     @call(since="1.1")
     def get_diagnostics(self, host: HostName, server_uuid: str) -> Diagnostics:
         """What the hypervisor counts of a guest. NotFound when there is none; NotSupported by the driver."""
+
+    @call(since="1.3", timeout=Timeout.SHORT)
+    def device_places(self, host: HostName, server_uuid: str) -> Mapping[str, DevicePlace]:
+        """Where the guest sees its interfaces, by MAC address. NotFound when there is none."""
 
     @call(timeout=Timeout.SHORT)
     def get_host_uptime(self, host: HostName) -> str:

@@ -7,6 +7,7 @@ back end has no word for is NotSupported.
 from __future__ import annotations
 
 from nova.model.base import Scope
+from nova.model.certificates import Cloudpipe
 from nova.model.floating import (
     DnsDomain,
     DnsEntry,
@@ -48,6 +49,10 @@ class NetworkCalls:
     @call()
     def delete_network(self, uuid: str) -> None:
         """Conflict while an address of it is in use, or it is a project's."""
+
+    @call(since="1.3")
+    def delete_own_network(self, uuid: str, project_id: str) -> None:
+        """One that is the project's. NotFound; Conflict while an address of it is in use."""
 
     @call(since="1.3")
     def change_network(self, change: NetworkChange) -> Network:
@@ -185,6 +190,18 @@ class SecurityGroupCalls:
         """NotFound."""
 
     @call(since="1.3")
+    def list_provider_rules(self) -> tuple[SecurityRule, ...]:
+        """What every compute host drops, whatever groups say. For nova-manage."""
+
+    @call(since="1.3")
+    def create_provider_rule(self, rule: NewSecurityRule) -> SecurityRule:
+        """Conflict: it is there. Answered when it was said to the hosts."""
+
+    @call(since="1.3")
+    def delete_provider_rule(self, id: str) -> None:
+        """NotFound. Answered when it was said to the hosts."""
+
+    @call(since="1.3")
     def list_server_security_groups(self, query: ServerQuery) -> tuple[SecurityGroup, ...]:
         """The groups of one server. NotFound outside the scope."""
 
@@ -219,5 +236,23 @@ class InterfaceCalls:
         """Invalid: the server has no such address."""
 
 
-class AllNetworkCalls(NetworkCalls, FloatingCalls, SecurityGroupCalls, InterfaceCalls):
+class CloudpipeCalls:
+    """Projects' VPN servers."""
+
+    @call(since="1.3")
+    def list_cloudpipes(self) -> tuple[Cloudpipe, ...]:
+        """One of each project that has one."""
+
+    @call(since="1.3")
+    def create_cloudpipe(self, project_id: str) -> str:
+        """The uuid of the project's VPN server: the one it has, or a new one. Invalid: this cloud has no image or
+        flavor for it, or the project no network with a place for it. Unavailable: nova-cert."""
+
+    @call(since="1.3")
+    def configure_vpn(self, project_id: str, address: str, port: int) -> None:
+        """Where the clients of a project's VPN find it. NotFound: the project has no network. Invalid: address,
+        port."""
+
+
+class AllNetworkCalls(NetworkCalls, FloatingCalls, SecurityGroupCalls, InterfaceCalls, CloudpipeCalls):
     """The whole part."""

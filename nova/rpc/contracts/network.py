@@ -16,6 +16,11 @@ class NetworkRPC(Interface):
     def serve_networks(self, host: HostName, networks: tuple[NetworkOnHost, ...]) -> None:
         """Make bridge, gateway, DHCP and NAT as the networks say; done when dnsmasq knows the addresses."""
 
+    @call(timeout=Timeout.SHORT, since="1.1")
+    def check_floating_interface(self, host: HostName, interface: str | None) -> None:
+        """Whether a floating address can stand on that device (None: the host's public_interface). Invalid: there is
+        none."""
+
     @call(timeout=Timeout.SHORT)
     def ping(self, host: HostName) -> str:
         """A round trip over the bus; the answer is the host's own name."""

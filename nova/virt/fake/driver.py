@@ -15,9 +15,10 @@ from nova import concurrency
 from nova.model.hosts import Node
 from nova.model.states import PowerState
 from nova.virt.fake.consoles import FakeConsoles
-from nova.virt.fake.life import FakeAgent, FakePausing, FakeRescuing, FakeSuspending
+from nova.virt.fake.life import FakeAgent, FakePausing, FakeRescuing
 from nova.virt.fake.live import FakeLiveMoves
 from nova.virt.fake.moves import FakeColdMoves
+from nova.virt.fake.plugging import FakePlugging
 from nova.virt.fake.snapshots import FakeSnapshots
 from nova.virt.fake.store import FakeGuest
 from nova.virt.fake.telling import FakeTelling
@@ -33,7 +34,7 @@ CPU_INFO = {"arch": "x86_64", "model": "fake", "vendor": "fake", "features": [],
             "topology": {"cells": 1, "sockets": 1, "cores": 1, "threads": 1}}
 
 
-class FakeDriver(FakeLiveMoves, FakeColdMoves, FakeSnapshots, FakeRescuing, FakeSuspending, FakePausing, FakeAgent,
+class FakeDriver(FakeLiveMoves, FakeColdMoves, FakeSnapshots, FakeRescuing, FakePlugging, FakePausing, FakeAgent,
                  FakeTelling, FakeConsoles):
     """``options`` is the group ``[fake]``; with ``state_path`` guests live on in files and knobs are read from one."""
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from nova import concurrency
+from nova.model.guests import DevicePlace
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
-from nova.virt.fake.base import FakeBase, NoDisks, disk_name, file_name, knobbed
+from nova.virt.fake.base import FakeBase, NoDisks, NoGuest, disk_name, file_name, knobbed
 from nova.virt.interface import LocalImages
 
 
@@ -45,6 +46,13 @@ class FakeLifecycle(FakeBase):
         with self._changed(order) as guest:
             guest.config_drive = dict(files)
             guest.disks = [*(disk for disk in guest.disks if disk != "config"), "config"]
+
+    def device_places(self, server_uuid: str) -> dict[str, DevicePlace]:
+        guest = self._store.find(server_uuid)
+        if guest is None or not guest.defined:
+            raise NoGuest(uuid=server_uuid)
+        return {mac.lower(): DevicePlace(bus="pci", address=f"0000:00:{number:02x}.0")
+                for number, mac in enumerate(guest.macs, start=3)}
 
     @knobbed
     def start_new(self, order: BuildOrder) -> PowerState:

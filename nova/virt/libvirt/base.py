@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from nova import errors
 from nova.model.images import Image
+from nova.model.networks import Interface
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
 from nova.privileged.qemu_img import QemuImg
@@ -26,6 +27,7 @@ from nova.virt.libvirt.moves.carrier import Carrier
 from nova.virt.libvirt.serial_lines import SerialLines
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.tpm import Tpms
+from nova.virt.libvirt.vifs import Hands, Place, prepare
 from nova.virt.libvirt.xml import specs
 from nova.virt.libvirt.xml.domain import domain_xml
 
@@ -53,6 +55,7 @@ class Tools:
     tpms: Tpms
     carrier: Carrier
     lines: SerialLines
+    hands: Hands
     facts: Callable[[], HostFacts]
 
 
@@ -70,6 +73,10 @@ class Room:
         if state is None:
             raise NoGuest(uuid=server_uuid)
         return state
+
+    def _prepare(self, order: BuildOrder, interface: Interface) -> None:
+        """The host's side of one interface. HostRefused."""
+        prepare(interface, Place(order.server_uuid, self._tools.settings, self._tools.hands))
 
     def _define(self, order: BuildOrder) -> None:
         """Define the guest (that is off) from the order, rescued when its folder says so, for a start from scratch."""

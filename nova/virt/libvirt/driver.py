@@ -10,10 +10,12 @@ from typing import Any
 
 from nova import concurrency
 from nova.model.diagnostics import Diagnostics
+from nova.model.guests import DevicePlace
 from nova.model.hosts import Node
 from nova.model.orders import GuestState
 from nova.model.states import PowerState
 from nova.model.topology import Packing
+from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.qemu_img import Limits, QemuImg
 from nova.privileged.runner import Runner, SystemRunner
 from nova.virt.interface import PowerListener
@@ -27,6 +29,7 @@ from nova.virt.libvirt.events import Events
 from nova.virt.libvirt.folders import Folders
 from nova.virt.libvirt.guest import CONSOLE_LOG
 from nova.virt.libvirt.host import Host, node_uuid
+from nova.virt.libvirt.hotplug import LibvirtHotPlug
 from nova.virt.libvirt.hypervisor import Hypervisor, NoGuest
 from nova.virt.libvirt.lifecycle import LibvirtLifecycle
 from nova.virt.libvirt.moves.carrier import Carrier
@@ -40,7 +43,8 @@ from nova.virt.libvirt.settings import Settings, settings_of
 from nova.virt.libvirt.snapshots import LibvirtSnapshots
 from nova.virt.libvirt.suspending import LibvirtSuspending
 from nova.virt.libvirt.tpm import Tpms
-from nova.virt.libvirt.vifs import bridge
+from nova.virt.libvirt.vifs import Hands, tap_name
+from nova.virt.libvirt.xml import running
 from nova.virt.libvirt.xml.domain import NOTES
 
 LOG = logging.getLogger(__name__)
@@ -61,7 +65,7 @@ def from_conf(conf: Any, host: str) -> LibvirtDriver:
 
 
 class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, LibvirtRescuing, LibvirtSnapshots,
-                    LibvirtColdMoves, LibvirtLiveMoves, LibvirtRemoteConsoles):
+                    LibvirtColdMoves, LibvirtLiveMoves, LibvirtRemoteConsoles, LibvirtHotPlug):
     """Driver, Lifecycle, Consoles, Diagnosis, Uptime, and the protocols of its rooms. ``hypervisor`` and ``runner_of``
     (from a timeout) are real by default."""
 
@@ -82,6 +86,7 @@ class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, Libvirt
             carrier=Carrier(settings.moves, settings.tool_memory_mb, runner_of(settings.moves.copy_timeout_s)),
             tpms=Tpms(hypervisor, settings.tpm_path),
             lines=SerialLines(settings.consoles.serial, hypervisor, folders),
+            hands=Hands(OpenVSwitch(runner_of(35.0))),
             disks=disks,
             config_drive=ConfigDrive(settings.config_drive_format, settings.config_drive_limit_mb, runner_of(120.0))))
         self._events = Events(hypervisor.reopen, self.guests, self._is_ours)
@@ -131,9 +136,12 @@ class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, Libvirt
         if state is None:
             raise NoGuest(uuid=server_uuid)
         order = self._folder(server_uuid).order()
-        macs = {bridge.tap_name(one): one.mac for one in order.interfaces} if order else {}
+        macs = {tap_name(one): one.mac for one in order.interfaces} if order else {}
         stats = self._tools.hypervisor.stats(server_uuid)
         return diagnostics_of(stats, state, self._host.facts().virt_type, macs)
+
+    def device_places(self, server_uuid: str) -> dict[str, DevicePlace]:
+        return running.places(self._tools.hypervisor.definition(server_uuid))
 
     def uptime(self) -> str:
         return self._runner.run(["uptime"]).stdout.strip()

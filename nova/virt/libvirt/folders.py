@@ -15,7 +15,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -78,6 +78,8 @@ class PlugRecord(Value):
     id: str
     device: str
     bridge: str
+    kind: str = "bridge"  # of nova.virt.libvirt.vifs.KINDS
+    details: Mapping[str, str] = {}  # what its kind needs to unplug it
 
 
 class Folder:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nova.model.orders import BuildOrder
-from nova.virt.libvirt import promises
+from nova.virt.libvirt import promises, vifs
 from nova.virt.libvirt.disks import xml as disk_xml
 from nova.virt.libvirt.encryption import encryption_of
 from nova.virt.libvirt.facts import HostFacts as HostFacts
@@ -24,9 +24,8 @@ from nova.virt.libvirt.packed import devices_of, placement_of
 from nova.virt.libvirt.peripherals import CONSOLE_LOG as CONSOLE_LOG
 from nova.virt.libvirt.peripherals import device_spec
 from nova.virt.libvirt.processor import cpu_spec
-from nova.virt.libvirt.properties import wishes
+from nova.virt.libvirt.properties import Wishes, wishes
 from nova.virt.libvirt.settings import Settings
-from nova.virt.libvirt.vifs import bridge
 from nova.virt.libvirt.xml import specs
 
 MANUFACTURER, PRODUCT, FAMILY = "OpenStack Foundation", "OpenStack Nova", "Virtual Machine"
@@ -47,6 +46,9 @@ def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, h
         placement = replace(placement, locked=True)
     devices = device_spec(asked, settings, folder, machine, host, order.server_uuid)
     kvm, storage = host.virt_type == "kvm", disk_xml.Storage.of(settings, host.cache_mode)
+    interfaces = vif_specs(order, asked, settings, kvm)
+    if any(one.type == "vhostuser" for one in interfaces):
+        placement = replace(placement, shared_memory=True)
     cdrom_bus = asked.cdrom_bus or next((bus for kind, bus in CDROM_BUSES.items() if is_kind(machine, kind)), "ide")
     return specs.GuestSpec(
         virt_type=host.virt_type, name=order.instance_name, uuid=order.server_uuid,
@@ -59,7 +61,13 @@ def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, h
                                     hide_hypervisor=asked.hide_hypervisor,
                                     split_irqchip=devices.iommu == "intel"),
         disks=disk_xml.disk_specs(disks, folder, asked, cdrom_bus, storage, extra),
-        vifs=tuple(bridge.spec(one, asked, settings, kvm, order.flavor.vcpus, extra) for one in order.interfaces))
+        vifs=interfaces)
+
+
+def vif_specs(order: BuildOrder, asked: Wishes, settings: Settings, kvm: bool) -> tuple[specs.VifSpec, ...]:
+    """HostRefused: one that this host has no way to plug."""
+    facts = vifs.Asked(asked, settings, kvm, order.flavor.vcpus, order.flavor.extra_specs)
+    return tuple(vifs.spec(one, facts) for one in order.interfaces)
 
 
 def _note(order: BuildOrder, release: str) -> specs.NoteSpec:

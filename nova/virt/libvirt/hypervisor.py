@@ -112,8 +112,8 @@ class Hypervisor(MigrationCalls, Protocol):
     def define(self, xml: str) -> None:
         """LibvirtRefused says what libvirt doesn't like."""
 
-    def start(self, server_uuid: str) -> None:
-        """Nothing when it runs. NoGuest; LibvirtRefused."""
+    def start(self, server_uuid: str, held: bool = False) -> None:
+        """``held``: paused before its first instruction. Nothing when it runs. NoGuest; LibvirtRefused."""
 
     def ask_to_stop(self, server_uuid: str) -> None:
         """Press the guest's power button (ACPI). Nothing when it is off. NoGuest; LibvirtRefused."""
@@ -144,6 +144,16 @@ class Hypervisor(MigrationCalls, Protocol):
     def definitions(self) -> Mapping[str, Definitions]:
         """Of every domain, by uuid."""
 
+    def definitions_of(self, server_uuid: str) -> Definitions:
+        """Of one. NoGuest."""
+
+    def attach_device(self, server_uuid: str, xml: str, running: bool) -> None:
+        """To the guest as it runs, or (``running`` False) as it starts next. NoGuest; LibvirtRefused."""
+
+    def detach_device(self, server_uuid: str, xml: str, running: bool) -> None:
+        """From it as it starts next, at once; or ask the running guest to give it up: its definition tells when it
+        has. Nothing where it is gone. NoGuest; LibvirtRefused."""
+
     def pause(self, server_uuid: str) -> None:
         """Nothing when it is paused. NoGuest; LibvirtRefused."""
 
@@ -156,7 +166,7 @@ class Hypervisor(MigrationCalls, Protocol):
     def has_saved(self, server_uuid: str) -> bool:
         """Whether there is saved memory, from which its next start goes on."""
 
-    def restore(self, server_uuid: str) -> None:
+    def restore(self, server_uuid: str, held: bool = False) -> None:
         """``start`` of a guest with saved memory. BrokenSave: it can't be read, and is still there."""
 
     def drop_saved(self, server_uuid: str) -> None:

@@ -17,10 +17,10 @@ from nova.model.states import PowerState
 from nova.privileged import disk_exports
 from nova.virt import image_files
 from nova.virt.interface import LocalImages
+from nova.virt.libvirt import vifs
 from nova.virt.libvirt.base import OFF, HostCannot, NoDisks, Room, Tools, as_refusals, base_of
 from nova.virt.libvirt.disks import plan
 from nova.virt.libvirt.guest import KERNEL, RAMDISK
-from nova.virt.libvirt.vifs import bridge
 
 __all__ = ["HostCannot", "LibvirtLifecycle", "NoDisks", "Tools"]
 
@@ -77,22 +77,20 @@ class LibvirtLifecycle(Room):
 
     def plug(self, order: BuildOrder) -> None:
         folder = self._folder(order.server_uuid)
-        plugs = bridge.records(order.interfaces)
+        plugs = vifs.records(order.interfaces)
         folder.make()
         known = {plug.device: plug for plug in (*folder.plugs(), *plugs)}
         folder.keep_plugs(tuple(known.values()))  # before anything is plugged: it is what unplug goes by
         for interface in order.interfaces:
-            bridge.prepare(interface)
+            self._prepare(order, interface)
 
     def unplug(self, server_uuid: str, order: BuildOrder | None) -> None:
         folder = self._folder(server_uuid)
         plugs = {plug.device: plug for plug in folder.plugs()}
-        for interface in order.interfaces if order is not None else ():
-            with contextlib.suppress(bridge.NotBridged):
-                plug = bridge.record(interface)
-                plugs.setdefault(plug.device, plug)
+        for plug in vifs.known_records(order.interfaces) if order is not None else ():
+            plugs.setdefault(plug.device, plug)
         for plug in plugs.values():
-            bridge.unplug(plug)
+            vifs.unplug(plug, self._tools.hands)
         if folder.exists():
             folder.keep_plugs(())
             folder.leave()

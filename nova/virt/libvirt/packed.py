@@ -35,11 +35,13 @@ def placement_of(order: BuildOrder, host: HostFacts) -> PlacementSpec:
 
 def devices_of(order: BuildOrder) -> tuple[HostDeviceSpec, ...]:
     """BadPacking: a device of a kind that is none to be handed over."""
-    found = []
+    found, of_ports = [], {str(one.profile.get("pci_slot") or "").lower() for one in order.interfaces}
     for device in order.packing.devices if order.packing else ():
+        if device.id and device.address in of_ports:
+            continue  # its interface hands it over
         if device.kind not in GIVEN or device.id:
             raise BadPacking(uuid=order.server_uuid, reason=f"device {device.address} ({device.kind}) is for a port, "
-                                                            "and ports have no devices here")
+                                                            "and no interface has it")
         found.append(HostDeviceSpec(device.address, device.managed))
     return tuple(found)
 

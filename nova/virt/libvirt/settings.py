@@ -59,9 +59,13 @@ class Settings:
     config_drive_limit_mb: int = 64
     pointer: str = "usbtablet"
     vnc_listen: str | None = "127.0.0.1"  # None: no screens over VNC
+    flat_interface: str | None = None
+    vlan_interface: str | None = None
     swtpm: bool = False
     tpm_path: Path = Path("/var/lib/libvirt/swtpm")  # libvirt's own choice
     shutdown_retry_s: int = 10
+    detach_attempts: int = 8  # how often a guest is asked to give up a device
+    detach_timeout_s: float = 20.0  # and waited for, each time
     tool_cpu_s: int = 600
     tool_memory_mb: int = 1024
     consoles: ConsoleSettings = field(default_factory=ConsoleSettings)
@@ -72,9 +76,6 @@ class Settings:
 def settings_of(default: Any, libvirt: Any, vnc: Any, compute: Any, pci: Any = None) -> Settings:
     """From the groups ``[DEFAULT]``, ``[libvirt]``, ``[vnc]``, ``[compute]`` and ``[pci]``. Invalid names what can't
     be."""
-    if default.flat_injected:
-        raise BadSetting(option="flat_injected", reason="nothing is written into guests' file systems; they learn "
-                                                        "their network from DHCP or their config drive")
     return Settings(
         instances_path=Path(default.instances_path).absolute(), state_path=Path(default.state_path).absolute(),
         host_ip=str(default.my_ip or ""), uri=libvirt.connection_uri or "qemu:///system", virt_type=libvirt.virt_type,
@@ -86,11 +87,13 @@ def settings_of(default: Any, libvirt: Any, vnc: Any, compute: Any, pci: Any = N
         tx_queue_size=libvirt.tx_queue_size, cow=_cow(default, libvirt), **_store(libvirt),
         preallocate=default.preallocate_images == "space", ephemeral_format=default.default_ephemeral_format,
         **_cache_modes(libvirt),
+        flat_interface=default.flat_interface, vlan_interface=default.vlan_interface,
         discard=libvirt.hw_disk_discard, snapshot_format=libvirt.snapshot_image_format,
         config_drive_format=default.config_drive_format,
         config_drive_limit_mb=default.config_drive_size_limit_mb, pointer=default.pointer_model,
         vnc_listen=str(vnc.server_listen) if vnc.enabled else None, swtpm=libvirt.swtpm_enabled,
         shutdown_retry_s=compute.shutdown_retry_interval,
+        detach_attempts=libvirt.device_detach_attempts, detach_timeout_s=libvirt.device_detach_timeout,
         tool_cpu_s=libvirt.image_tool_cpu_limit, tool_memory_mb=libvirt.image_tool_memory_limit_mb,
         moves=move_settings_of(default, libvirt), placing=placing_of(default, libvirt, compute, pci))
 

@@ -12,7 +12,6 @@ from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
 from nova.virt.libvirt.base import OFF, Room
 from nova.virt.libvirt.hypervisor import BrokenSave, NotRunning
-from nova.virt.libvirt.vifs import bridge
 
 LOG = logging.getLogger(__name__)
 
@@ -27,20 +26,34 @@ class LibvirtSuspending(Room):
         return self._state(server_uuid)
 
     def resume(self, order: BuildOrder) -> PowerState:
-        hypervisor, uuid = self._tools.hypervisor, order.server_uuid
-        state = hypervisor.state(uuid)
+        self._resume(order, held=False)
+        self._tools.hypervisor.unpause(order.server_uuid)  # saved memory may be that of a guest that stood still
+        return self._state(order.server_uuid)
+
+    # --- held
+
+    def resume_held(self, order: BuildOrder) -> PowerState:
+        self._resume(order, held=True)
+        return self._state(order.server_uuid)
+
+    def start_held(self, server_uuid: str) -> PowerState:
+        self._tools.hypervisor.start(server_uuid, held=True)
+        return self._state(server_uuid)
+
+    # --- inside
+
+    def _resume(self, order: BuildOrder, held: bool) -> None:
+        state = self._tools.hypervisor.state(order.server_uuid)
         if state is None or state in OFF:
             for interface in order.interfaces:
-                bridge.prepare(interface)  # a host that was rebooted has no bridges; libvirt makes the taps
-            self._go_on(order, defined=state is not None)
-        hypervisor.unpause(uuid)  # saved memory may be that of a guest that stood still
-        return self._state(uuid)
+                self._prepare(order, interface)  # a rebooted host has no bridges; taps are libvirt's
+            self._go_on(order, state is not None, held)
 
-    def _go_on(self, order: BuildOrder, defined: bool) -> None:
+    def _go_on(self, order: BuildOrder, defined: bool, held: bool) -> None:
         hypervisor, uuid = self._tools.hypervisor, order.server_uuid
         try:
             if defined and hypervisor.has_saved(uuid):
-                hypervisor.restore(uuid)
+                hypervisor.restore(uuid, held)
                 return
             reason = "it is gone"
         except BrokenSave as error:
@@ -48,4 +61,4 @@ class LibvirtSuspending(Room):
         LOG.warning("guest %s can not go on from its saved memory and is started: %s", order.instance_name, reason,
                     extra={"server": uuid})
         self._define(order)
-        hypervisor.start(uuid)
+        hypervisor.start(uuid, held)

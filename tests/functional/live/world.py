@@ -189,6 +189,9 @@ class World:
             "migration_id": lambda version: str(self.migration),
             "before_timestamp": lambda version: "2037-01-01 00:00:00",
             "network_id": lambda version: self.network,
+            "port_id": lambda version: self.ask("GET", f"/servers/{self.server}/os-interface"
+                                                )["interfaceAttachments"][0]["port_id"],
+            "floating_ip_id": lambda version: self.floating,
             "node_id": lambda version: self.hypervisor(1),
             "console_token": lambda version: self.console_token,
         }
@@ -251,6 +254,13 @@ class World:
     @property
     def network(self) -> str:
         return self.once("network", lambda: self.ask("GET", "/os-networks", version=35)["networks"][0]["id"])
+
+    @property
+    def floating(self) -> str:
+        """The id of a floating address; a pool is made for it."""
+        from tests.functional.live import floating
+
+        return self.once("floating", lambda: floating.taken(self)["id"])
 
     @property
     def console_token(self) -> str:

@@ -16,6 +16,7 @@ from nova.conductor.workflows import (
     DELETE_SERVER,
     HARD_REBOOT,
     MOVES,
+    OF_INTERFACES,
     ON_ONE_HOST,
     SOFT_REBOOT,
     START_SERVER,
@@ -138,7 +139,8 @@ def test_power_when_the_step_fails_then_the_state_is_the_tables(cloud, monkeypat
 
 
 def test_workflows_when_they_are_all_looked_at_then_each_has_been_failed_above():
-    tried = {CREATE_SERVER, DELETE_SERVER, *ON_ONE_HOST, *MOVES}  # in test_one_host_failures and test_move_failures
+    # in test_one_host_failures, test_move_failures and test_interfaces
+    tried = {CREATE_SERVER, DELETE_SERVER, *ON_ONE_HOST, *MOVES, *OF_INTERFACES}
     assert set(ALL) == tried  # a new workflow needs its failures tried too
 
 

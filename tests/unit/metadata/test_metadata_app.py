@@ -7,6 +7,10 @@ import datetime
 import hashlib
 import hmac
 import io
+import threading
+import time
+import types
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -15,7 +19,7 @@ from webob import Request
 
 from nova.errors import Conflict, NotFound, Unavailable
 from nova.metadata.app import MetadataApp
-from nova.metadata.cache import Cache
+from nova.metadata.cache import Cache, Making
 from nova.metadata.options import MetadataOptions, NoSecret, from_conf
 from nova.model import guest_tree
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
@@ -184,6 +188,26 @@ def test_answers_are_not_remembered_when_the_option_says_0(conductor):
     assert len(conductor.queries) == 2
 
 
+def test_address_when_another_server_gets_it_then_it_is_told_nothing_of_the_first_for_long(conductor):
+    """A server's own id never becomes another's, so what is known by that is remembered for longer."""
+    short = MetadataOptions(address_cache_s=0.05)
+    app = MetadataApp(conductor, "meta1", short)
+    assert ask(app, "/latest/user-data").status_int == 200
+    other = msgspec.structs.replace(FACTS, uuid="other", id=27, user_data=None)
+    conductor.guest_facts = lambda host, query: other
+    time.sleep(0.06)
+    assert ask(app, "/latest/meta-data/instance-id").body == b"i-0000001b"
+    assert ask(app, "/latest/user-data").status_int == 404
+    assert MetadataOptions().address_cache_s < 5 < MetadataOptions().cache_s
+
+
+def test_vendordata_when_another_server_gets_the_address_then_its_services_are_asked_again(app, conductor, vendor):
+    assert ask(app, "/openstack/latest/vendor_data2.json").json["target"] == {"server": UUID}
+    conductor.guest_facts = lambda host, query: msgspec.structs.replace(FACTS, uuid="other")
+    app._by_address.forget(GuestQuery(address="10.0.0.5"))
+    assert ask(app, "/openstack/latest/vendor_data2.json").json["target"] == {"server": "other"}
+
+
 def test_unknown_guests_are_asked_for_again(app, conductor):
     conductor.fails = NotFound()
     assert ask(app, "/latest/").status_int == 404
@@ -197,6 +221,15 @@ def test_password_is_kept_once(app, conductor):
     assert ask(app, "/openstack/latest/password").body == b"ZW5j", "the cache does not hide it"
     assert ask(app, "/openstack/latest/password", method="POST", body=b"eA==").status_int == 409
     assert conductor.password == "ZW5j"
+
+
+def test_password_when_two_come_at_once_then_one_is_kept(app, conductor):
+    """Both looked before either wrote: the conductor says which came first."""
+    look = conductor.guest_facts
+    conductor.guest_facts = lambda host, query: msgspec.structs.replace(look(host, query), password="")
+    answers = [ask(app, "/openstack/latest/password", method="POST", body=body).status_int
+               for body in (b"eA==", b"eQ==")]
+    assert answers == [200, 409] and conductor.password == "eA=="
 
 
 @pytest.mark.parametrize("body", [b"x" * 1021, "pässword".encode()])
@@ -270,7 +303,11 @@ def test_signed_guest_gets_its_metadata(behind, conductor):
     ({"X-Instance-ID": UUID + ", x"}, 400),
     ({"X-Instance-ID": "other", "X-Instance-ID-Signature": signature("other")}, 404),
     ({"X-Tenant-ID": "p2"}, 404),
-    ({"X-Metadata-Provider": "net", "X-Metadata-Provider-Signature": signature("net")}, 501),
+    ({"X-Forwarded-For": ""}, 400),
+    ({"X-Metadata-Provider": "net", "X-Metadata-Provider-Signature": signature("net"), "X-Forwarded-For": ""}, 400),
+    ({"X-Metadata-Provider": "net", "X-Metadata-Provider-Signature": signature("net"),
+      "X-Forwarded-For": "10.0.0.5, 10.0.0.6"}, 400),
+    ({"X-Metadata-Provider": "net", "X-Metadata-Provider-Signature": signature("net"), "X-Forwarded-For": "x"}, 400),
     ({"X-Metadata-Provider": "net", "X-Metadata-Provider-Signature": "bad"}, 403),
     ({"X-Metadata-Provider": "net"}, 400),
 ])
@@ -293,14 +330,131 @@ def test_options_with_a_proxy_and_no_secret_are_refused():
 def test_options_from_conf_have_the_documented_defaults():
     from oslo_config import cfg
 
-    from nova.conf import api, neutron
+    from nova.conf import api, network, neutron
 
     conf = cfg.ConfigOpts()
+    conf.register_opts(network.OPTS)
     conf.register_opts(api.OPTS, group="api")
     conf.register_opts(neutron.OPTS, group="neutron")
-    conf([])
+    conf([], default_config_files=[])
     found = from_conf(conf)
     assert (found.cache_s, found.behind_proxy, found.tree) == (15, False, guest_tree.TreeOptions())
+    assert not found.forwarded_for
+
+
+@pytest.mark.parametrize(("text", "reason"), [(None, "No such file"), ("{% for ifc in interfaces %}", r"\$interfaces")])
+def test_template_that_can_not_be_used_when_read_then_start_is_refused(tmp_path, text, reason):
+    from nova.metadata.options import BadTemplate, tree_options
+
+    path = tmp_path / "template"
+    if text is not None:
+        path.write_text(text)
+    api = types.SimpleNamespace(dhcp_domain="", config_drive_skip_versions="")
+    with pytest.raises(BadTemplate, match=reason):
+        tree_options(types.SimpleNamespace(api=api, injected_network_template=str(path)))
+    path.write_text("mine\n$interfaces")
+    found = tree_options(types.SimpleNamespace(api=api, injected_network_template=str(path)))
+    assert found.network_template == "mine\n$interfaces"
+
+
+def test_provider_that_signs_when_it_asks_then_the_conductor_is_asked_for_its_guest(behind, conductor):
+    headers = {"X-Metadata-Provider": "lb-1", "X-Metadata-Provider-Signature": signature("lb-1"),
+               "X-Forwarded-For": "10.0.0.5"}
+    assert ask(behind, "/latest/meta-data/instance-id", "127.0.0.1", headers=headers).body == b"i-0000001a"
+    assert conductor.queries == [GuestQuery(provider_id="lb-1", address="10.0.0.5")]
+
+
+def test_answer_of_another_server_than_was_asked_for_then_404(behind, conductor):
+    """Nobody's word alone gives a guest's secrets away."""
+    conductor.guest_facts = lambda host, query: msgspec.structs.replace(FACTS, uuid="another")
+    assert ask(behind, "/latest/", headers=SIGNED).status_int == 404
+
+
+@pytest.mark.parametrize(("forwarded", "status"), [("10.0.0.5", 200), ("10.0.0.9", 404), ("a, b", 400), ("", 404)])
+def test_forwarded_address_when_the_option_says_so_then_it_is_the_guests(conductor, forwarded, status):
+    app = MetadataApp(conductor, "meta1", MetadataOptions(forwarded_for=True))
+    assert ask(app, "/latest/", "10.9.9.9", headers={"X-Forwarded-For": forwarded}).status_int == status
+
+
+# --- many at once
+
+class Slow(Conductor):
+    """Answers one guest when it is told to, others at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.go = threading.Event(), threading.Event()
+
+    def guest_facts(self, host: str, query: GuestQuery) -> GuestFacts:
+        if query.address == "10.0.0.7":
+            self.queries.append(query)
+            self.asked.set()
+            assert self.go.wait(10)
+            return msgspec.structs.replace(FACTS, id=7, name="busy")
+        return super().guest_facts(host, query)
+
+
+def test_busy_guest_when_it_asks_too_much_then_it_is_turned_away_and_others_are_not():
+    slow = Slow()
+    app = MetadataApp(slow, "meta1", MetadataOptions(in_flight=4))
+    with ThreadPoolExecutor(4) as pool:
+        waiting = [pool.submit(ask, app, "/latest/meta-data/instance-id", "10.0.0.7") for _ in range(4)]
+        try:
+            assert slow.asked.wait(5)
+            _until(lambda: app._turnstile._inside[GuestQuery(address="10.0.0.7")] == 4)
+            turned_away = ask(app, "/latest/", "10.0.0.7")
+            assert turned_away.status_int == 429 and turned_away.headers["Retry-After"]
+            assert ask(app, "/latest/meta-data/instance-id").body == b"i-0000001a", "another guest's own answer"
+        finally:
+            slow.go.set()
+        assert {one.result().body for one in waiting} == {b"i-00000007"}
+    assert [query.address for query in slow.queries].count("10.0.0.7") == 1, "one call for all that wait"
+    assert len(app._turnstile) == 0 and ask(app, "/latest/", "10.0.0.7").status_int == 200
+
+
+def _until(true) -> None:
+    for _ in range(500):
+        if true():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never came to be")
+
+
+def test_making_that_a_forget_overtakes_then_it_is_not_kept():
+    """What a guest was told before its password was kept, and what it is told after, are not the same."""
+    cache: Cache[str] = Cache(60)
+    begun, go = threading.Event(), threading.Event()
+
+    def old() -> str:
+        begun.set()
+        assert go.wait(5)
+        return "old"
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(cache.get, "a", old)
+        assert begun.wait(5)
+        cache.forget("a")
+        assert cache.get("a", lambda: "new") == "new"
+        go.set()
+        assert first.result() == "old"
+    assert cache.get("a", lambda: "newest") == "new"
+    assert cache.get("a", lambda: "newest", fresh=True) == "newest" == cache.get("a", lambda: "x")
+
+
+def test_those_who_wait_when_the_making_fails_then_they_hear_why():
+    making: Making[int] = Making()
+
+    def fail() -> int:
+        raise NotFound()
+    for hear in (lambda: making.run(fail), making.wait, making.wait):
+        with pytest.raises(NotFound):
+            hear()
+
+
+def test_password_when_it_was_cleared_elsewhere_then_the_next_look_shows_it(app, conductor):
+    conductor.password = "ZW5j"
+    assert ask(app, "/openstack/latest/password").body == b"ZW5j"
+    conductor.password = ""
+    assert ask(app, "/openstack/latest/password").body == b""
 
 
 def test_source_has_the_contracts_methods():

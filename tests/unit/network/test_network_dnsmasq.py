@@ -7,10 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
-from nova.network import dnsmasq
+from nova.network import dnsmasq, processes
 from nova.network.dnsmasq import Dnsmasq, Lease
 from nova.privileged.runner import CommandFailed
 from tests.fakes.host import FakeRunner
@@ -35,6 +36,26 @@ def test_hosts_file_has_a_line_a_mac_in_the_order_of_addresses():
 ])
 def test_host_name_is_one_dns_label_whatever_the_server_is_called(name, label):
     assert dnsmasq.host_name(guest(3, hostname=name)) == label
+
+
+def test_hosts_file_with_tags_names_each_interface_for_the_options_file():
+    hosts = [guest(3, vif_id="7c8c"), guest(4, default_route=False)]
+    assert dnsmasq.hosts_file(hosts, "", tagged=True) == ("fa:16:3e:00:01:03,vm3,10.0.1.3,net:NW-7c8c\n"
+                                                          "fa:16:3e:00:01:04,vm4,10.0.1.4,net:NW-fa163e000104\n")
+    assert dnsmasq.opts_file(network(mtu=1400), hosts) == ("NW-7c8c,3,10.0.1.1\nNW-fa163e000104,3\n26,1400\n")
+
+
+def test_serve_of_a_multi_host_network_hands_out_its_own_guests_and_knows_the_others_names(tmp_path):
+    runner = FakeRunner()
+    Dnsmasq(options(tmp_path), runner).serve(network(multi_host=True), [guest(3), guest(4, elsewhere=True)])
+    assert (tmp_path / "networks/nova-br1.conf").read_text() == "fa:16:3e:00:01:03,vm3.novalocal,10.0.1.3\n"
+    assert (tmp_path / "networks/nova-br1.hosts").read_text() == ("10.0.1.3\tvm3.novalocal\n"
+                                                                  "10.0.1.4\tvm4.novalocal\n")
+
+
+def test_serve_passes_over_addresses_of_ipv6(tmp_path):
+    Dnsmasq(options(tmp_path), FakeRunner()).serve(network(), [guest(3), guest(3, address="fd00::3")])
+    assert (tmp_path / "networks/nova-br1.conf").read_text() == "fa:16:3e:00:01:03,vm3.novalocal,10.0.1.3\n"
 
 
 def test_read_hosts_file_gives_back_what_hosts_file_wrote():
@@ -135,16 +156,16 @@ class Pretender(FakeRunner):
             text = self.box.read_text() if self.box.exists() else ""
             if text.endswith(end) and text.count("s") >= started:
                 return
-            dnsmasq.time.sleep(0.02)
+            time.sleep(0.02)
         raise AssertionError(f"{self.box.read_text()} does not end in {end}")
 
 
 @pytest.fixture
 def pretender(tmp_path, monkeypatch):
     runner = Pretender(tmp_path / "signals")
-    real = dnsmasq._command_line
+    real = processes.command_line
     # a process of ours has Python's words before dnsmasq's
-    monkeypatch.setattr(dnsmasq, "_command_line", lambda pid: ["dnsmasq", *real(pid)[4:]] if real(pid) else [])
+    monkeypatch.setattr(processes, "command_line", lambda pid: ["dnsmasq", *real(pid)[4:]] if real(pid) else [])
     yield runner
     for process in runner.processes:
         process.kill()

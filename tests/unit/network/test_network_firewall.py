@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from nova.model.networks import NetworkOnHost
 from nova.network import firewall
+from nova.network.here import Here, here
 from nova.privileged.iptables import Table
 from tests.fakes.network import network, options
 
 
 def made(tmp_path, *networks, **fields) -> dict[str, Table]:
-    return {table.name: table for table in firewall.tables(networks, options(tmp_path, **fields))}
+    given = options(tmp_path, **fields)
+    return {table.name: table for table in firewall.tables(served(given, *networks), given)}
+
+
+def served(given, *networks) -> list[Here]:
+    return [here(NetworkOnHost(network=one), given, lambda network: network.bridge or "") for one in networks]
 
 
 def test_tables_of_one_network_are_these(tmp_path):

@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from nova.network import manager
 from nova.network.gateway import Gateway
-from nova.network.manager import FlatDHCPManager
-from nova.privileged.links import Address, LinkError, Route
+from nova.privileged.links import Address, Route
 from nova.privileged.runner import CommandFailed
 from tests.fakes.host import FakeLinks, FakeRunner
 from tests.fakes.network import network, options
@@ -93,36 +91,3 @@ def test_ensure_when_arping_is_missing_goes_on(tmp_path, links):
     runner = FakeRunner({"arping": CommandFailed(command="arping", where="h", reason="not installed")})
     gateway(tmp_path, links, runner, send_arp_for_ha=True).ensure(network())
     assert links.addresses("br1")
-
-
-def test_flat_dhcp_manager_takes_the_interface_and_stays_first_on_the_bridge(tmp_path, links):
-    links.devices["eth0"] = [UPLINK]
-    given = options(tmp_path, flat_interface="eth0")
-    flat = FlatDHCPManager(given, links, Gateway(given, links, FakeRunner()))
-    flat.ensure_link(network())
-    assert links.masters == {"eth0": "br1"}
-    assert [address.address for address in links.addresses("br1")] == ["10.0.1.1", "192.0.2.7"]
-
-
-def test_flat_dhcp_manager_prefers_the_networks_own_interface(tmp_path, links):
-    links.devices["eth1"] = []
-    given = options(tmp_path, flat_interface="eth0")
-    FlatDHCPManager(given, links, Gateway(given, links, FakeRunner())).ensure_link(network(bridge_interface="eth1"))
-    assert links.masters == {"eth1": "br1"}
-
-
-def test_flat_dhcp_manager_when_the_interface_is_missing_names_it(tmp_path, links):
-    given = options(tmp_path, flat_interface="eth9")
-    with pytest.raises(LinkError, match="eth9"):
-        FlatDHCPManager(given, links, Gateway(given, links, FakeRunner())).ensure_link(network())
-
-
-@pytest.mark.parametrize(("name", "reason"), [
-    ("nova.network.manager.VlanManager", "comes with a later release"),
-    ("nova.network.manager.FlatManager", "comes with a later release"),
-    ("my.Manager", "no such class"),
-])
-def test_load_of_another_manager_says_what_to_write(name, reason):
-    with pytest.raises(manager.ManagerNotSupported, match=reason) as caught:
-        manager.load(name)
-    assert "FlatDHCPManager" in str(caught.value)

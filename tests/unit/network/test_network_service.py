@@ -9,11 +9,12 @@ import pytest
 from nova.errors import Conflict, Unavailable
 from nova.model.networks import NetworkOnHost
 from nova.network import service as network_service
-from nova.network.host import BridgeTaken, Machine, NetworkHost, NoHost
+from nova.network.host import BridgeTaken, Filters, Machine, NetworkHost, NoHost
 from nova.network.leases import LeaseBook, LeaseEvent
 from nova.network.options import InvalidOption
 from nova.network.service import NetworkService
-from nova.privileged.iptables import PacketFilter
+from nova.privileged.ebtables import frame_filter
+from nova.privileged.iptables import IPV6, PacketFilter
 from nova.privileged.runner import CommandFailed
 from nova.rpc import local
 from nova.rpc.contracts.network import NetworkRPC
@@ -33,8 +34,11 @@ class Host:
 
     def restart(self) -> None:
         self.book = LeaseBook(self.options.networks_path / "leases.json")
+        filters = Filters(PacketFilter(self.runner, self.path / "lock"),
+                          PacketFilter(self.runner, self.path / "lock", dialect=IPV6),
+                          frame_filter(self.runner, self.path))
         self.side = NetworkHost(self.options, Machine(
-            self.links, self.runner, PacketFilter(self.runner, self.path / "lock"), self._forward), self.book)
+            self.links, self.runner, filters, self._forward, lambda: None), self.book)
         self.service = NetworkService(self.conductor, "host1", self.options, self.side, self.book)
 
     def _forward(self) -> None:
@@ -175,7 +179,7 @@ def test_sync_serves_what_the_conductor_says_and_ends_the_rest(tmp_path):
     host.conductor.orders = (order(2),)
     host.service.sync()
     assert host.side.dnsmasq.bridges() == {"br2"}
-    assert host.links.addresses("br1") == ()
+    assert not host.links.exists("br1") and host.links.exists("br2")
     assert "10.0.1.0/24" not in host.runner.named("iptables-restore")[-1].stdin
 
 
@@ -185,7 +189,7 @@ def test_sync_after_a_restart_ends_what_was_deleted_meanwhile(tmp_path):
     host.conductor.orders = (order(2),)
     host.restart()
     host.service.sync()
-    assert host.side.dnsmasq.bridges() == {"br2"} and host.links.addresses("br1") == ()
+    assert host.side.dnsmasq.bridges() == {"br2"} and not host.links.exists("br1")
 
 
 def test_sync_when_an_order_comes_meanwhile_keeps_it(tmp_path):
@@ -266,7 +270,8 @@ def test_options_from_conf_have_the_documented_defaults(tmp_path):
     from nova.network.options import from_conf
 
     conf = cfg.ConfigOpts()
-    conf.register_opts([cfg.StrOpt("state_path", default=str(tmp_path)), cfg.StrOpt("my_ip", default="192.0.2.5")])
+    conf.register_opts([cfg.StrOpt("state_path", default=str(tmp_path)), cfg.StrOpt("my_ip", default="192.0.2.5"),
+                        cfg.StrOpt("host", default="host1")])
     conf.register_opts(network_conf.OPTS)
     conf.register_opts(api.OPTS, group="api")
     conf([])

@@ -13,6 +13,8 @@ from nova.virt.libvirt.hypervisor import Definitions, NoGuest
 
 P = PowerState
 STOP_TRIES = 3
+LIVE, CONFIG = libvirt.VIR_DOMAIN_AFFECT_LIVE, libvirt.VIR_DOMAIN_AFFECT_CONFIG
+DETACHED = frozenset({libvirt.VIR_ERR_DEVICE_MISSING})
 
 STATES = {
     libvirt.VIR_DOMAIN_NOSTATE: P.NOSTATE, libvirt.VIR_DOMAIN_RUNNING: P.RUNNING, libvirt.VIR_DOMAIN_BLOCKED: P.RUNNING,
@@ -56,8 +58,18 @@ class Domains(Link):
     def define(self, xml: str) -> None:
         self.call("define the guest", lambda connection: connection.defineXML(xml))
 
-    def start(self, server_uuid: str) -> None:
-        self.on_domain("start the guest", server_uuid, _start)
+    def definitions_of(self, server_uuid: str) -> Definitions:
+        return self.on_domain("read the guest's definitions", server_uuid, _definitions_of)
+
+    def attach_device(self, server_uuid: str, xml: str, running: bool) -> None:
+        self.on_domain("plug the device in", server_uuid,
+                       lambda domain: domain.attachDeviceFlags(xml, LIVE if running else CONFIG))
+
+    def detach_device(self, server_uuid: str, xml: str, running: bool) -> None:
+        self.on_domain("unplug the device", server_uuid, lambda domain: _detach(domain, xml, running))
+
+    def start(self, server_uuid: str, held: bool = False) -> None:
+        self.on_domain("start the guest", server_uuid, lambda domain: _start(domain, held))
 
     def ask_to_stop(self, server_uuid: str) -> None:
         self.on_domain("ask the guest to shut down", server_uuid, _ask_to_stop)
@@ -127,9 +139,22 @@ def _stats(domain: Any) -> dict[str, Any]:
     return dict(found[0][1]) if found else {}
 
 
-def _start(domain: Any) -> None:
+def _start(domain: Any, held: bool) -> None:
     if not domain.isActive():
-        unless(lambda: domain.create(), domain.isActive)
+        unless(lambda: domain.createWithFlags(libvirt.VIR_DOMAIN_START_PAUSED if held else 0), domain.isActive)
+
+
+def _definitions_of(domain: Any) -> Definitions:
+    running = domain.XMLDesc() if domain.isActive() else None
+    return Definitions(running, domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE) if domain.isPersistent() else None)
+
+
+def _detach(domain: Any, xml: str, running: bool) -> None:
+    try:
+        domain.detachDeviceFlags(xml, LIVE if running else CONFIG)
+    except libvirt.libvirtError as error:
+        if error.get_error_code() not in DETACHED:
+            raise
 
 
 def _ask_to_stop(domain: Any) -> None:

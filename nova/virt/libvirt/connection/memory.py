@@ -39,9 +39,9 @@ class Memory(Link):
     def drop_saved(self, server_uuid: str) -> None:
         self.on_domain("remove the guest's saved memory", server_uuid, _drop_saved)
 
-    def restore(self, server_uuid: str) -> None:
+    def restore(self, server_uuid: str, held: bool = False) -> None:
         try:
-            self.start(server_uuid)  # type: ignore[attr-defined]
+            self.start(server_uuid, held)  # type: ignore[attr-defined]
         except LibvirtRefused as error:
             if any(sign in str(error).lower() for sign in UNREADABLE):
                 raise BrokenSave(uuid=server_uuid, reason=str(error)) from error

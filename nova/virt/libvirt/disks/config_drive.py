@@ -13,6 +13,7 @@ from nova.privileged.runner import Runner
 
 LABEL = "config-2"
 VFAT_BYTES = 64 << 20
+VOLUME_LABEL = b"\x08"  # what a FAT directory's entry is, by its attributes
 #: Programs that make an ISO 9660 file system, the best first; all take the same arguments.
 ISO_MAKERS = ("xorrisofs", "genisoimage", "mkisofs")
 
@@ -48,6 +49,8 @@ class ConfigDrive:
                 make = self._make_vfat if self._format == "vfat" else self._make_iso
                 make(tree, str(part))
             part.chmod(0o600)
+            with part.open("rb") as made:
+                os.fsync(made.fileno())  # else a host that loses power may keep the name and not what is in it
             os.replace(part, target)
         finally:
             part.unlink(missing_ok=True)
@@ -62,6 +65,7 @@ class ConfigDrive:
     def _make_vfat(self, tree: str, part: str) -> None:
         for argv in vfat_argvs(sorted(os.listdir(tree)), tree, part):
             self._runner.run(argv)
+        _label_in_small_letters(Path(part))
 
 
 def iso_argv(maker: str, tree: str, target: str) -> list[str]:
@@ -74,6 +78,16 @@ def vfat_argvs(entries: list[str], tree: str, target: str) -> list[list[str]]:
     sectors = str(VFAT_BYTES // 512)
     return [["mformat", "-C", "-i", target, "-v", LABEL, "-T", sectors, "-h", "64", "-s", "32", "::"],
             ["mcopy", "-s", "-Q", "-i", target, *(f"{tree}/{entry}" for entry in entries), "::/"]]
+
+
+def _label_in_small_letters(image: Path) -> None:
+    """mtools write a label in capitals, and guests look for this one as it is spelled: the root directory's entry for
+    it (11 bytes of name, then what it is) comes within the first megabyte."""
+    with image.open("r+b") as file:
+        start = file.read(1 << 20).find(f"{LABEL.upper():<11}".encode() + VOLUME_LABEL)
+        if start >= 0:
+            file.seek(start)
+            file.write(LABEL.encode())
 
 
 def _lay_out(tree: Path, files: Mapping[str, bytes]) -> None:

@@ -17,6 +17,7 @@ from nova.model.states import PowerState
 from nova.privileged import disk_exports
 from nova.privileged.qemu_img import DiskFull, Overlay
 from nova.virt.interface import LocalImages, ProgressListener
+from nova.virt.libvirt import vifs
 from nova.virt.libvirt.base import OFF, Tools, as_refusals
 from nova.virt.libvirt.disks.maker import whole
 from nova.virt.libvirt.folders import DiskRecord, Folder
@@ -32,8 +33,8 @@ from nova.virt.libvirt.moves.told import Told
 from nova.virt.libvirt.moves.watch import Watch
 from nova.virt.libvirt.packed import placement_of
 from nova.virt.libvirt.properties import wishes
-from nova.virt.libvirt.vifs import bridge
-from nova.virt.libvirt.xml.arrival import Places, arrival_xml, check_alike, copied_disks, cpu_of, shape_of
+from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.xml.arrival import Places, Wire, arrival_xml, check_alike, copied_disks, cpu_of, shape_of
 from nova.virt.libvirt.xml.consoles import Screens, serials_of
 from nova.virt.libvirt.xml.specs import PlacementSpec, SerialLine
 
@@ -79,8 +80,9 @@ class LibvirtLiveMoves(Moves):
         if state in OFF:
             raise NotRunning(uuid=server_uuid)
         kept = folder.order()
-        if kept is not None and kept.packing is not None and kept.packing.devices:
-            raise HoldsDevices(uuid=server_uuid, devices=", ".join(one.address for one in kept.packing.devices))
+        held = devices_held(kept) if kept is not None else ()
+        if held:
+            raise HoldsDevices(uuid=server_uuid, devices=", ".join(held))
         tell.check_files(folder, server_uuid)
         tpm_baggage.pack(self._tools.tpms, server_uuid, folder, live=True)
         definition = self._tools.hypervisor.definition(server_uuid)
@@ -248,13 +250,31 @@ class LibvirtLiveMoves(Moves):
     def _arrival(self, build: BuildOrder, folder: Folder, shared: bool, place: _Place) -> GuestArrival:
         settings = self._tools.settings
         bases = {disk.name: [disk.backing, disk.backing_format or "raw"] for disk in folder.disks() if disk.backing}
-        vifs = {one.mac: [one.bridge or "", bridge.tap_name(one)] for one in build.interfaces}
+        plugs = {one.mac: vifs.record(one) for one in build.interfaces}
+        pairs = {mac: [plug.bridge, plug.device] for mac, plug in plugs.items()}
+        wires = wires_of(build, settings)
         return GuestArrival(
             uri=settings.moves.uri, address=f"tcp://{bracketed(settings.moves.address)}", shared=shared,
             facts={"folder": str(folder.path), "vnc_listen": settings.vnc_listen or "",
-                   "bases": json.dumps(bases), "vifs": json.dumps(vifs), "placement": _told(place.placement),
+                   "bases": json.dumps(bases), "vifs": json.dumps(pairs), "wires": _told(wires),
+                   "placement": _told(place.placement),
                    "screens": _told(Screens(vnc=settings.vnc_listen, spice=settings.consoles.spice)),
                    "lines": _told(place.lines)})
+
+
+def devices_held(order: BuildOrder) -> tuple[str, ...]:
+    """Addresses of the host's devices that the guest holds, for itself or for its interfaces."""
+    of_ports = [plug.device for plug in vifs.known_records(order.interfaces) if plug.kind == "direct"]
+    own = [one.address for one in order.packing.devices] if order.packing is not None else []
+    return tuple(dict.fromkeys([*own, *of_ports]))
+
+
+def wires_of(build: BuildOrder, settings: Settings) -> dict[str, Wire]:
+    """What will be behind each interface here, by MAC."""
+    asked = vifs.Asked(wishes({}, {}), settings, False, 1, {})
+    found = {one.mac: vifs.spec(one, asked) for one in build.interfaces}
+    return {mac: Wire(type=one.type, source={"bridge": one.bridge} if one.bridge else dict(one.source),
+                      device=one.device, port_id=one.port_id) for mac, one in found.items() if not one.pci}
 
 
 class _Place(NamedTuple):
@@ -277,7 +297,8 @@ def _places(there: GuestArrival) -> Places:
         return Places(folder=facts["folder"], vnc_listen=facts.get("vnc_listen") or None,
                       bases=msgspec.json.decode(facts["bases"], type=pairs),
                       vifs=msgspec.json.decode(facts["vifs"], type=pairs), placement=told("placement", PlacementSpec),
-                      screens=told("screens", Screens), lines=told("lines", tuple[SerialLine, ...]) or ())
+                      wires=told("wires", dict[str, Wire]) or {}, screens=told("screens", Screens),
+                      lines=told("lines", tuple[SerialLine, ...]) or ())
     except (KeyError, msgspec.DecodeError) as error:
         raise BadDestination(reason=f"it does not tell where the guest's things will be ({error})") from error
 

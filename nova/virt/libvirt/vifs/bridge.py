@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from dataclasses import replace
 
 from nova import errors
 from nova.model.networks import Interface
 from nova.privileged import links
 from nova.virt.libvirt.folders import PlugRecord
-from nova.virt.libvirt.properties import Wishes, WrongValue
 from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.vifs.common import Asked, plain, tap_name
 from nova.virt.libvirt.xml.specs import VifSpec
 
-TAP_CHARACTERS = 11  # of the interface's id; a device's name has 15 at most
-MOST_QUEUES = 8
-BANDWIDTH = ("average", "peak", "burst")
+LOCAL_PATIENCE_S, POLL_S = 10.0, 0.2  # for a bridge that nova-network on this host makes
 
 
 class NoBridge(errors.HostRefused):
     code, message = "host.no_bridge", "The bridge {bridge} of network {network} is not on this host."
 
 
+class NoLocalBridge(NoBridge):
+    code = "host.no_local_bridge"
+    message = ("The bridge {bridge} of the multi-host network {network} is not on this host: nova-network, which makes "
+               "it, does not run here or could not.")
+
+
+class NoUplink(errors.HostRefused):
+    code = "host.no_uplink"
+    message = ("Network {network} has VLAN {vlan}, and this host no interface to carry it: set [DEFAULT]vlan_interface "
+               "in nova.conf, or the network's bridge_interface.")
+
+
 class NotBridged(errors.HostRefused):
     code, message = "host.vif_type", "Interface {id} is of type {type}, which this host can not plug."
-
-
-def tap_name(interface: Interface) -> str:
-    return interface.device or f"tap{interface.id[:TAP_CHARACTERS]}"
 
 
 def record(interface: Interface) -> PlugRecord:
@@ -35,16 +42,40 @@ def record(interface: Interface) -> PlugRecord:
     return PlugRecord(id=interface.id, device=tap_name(interface), bridge=interface.bridge)
 
 
-def prepare(interface: Interface) -> None:
-    """Have the bridge on this host. HostRefused when it is missing and not ours to make."""
+def prepare(interface: Interface, settings: Settings, patience_s: float = LOCAL_PATIENCE_S) -> None:
+    """Have the bridge on this host. HostRefused when it is missing and not ours to make.
+
+    Of a multi-host network, it is nova-network's on this host, which was told before the guest was; at the host's own
+    start it may come a moment later.
+    """
     wanted = record(interface)
-    if interface.should_create_bridge:
+    if (interface.should_create_bridge or interface.should_create_vlan) and not interface.multi_host:
         try:
-            links.ensure_bridge(wanted.bridge, interface.bridge_interface, interface.mtu)
+            links.ensure_bridge(wanted.bridge, _uplink(interface, settings), interface.mtu)
         except links.LinkError as error:
             raise NoBridge(str(error), bridge=wanted.bridge, network=interface.label) from error
-    elif not links.exists(wanted.bridge):
-        raise NoBridge(bridge=wanted.bridge, network=interface.label)
+    elif not _comes(wanted.bridge, patience_s if interface.multi_host else 0):
+        raise (NoLocalBridge if interface.multi_host else NoBridge)(bridge=wanted.bridge, network=interface.label)
+
+
+def _uplink(interface: Interface, settings: Settings) -> str | None:
+    """The bridge's port that leads to other hosts: a VLAN's device, made here, or an interface of the host's."""
+    if not interface.should_create_vlan or interface.vlan is None:
+        return interface.bridge_interface or settings.flat_interface
+    parent, device = settings.vlan_interface or interface.bridge_interface, f"vlan{interface.vlan}"
+    if not parent:
+        raise NoUplink(vlan=interface.vlan, network=interface.label)
+    links.ensure_vlan(links.Vlan(device, parent, interface.vlan, mtu=interface.mtu))
+    return device
+
+
+def _comes(device: str, patience_s: float) -> bool:
+    deadline = time.monotonic() + patience_s
+    while not links.exists(device):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
 
 
 def unplug(plug: PlugRecord) -> None:
@@ -52,37 +83,7 @@ def unplug(plug: PlugRecord) -> None:
     links.delete(plug.device)
 
 
-def spec(interface: Interface, wishes: Wishes, settings: Settings, kvm: bool, vcpus: int,
-         extra_specs: Mapping[str, str]) -> VifSpec:
+def spec(interface: Interface, asked: Asked) -> VifSpec:
     """What libvirt is told of the interface. Pure."""
-    plug, model = record(interface), wishes.vif_model or "virtio"
-    virtio = model == "virtio"
-    return VifSpec(
-        mac=interface.mac, bridge=plug.bridge, device=plug.device, model=model, mtu=interface.mtu,
-        queues=min(vcpus, MOST_QUEUES) if virtio and wishes.multiqueue else 1,
-        backend="qemu" if virtio and not kvm else None, rx_queue_size=settings.rx_queue_size if kvm else None,
-        tx_queue_size=settings.tx_queue_size if kvm else None, packed=wishes.packed_ring,
-        bandwidth=bandwidth(extra_specs))
-
-
-def bandwidth(extra_specs: Mapping[str, str]) -> Mapping[str, Mapping[str, int]] | None:
-    """``quota:vif_inbound_average`` and its like, in kB/s and kB, as libvirt takes them."""
-    found: dict[str, dict[str, int]] = {}
-    for direction in ("inbound", "outbound"):
-        for amount in BANDWIDTH:
-            name = f"quota:vif_{direction}_{amount}"
-            if name in extra_specs:
-                found.setdefault(direction, {})[amount] = _number(name, extra_specs[name])
-        if direction in found and "average" not in found[direction]:
-            raise WrongValue(name=f"quota:vif_{direction}_*", value="", reason="it needs an average, too")
-    return found or None
-
-
-def records(interfaces: Iterable[Interface]) -> tuple[PlugRecord, ...]:
-    return tuple(record(interface) for interface in interfaces)
-
-
-def _number(name: str, text: str) -> int:
-    if not text.isdecimal():
-        raise WrongValue(name=name, value=text, reason="it is no number")
-    return int(text)
+    plug = record(interface)
+    return replace(plain(interface, asked), bridge=plug.bridge, device=plug.device)

@@ -21,10 +21,21 @@ class UnlikePlace(errors.HostRefused):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Wire:
+    """What is behind an interface: libvirt's type, the attributes of its source, the device's name (empty: libvirt
+    chooses one) and, on Open vSwitch, the port's id."""
+
+    type: str
+    source: Mapping[str, str]
+    device: str = ""
+    port_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Places:
-    """Where things are. ``bases``: by the name of an overlay's file, path and format of what it lies over; ``vifs``:
-    by MAC, bridge and device. ``placement`` or ``screens`` None: the destination does not tell (it is of an older
-    release, which has screens over VNC at most)."""
+    """Where things are. ``bases``: by the name of an overlay's file, path and format of what it lies over; ``wires``:
+    by MAC, what is behind an interface; ``vifs``: of older releases, by MAC, bridge and device. ``placement`` or
+    ``screens`` None: the destination does not tell (it is of an older release, which has screens over VNC at most)."""
 
     folder: str
     vnc_listen: str | None = None
@@ -32,6 +43,7 @@ class Places:
     lines: tuple[SerialLine, ...] = ()
     bases: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     vifs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    wires: Mapping[str, Wire] = field(default_factory=dict)
     placement: PlacementSpec | None = None
 
 
@@ -44,6 +56,7 @@ def arrival_xml(text: str, folder: str, there: Places) -> str:
         _put_paths(element, f"{folder}/", f"{there.folder}/")
     for interface in domain.iterfind("devices/interface"):
         _put_vif(interface, there.vifs)
+        _put_wire(interface, there.wires)
     _put_placement(domain, there.placement)
     put_lines(domain, there.lines)
     if there.screens is not None:
@@ -109,6 +122,24 @@ def _put_vif(interface: Element, vifs: Mapping[str, tuple[str, str]]) -> None:
     bridge, device = vifs[mac.get("address", "")]
     source.set("bridge", bridge)
     target.set("dev", device)
+
+
+def _put_wire(interface: Element, wires: Mapping[str, Wire]) -> None:
+    """Anew, whatever it was: a destination may have another kind of switch."""
+    mac = interface.find("mac")
+    wire = wires.get(mac.get("address", "")) if mac is not None else None
+    if wire is None:
+        return
+    interface.set("type", wire.type)
+    for tag in ("source", "target", "virtualport"):
+        for part in interface.findall(tag):
+            interface.remove(part)
+    if wire.source:
+        add(interface, "source", **wire.source)
+    if wire.port_id:
+        add(add(interface, "virtualport", type_="openvswitch"), "parameters", interfaceid=wire.port_id)
+    if wire.device:
+        add(interface, "target", dev=wire.device)
 
 
 def _put_placement(domain: Element, there: PlacementSpec | None) -> None:

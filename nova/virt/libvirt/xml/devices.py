@@ -28,9 +28,14 @@ def add_devices(devices: Element, spec: GuestSpec) -> None:
 
 def add_host_device(devices: Element, spec: HostDeviceSpec) -> None:
     device = add(devices, "hostdev", mode="subsystem", type_="pci", managed="yes" if spec.managed else "no")
-    domain, bus, rest = spec.address.split(":")
+    add_pci_address(add(device, "source"), spec.address)
+
+
+def add_pci_address(source: Element, address: str, **attributes: str) -> None:
+    """``address``: as 0000:03:10.1."""
+    domain, bus, rest = address.split(":")
     slot, function = rest.split(".")
-    add(add(device, "source"), "address", domain=f"0x{domain}", bus=f"0x{bus}", slot=f"0x{slot}",
+    add(source, "address", **attributes, domain=f"0x{domain}", bus=f"0x{bus}", slot=f"0x{slot}",
         function=f"0x{function}")
 
 
@@ -95,12 +100,15 @@ def add_controllers(devices: Element, spec: GuestSpec) -> None:
 
 
 def add_vif(devices: Element, spec: VifSpec) -> None:
-    interface = add(devices, "interface", type_="bridge")
+    if spec.pci and spec.bare:
+        add_host_device(devices, HostDeviceSpec(spec.pci))
+        return
+    interface = add(devices, "interface", type_=spec.type, managed="yes" if spec.pci else None)
     add(interface, "mac", address=spec.mac)
-    add(interface, "source", bridge=spec.bridge)
-    add(interface, "target", dev=spec.device)
-    add(interface, "model", type_=spec.model)
-    if spec.model == "virtio":
+    _add_wire(interface, spec)
+    if not spec.pci:
+        add(interface, "model", type_=spec.model)
+    if spec.model == "virtio" and not spec.pci:
         attributes = {"name": spec.backend, "queues": spec.queues if spec.queues > 1 else None,
                       "rx_queue_size": spec.rx_queue_size, "tx_queue_size": spec.tx_queue_size,
                       "packed": "on" if spec.packed else None}
@@ -112,6 +120,22 @@ def add_vif(devices: Element, spec: VifSpec) -> None:
         bandwidth = add(interface, "bandwidth")
         for direction, amounts in spec.bandwidth.items():
             add(bandwidth, direction, **amounts)
+
+
+def _add_wire(interface: Element, spec: VifSpec) -> None:
+    """What is behind the interface, on the host."""
+    if spec.pci:
+        add_pci_address(add(interface, "source"), spec.pci, type_="pci")
+    elif spec.bridge:
+        add(interface, "source", bridge=spec.bridge)
+    elif spec.source:
+        add(interface, "source", **spec.source)
+    if spec.port_id:
+        add(add(interface, "virtualport", type_="openvswitch"), "parameters", interfaceid=spec.port_id)
+    if spec.vlan:
+        add(add(interface, "vlan"), "tag", id=spec.vlan)
+    if spec.device:
+        add(interface, "target", dev=spec.device)
 
 
 def add_small(devices: Element, spec: DeviceSpec) -> None:

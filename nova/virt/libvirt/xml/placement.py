@@ -22,7 +22,7 @@ def add_vcpus(domain: Element, count: int, spec: PlacementSpec) -> None:
 
 def add_memory_backing(domain: Element, spec: PlacementSpec) -> None:
     paged = [node for node in spec.nodes if node.page_kb is not None]
-    if not (paged or spec.locked or not spec.shared_pages):
+    if not (paged or spec.locked or not spec.shared_pages or spec.shared_memory):
         return
     backing = add(domain, "memoryBacking")
     if paged:
@@ -34,6 +34,10 @@ def add_memory_backing(domain: Element, spec: PlacementSpec) -> None:
         add(backing, "nosharepages")
     if spec.locked:
         add(backing, "locked")
+    if spec.shared_memory:
+        if not paged:
+            add(backing, "source", type_="memfd")
+        add(backing, "access", mode="shared")
 
 
 def add_tuning(domain: Element, amounts: Iterable[tuple[str, int]], spec: PlacementSpec) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
+from nova.model.guests import DevicePlace
 from nova.virt.libvirt.xml.build import add
 from nova.virt.libvirt.xml.devices import AGENT_CHANNEL
 
@@ -24,6 +25,19 @@ def target_of(definition: str, path: str) -> str | None:
 def has_agent(definition: str) -> bool:
     """Whether the guest has a port for an agent in it."""
     return ET.fromstring(definition).find(f"devices/channel/target[@name='{AGENT_CHANNEL}']") is not None
+
+
+def places(definition: str) -> dict[str, DevicePlace]:
+    """Where the guest sees its cards, by MAC address; those that are on no bus with addresses are left out."""
+    found = {}
+    for card in ET.fromstring(definition).iterfind("devices/interface"):
+        mac, address = card.find("mac"), card.find("address")  # its own: a host device's source has another
+        if mac is not None and address is not None and address.get("type") == "pci":
+            domain, bus, slot, function = (int(address.get(name, "0"), 0)
+                                           for name in ("domain", "bus", "slot", "function"))
+            found[mac.get("address", "").lower()] = DevicePlace(
+                bus="pci", address=f"{domain:04x}:{bus:02x}:{slot:02x}.{function:x}")
+    return found
 
 
 def copy_xml(definition: str, target: str, path: str, image_format: str) -> str:

@@ -54,6 +54,7 @@ class PlacementSpec:
     realtime: tuple[int, ...] = ()
     locked: bool = False
     shared_pages: bool = True  # the kernel may merge them with other guests' same ones
+    shared_memory: bool = False  # processes of the host's (a switch) read and write it
 
 
 class HostDeviceSpec(NamedTuple):
@@ -113,11 +114,21 @@ class DiskSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class VifSpec:
-    """A tap on a bridge. ``backend`` qemu keeps the packets in QEMU where the kernel has no vhost."""
+    """An interface, as libvirt's types are called: a tap on a bridge (of Open vSwitch, with ``port_id``), a tap alone
+    (ethernet), a macvtap (direct), a socket (vhostuser) or a PCI device (hostdev). ``source``: attributes of its
+    element, beside the bridge; ``pci``: its device's address. ``bare``: the device is handed over as it is, without
+    a word about networks. ``backend`` qemu keeps the packets in QEMU where the kernel has no vhost.
+    """
 
     mac: str
-    bridge: str
-    device: str
+    bridge: str = ""
+    device: str = ""
+    type: str = "bridge"
+    source: Mapping[str, str] = field(default_factory=dict)
+    port_id: str | None = None
+    pci: str | None = None
+    bare: bool = False
+    vlan: int | None = None
     model: str = "virtio"
     mtu: int | None = None
     queues: int = 1

@@ -387,7 +387,7 @@ def test_settings_follow_the_file(tmp_path):
         {"x86_64": "q35", "aarch64": "virt"}, "writethrough", ("Haswell", "Nehalem"))
 
 
-@pytest.mark.parametrize("text", ["flat_injected = True\n", "[libvirt]\ncpu_mode = custom\n",
+@pytest.mark.parametrize("text", ["[libvirt]\ncpu_mode = custom\n",
                                   "[libvirt]\ncpu_models = Haswell\n", "[libvirt]\nhw_machine_type = q35\n"])
 def test_settings_that_can_not_be_are_said(tmp_path, text):
     with pytest.raises(BadSetting):

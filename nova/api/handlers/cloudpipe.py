@@ -1,0 +1,34 @@
+"""Projects' VPN servers: looked at, made, and where their clients come in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova import errors
+from nova.api.request import Request
+from nova.api.view import answers
+from nova.api.views import cloudpipe as views
+
+CONFIGURE = "configure-project"  # the one id that a PUT may name
+
+
+class NoSuchUpdate(errors.NotFound):
+    code, message = "cloudpipe.not_found", "There is no {id} of VPN servers to change: only configure-project."
+
+
+@answers({"cloudpipes": [views.FULL]})
+def index(req: Request) -> dict[str, Any]:
+    return {"cloudpipes": views.FULL.all(req.conductor.list_cloudpipes(), req)}
+
+
+@answers({"instance_id": "string"})
+def create(req: Request) -> dict[str, Any]:
+    project_id = req.body["cloudpipe"].get("project_id") or req.context.project_id
+    return {"instance_id": req.conductor.create_cloudpipe(project_id)}
+
+
+def update(req: Request, id: str) -> None:
+    if id != CONFIGURE:
+        raise NoSuchUpdate(id=id)
+    asked = req.body["configure_project"]
+    req.conductor.configure_vpn(req.context.project_id or "", asked["vpn_ip"], int(asked["vpn_port"]))

@@ -1,0 +1,119 @@
+"""Floating addresses: pools, whose they are, and servers that have them. In bulk, for operators."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from nova import errors
+from nova.api.handlers.server_targets import target
+from nova.api.request import Request
+from nova.api.view import answers
+from nova.api.views.floating_addresses import FLOATING, IN_BULK, POOL
+from nova.model.base import Scope
+from nova.model.floating import FloatingAssociation, FloatingQuery, FloatingRange
+
+DELETE = "delete"  # what stands in the place of a host's name in the path of a bulk delete
+
+
+class Unprocessable(errors.Invalid):
+    """How /v2 said of some conflicts that it could not do it."""
+
+    status: ClassVar[int] = 422
+    code = "api.unprocessable"
+
+
+class NoSuchHost(errors.NotFound):
+    code, message = "floating.none_on_host", "Floating IP not found for host {host}."
+
+
+@contextlib.contextmanager
+def _legacy(req: Request, meant: type[errors.NovaError]) -> Iterator[None]:
+    """A conflict is another kind of error under /v2."""
+    try:
+        yield
+    except errors.Conflict as error:
+        if not req.legacy:
+            raise
+        raise meant(error.message) from error
+
+
+@answers({"floating_ip_pools": [POOL]})
+def pools(req: Request) -> dict[str, Any]:
+    return {"floating_ip_pools": POOL.all(req.conductor.list_floating_pools(_own(req)), req)}
+
+
+@answers({"floating_ips": [FLOATING]})
+def index(req: Request) -> dict[str, Any]:
+    """The own project's, for administrators too."""
+    found = req.conductor.list_floating_addresses(FloatingQuery(scope=_own(req)))
+    return {"floating_ips": FLOATING.all(found, req)}
+
+
+@answers({"floating_ip": FLOATING})
+def show(req: Request, floating_ip_id: str) -> dict[str, Any]:
+    return {"floating_ip": FLOATING(req.conductor.get_floating_address(floating_ip_id, req.scope()), req)}
+
+
+@answers({"floating_ip": FLOATING})
+def create(req: Request) -> dict[str, Any]:
+    pool = req.body.get("pool") if req.body else None
+    made = req.conductor.allocate_floating_address(req.context.project_id or "", pool or None)
+    return {"floating_ip": FLOATING(made, req)}
+
+
+def delete(req: Request, floating_ip_id: str) -> None:
+    req.conductor.release_floating_address(floating_ip_id, req.scope())
+
+
+def add_to_server(req: Request, server_id: str) -> None:
+    found, asked = target(req, server_id), req.body["addFloatingIp"]
+    req.conductor.associate_floating_address(FloatingAssociation(
+        server_uuid=found.uuid, address=asked["address"], fixed_address=asked.get("fixed_address")))
+
+
+def remove_from_server(req: Request, server_id: str) -> None:
+    found, address = target(req, server_id), req.body["removeFloatingIp"]["address"]
+    with _legacy(req, Unprocessable):
+        req.conductor.disassociate_floating_address(FloatingAssociation(server_uuid=found.uuid, address=address))
+
+
+# -- in bulk
+
+@answers({"floating_ip_info": [IN_BULK]})
+def bulk_index(req: Request) -> dict[str, Any]:
+    found = req.conductor.list_floating_addresses(FloatingQuery(all_rows=True))
+    return {"floating_ip_info": IN_BULK.all(found, req)}
+
+
+@answers({"floating_ip_info": [IN_BULK]})
+def bulk_show(req: Request, host_name: str) -> dict[str, Any]:
+    found = req.conductor.list_floating_addresses(FloatingQuery(host=host_name, all_rows=True))
+    if not found:
+        raise NoSuchHost(host=host_name)
+    return {"floating_ip_info": IN_BULK.all(found, req)}
+
+
+@answers({"floating_ips_bulk_create": {"ip_range": "string", "pool": ("string", "null"),
+                                       "interface": ("string", "null")}})
+def bulk_create(req: Request) -> dict[str, Any]:
+    asked = req.body["floating_ips_bulk_create"]
+    wanted = FloatingRange(ip_range=asked["ip_range"], pool=asked.get("pool"), interface=asked.get("interface"))
+    with _legacy(req, errors.Invalid):
+        req.conductor.create_floating_addresses(wanted)
+    return {"floating_ips_bulk_create": {"ip_range": wanted.ip_range, "pool": wanted.pool,
+                                         "interface": wanted.interface}}
+
+
+@answers({"floating_ips_bulk_delete": "string"})
+def bulk_update(req: Request, host_name: str) -> dict[str, Any]:
+    if host_name != DELETE:
+        raise errors.NotFound(f"Unknown action: {host_name}")
+    ip_range = req.body["ip_range"]
+    req.conductor.delete_floating_addresses(FloatingRange(ip_range=ip_range))
+    return {"floating_ips_bulk_delete": ip_range}
+
+
+def _own(req: Request) -> Scope:
+    return Scope(project_id=req.context.project_id or "")

@@ -1,0 +1,102 @@
+"""Names of floating addresses in DNS: domains, and entries in them."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from nova import errors
+from nova.api.handlers.floating_addresses import Unprocessable
+from nova.api.request import Request
+from nova.api.view import answers
+from nova.api.views.floating_addresses import DOMAIN, ENTRY, PUT_DOMAIN, PUT_ENTRY
+from nova.model.floating import DnsDomain, DnsEntry
+
+#: Scope of a domain -> (key of whom it belongs to, field of ours, key that it must not have)
+OWNERS = {"private": ("availability_zone", "availability_zone", "project"),
+          "public": ("project", "project_id", "availability_zone")}
+
+
+class WrongOwner(errors.Invalid):
+    code = "dns.wrong_owner"
+    message = "A {scope} domain may have {may} and can not have {may_not}."
+
+
+class NotYourDomain(errors.Forbidden):
+    code = "dns.not_your_domain"
+    message = "Names in the private domain {domain} are servers': they are not yours to say."
+
+
+class NoSuchDomain(errors.NotFound):
+    code, message = "dns.no_such_domain", "The DNS domain {domain} could not be found."
+
+
+class NoEntries(errors.NotFound):
+    code, message = "dns.no_entries", "DNS entries not found."
+
+
+@answers({"domain_entries": [DOMAIN]})
+def index(req: Request) -> dict[str, Any]:
+    return {"domain_entries": DOMAIN.all(req.conductor.list_dns_domains(req.scope()), req)}
+
+
+@answers({"domain_entry": PUT_DOMAIN})
+def update(req: Request, domain: str) -> dict[str, Any]:
+    """Make a domain, or say anew whose it is."""
+    asked = req.body["domain_entry"]
+    key, field, other = OWNERS[asked["scope"]]
+    if asked.get(other) is not None:
+        kind = Unprocessable if req.legacy else errors.Invalid
+        raise kind(WrongOwner(scope=asked["scope"], may=key, may_not=other).message)
+    made = req.conductor.put_dns_domain(DnsDomain(domain=domain, scope=asked["scope"], **{field: asked.get(key)}))
+    return {"domain_entry": PUT_DOMAIN(made, req)}
+
+
+def delete(req: Request, domain: str) -> None:
+    req.conductor.delete_dns_domain(domain)
+
+
+@answers({"dns_entry?": ENTRY, "dns_entries?": [ENTRY]})
+def show_entry(req: Request, domain: str, name: str) -> dict[str, Any]:
+    """By name, one; by address, all."""
+    _known(req, domain)
+    by_address = _is_address(name)
+    found = req.conductor.list_dns_entries(domain, None if by_address else name, name if by_address else None)
+    if not found:
+        raise NoEntries()
+    return {"dns_entries": ENTRY.all(found, req)} if by_address else {"dns_entry": ENTRY(found[0], req)}
+
+
+@answers({"dns_entry": PUT_ENTRY})
+def update_entry(req: Request, domain: str, name: str) -> dict[str, Any]:
+    _check_may_write(req, domain)
+    asked = req.body["dns_entry"]
+    made = req.conductor.put_dns_entry(DnsEntry(domain=domain, name=name, address=asked["ip"],
+                                                type=asked["dns_type"]))
+    return {"dns_entry": PUT_ENTRY(made, req)}
+
+
+def delete_entry(req: Request, domain: str, name: str) -> None:
+    _check_may_write(req, domain)
+    req.conductor.delete_dns_entry(domain, name)
+
+
+def _known(req: Request, domain: str) -> DnsDomain:
+    """NoSuchDomain: there is none, or it is another project's."""
+    for one in req.conductor.list_dns_domains(req.scope()):
+        if one.domain == domain:
+            return one
+    raise NoSuchDomain(domain=domain)
+
+
+def _check_may_write(req: Request, domain: str) -> None:
+    if _known(req, domain).scope == "private" and not req.context.is_admin:
+        raise NotYourDomain(domain=domain)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,82 @@
+"""A server's interfaces: shown, plugged in and out while it lives; and one more address, or one less (multinic)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from nova import errors
+from nova.api.handlers.server_targets import actor, check_lock, target
+from nova.api.request import Request
+from nova.api.view import answers
+from nova.api.views.interfaces import INTERFACE
+from nova.model.networks import Interface, RequestedNetwork
+from nova.model.servers import ServerQuery
+from nova.web.formats import canonical_address
+
+
+class NetworkAndPort(errors.Invalid):
+    code, message = "interface.network_and_port", "Must not input both network_id and port_id"
+
+
+class AddressWithoutNetwork(errors.Invalid):
+    code, message = "interface.address_without_network", "Must input network_id when request IP address"
+
+
+class NoSuchPort(errors.NotFound):
+    code, message = "server.no_such_interface", "Instance {server} does not have a port with id {port}"
+
+
+@answers({"interfaceAttachments": [INTERFACE]})
+def index(req: Request, server_id: str) -> dict[str, Any]:
+    return {"interfaceAttachments": INTERFACE.all(_interfaces(req, server_id), req)}
+
+
+@answers({"interfaceAttachment": INTERFACE})
+def show(req: Request, server_id: str, port_id: str) -> dict[str, Any]:
+    for interface in _interfaces(req, server_id):
+        if interface.id == port_id:
+            return {"interfaceAttachment": INTERFACE(interface, req)}
+    raise NoSuchPort(server=server_id, port=port_id)
+
+
+@answers({"interfaceAttachment": INTERFACE})
+def create(req: Request, server_id: str) -> dict[str, Any]:
+    """Answered when the guest has it."""
+    wish = _wish(req.body.get("interfaceAttachment") or {})
+    actor(req, server_id, "attach_interface")
+    return {"interfaceAttachment": INTERFACE(req.conductor.attach_interface(server_id, wish), req)}
+
+
+def delete(req: Request, server_id: str, port_id: str) -> None:
+    actor(req, server_id, "detach_interface")
+    req.conductor.detach_interface(server_id, port_id)
+
+
+def add_fixed_ip(req: Request, server_id: str) -> None:
+    check_lock(req, target(req, server_id))
+    req.conductor.add_fixed_address(server_id, str(req.body["addFixedIp"]["networkId"]))
+
+
+def remove_fixed_ip(req: Request, server_id: str) -> None:
+    check_lock(req, target(req, server_id))
+    req.conductor.remove_fixed_address(server_id, canonical_address(req.body["removeFixedIp"]["address"]))
+
+
+def _interfaces(req: Request, server_id: str) -> tuple[Interface, ...]:
+    """Policy is asked before the network service is."""
+    target(req, server_id)
+    found: tuple[Interface, ...] = req.conductor.list_interfaces(ServerQuery(uuid=server_id, scope=req.scope()))
+    return found
+
+
+def _wish(asked: dict[str, Any]) -> RequestedNetwork:
+    network, port, addresses = asked.get("net_id"), asked.get("port_id"), asked.get("fixed_ips")
+    if network and port:
+        raise NetworkAndPort
+    if addresses and not network:
+        raise AddressWithoutNetwork
+    return RequestedNetwork(network_id=str(uuid.UUID(network)) if network else None,
+                            port_id=str(uuid.UUID(port)) if port else None,
+                            fixed_ip=canonical_address(addresses[0]["ip_address"]) if addresses else None,
+                            tag=asked.get("tag"))

@@ -1,0 +1,146 @@
+"""nova-network's networks: made, given to projects and hosts, deleted; those that projects make; single addresses."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from nova import errors
+from nova.api.handlers.server_targets import target
+from nova.api.request import Request
+from nova.api.view import answers
+from nova.api.views import networks as views
+from nova.model.base import Scope
+from nova.model.networks import NetworkChange, NewNetwork
+from nova.model.servers import ServerQuery
+
+TEXTS = ("label", "cidr", "cidr_v6", "bridge", "bridge_interface", "gateway", "gateway_v6", "dhcp_server", "dns1",
+         "dns2", "fixed_cidr", "allowed_start", "allowed_end", "uuid", "project_id")
+NUMBERS = ("vlan", "vlan_start", "vpn_start", "num_networks", "network_size", "mtu", "priority")
+FLAGS = ("multi_host", "enable_dhcp", "share_address")
+
+
+class NoCidr(errors.Invalid):
+    code, message = "network.no_cidr", "No CIDR requested"
+
+
+class CanNotAdd(errors.Invalid):
+    code, message = "network.can_not_add", "Cannot associate network {network} with project {project}: {reason}"
+
+
+class CreationFailed(errors.Unavailable):
+    code, message = "network.creation_failed", "Create networks failed: {reason}"
+
+
+@contextlib.contextmanager
+def _meaning(kind: type[errors.NovaError], of: tuple[type[errors.NovaError], ...], **data: Any) -> Iterator[None]:
+    """Errors of these kinds are told as another."""
+    try:
+        yield
+    except of as error:
+        raise kind(reason=error.message, **data) from error
+
+
+# -- os-networks
+
+@answers({"network": views.FULL})
+def create(req: Request) -> dict[str, Any]:
+    """The first of those made."""
+    made = req.conductor.create_network(_new(req.body["network"]))
+    return {"network": views.FULL(made[0], req, views.flags(req))}
+
+
+def _new(body: dict[str, Any]) -> NewNetwork:
+    given = {name: body[name] for name in (*TEXTS, *NUMBERS, *FLAGS) if body.get(name) not in (None, "")}
+    given |= {name: int(given[name]) for name in NUMBERS if name in given}
+    return NewNetwork(**given)
+
+
+def delete(req: Request, network_id: str) -> None:
+    req.conductor.delete_network(network_id)
+
+
+def add(req: Request) -> None:
+    """To the caller's project: the one named, or any that is nobody's."""
+    wanted, project = req.body["id"], req.context.project_id or ""
+    with _meaning(CanNotAdd, (errors.NotFound, errors.Conflict), network=wanted, project=project):
+        req.conductor.add_network_to_project(wanted, project)
+
+
+def disassociate(req: Request, network_id: str) -> None:
+    """From both project and host."""
+    req.conductor.change_network(NetworkChange(uuid=network_id, fields=("project_id", "host")))
+
+
+def disassociate_host(req: Request, network_id: str) -> None:
+    req.conductor.change_network(NetworkChange(uuid=network_id, fields=("host",)))
+
+
+def disassociate_project(req: Request, network_id: str) -> None:
+    req.conductor.change_network(NetworkChange(uuid=network_id, fields=("project_id",)))
+
+
+def associate_host(req: Request, network_id: str) -> None:
+    req.conductor.change_network(NetworkChange(uuid=network_id, fields=("host",), host=req.body["associate_host"]))
+
+
+# -- os-tenant-networks
+
+@answers({"networks": [views.OF_PROJECT]})
+def of_project(req: Request) -> dict[str, Any]:
+    return {"networks": views.OF_PROJECT.all(req.conductor.list_networks(_own(req)), req)}
+
+
+@answers({"network": views.OF_PROJECT})
+def one_of_project(req: Request, network_id: str) -> dict[str, Any]:
+    return {"network": views.OF_PROJECT(req.conductor.get_network(network_id, _own(req)), req)}
+
+
+@answers({"network": views.OF_PROJECT})
+def create_own(req: Request) -> dict[str, Any]:
+    """The project's own; the first of those made."""
+    body = {**req.body["network"], "project_id": req.context.project_id}
+    if not (body.get("cidr") or body.get("cidr_v6")):
+        raise NoCidr()
+    new = _new({name: value for name, value in body.items() if name not in ("host", "uuid")})
+    with _meaning(CreationFailed, (errors.Conflict,)):
+        made = req.conductor.create_network(_by_project(new))
+    return {"network": views.OF_PROJECT(made[0], req)}
+
+
+def _by_project(new: NewNetwork) -> NewNetwork:
+    fields = {name: getattr(new, name) for name in NewNetwork.__struct_fields__}
+    return NewNetwork(**{**fields, "by_project": True})
+
+
+def delete_own(req: Request, network_id: str) -> None:
+    req.conductor.delete_own_network(network_id, req.context.project_id or "")
+
+
+def _own(req: Request) -> Scope:
+    return Scope(project_id=req.context.project_id or "")
+
+
+# -- os-fixed-ips
+
+@answers({"fixed_ip": views.FIXED})
+def fixed(req: Request, fixed_ip: str) -> dict[str, Any]:
+    return {"fixed_ip": views.FIXED(req.conductor.get_fixed_address(fixed_ip), req)}
+
+
+def reserve(req: Request, fixed_ip: str) -> None:
+    req.conductor.reserve_fixed_address(fixed_ip, True)
+
+
+def unreserve(req: Request, fixed_ip: str) -> None:
+    req.conductor.reserve_fixed_address(fixed_ip, False)
+
+
+# -- os-virtual-interfaces
+
+@answers({"virtual_interfaces": [views.VIF]})
+def virtual_interfaces(req: Request, server_id: str) -> dict[str, Any]:
+    target(req, server_id)
+    found = req.conductor.list_interfaces(ServerQuery(uuid=server_id, scope=req.scope()))
+    return {"virtual_interfaces": views.VIF.all(found, req, frozenset({views.LEGACY} if req.legacy else ()))}

@@ -1,0 +1,162 @@
+"""Security groups, their rules, what new projects are given, and who is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.api.handlers.server_targets import target
+from nova.api.request import Request
+from nova.api.view import answers
+from nova.api.views.security_groups import DEFAULT_RULE, GROUP, RULE
+from nova.model.base import Scope
+from nova.model.security_groups import (
+    GroupMembership,
+    NewSecurityGroup,
+    NewSecurityRule,
+    SecurityGroup,
+    SecurityGroupQuery,
+    SecurityGroupUpdate,
+)
+from nova.model.servers import ServerQuery
+
+
+class BadValue(errors.Invalid):
+    code, message = "security_group.bad_value", "Invalid {name}: {value!r} is not {what}."
+
+
+@answers({"security_groups": [GROUP]})
+def index(req: Request) -> dict[str, Any]:
+    """The own project's; an admin's of all projects with all_tenants. Limit 0 is no limit."""
+    everywhere = "all_tenants" in req.query and req.context.is_admin
+    scope = Scope() if everywhere else Scope(project_id=req.context.project_id or "")
+    page = msgspec.structs.replace(req.page(), limit=req.limit() or None, marker=None)
+    groups = req.conductor.list_security_groups(SecurityGroupQuery(scope=scope, page=page))
+    return {"security_groups": GROUP.all(groups, req)}
+
+
+@answers({"security_group": GROUP})
+def show(req: Request, security_group_id: str) -> dict[str, Any]:
+    return {"security_group": GROUP(req.conductor.get_security_group(security_group_id, req.scope()), req)}
+
+
+@answers({"security_group": GROUP})
+def create(req: Request) -> dict[str, Any]:
+    name, description = _words(req.body["security_group"])
+    made = req.conductor.create_security_group(NewSecurityGroup(
+        name=name, description=description, project_id=req.context.project_id or ""))
+    return {"security_group": GROUP(made, req)}
+
+
+@answers({"security_group": GROUP})
+def update(req: Request, security_group_id: str) -> dict[str, Any]:
+    name, description = _words(req.body["security_group"])
+    changed = req.conductor.update_security_group(SecurityGroupUpdate(
+        id=security_group_id, scope=req.scope(), name=name, description=description))
+    return {"security_group": GROUP(changed, req)}
+
+
+def delete(req: Request, security_group_id: str) -> None:
+    req.conductor.delete_security_group(security_group_id, req.scope())
+
+
+# -- rules
+
+@answers({"security_group_rule": RULE})
+def create_rule(req: Request) -> dict[str, Any]:
+    asked = req.body["security_group_rule"]
+    source = asked.get("group_id")
+    wanted = NewSecurityRule(group_id=str(asked["parent_group_id"]), source_id=None if source is None else str(source),
+                             **_traffic(asked))
+    return {"security_group_rule": RULE(req.conductor.create_security_rule(wanted, req.scope()), req)}
+
+
+def delete_rule(req: Request, rule_id: str) -> None:
+    req.conductor.delete_security_rule(rule_id, req.scope())
+
+
+@answers({"security_group_default_rules": [DEFAULT_RULE]})
+def default_rules(req: Request) -> dict[str, Any]:
+    return {"security_group_default_rules": DEFAULT_RULE.all(req.conductor.list_default_rules(), req)}
+
+
+@answers({"security_group_default_rule": DEFAULT_RULE})
+def default_rule(req: Request, rule_id: str) -> dict[str, Any]:
+    return {"security_group_default_rule": DEFAULT_RULE(req.conductor.get_default_rule(rule_id), req)}
+
+
+@answers({"security_group_default_rule": DEFAULT_RULE})
+def create_default_rule(req: Request) -> dict[str, Any]:
+    wanted = NewSecurityRule(group_id="", **_traffic(req.body["security_group_default_rule"]))
+    return {"security_group_default_rule": DEFAULT_RULE(req.conductor.create_default_rule(wanted), req)}
+
+
+def delete_default_rule(req: Request, rule_id: str) -> None:
+    req.conductor.delete_default_rule(rule_id)
+
+
+# -- who is in them
+
+@answers({"security_groups": [GROUP]})
+def of_server(req: Request, server_id: str) -> dict[str, Any]:
+    target(req, server_id)
+    groups: tuple[SecurityGroup, ...] = req.conductor.list_server_security_groups(
+        ServerQuery(uuid=server_id, scope=req.scope()))
+    return {"security_groups": GROUP.all(groups, req)}
+
+
+def add(req: Request, server_id: str) -> None:
+    _change(req, server_id, "addSecurityGroup", True)
+
+
+def remove(req: Request, server_id: str) -> None:
+    _change(req, server_id, "removeSecurityGroup", False)
+
+
+def _change(req: Request, server_id: str, action: str, member: bool) -> None:
+    target(req, server_id)
+    name = req.body[action]["name"].strip()
+    if not name:
+        raise BadValue(name="name", value=name, what="the name or id of a security group")
+    req.conductor.change_group_membership(GroupMembership(server_uuid=server_id, group=name, member=member))
+
+
+# -- what was asked for
+
+def _words(asked: Mapping[str, Any]) -> tuple[str, str]:
+    """Name and description, without the space around them."""
+    name, description = asked["name"].strip(), asked["description"].strip()
+    for what, value in (("name", name), ("description", description)):
+        if not value.isprintable() or (what == "name" and not value):
+            raise BadValue(name=f"security group {what}", value=value, what="printable text")
+    return name, description
+
+
+def _traffic(asked: Mapping[str, Any]) -> dict[str, Any]:
+    return {"protocol": _text(asked, "ip_protocol"), "cidr": _text(asked, "cidr"),
+            "from_port": _port(asked, "from_port"), "to_port": _port(asked, "to_port")}
+
+
+def _text(asked: Mapping[str, Any], name: str) -> str | None:
+    value = asked.get(name)
+    if value is None or isinstance(value, str):
+        return value or None
+    raise BadValue(name=name, value=value, what="text")
+
+
+def _port(asked: Mapping[str, Any], name: str) -> int | None:
+    value = asked.get(name)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, (int, str)) or isinstance(value, bool):
+        raise BadValue(name=name, value=value, what="a number")
+    try:
+        number = int(value)
+    except ValueError:
+        raise BadValue(name=name, value=value, what="a number") from None
+    if abs(number) > 0x7FFFFFFF:
+        raise BadValue(name=name, value=value, what="a port, or a type or code of ICMP")
+    return number

@@ -1,0 +1,17 @@
+"""Projects' VPN servers as the API shows them."""
+
+from __future__ import annotations
+
+from nova.api.view import Out, View, micros_of
+from nova.model.certificates import Cloudpipe
+
+FULL = View(
+    Out("project_id", "project_id"),
+    Out("instance_id", "server_uuid"),
+    Out("internal_ip", "internal_address"),
+    Out("public_ip", "public_address"),
+    Out("public_port", "public_port"),
+    Out("state", "state"),
+    Out("created_at", micros_of("created_at")),
+    of=Cloudpipe,
+)

@@ -1,0 +1,28 @@
+"""A server's interface as os-interface shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.api.request import Request
+from nova.api.view import Out, View
+from nova.model.networks import Interface
+
+PLUGGED = "ACTIVE"  # what has no state of its own (nova-network's) is always so
+
+
+def _addresses(interface: Interface, req: Request) -> list[dict[str, Any]]:
+    """An address of nova-network's has no subnet that has a name of its own: its network's stands for it."""
+    return [{"ip_address": one.address, "subnet_id": one.subnet_id or interface.network_id}
+            for one in interface.addresses]
+
+
+INTERFACE = View(
+    Out("port_state", lambda interface, req: interface.status or PLUGGED, type="string"),
+    Out("fixed_ips", _addresses, type=[{"ip_address": "string", "subnet_id": "string"}]),
+    Out("mac_addr", "mac"),
+    Out("net_id", "network_id"),
+    Out("port_id", "id"),
+    Out("tag", "tag", since="2.70"),
+    of=Interface,
+)

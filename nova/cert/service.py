@@ -1,0 +1,72 @@
+"""Serves the contract ``cert``: the cloud's authority, and one for each project that has a VPN."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from nova import errors
+from nova.cert.authority import KEY_BITS, Authority, Clock, Files, now, private_text
+from nova.model.certificates import VpnCredentials
+from nova.privileged.files import locked, write_whole
+
+ROOT_SUBJECT = "/O=NOVA ROOT/L=Mountain View/ST=California/C=US"
+LONGEST_WORD = 64  # of a subject's parts (RFC 5280, ub-common-name)
+
+
+class BadProject(errors.Invalid):
+    code, message = "cert.project", "{project_id!r} can not be a project's id."
+
+
+class CertService:
+    """``options`` is the group that has ``ca_path`` and its like."""
+
+    def __init__(self, options: Any, clock: Clock = now) -> None:
+        self._options, self._clock, self._folder = options, clock, Path(options.ca_path)
+        self._files = Files(options.ca_file, options.key_file, options.crl_file)
+        self.root = Authority(self._folder, ROOT_SUBJECT, self._files, clock)
+
+    def start(self) -> None:
+        """The root is made when there is none."""
+        self.root.ensure()
+
+    def fetch_ca(self, project_id: str) -> str:
+        return self._of(project_id).certificate
+
+    def fetch_crl(self, project_id: str) -> str:
+        return self._of(project_id).revoked()
+
+    def vpn_credentials(self, project_id: str) -> VpnCredentials:
+        authority = self._project(project_id)
+        key, certificate = authority.server_pair("server", f"/C=US/O=OpenStack/CN={_word(f'vpn-{project_id}')}")
+        return VpnCredentials(authority=authority.certificate, revoked=authority.revoked(), server_key=key,
+                              server_certificate=certificate, public_key=self._login(project_id))
+
+    def _login(self, project_id: str) -> str:
+        """The public half of the pair in ``keys_path`` by which an operator enters the project's VPN server."""
+        path = Path(self._options.keys_path) / f"{project_id}{self._options.vpn_key_suffix}.pem"
+        with locked(path.parent / ".lock"):
+            if not path.exists():
+                write_whole(path, private_text(rsa.generate_private_key(65537, KEY_BITS)), 0o600)
+            key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+        return key.public_key().public_bytes(serialization.Encoding.OpenSSH,
+                                             serialization.PublicFormat.OpenSSH).decode()
+
+    def _of(self, project_id: str) -> Authority:
+        return self._project(project_id) if self._options.use_project_ca else self.root
+
+    def _project(self, project_id: str) -> Authority:
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,255}", project_id):  # it names a folder
+            raise BadProject(project_id=project_id)
+        subject = f"/C=US/ST=California/O=OpenStack/OU=NovaDev/CN={_word(f'project-ca-{project_id[:16]}')}"
+        authority = Authority(self._folder / "projects" / project_id, subject, self._files, self._clock)
+        authority.ensure()
+        return authority
+
+
+def _word(text: str) -> str:
+    return text[:LONGEST_WORD]

@@ -1,0 +1,25 @@
+"""DNS servers that learn floating addresses' and servers' names, by the class path that stands in nova.conf.
+
+A driver is a class without arguments or with one, the options that are its own (:class:`Options`). Names are relative
+to their domain. A class of the operator's own has the same methods (:class:`Driver`).
+"""
+
+from nova.clients.dns.drivers import (
+    NOOP,
+    DnsAway,
+    DomainThere,
+    Driver,
+    DriverUnknown,
+    EntryThere,
+    NoopDNSDriver,
+    NoSuchDomain,
+    NoSuchEntry,
+    NotThere,
+    Options,
+    load,
+)
+from nova.clients.dns.managers import Managers
+from nova.clients.dns.patience import Patient
+
+__all__ = ["NOOP", "DnsAway", "DomainThere", "Driver", "DriverUnknown", "EntryThere", "Managers", "NoSuchDomain",
+           "NoSuchEntry", "NoopDNSDriver", "NotThere", "Options", "Patient", "load"]

@@ -1,0 +1,138 @@
+"""What a DNS driver is, and how one is found by its name."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from nova import errors
+
+NOOP = "nova.network.noop_dns_driver.NoopDNSDriver"
+
+
+class DnsAway(errors.Unavailable):
+    code, message = "dns.away", "The DNS driver {driver} does not answer: {reason}"
+
+
+class DriverUnknown(errors.Invalid):
+    code, message = "dns.no_driver", "nova.conf, [DEFAULT]{option} = {name}: {reason}"
+
+
+class DomainThere(errors.Conflict):
+    code, message = "dns.domain_exists", "The DNS domain {domain} already exists."
+
+
+class NoSuchDomain(errors.NotFound):
+    code, message = "dns.no_such_domain", "The DNS domain {domain} could not be found."
+
+
+class EntryThere(errors.Conflict):
+    code, message = "dns.entry_exists", "The DNS entry {name} already exists in domain {domain}."
+
+
+class NoSuchEntry(errors.NotFound):
+    code, message = "dns.no_such_entry", "The DNS entry {name} could not be found in domain {domain}."
+
+
+class NotThere(errors.Invalid):
+    code, message = "dns.bad_type", "This DNS driver has no entries of type {type}."
+
+
+class Driver(Protocol):
+    """Each call may raise any exception; those of this module have a meaning to those who ask."""
+
+    def get_domains(self) -> list[str]: ...
+
+    def create_domain(self, fqdomain: str) -> None:
+        """DomainThere."""
+
+    def delete_domain(self, fqdomain: str) -> None:
+        """With its entries. NoSuchDomain."""
+
+    def create_entry(self, name: str, address: str, type: str, domain: str) -> None:
+        """EntryThere: the name has an address already. NotThere: no such type."""
+
+    def delete_entry(self, name: str, domain: str) -> None:
+        """NoSuchEntry."""
+
+    def modify_address(self, name: str, address: str, domain: str) -> None:
+        """NoSuchEntry."""
+
+    def get_entries_by_address(self, address: str, domain: str) -> list[str]:
+        """Names."""
+
+    def get_entries_by_name(self, name: str, domain: str) -> list[str]:
+        """Addresses."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What drivers of ours read, by their names in nova.conf. ``ldap_dns_password`` is in no log."""
+
+    state_path: Path = Path("/var/lib/nova")
+    ldap_dns_url: str = "ldap://ldap.example.com:389"
+    ldap_dns_user: str = "uid=admin,ou=people,dc=example,dc=org"
+    ldap_dns_password: str = dataclasses.field(default="", repr=False)
+    ldap_dns_soa_hostmaster: str = "hostmaster@example.org"
+    ldap_dns_servers: tuple[str, ...] = ("dns.example.org",)
+    ldap_dns_base_dn: str = "ou=hosts,dc=example,dc=org"
+    ldap_dns_soa_refresh: str = "1800"
+    ldap_dns_soa_retry: str = "3600"
+    ldap_dns_soa_expiry: str = "86400"
+    ldap_dns_soa_minimum: str = "7200"
+
+
+class NoopDNSDriver:
+    """No DNS: nothing is kept, and nothing is found."""
+
+    def get_domains(self) -> list[str]:
+        return []
+
+    def create_domain(self, fqdomain: str) -> None: ...
+
+    def delete_domain(self, fqdomain: str) -> None: ...
+
+    def create_entry(self, name: str, address: str, type: str, domain: str) -> None: ...
+
+    def delete_entry(self, name: str, domain: str) -> None: ...
+
+    def modify_address(self, name: str, address: str, domain: str) -> None: ...
+
+    def get_entries_by_address(self, address: str, domain: str) -> list[str]:
+        return []
+
+    def get_entries_by_name(self, name: str, domain: str) -> list[str]:
+        return []
+
+
+#: Names in nova.conf of what is ours -> (module, class)
+OURS = {NOOP: (__name__, "NoopDNSDriver"),
+        "nova.network.minidns.MiniDNS": ("nova.clients.dns.minidns", "MiniDNS"),
+        "nova.network.ldapdns.LdapDNS": ("nova.clients.dns.ldapdns", "LdapDNS")}
+
+
+def load(option: str, name: str, options: Options) -> Driver:
+    """The driver of that class path. DriverUnknown: there is none, or it can not be made."""
+    module, _dot, kind = name.rpartition(".")
+    module, kind = OURS.get(name, (module, kind))
+    try:
+        found: Callable[..., Any] = getattr(importlib.import_module(module), kind)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise DriverUnknown(option=option, name=name, reason=f"there is no such class ({error})") from None
+    try:
+        made: Driver = found(options) if _takes_options(found) else found()
+    except Exception as error:  # an operator's own class: whatever it says is the reason
+        raise DriverUnknown(option=option, name=name, reason=f"{type(error).__name__}: {error}") from error
+    return made
+
+
+def _takes_options(kind: Callable[..., Any]) -> bool:
+    try:
+        return any(one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+                   for one in inspect.signature(kind).parameters.values())
+    except (TypeError, ValueError):
+        return False

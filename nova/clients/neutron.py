@@ -1,0 +1,363 @@
+"""The network service: the calls we use of its API v2.0.
+
+What the user may see is asked with the user's token (``as_user``), everything else with our own credentials. A write
+that may not be repeated (POST) is tried once: whoever makes it looks for what a lost answer left.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlsplit
+
+import requests
+
+from nova import errors
+from nova.clients import neutron_values as values
+from nova.clients.session import Caller, Credentials, MissingThere, Service, ServiceConflict, ServiceRefused
+from nova.model.ports import (
+    Counted,
+    NeutronFloating,
+    NeutronGroup,
+    NeutronNetwork,
+    NeutronRule,
+    NeutronSubnet,
+    Port,
+    PortBinding,
+)
+
+IDS_AT_ONCE = 100  # in one URL, which servers cut at 8 KB or so
+
+#: Extensions by their aliases.
+BINDINGS, DNS, PORT_SECURITY = "binding-extended", "dns-integration", "port-security"
+QUOTA_DETAILS, TOPOLOGY, TAGS, FIP_DETAILS = ("quota_details", "auto-allocated-topology", "standard-attr-tag",
+                                              "fip-port-details")
+IF_MATCH = "revision-if-match"
+
+T = TypeVar("T")
+
+
+class OutOfPorts(errors.OverQuota):
+    code, message = "network.over_quota", "The network service refused: {reason}"
+
+
+class NotLetIn(errors.Unavailable):
+    """Nothing that whoever asks us could help."""
+
+    code = "service.credentials"
+    message = "The network service refuses our own credentials, those of [neutron]: {reason}."
+
+
+class NeutronCaller(Caller):
+    """Reads the reasons in Neutron's own words (``NeutronError``), and tells quota from other conflicts, and our own
+    credentials from the user's."""
+
+    def call(self, method: str, path: str, *, as_user: bool = False, what: str = "such thing",
+             **kwargs: Any) -> requests.Response:
+        try:
+            return super().call(method, path, as_user=as_user, what=what, **kwargs)
+        except ServiceRefused as error:
+            if as_user:
+                raise
+            raise NotLetIn(reason=error.data.get("reason", "refused")) from None
+
+    def translated(self, error: Exception, what: str) -> errors.NovaError:
+        said = _neutron_error(error)
+        found = super().translated(error, what)
+        if not said:
+            return found
+        kind, message = said
+        if kind == "OverQuota":
+            return OutOfPorts(reason=message)
+        if isinstance(found, MissingThere):
+            return found
+        again = type(found)(**{**found.data, "reason": message.rstrip(".")})
+        again.neutron_type = kind  # type: ignore[attr-defined]
+        return again
+
+
+def _neutron_error(error: Exception) -> tuple[str, str] | None:
+    """(type, message) of an answer that has them."""
+    response = getattr(error, "response", None)
+    try:
+        said = response.json()["NeutronError"] if response is not None else None
+    except (ValueError, KeyError, TypeError):
+        return None
+    if isinstance(said, str):
+        return "", said[:500]
+    return (str(said.get("type", "")), str(said.get("message", ""))[:500]) if isinstance(said, Mapping) else None
+
+
+def of_groups(neutron: Any, credentials: Credentials) -> Neutron:
+    """A client as the ``[neutron]`` group says."""
+    addresses = (neutron.endpoint_override.rstrip("/"),) if neutron.endpoint_override else ()
+    service = Service("network", neutron.service_type, addresses, neutron.region_name, tuple(neutron.valid_interfaces),
+                      neutron.http_retries, _patience(neutron))
+    return Neutron(NeutronCaller(service, credentials), neutron.extension_sync_interval)
+
+
+def _patience(neutron: Any) -> float:
+    """Seconds; ``timeout`` is keystoneauth's word."""
+    return float(getattr(neutron, "timeout", None) or neutron.read_timeout)
+
+
+class Neutron:
+    """NotFound, Forbidden, Conflict, Invalid, OverQuota as the service says; Unavailable when it does not answer."""
+
+    def __init__(self, caller: Caller, extension_sync_s: float = 600) -> None:
+        self._caller = caller
+        self._extensions = _Extensions(self, extension_sync_s)
+
+    # -- networks
+
+    def networks(self, filters: Mapping[str, Any] | None = None, as_user: bool = False) -> tuple[NeutronNetwork, ...]:
+        return self._all("networks", values.network, filters, as_user)
+
+    def subnets(self, ids: Iterable[str] = (), filters: Mapping[str, Any] | None = None
+                ) -> tuple[NeutronSubnet, ...]:
+        return self._by_id("subnets", values.subnet, ids, filters)
+
+    def own_network(self, project_id: str, as_user: bool = False, dry_run: bool = False) -> str | None:
+        """The id of the network that is made for a project which has none; of a dry run None, when that can be done.
+        Invalid, Conflict: it can't."""
+        params = {"fields": "dry-run"} if dry_run else {}
+        body = self._get(f"auto-allocated-topology/{project_id}", params, as_user, f"topology for {project_id}")
+        found: str | None = body["auto_allocated_topology"].get("id")
+        return None if dry_run else found
+
+    # -- ports
+
+    def ports(self, filters: Mapping[str, Any] | None = None, as_user: bool = False) -> tuple[Port, ...]:
+        """``filters``: of the API (device_id, network_id ...; a list is "any of them")."""
+        return self._all("ports", values.port, filters, as_user)
+
+    def ports_by_id(self, ids: Iterable[str], as_user: bool = False) -> tuple[Port, ...]:
+        return self._by_id("ports", values.port, ids, None, as_user)
+
+    def ports_of(self, device_ids: Iterable[str]) -> tuple[Port, ...]:
+        """All ports of these servers."""
+        return self._by_id("ports", values.port, device_ids, None, key="device_id")
+
+    def port(self, port_id: str, as_user: bool = False) -> Port:
+        return values.port(self._get(f"ports/{port_id}", {}, as_user, f"port {port_id}")["port"])
+
+    def create_ports(self, ports: Sequence[Mapping[str, Any]]) -> tuple[Port, ...]:
+        """All of them or none, in one request. Who gets no answer looks with :meth:`ports_of` before it asks again."""
+        if not ports:
+            return ()
+        body = self._send("POST", "ports", {"ports": list(ports)}, "such network")
+        return tuple(values.port(one) for one in body["ports"])
+
+    def update_port(self, port_id: str, fields: Mapping[str, Any], if_match: int | None = None,
+                    as_user: bool = False) -> Port:
+        """Fields by their names in the API. ``if_match``: only while the port is at that revision, else
+        ServiceConflict (extension revision-if-match)."""
+        headers = {"If-Match": f"revision_number={if_match}"} if if_match is not None else {}
+        body = self._caller.call("PUT", f"/v2.0/ports/{port_id}", what=f"port {port_id}", headers=headers,
+                                 json={"port": dict(fields)}, as_user=as_user).json()
+        return values.port(body["port"])
+
+    def delete_port(self, port_id: str) -> None:
+        """Nothing when it is gone already."""
+        self._delete(f"ports/{port_id}", f"port {port_id}")
+
+    # -- bindings (extension binding-extended)
+
+    def bindings(self, port_id: str) -> tuple[PortBinding, ...]:
+        body = self._get(f"ports/{port_id}/bindings", {}, False, f"port {port_id}")
+        return tuple(values.binding(one) for one in body["bindings"])
+
+    def create_binding(self, port_id: str, host: str, vnic_type: str, profile: Mapping[str, Any]) -> PortBinding:
+        """An inactive one; ServiceConflict: there is one of that host."""
+        body = {"binding": {"host": host, "vnic_type": vnic_type, "profile": dict(profile)}}
+        return values.binding(self._send("POST", f"ports/{port_id}/bindings", body, f"port {port_id}")["binding"])
+
+    def activate_binding(self, port_id: str, host: str) -> None:
+        """The one binding that counts; the others are inactive. Nothing when it is. NotFound."""
+        try:
+            self._send("PUT", f"ports/{port_id}/bindings/{host}/activate", None, f"binding of port {port_id} on {host}")
+        except ServiceConflict:
+            if any(one.host == host and one.status == "ACTIVE" for one in self.bindings(port_id)):
+                return
+            raise
+
+    def delete_binding(self, port_id: str, host: str) -> None:
+        """Nothing when it is gone already."""
+        self._delete(f"ports/{port_id}/bindings/{host}", f"binding of port {port_id} on {host}")
+
+    # -- security groups
+
+    def security_groups(self, filters: Mapping[str, Any] | None = None, as_user: bool = False
+                        ) -> tuple[NeutronGroup, ...]:
+        return self._all("security-groups", values.group, filters, as_user)
+
+    def security_groups_by_id(self, ids: Iterable[str], fields: Sequence[str] = ()) -> tuple[NeutronGroup, ...]:
+        return self._by_id("security-groups", values.group, ids, {"fields": list(fields)} if fields else None)
+
+    def security_group(self, group_id: str, as_user: bool = False) -> NeutronGroup:
+        return values.group(self._get(f"security-groups/{group_id}", {}, as_user,
+                                      f"security group {group_id}")["security_group"])
+
+    def create_security_group(self, as_user: bool = True, **fields: Any) -> NeutronGroup:
+        body = self._send("POST", "security-groups", {"security_group": fields}, "such project", as_user)
+        return values.group(body["security_group"])
+
+    def update_security_group(self, group_id: str, as_user: bool = True, **fields: Any) -> NeutronGroup:
+        body = self._send("PUT", f"security-groups/{group_id}", {"security_group": fields},
+                          f"security group {group_id}", as_user)
+        return values.group(body["security_group"])
+
+    def delete_security_group(self, group_id: str, as_user: bool = True) -> None:
+        """NotFound; Conflict: in use."""
+        self._caller.call("DELETE", f"/v2.0/security-groups/{group_id}", as_user=as_user,
+                          what=f"security group {group_id}")
+
+    def security_rules(self, filters: Mapping[str, Any] | None = None, as_user: bool = True
+                       ) -> tuple[NeutronRule, ...]:
+        return self._all("security-group-rules", values.rule, filters, as_user)
+
+    def create_security_rule(self, as_user: bool = True, **fields: Any) -> NeutronRule:
+        body = self._send("POST", "security-group-rules", {"security_group_rule": fields}, "such security group",
+                          as_user)
+        return values.rule(body["security_group_rule"])
+
+    def delete_security_rule(self, rule_id: str, as_user: bool = True) -> None:
+        self._caller.call("DELETE", f"/v2.0/security-group-rules/{rule_id}", as_user=as_user, what=f"rule {rule_id}")
+
+    # -- floating addresses
+
+    def floating_ips(self, filters: Mapping[str, Any] | None = None, as_user: bool = False
+                     ) -> tuple[NeutronFloating, ...]:
+        return self._all("floatingips", values.floating, filters, as_user)
+
+    def floating_ips_of(self, port_ids: Iterable[str]) -> tuple[NeutronFloating, ...]:
+        """Those that lead to these ports."""
+        return self._by_id("floatingips", values.floating, port_ids, None, key="port_id")
+
+    def floating_ip(self, floating_id: str, as_user: bool = True) -> NeutronFloating:
+        return values.floating(self._get(f"floatingips/{floating_id}", {}, as_user,
+                                         f"floating address {floating_id}")["floatingip"])
+
+    def create_floating_ip(self, as_user: bool = True, **fields: Any) -> NeutronFloating:
+        return values.floating(self._send("POST", "floatingips", {"floatingip": fields}, "such network",
+                                          as_user)["floatingip"])
+
+    def update_floating_ip(self, floating_id: str, as_user: bool = True, **fields: Any) -> NeutronFloating:
+        return values.floating(self._send("PUT", f"floatingips/{floating_id}", {"floatingip": fields},
+                                          f"floating address {floating_id}", as_user)["floatingip"])
+
+    def delete_floating_ip(self, floating_id: str, as_user: bool = True) -> None:
+        self._caller.call("DELETE", f"/v2.0/floatingips/{floating_id}", as_user=as_user,
+                          what=f"floating address {floating_id}")
+
+    # -- quotas and extensions
+
+    def quotas(self, project_id: str) -> Mapping[str, Counted]:
+        """By Neutron's names (port, network, security_group ...); with what is used, where the service tells."""
+        details = "/details.json" if self.has(QUOTA_DETAILS) else ""
+        return values.counted(self._get(f"quotas/{project_id}{details}", {}, False, f"project {project_id}")["quota"])
+
+    def extensions(self) -> frozenset[str]:
+        """Aliases; asked for at most every ``[neutron]extension_sync_interval`` seconds."""
+        return self._extensions.known()
+
+    def has(self, alias: str) -> bool:
+        return alias in self._extensions.known()
+
+    def read_extensions(self) -> frozenset[str]:
+        """As they are now: the cheapest question that needs our credentials."""
+        body = self._get("extensions", {"fields": "alias"}, False, "extensions")
+        return frozenset(one["alias"] for one in body["extensions"])
+
+    # -- inside
+
+    def _get(self, path: str, params: Mapping[str, Any], as_user: bool, what: str) -> dict[str, Any]:
+        body: dict[str, Any] = self._caller.call("GET", f"/v2.0/{path}", as_user=as_user, what=what,
+                                                 params=_flat(params)).json()
+        return body
+
+    def _send(self, method: str, path: str, body: Any, what: str, as_user: bool = False) -> dict[str, Any]:
+        kwargs = {} if body is None else {"json": body}
+        answer: dict[str, Any] = self._caller.call(method, f"/v2.0/{path}", as_user=as_user, what=what, **kwargs).json()
+        return answer
+
+    def _delete(self, path: str, what: str) -> None:
+        try:
+            self._caller.call("DELETE", f"/v2.0/{path}", what=what)
+        except MissingThere:
+            return
+
+    def _all(self, noun: str, read: Callable[[Mapping[str, Any]], T], filters: Mapping[str, Any] | None,
+             as_user: bool = False) -> tuple[T, ...]:
+        """Every page of a list."""
+        params: Sequence[tuple[str, Any]] | None = _flat(filters or {})
+        found: list[T] = []
+        key = noun.replace("-", "_")
+        while params is not None:
+            body = self._caller.call("GET", f"/v2.0/{noun}", as_user=as_user, what=f"such {noun}",
+                                     params=params).json()
+            found += [read(one) for one in body[key]]
+            params = _next(body.get(f"{key}_links") or ()) if body[key] else None
+        return tuple(found)
+
+    def _by_id(self, noun: str, read: Callable[[Mapping[str, Any]], T], ids: Iterable[str],
+               filters: Mapping[str, Any] | None, as_user: bool = False, key: str = "id") -> tuple[T, ...]:
+        wanted = sorted(set(ids))
+        if not wanted:
+            return self._all(noun, read, filters, as_user) if filters else ()
+        return tuple(itertools.chain.from_iterable(
+            self._all(noun, read, {**(filters or {}), key: some}, as_user) for some in _chunks(wanted)))
+
+
+class _Extensions:
+    """What the service can do, asked for now and then: by one thread, while others go on with what was known."""
+
+    def __init__(self, client: Neutron, every_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client, self._every_s, self._clock = client, every_s, clock
+        self._known: frozenset[str] | None = None
+        self._read_at = 0.0
+        self._lock = threading.Lock()
+
+    def known(self) -> frozenset[str]:
+        if self._known is None or self._clock() - self._read_at >= self._every_s:
+            with self._lock:
+                if self._known is None or self._clock() - self._read_at >= self._every_s:
+                    self._read()
+        assert self._known is not None
+        return self._known
+
+    def _read(self) -> None:
+        try:
+            self._known = self._client.read_extensions()
+        except errors.NovaError:
+            if self._known is None:
+                raise  # else it can do what it could; the next one asks again
+            return
+        self._read_at = self._clock()
+
+
+def _flat(params: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """``{"id": ["a", "b"]}`` as Neutron reads it: ``id=a&id=b``."""
+    return [(name, one) for name, value in params.items()
+            for one in (value if isinstance(value, list | tuple | set | frozenset) else [value])]
+
+
+def _chunks(ids: Sequence[str]) -> Iterator[list[str]]:
+    for first in range(0, len(ids), IDS_AT_ONCE):
+        yield list(ids[first:first + IDS_AT_ONCE])
+
+
+def _next(links: Iterable[Mapping[str, str]]) -> list[tuple[str, Any]] | None:
+    """The parameters of the next page. (Its host is what the service thinks it is called: not always how we get
+    there.)"""
+    for link in links:
+        if link.get("rel") == "next":
+            return list(parse_qsl(urlsplit(link["href"]).query))
+    return None
+
+
+__all__ = ["BINDINGS", "DNS", "FIP_DETAILS", "IF_MATCH", "PORT_SECURITY", "QUOTA_DETAILS", "TAGS", "TOPOLOGY",
+           "Neutron", "NeutronCaller", "NotLetIn", "OutOfPorts", "of_groups"]

@@ -1,0 +1,47 @@
+"""The doctor's look at Neutron."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova import errors
+from nova.cmd.doctor import BAD, OK, WARN, Finding
+
+WANTED = {"binding-extended": "live migrations bind their ports on both hosts",
+          "quota_details": "a request for more ports than the project may have is refused at once"}
+
+
+def neutron(options: Any) -> Finding:
+    """Whether it lets us in, and what it lacks."""
+    from nova.clients import neutron as client
+    from nova.clients import session
+    from nova.conf.network import neutron_in_use
+
+    if not neutron_in_use(options):
+        return Finding(OK, "Neutron is not in use: networks are nova-network's")
+    try:
+        credentials = session.load(options, "neutron")
+        found = client.of_groups(options.neutron, credentials).extensions()
+        roles = _roles(credentials)
+    except (client.NotLetIn, session.CredentialsWrong) as error:
+        return Finding(BAD, error.message, "correct [neutron]auth_url, username, password and project_name")
+    except errors.NovaError as error:
+        return Finding(BAD, error.message,
+                       "check that Neutron runs, and its endpoint in the catalog or [neutron]endpoint_override")
+    lacking = [f"{alias} ({use})" for alias, use in WANTED.items() if alias not in found]
+    if lacking:
+        return Finding(WARN, f"Neutron answers, without {', '.join(lacking)}", "enable these extensions")
+    if roles is not None and "service" not in roles:
+        return Finding(WARN, "Neutron lets us in, but our user there has no role service, which it asks of who binds a "
+                             "port for a live migration, or says what device a port got",
+                       "openstack role add --user USER --project service service")
+    return Finding(OK, f"Neutron lets us in; it has {len(found)} extensions")
+
+
+def _roles(credentials: Any) -> set[str] | None:
+    """Of our own user; None where nobody says."""
+    access = getattr(credentials.auth, "get_access", None)
+    return set(access(credentials.session).role_names) if access is not None else None
+
+
+__all__ = ["neutron"]

@@ -1,0 +1,64 @@
+"""``nova-manage floating``: pools of floating addresses, made, removed and listed through the conductor."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nova.model.floating import FloatingQuery, FloatingRange
+
+Say = Callable[[str], None]
+Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
+
+
+def actions(command: Any, argument: Any, conductor_of: Callable[[Any], Any], say: Say, table: Table) -> dict[str, Any]:
+    """The rows of nova-manage's table, made of its own pieces."""
+    ip_range = argument("--ip_range", required=True, metavar="CIDR",
+                        help="one address, or a range whose usable addresses count")
+
+    def run(action: Callable[..., int]) -> Callable[[Any, argparse.Namespace], int]:
+        return lambda options, given: action(conductor_of(options), given, say, table)
+    return {
+        "create": command(run(create), "make floating addresses", (
+            ip_range, argument("--pool", help="their pool; [DEFAULT]default_floating_pool when left out"),
+            argument("--interface", help="network hosts' interface that they stand on; public_interface when left "
+                                         "out"))),
+        "delete": command(run(delete), "remove floating addresses that no project has", (ip_range,)),
+        "list": command(run(listed), "floating addresses, and who has them", (
+            argument("--host", help="only those that this network host carries"),))}
+
+
+def create(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
+    """One address, or the usable ones of a range."""
+    made = conductor.create_floating_addresses(FloatingRange(ip_range=given.ip_range, pool=given.pool,
+                                                             interface=given.interface))
+    say(f"{_counted(made)} made.")
+    return 0
+
+
+def delete(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
+    """Those of the range that no project has; 3 when there are none."""
+    gone = conductor.delete_floating_addresses(FloatingRange(ip_range=given.ip_range))
+    say(f"{_counted(gone)} removed." if gone else f"No project's floating address of {given.ip_range} is removed, and "
+                                                   "there is no free one.")
+    return 0 if gone else 3
+
+
+def listed(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
+    found = conductor.list_floating_addresses(FloatingQuery(host=given.host, all_rows=True))
+    if not found:
+        say("No floating addresses have been defined." if given.host is None else f"{given.host} carries none.")
+        return 0
+    table(("project", "address", "server", "pool", "interface"),
+          [(one.project_id, one.address, one.server_uuid, one.pool, one.interface) for one in found])
+    return 0
+
+
+def _counted(addresses: Sequence[str]) -> str:
+    if len(addresses) == 1:
+        return f"Floating address {addresses[0]} is"
+    return f"{len(addresses)} floating addresses ({addresses[0]} to {addresses[-1]}) are"
+
+
+__all__ = ["actions", "create", "delete", "listed"]

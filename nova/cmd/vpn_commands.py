@@ -1,0 +1,49 @@
+"""``nova-manage vpn``: projects' VPN servers (cloudpipe), listed, made, and where their clients come in."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Say = Callable[[str], None]
+Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
+
+
+def actions(command: Any, argument: Any, conductor_of: Callable[[Any], Any], say: Say, table: Table) -> dict[str, Any]:
+    """The rows of nova-manage's table, made of its own pieces."""
+    project = argument("--project", required=True, help="the project's id")
+
+    def run(action: Callable[..., int]) -> Callable[[Any, argparse.Namespace], int]:
+        return lambda options, given: action(conductor_of(options), given, say, table)
+    return {
+        "list": command(run(listed), "projects' VPN servers", ()),
+        "run": command(run(start), "make a project's VPN server, where it has none", (project,)),
+        "change": command(run(change), "say where the clients of a project's VPN come in", (
+            project, argument("--ip", required=True, help="public address of its networks' VPN"),
+            argument("--port", required=True, type=int, help="its port")))}
+
+
+def listed(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
+    found = conductor.list_cloudpipes()
+    if not found:
+        say("There are no VPN servers.")
+        return 0
+    table(("project", "server", "state", "internal address", "public address", "port"),
+          [(one.project_id, one.server_uuid, one.state, one.internal_address, one.public_address, one.public_port)
+           for one in found])
+    return 0
+
+
+def start(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
+    say(f"The VPN server of project {given.project} is {conductor.create_cloudpipe(given.project)}.")
+    return 0
+
+
+def change(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
+    conductor.configure_vpn(given.project, given.ip, given.port)
+    say(f"Clients of project {given.project}'s VPN come in at {given.ip}, port {given.port}.")
+    return 0
+
+
+__all__ = ["actions", "change", "listed", "start"]

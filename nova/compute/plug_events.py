@@ -1,0 +1,98 @@
+"""What the network service says of interfaces, kept until whoever starts the guest asks: by server and interface.
+
+It may say so before anybody waits, so news stay for a while; that an interface was unplugged ends what was said before
+it. Nothing is kept over a restart: who waits for what was said meanwhile learns it by the time-out.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
+
+from nova import errors
+from nova.compute.host import Clock
+from nova.model.orders import NetworkEvent
+
+LOG = logging.getLogger(__name__)
+
+PLUGGED, FAILED = "network-vif-plugged", "failed"
+ENDING = frozenset({"network-vif-unplugged", "network-vif-deleted"})
+KEPT_S = 300.0
+MOST = 10_000  # of all guests: a service that never ends to talk must not fill the memory
+LOOK_S = 1.0  # how soon a waiting order notices that a newer one wants its server
+
+
+class NotPlugged(errors.HostRefused):
+    code = "host.vif_not_plugged"
+    message = ("The network service did not say within {seconds} s that interface {interface} of guest {uuid} is "
+               "connected (vif_plugging_timeout): look at its agent on host {host}.")
+
+
+class PlugFailed(errors.HostRefused):
+    code = "host.vif_plug_failed"
+    message = "The network service could not connect interface {interface} of guest {uuid} on host {host}."
+
+
+class _Said(NamedTuple):
+    plugged: bool
+    at: float
+
+
+class PlugEvents:
+    """``host``: its name, for messages."""
+
+    def __init__(self, clock: Clock, host: str = "") -> None:
+        self._clock, self._host = clock, host
+        self._said: OrderedDict[tuple[str, str], _Said] = OrderedDict()
+        self._changed = threading.Condition()
+
+    def come(self, events: Iterable[NetworkEvent]) -> None:
+        with self._changed:
+            for event in events:
+                key = (event.server_uuid, event.interface_id)
+                self._said.pop(key, None)
+                if event.name == PLUGGED:
+                    self._said[key] = _Said(event.status != FAILED, self._clock.monotonic())
+            self._drop_old()
+            self._changed.notify_all()
+
+    def forget(self, server_uuid: str) -> None:
+        """What was said of the guest's interfaces is about what is gone."""
+        with self._changed:
+            for key in [key for key in self._said if key[0] == server_uuid]:
+                del self._said[key]
+
+    def wait(self, server_uuid: str, interfaces: Collection[str], timeout_s: float, check: Callable[[], None]) -> None:
+        """Until all of them are plugged in; what was said of them is used up. ``check`` is called from time to time,
+        and may raise. PlugFailed, at once; NotPlugged names the first that is missing."""
+        end = self._clock.monotonic() + timeout_s
+        with self._changed:
+            while True:
+                check()
+                missing = self._missing(server_uuid, interfaces)
+                if not missing:
+                    return
+                left = end - self._clock.monotonic()
+                if left <= 0:
+                    raise NotPlugged(seconds=round(timeout_s), interface=missing[0], uuid=server_uuid, host=self._host)
+                self._changed.wait(min(left, LOOK_S))
+
+    def _missing(self, server_uuid: str, interfaces: Collection[str]) -> list[str]:
+        self._drop_old()
+        keys = {one: (server_uuid, one) for one in interfaces}
+        failed = [one for one, key in keys.items() if key in self._said and not self._said[key].plugged]
+        missing = [one for one, key in keys.items() if key not in self._said]
+        if failed or not missing:
+            for key in keys.values():
+                self._said.pop(key, None)
+        if failed:
+            raise PlugFailed(interface=failed[0], uuid=server_uuid, host=self._host)
+        return missing
+
+    def _drop_old(self) -> None:
+        limit = self._clock.monotonic() - KEPT_S
+        while self._said and (len(self._said) > MOST or next(iter(self._said.values())).at < limit):
+            self._said.popitem(last=False)

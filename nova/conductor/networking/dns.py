@@ -1,0 +1,210 @@
+"""Names in DNS: of floating addresses, in public domains and as users say; of servers, in one private domain.
+
+What a driver does not take never fails a server's boot or delete: it is logged, and the periodic job writes the names
+again. What users ask of it themselves does fail, with the driver's reason.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from nova import errors
+from nova.clients.dns import DomainThere, EntryThere, Managers, NoSuchDomain, NoSuchEntry, Patient
+from nova.conductor.workflow import Op
+from nova.conductor.world import World
+from nova.db import dns_domains
+from nova.model.base import Scope
+from nova.model.floating import DnsDomain, DnsEntry
+
+LOG = logging.getLogger(__name__)
+
+PRIVATE, PUBLIC = "private", "public"
+TYPES = {"A": 4, "AAAA": 6}
+LABEL_LENGTH = 63
+_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*")
+
+
+class BadDnsName(errors.Invalid):
+    code, message = "dns.bad_name", "'{name}' is not a name in DNS."
+
+
+class BadDnsEntry(errors.Invalid):
+    code, message = "dns.bad_entry", "A DNS entry of type {type} has no address {address}: there are A and AAAA."
+
+
+class Names:
+    """The DNS part of FloatingCalls, and servers' names as they come and go."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    @property
+    def managers(self) -> Managers:
+        return self.world.settings.floating.dns
+
+    def _of_scope(self, scope: str) -> Patient:
+        return self.managers.instances if scope == PRIVATE else self.managers.floating
+
+    # -- domains
+
+    def list_dns_domains(self, scope: Scope) -> tuple[DnsDomain, ...]:
+        """A project's own, and those of nobody, among them the private ones; an administrator's: all."""
+        with self.world.cell.reading() as tx:
+            found = dns_domains.select(tx)
+        return tuple(one for one in found if scope.project_id is None
+                     or one.project_id in (None, scope.project_id))
+
+    def put_dns_domain(self, domain: DnsDomain) -> DnsDomain:
+        _check_name(domain.domain)
+        try:
+            self._of_scope(domain.scope).create_domain(domain.domain)
+        except DomainThere:
+            LOG.info("domain %s is there already: whose it is changes", domain.domain)
+        self.world.cell.transact(lambda tx: dns_domains.put(tx, domain))
+        return domain
+
+    def delete_dns_domain(self, domain: str) -> None:
+        known = self._domain(domain)
+        try:
+            self._of_scope(known.scope).delete_domain(domain)
+        except NoSuchDomain:
+            LOG.info("domain %s was gone from the DNS server already", domain)
+        self.world.cell.transact(lambda tx: dns_domains.delete(tx, domain))
+
+    def _domain(self, domain: str) -> DnsDomain:
+        with self.world.cell.reading() as tx:
+            for one in dns_domains.select(tx, domain):
+                return one
+        raise NoSuchDomain(domain=domain)
+
+    # -- entries
+
+    def list_dns_entries(self, domain: str, name: str | None, address: str | None) -> tuple[DnsEntry, ...]:
+        driver = self._of_scope(self._domain(domain).scope)
+        if address is not None:
+            return tuple(DnsEntry(domain=domain, name=one, address=address, type=_type(address))
+                         for one in driver.get_entries_by_address(address, domain))
+        return tuple(DnsEntry(domain=domain, name=str(name), address=one, type=_type(one))
+                     for one in driver.get_entries_by_name(str(name), domain))
+
+    def put_dns_entry(self, entry: DnsEntry) -> DnsEntry:
+        _check_name(entry.name)
+        if _type(entry.address) != entry.type.upper():
+            raise BadDnsEntry(type=entry.type[:20], address=entry.address[:60])
+        driver = self._of_scope(self._domain(entry.domain).scope)
+        try:
+            driver.create_entry(entry.name, entry.address, entry.type.upper(), entry.domain)
+        except EntryThere:
+            driver.modify_address(entry.name, entry.address, entry.domain)
+        return entry
+
+    def delete_dns_entry(self, domain: str, name: str) -> None:
+        driver = self._of_scope(self._domain(domain).scope)
+        driver.delete_entry(name, domain)
+
+    # -- what goes with addresses
+
+    def forget_floating(self, address: str) -> None:
+        """A floating address is nobody's: so are its names."""
+        if not self.managers.floating.silent:
+            with self.world.cell.reading() as tx:
+                domains = [one.domain for one in dns_domains.select(tx) if one.scope == PUBLIC]
+            for domain in domains:
+                _quietly(self.managers.floating, "forget", [(None, address)], domain)
+
+    def write_servers(self, ops: Iterable[Op]) -> None:
+        """The servers' two names each: what users call them, and their uuids. In the domain of their zone."""
+        self._for_servers("write", [op.server for op in ops])
+
+    def forget_servers(self, ops: Iterable[Op]) -> None:
+        self._for_servers("forget", [op.server for op in ops])
+
+    def write_all(self) -> int:
+        """Write the names of all live servers again (``dns_update_periodic_interval``); how many servers."""
+        if not self._wanted:
+            return 0
+        with self.world.cell.reading() as tx:
+            found = dns_domains.named_servers(tx)
+        self._for_servers("write", found)
+        return len(found)
+
+    @property
+    def _wanted(self) -> bool:
+        return bool(self.world.settings.floating.instance_dns_domain) and not self.managers.instances.silent
+
+    def _for_servers(self, act: str, servers: Sequence[Any]) -> None:
+        domain = self.world.settings.floating.instance_dns_domain
+        if not self._wanted or not servers:
+            return
+        try:
+            zone = self._domain(domain).availability_zone
+        except NoSuchDomain:
+            zone = None  # one that the DNS server has, and we have not made
+        except errors.NovaError as error:
+            LOG.warning("names of %d servers are not written to DNS: %s", len(servers), error.message)
+            return
+        pairs = [pair for server in servers if zone in (None, server.availability_zone) or act == "forget"
+                 for pair in names_of(server)]
+        _quietly(self.managers.instances, act, pairs, domain)
+
+
+def names_of(server: Any) -> list[tuple[str | None, str]]:
+    """(name, address) of a server's first IPv4 address: two names."""
+    address = next((one.address for interface in server.interfaces or () for one in interface.addresses
+                    if one.version == 4), None)
+    return [] if address is None else [(label(server.name or ""), address), (server.uuid, address)]
+
+
+def label(name: str) -> str | None:
+    """A server's name as a label in DNS; None where nothing of it can stand."""
+    return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:LABEL_LENGTH].rstrip("-") or None
+
+
+def _quietly(driver: Patient, act: str, pairs: Sequence[tuple[str | None, str]], domain: str) -> None:
+    """``write`` each name, or ``forget`` every name of each address; the first failure ends it, and is logged."""
+    try:
+        if act == "forget":
+            for address in dict.fromkeys(address for _name, address in pairs):
+                for name in driver.get_entries_by_address(address, domain):
+                    _forget(driver, name, domain)
+            return
+        for wanted, address in pairs:
+            if wanted is not None:
+                _write(driver, wanted, address, domain)
+    except errors.NovaError as error:
+        LOG.warning("names in the DNS domain %s were not changed: %s", domain, error.message)
+
+
+def _forget(driver: Patient, name: str, domain: str) -> None:
+    try:
+        driver.delete_entry(name, domain)
+    except NoSuchEntry:
+        LOG.debug("%s was gone from %s already", name, domain)
+
+
+def _write(driver: Patient, name: str, address: str, domain: str) -> None:
+    try:
+        driver.create_entry(name, address, "A", domain)
+    except EntryThere:
+        if address not in driver.get_entries_by_name(name, domain):
+            LOG.warning("the name %s in the DNS domain %s is another address's, and stays so", name, domain)
+
+
+def _check_name(name: str) -> None:
+    if len(name) > 253 or not _NAME.fullmatch(name) or any(len(one) > LABEL_LENGTH for one in name.split(".")):
+        raise BadDnsName(name=name[:60])
+
+
+def _type(address: str) -> str:
+    try:
+        version = ipaddress.ip_address(address).version
+    except ValueError:
+        return ""
+    return next(name for name, number in TYPES.items() if number == version)
+
+
+__all__ = ["PRIVATE", "PUBLIC", "Names", "label", "names_of"]

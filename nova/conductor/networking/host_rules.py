@@ -1,0 +1,64 @@
+"""What compute hosts' packet filters hold, as the cell's rows say it: for a host whole, or for one guest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any, NamedTuple
+
+from nova.db import guest_rules, security_groups
+from nova.db.engine import Connection
+from nova.db.servers import instance_name
+from nova.model import security_rules
+from nova.model.base import HostName
+from nova.model.security_groups import (
+    AllowedTraffic,
+    GuestFirewall,
+    HostFirewall,
+    SecurityRule,
+)
+
+
+def of_host(tx: Connection, host: HostName, template: str) -> HostFirewall:
+    """In six statements, however many guests there are. ``template``: of the hypervisor's names."""
+    guests = guest_rules.guests_on(tx, host)
+    rules = guest_rules.rules_of(tx, [row.uuid for row in guests])
+    members = guest_rules.addresses_of(tx, _sources(rule for found in rules.values() for rule in found))
+    dropped = tuple(one for rule in security_groups.common(tx, security_groups.OF_PROVIDER)
+                    for one in security_rules.allowed(rule, ()))
+    routers = guest_rules.routers(tx) if guests else set()
+    return HostFirewall(host=host, dropped=dropped, guests=tuple(
+        _guest(row, rules[row.uuid], members, routers, template) for row in guests))
+
+
+class Arriving(NamedTuple):
+    """Guests' parts, by uuid, and the hosts of those that let them in."""
+
+    guests: Mapping[str, GuestFirewall]
+    let_in_on: frozenset[str]
+
+
+def of_guests(tx: Connection, servers: Sequence[Any], template: str) -> Arriving:
+    """Some guests' parts; in one statement, or two where a rule names a group. ``servers``: their rows."""
+    rules, hosts = guest_rules.rules_and_hosts(tx, [server.uuid for server in servers])
+    members = guest_rules.addresses_of(tx, _sources(rule for found in rules.values() for rule in found))
+    vlans = any(one.vlan is not None for server in servers for one in server.interfaces or ())
+    routers = guest_rules.routers(tx) if vlans else set()
+    return Arriving({server.uuid: _guest(server, rules[server.uuid], members, routers, template)
+                     for server in servers}, hosts)
+
+
+def _guest(row: Any, rules: Sequence[SecurityRule], members: Mapping[str, Sequence[str]], routers: Set[str],
+           template: str) -> GuestFirewall:
+    return GuestFirewall(server_uuid=row.uuid, id=row.id, instance_name=instance_name(template, row.id, row.uuid),
+                         interfaces=security_rules.guarded(row.interfaces or (), routers),
+                         allowed=_allowed(rules, members))
+
+
+def _sources(rules: Iterable[SecurityRule]) -> set[str]:
+    return {rule.source_id for rule in rules if rule.source_id}
+
+
+def _allowed(rules: Sequence[SecurityRule], members: Mapping[str, Sequence[str]]) -> tuple[AllowedTraffic, ...]:
+    """Each once, in the order of the rules."""
+    return tuple(dict.fromkeys(one for rule in rules
+                               for one in security_rules.allowed(rule, members.get(rule.source_id or "", ()))))

@@ -1,0 +1,24 @@
+"""Which server a load balancer's request for metadata is from: it signs its own id, and says the guest's address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova import errors
+
+
+class NotOnePort(errors.Invalid):
+    code = "metadata.not_one_port"
+    message = ("Metadata provider {provider} asks for address {address}, which {count} servers have on its networks: "
+               "it must be one.")
+
+
+def guest_at(client: Any, provider_id: str, address: str) -> str:
+    """The server's uuid. ``client``: nova.clients.neutron.Neutron. NotOnePort; Unavailable."""
+    subnets = client.subnets(filters={"advanced_service_providers": provider_id})
+    networks = sorted({subnet.network_id for subnet in subnets})
+    ports = client.ports({"fixed_ips": f"ip_address={address}", "network_id": networks}) if networks else ()
+    servers = [port.device_id for port in ports if port.device_id]
+    if len(servers) != 1:
+        raise NotOnePort(address=address, provider=provider_id, count=len(servers))
+    return str(servers[0])

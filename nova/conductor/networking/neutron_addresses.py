@@ -1,0 +1,69 @@
+"""Single addresses of servers on Neutron (multinic): one more, or one less, on a port that the server has."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nova import errors
+from nova.db import interface_cache
+from nova.model.ports import Port
+
+LOG = logging.getLogger(__name__)
+
+
+class NoPortThere(errors.Invalid):
+    code, message = "network.no_port_there", "Network {network} could not be found for instance {server}."
+
+
+class NotItsAddress(errors.Invalid):
+    code, message = "network.not_its_address", "Instance {server} has no fixed IP address {address}."
+
+
+class NeutronAddresses:
+    """``refresh``: has servers' rows corrected, now. ``client``: ``nova.clients.neutron.Neutron``."""
+
+    def __init__(self, world: Any, client: Any, refresh: Callable[[Sequence[str]], None]) -> None:
+        self.world, self._client, self._refresh = world, client, refresh
+
+    def add_fixed_address(self, server_uuid: str, network_id: str) -> None:
+        """From the first subnet of the network that has one left, on the first port there is."""
+        ports = [port for port in self._ports(server_uuid) if port.network_id == network_id]
+        found = self._client.subnets(filters={"network_id": network_id}) if ports else ()
+        subnets = sorted(found, key=lambda subnet: (subnet.version, subnet.id))  # IPv4 first
+        refused: errors.NovaError | None = None
+        for port in ports:
+            for subnet in subnets:
+                try:
+                    self._client.update_port(port.id, {"fixed_ips": [*_as_asked(port), {"subnet_id": subnet.id}]})
+                except (errors.Conflict, errors.Invalid) as error:  # it is full, say
+                    LOG.info("subnet %s gives no address: %s", subnet.id, error.message, extra={"server": server_uuid})
+                    refused = error
+                else:
+                    return self._refresh([server_uuid])
+        if refused is not None:
+            raise errors.Invalid(refused.message)
+        raise NoPortThere(network=network_id, server=server_uuid)
+
+    def remove_fixed_address(self, server_uuid: str, address: str) -> None:
+        for port in self._ports(server_uuid):
+            rest = [one for one in _as_asked(port) if one["ip_address"] != address]
+            if len(rest) < len(port.addresses):
+                self._client.update_port(port.id, {"fixed_ips": rest})
+                return self._refresh([server_uuid])
+        raise NotItsAddress(server=server_uuid, address=address)
+
+    def _ports(self, server_uuid: str) -> list[Port]:
+        """Those that its row knows: anybody can say of a port of theirs that it is this server's."""
+        with self.world.cell.reading() as tx:
+            row = interface_cache.read(tx, [server_uuid]).get(server_uuid)
+        if row is None:
+            raise errors.NotFound(f"Instance {server_uuid} could not be found.")
+        known = [one.id for one in row.interfaces or ()]
+        found = {port.id: port for port in self._client.ports_of([server_uuid])}
+        return [found[one] for one in known if one in found]
+
+
+def _as_asked(port: Port) -> list[dict[str, str]]:
+    return [{"subnet_id": one.subnet_id, "ip_address": one.address} for one in port.addresses]

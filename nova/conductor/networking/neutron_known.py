@@ -1,0 +1,160 @@
+"""What is remembered of Neutron for a short while, so that a boot asks for each thing once: networks and their subnets
+(admission asks, the step that binds reads), the names of security groups, and how much room a project's quota has.
+
+Nothing here decides: what is old is found out by the call that uses it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, TypeVar
+
+from nova.clients.neutron import QUOTA_DETAILS, Neutron
+from nova.model.ports import NeutronGroup, NeutronNetwork, NeutronSubnet, Port
+
+NETWORK_S, GROUP_S, ROOM_S, PORT_S = 60.0, 300.0, 30.0, 30.0
+DOUBT_S = 900.0  # longer than any request lasts that its caller has given up
+MOST = 10_000  # things remembered of a kind
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Memory(Generic[K, V]):
+    """The newest MOST things of a kind, each for so many seconds."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
+        self._seconds, self._clock = seconds, clock
+        self._kept: OrderedDict[K, tuple[float, V]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def put(self, key: K, value: V) -> None:
+        with self._lock:
+            self._kept.pop(key, None)
+            self._kept[key] = (self._clock() + self._seconds, value)
+            while len(self._kept) > MOST:
+                self._kept.popitem(last=False)
+
+    def get(self, key: K) -> V | None:
+        with self._lock:
+            until, value = self._kept.get(key, (0.0, None))
+        return value if until > self._clock() else None
+
+    def take(self, key: K) -> V | None:
+        found = self.get(key)
+        self.drop(key)
+        return found
+
+    def keys(self) -> list[K]:
+        now = self._clock()
+        with self._lock:
+            return [key for key, (until, _value) in self._kept.items() if until > now]
+
+    def drop(self, key: K) -> None:
+        with self._lock:
+            self._kept.pop(key, None)
+
+
+class Known:
+    """All as an administrator sees it, but for what :meth:`learn` was told."""
+
+    def __init__(self, client: Neutron, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._networks: Memory[str, NeutronNetwork] = Memory(NETWORK_S, clock)
+        self._subnets: Memory[str, NeutronSubnet] = Memory(NETWORK_S, clock)
+        self._names: Memory[str, str] = Memory(GROUP_S, clock)
+        self._groups: Memory[tuple[str, str], str] = Memory(NETWORK_S, clock)
+        self._room: Memory[str, int] = Memory(ROOM_S, clock)
+        self._doubtful: Memory[str, bool] = Memory(DOUBT_S, clock)
+        self.ports: Memory[str, Port] = Memory(PORT_S, clock)
+
+    # -- what nobody knows
+
+    def doubt(self, server_uuids: Iterable[str]) -> None:
+        """Ports were asked for, and no answer came: they may still be made."""
+        for one in server_uuids:
+            self._doubtful.put(one, True)
+
+    def doubtful(self) -> list[str]:
+        return self._doubtful.keys()
+
+    # -- networks
+
+    def learn(self, networks: Iterable[NeutronNetwork], subnets: Iterable[NeutronSubnet] = ()) -> None:
+        for network in networks:
+            self._networks.put(network.id, network)
+        for subnet in subnets:
+            self._subnets.put(subnet.id, subnet)
+
+    def networks(self, ids: Iterable[str]) -> dict[str, NeutronNetwork]:
+        """Those that there are."""
+        found = {one: self._networks.get(one) for one in ids}
+        unknown = [one for one, value in found.items() if value is None]
+        if unknown:
+            read = self._client.networks({"id": unknown})
+            self.learn(read)
+            found.update({one.id: one for one in read})
+        return {one: value for one, value in found.items() if value is not None}
+
+    def subnets(self, ids: Iterable[str]) -> dict[str, NeutronSubnet]:
+        """Those that there are."""
+        found = {one: self._subnets.get(one) for one in ids if one}
+        unknown = [one for one, value in found.items() if value is None]
+        if unknown:
+            read = self._client.subnets(unknown)
+            self.learn((), read)
+            found.update({one.id: one for one in read})
+        return {one: value for one, value in found.items() if value is not None}
+
+    def forget(self, network_ids: Iterable[str]) -> None:
+        """They changed: whoever needs them asks."""
+        for one in network_ids:
+            network = self._networks.take(one)
+            for subnet in network.subnet_ids if network else ():
+                self._subnets.drop(subnet)
+
+    # -- security groups
+
+    def learn_groups(self, project_id: str, groups: Mapping[str, NeutronGroup]) -> None:
+        """``groups``: by the word that the request used."""
+        for word, group in groups.items():
+            self._groups.put((project_id, word), group.id)
+            self._names.put(group.id, group.name)
+
+    def group_id(self, project_id: str, word: str) -> str | None:
+        return self._groups.get((project_id, word))
+
+    def forget_groups(self, project_id: str, words: Iterable[str]) -> None:
+        for word in words:
+            self._groups.drop((project_id, word))
+
+    def group_names(self, ids: Iterable[str]) -> dict[str, str]:
+        """Of those that there are: one call at most (of a hundred groups)."""
+        found = {one: self._names.get(one) for one in ids}
+        unknown = [one for one, name in found.items() if name is None]
+        if unknown:
+            for group in self._client.security_groups_by_id(unknown, ("id", "name")):
+                self._names.put(group.id, group.name)
+                found[group.id] = group.name
+        return {one: name for one, name in found.items() if name is not None}
+
+    # -- quota
+
+    def room_for_ports(self, project_id: str, count: int) -> int | None:
+        """How many ports the project may make, ``count`` of which are about to be made; None: as many as it likes, or
+        nobody knows. Asked for again when it is short."""
+        room = self._room.get(project_id)
+        if room is None or room < 2 * count:
+            if not self._client.has(QUOTA_DETAILS):
+                return None
+            counted = self._client.quotas(project_id).get("port")
+            read = counted.room if counted is not None else None
+            room = 2**31 if read is None else read
+        self._room.put(project_id, max(room - count, 0))
+        return room
+
+
+__all__ = ["Known", "Memory"]

@@ -1,0 +1,359 @@
+"""Servers' interfaces on nova-network's networks, and their addresses: taken and given back in the caller's
+transaction."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import uuid as uuids
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from nova import errors
+from nova.db import network_quota
+from nova.db.free_addresses import NOBODYS, NoAddressLeft, pick, release, set_aside
+from nova.db.host_addresses import own_addresses
+from nova.db.models.cell import fixed_addresses, networks, servers, vifs
+from nova.db.statements import by_key, insert_ignoring
+from nova.db.types import utc_now
+from nova.model import addressing, ipv6
+from nova.model.network_managers import FLAT_DHCP, Manager
+from nova.model.networks import FixedAddress, Interface, Network, RequestedNetwork, Subnet
+
+FIELDS = [networks.c[name] for name in Network.__struct_fields__]
+_OF_VIF = sa.and_(fixed_addresses.c.server_uuid == vifs.c.server_uuid,  # which has an index
+                  fixed_addresses.c.vif_uuid == vifs.c.uuid)
+_KEYS = uuids.UUID("7a4f1a5e-6f0f-4d43-9a0b-5b0a6f2d1c77")  # names of interfaces that come later are made in it
+
+
+class NoSuchNetwork(errors.NotFound):
+    code, message = "network.not_found", "Network {network_id} could not be found."
+
+
+class AddressTaken(errors.Invalid):
+    code = "network.address_taken"
+    message = "Fixed IP address {address} is already in use or is not in network {network}."
+
+
+class NoMacLeft(errors.Unavailable):
+    code, message = "network.no_mac", "No free MAC address was found in {attempts} attempts."
+
+
+class TooManyAddresses(errors.OverQuota):
+    code = "quota.fixed_ips"
+    message = "Quota exceeded for fixed_ips: Requested {requested}, but already used {used} of {limit} fixed_ips"
+
+
+class Wish(NamedTuple):
+    """One server's interfaces to be: in the order they were asked for. ``host``: where it is, or will be."""
+
+    server_uuid: str
+    hostname: str
+    networks: tuple[RequestedNetwork, ...]
+    project_id: str = ""
+    host: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """What the configuration says of addresses, and the projects' limits (``fixed_ips``; none: not limited)."""
+
+    manager: Manager = FLAT_DHCP
+    ipv6_backend: str = "rfc2462"
+    mac_attempts: int = 5
+    limits: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    new_mac: Callable[[], str] = addressing.generate_mac
+
+
+class Place:
+    """One interface in the making."""
+
+    def __init__(self, wish: Wish, request: RequestedNetwork, vif: str, mac: str = "") -> None:
+        self.wish, self.request, self.vif, self.mac = wish, request, vif, mac
+        self.addresses: list[str] = []
+        self.key: int | None = None  # of a row that is taken now
+
+
+def bind(tx: Connection, wishes: Sequence[Wish], terms: Terms | None = None) -> dict[str, tuple[Interface, ...]]:
+    """Give each server its addresses (those it has already, if it was bound before); its interfaces, by uuid.
+
+    NoSuchNetwork, NoAddressLeft, AddressTaken, TooManyAddresses and NoMacLeft leave nothing behind: the transaction is
+    the caller's.
+    """
+    terms = terms or Terms()
+    wanted = {request.network_id for wish in wishes for request in wish.networks if request.network_id}
+    if not wanted:
+        return {wish.server_uuid: () for wish in wishes}
+    rows = rows_of(tx, wanted)
+    _lock(tx, wishes, terms)
+    pools = {row.uuid: _Pool(tx, row, wishes) for row in rows.values()}
+    places = [(pools[str(request.network_id)], pools[str(request.network_id)].place(wish, request))
+              for wish in wishes for request in wish.networks if request.network_id in rows]
+    _write(tx, places, terms)
+    bound: dict[str, tuple[Interface, ...]] = {wish.server_uuid: () for wish in wishes}
+    own = own_addresses(tx, list(rows.values()), {wish.host for wish in wishes if wish.host})
+    for pool, place in places:
+        value = interface(pool.row, place, terms, own.get((pool.row.id, place.wish.host)))
+        bound[place.wish.server_uuid] += (value,)
+    return bound
+
+
+def take_interface(tx: Connection, wish: Wish, key: str, terms: Terms | None = None) -> Interface:
+    """One more interface (``wish.networks`` is the one request); with the same key, the same again."""
+    terms = terms or Terms()
+    [request] = wish.networks
+    row = rows_of(tx, {str(request.network_id)})[str(request.network_id)]
+    _lock(tx, [wish], terms)
+    vif = interface_id(key)
+    place = _made(tx, wish, request, vif)
+    if place is None:
+        pool = _Pool(tx, row, [wish], held=False)
+        place = pool.place(wish, request, vif)
+        _write(tx, [(pool, place)], terms)
+    own = own_addresses(tx, [row], {wish.host} if wish.host else set())
+    return interface(row, place, terms, own.get((row.id, wish.host)))
+
+
+def interface_id(key: str) -> str:
+    """The id of the interface that :func:`take_interface` makes for that key."""
+    return str(uuids.uuid5(_KEYS, key))
+
+
+def add_address(tx: Connection, wish: Wish, terms: Terms | None = None) -> tuple[str, str] | None:
+    """One more address for the server's first interface in the one network it asks for: (vif's uuid, address). None
+    when it has no interface there."""
+    terms = terms or Terms()
+    [request] = wish.networks
+    row = rows_of(tx, {str(request.network_id)})[str(request.network_id)]
+    _lock(tx, [wish], terms)
+    vif = tx.execute(sa.select(vifs.c.uuid, vifs.c.mac).where(
+        vifs.c.server_uuid == wish.server_uuid, vifs.c.network_id == row.id).order_by(vifs.c.id).limit(1)).one_or_none()
+    if vif is None:
+        return None
+    pool = _Pool(tx, row, [wish], held=False)
+    place = pool.place(wish, request, vif.uuid)
+    place.mac = vif.mac
+    _write(tx, [(pool, place)], terms)
+    return vif.uuid, place.addresses[0]
+
+
+def drop_interface(tx: Connection, server_uuid: str, vif_uuid: str, keep_leased: bool = False) -> None:
+    """Its addresses are nobody's, and it is no more. Repeated: nothing."""
+    release(tx, sa.and_(fixed_addresses.c.vif_uuid == vif_uuid, fixed_addresses.c.server_uuid == server_uuid),
+            keep_leased)
+    tx.execute(sa.delete(vifs).where(vifs.c.uuid == vif_uuid, vifs.c.server_uuid == server_uuid))
+
+
+def drop_address(tx: Connection, server_uuid: str, address: str, keep_leased: bool = False) -> bool:
+    """One of its addresses is nobody's; whether it had it."""
+    return bool(release(tx, sa.and_(fixed_addresses.c.address == address,
+                                    fixed_addresses.c.server_uuid == server_uuid), keep_leased))
+
+
+def unbind(tx: Connection, servers_: Sequence[str], keep_leased: bool = False) -> set[tuple[str, str | None]]:
+    """Give back all addresses of these servers, once; (network's uuid, host of a multi-host one) of what changed."""
+    changed = release(tx, fixed_addresses.c.server_uuid.in_(servers_), keep_leased)
+    tx.execute(sa.delete(vifs).where(vifs.c.server_uuid.in_(servers_)))
+    return changed
+
+
+def used(tx: Connection, project_id: str) -> int:
+    """Addresses that servers of the project have."""
+    return int(tx.execute(sa.select(sa.func.count()).select_from(
+        sa.join(fixed_addresses, servers, servers.c.uuid == fixed_addresses.c.server_uuid))
+        .where(servers.c.project_id == project_id)).scalar_one())
+
+
+def follow(tx: Connection, server_uuid: str, host: str) -> list[Row[Any]]:
+    """A server is on another host: so are its addresses in networks that each host serves for its own guests. The
+    rows of those networks."""
+    many = list(tx.execute(sa.select(*FIELDS).where(
+        networks.c.multi_host == sa.true(),
+        networks.c.id.in_(sa.select(vifs.c.network_id).where(vifs.c.server_uuid == server_uuid)))))
+    if many:
+        tx.execute(sa.update(fixed_addresses).where(
+            fixed_addresses.c.server_uuid == server_uuid,
+            fixed_addresses.c.network_id.in_([row.id for row in many])).values(host=host, updated_at=utc_now()))
+    return many
+
+
+# -- inside
+
+
+def leave(tx: Connection, servers_: Sequence[str]) -> set[str]:
+    """The servers are on no host; the hosts that had their addresses."""
+    mine = sa.and_(fixed_addresses.c.server_uuid.in_(servers_), fixed_addresses.c.host.is_not(None))
+    hosts = set(tx.execute(sa.select(fixed_addresses.c.host).where(mine)).scalars())
+    if hosts:
+        tx.execute(sa.update(fixed_addresses).where(mine).values(host=None, updated_at=utc_now()))
+    return hosts
+
+
+def rows_of(tx: Connection, wanted: set[str]) -> dict[str, Row[Any]]:
+    rows = {row.uuid: row for row in tx.execute(sa.select(*FIELDS).where(networks.c.uuid.in_(sorted(wanted))))}
+    missing = wanted - set(rows)
+    if missing:
+        raise NoSuchNetwork(network_id=sorted(missing)[0])
+    return rows
+
+
+class _Pool:
+    """One network's free addresses and the servers' own, read once. ``held``: what they have counts as theirs."""
+
+    def __init__(self, tx: Connection, row: Row[Any], wishes: Sequence[Wish], held: bool = True) -> None:
+        self.tx, self.row = tx, row
+        asked = [request for wish in wishes for request in wish.networks if request.network_id == row.uuid]
+        self.named = {request.fixed_ip for request in asked if request.fixed_ip}
+        self.held = self._held([wish.server_uuid for wish in wishes]) if held else {}
+        missing = len(asked) - sum(len(places) for places in self.held.values())
+        picked = pick(tx, row.id, missing, sorted(self.named)) if missing > 0 and row.cidr else []
+        self.free = {one.address: one.id for one in picked}
+        if any(request.vpn for request in asked) and row.vpn_private_address:
+            self.named.add(row.vpn_private_address)
+            self.free.update(set_aside(tx, row.id, row.vpn_private_address))
+
+    def _held(self, servers_: Sequence[str]) -> dict[str, list[tuple[str, str, list[str]]]]:
+        """What the servers have already, as (vif, MAC, addresses): this is not the first time, then."""
+        held: dict[str, dict[str, tuple[str, str, list[str]]]] = {}
+        query = (sa.select(vifs.c.uuid, vifs.c.mac, vifs.c.server_uuid, fixed_addresses.c.address)
+                 .join_from(vifs, fixed_addresses, _OF_VIF, isouter=True)
+                 .where(vifs.c.network_id == self.row.id, vifs.c.server_uuid.in_(servers_))
+                 .order_by(vifs.c.id, fixed_addresses.c.id))
+        for one in self.tx.execute(query):
+            place = held.setdefault(one.server_uuid, {}).setdefault(one.uuid, (one.uuid, one.mac, []))
+            if one.address:
+                place[2].append(one.address)
+        return {server: list(places.values()) for server, places in held.items()}
+
+    def place(self, wish: Wish, request: RequestedNetwork, vif: str | None = None) -> Place:
+        if self.held.get(wish.server_uuid):
+            uuid, mac, addresses = self.held[wish.server_uuid].pop(0)
+            kept = Place(wish, request, uuid, mac)
+            kept.addresses = addresses
+            return kept
+        new = Place(wish, request, vif or str(uuids.uuid4()))
+        if self.row.cidr:
+            address = self._pick(request)
+            new.addresses, new.key = [address], self.free.pop(address)
+        return new
+
+    def _pick(self, request: RequestedNetwork) -> str:
+        named = self.row.vpn_private_address if request.vpn else request.fixed_ip
+        if named:
+            if named not in self.free:
+                raise AddressTaken(address=named, network=self.row.uuid)
+            return str(named)
+        for address in self.free:
+            if address not in self.named:
+                return str(address)
+        raise NoAddressLeft(network=self.row.uuid)
+
+
+def _made(tx: Connection, wish: Wish, request: RequestedNetwork, vif: str) -> Place | None:
+    """The interface of that uuid, where an earlier try has made it."""
+    rows = list(tx.execute(
+        sa.select(vifs.c.mac, fixed_addresses.c.address)
+        .join_from(vifs, fixed_addresses, _OF_VIF, isouter=True)
+        .where(vifs.c.uuid == vif).order_by(fixed_addresses.c.id)))
+    if not rows:
+        return None
+    place = Place(wish, request, vif, rows[0].mac)
+    place.addresses = [row.address for row in rows if row.address]
+    return place
+
+
+def _lock(tx: Connection, wishes: Sequence[Wish], terms: Terms) -> None:
+    for project in sorted({wish.project_id for wish in wishes} & set(terms.limits)):
+        network_quota.lock_owner(tx, project)
+
+
+def _write(tx: Connection, places: Sequence[tuple[_Pool, Place]], terms: Terms) -> None:
+    """What the places take: counted, then the addresses in one statement a network, then the interfaces in one."""
+    new = [place for _, place in places if place.key is not None]
+    for project, limit in terms.limits.items():
+        wanted = sum(1 for place in new if place.wish.project_id == project)
+        have = used(tx, project) if wanted else 0
+        if wanted and have + wanted > limit:
+            raise TooManyAddresses(requested=wanted, used=have, limit=limit)
+    for pool in {id(pool): pool for pool, _ in places}.values():
+        _take(tx, pool, [place for of, place in places if of is pool and place.key is not None])
+    _insert_vifs(tx, [(pool.row.id, place) for pool, place in places if not place.mac], terms)
+
+
+def _take(tx: Connection, pool: _Pool, places: Sequence[Place]) -> None:
+    if not places:
+        return
+    owner = {place.key: place.wish.server_uuid for place in places}
+    vif = {place.key: place.vif for place in places}
+    hosts = {place.key: place.wish.host for place in places}
+    at = {"host": by_key(fixed_addresses.c.id, hosts, fixed_addresses.c.host)} if pool.row.multi_host else {}
+    changed = tx.execute(
+        sa.update(fixed_addresses).where(fixed_addresses.c.id.in_(list(owner)), NOBODYS)
+        .values(server_uuid=by_key(fixed_addresses.c.id, owner, fixed_addresses.c.server_uuid),
+                vif_uuid=by_key(fixed_addresses.c.id, vif, fixed_addresses.c.vif_uuid),
+                leased=False, updated_at=utc_now(), **at)).rowcount
+    if changed != len(owner):
+        raise errors.Bug("an address was taken under its lock")
+
+
+def _insert_vifs(tx: Connection, places: Sequence[tuple[int, Place]], terms: Terms) -> None:
+    """Each gets a MAC that nobody has. NoMacLeft."""
+    left = list(places)
+    for _ in range(max(1, terms.mac_attempts)):
+        if not left:
+            return
+        for _network, place in left:
+            place.mac = terms.new_mac()
+        done = insert_ignoring(tx, vifs, [
+            {"uuid": place.vif, "mac": place.mac, "network_id": network, "server_uuid": place.wish.server_uuid}
+            for network, place in left])
+        if done == len(left):
+            return
+        there = set(tx.execute(sa.select(vifs.c.uuid).where(
+            vifs.c.uuid.in_([place.vif for _, place in left]))).scalars())
+        left = [(network, place) for network, place in left if place.vif not in there]
+    if left:
+        raise NoMacLeft(attempts=terms.mac_attempts)
+
+
+# -- values
+
+
+def interface(row: Any, place: Place, terms: Terms, own: str | None = None) -> Interface:
+    """``own``: of a multi-host network, the address of the guest's host there, its gateway and DHCP server."""
+    dns = tuple(one for one in (row.dns1, row.dns2) if one)
+    gateway, dhcp_server = own or row.gateway, own or row.dhcp_server
+    return Interface(
+        id=place.vif, mac=place.mac, network_id=row.uuid, label=row.label, bridge=row.bridge, cidr=row.cidr,
+        addresses=addresses_of(row, place.mac, place.addresses, terms), gateway=gateway, dhcp_server=dhcp_server,
+        dns=dns, mtu=row.mtu, tag=place.request.tag, device=f"tap{place.vif[:11]}", multi_host=row.multi_host,
+        should_create_bridge=terms.manager.dhcp, bridge_interface=row.bridge_interface,
+        subnets=_subnets(row, gateway, dhcp_server, terms), vlan=row.vlan,
+        should_create_vlan=row.vlan is not None and terms.manager.vlans, injected=row.injected,
+        project_id=row.project_id)
+
+
+def addresses_of(row: Any, mac: str, addresses: Sequence[str], terms: Terms) -> tuple[FixedAddress, ...]:
+    """IPv4 as allocated, then IPv6 as the guest makes it."""
+    found = tuple(FixedAddress(address=one) for one in addresses)
+    if not row.cidr_v6:
+        return found
+    computed = ipv6.address(row.cidr_v6, mac, row.project_id or "", terms.ipv6_backend)
+    return (*found, FixedAddress(address=computed, version=6))
+
+
+def _subnets(row: Any, gateway: str | None, dhcp_server: str | None, terms: Terms) -> tuple[Subnet, ...]:
+    found: list[Subnet] = []
+    names = [one for one in (row.dns1, row.dns2) if one]
+
+    def of_version(version: int) -> tuple[str, ...]:
+        return tuple(one for one in names if ipaddress.ip_address(one).version == version)
+    if row.cidr:
+        found.append(Subnet(cidr=row.cidr, gateway=gateway, dns=of_version(4), dhcp_server=dhcp_server,
+                            dhcp=bool(terms.manager.dhcp and row.enable_dhcp)))
+    if row.cidr_v6:
+        found.append(Subnet(cidr=row.cidr_v6, version=6, gateway=row.gateway_v6, dns=of_version(6), ipv6_mode="slaac"))
+    return tuple(found)

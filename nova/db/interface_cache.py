@@ -1,0 +1,38 @@
+"""Servers' interfaces as their rows keep them, refreshed beside whatever runs: only where nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from nova.db.models.cell import servers
+from nova.model.networks import Interface
+
+_COLUMNS = (servers.c.id, servers.c.uuid, servers.c.project_id, servers.c.host, servers.c.epoch, servers.c.interfaces,
+            servers.c.requested_networks, servers.c.vm_state, servers.c.task_state)
+
+
+def page(tx: Connection, after: int, limit: int) -> Sequence[Row[Any]]:
+    """Live servers at rest, by their keys."""
+    return tx.execute(sa.select(*_COLUMNS).where(
+        servers.c.id > after, servers.c.deleted == 0, servers.c.task_state.is_(None), servers.c.host.is_not(None))
+        .order_by(servers.c.id).limit(limit)).all()
+
+
+def read(tx: Connection, uuids: Sequence[str]) -> dict[str, Row[Any]]:
+    """Live servers, whatever they do."""
+    rows = tx.execute(sa.select(*_COLUMNS).where(servers.c.uuid.in_(list(uuids)), servers.c.deleted == 0))
+    return {row.uuid: row for row in rows}
+
+
+def write(tx: Connection, row: Any, interfaces: tuple[Interface, ...]) -> bool:
+    """Unless something was begun since the row was read; whether it was written."""
+    return bool(tx.execute(sa.update(servers).where(
+        servers.c.uuid == row.uuid, servers.c.epoch == row.epoch, servers.c.task_state.is_(None),
+        servers.c.deleted == 0).values(interfaces=interfaces)).rowcount)
+
+
+__all__ = ["page", "read", "write"]

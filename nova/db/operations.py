@@ -1,0 +1,39 @@
+"""Operations as who waits for them sees them: one read by key."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from nova.db.engine import Connection
+from nova.db.models.cell import operations
+
+
+class Progress(NamedTuple):
+    """How far one is. ``outcome`` None: it runs (``direction`` undo: backwards)."""
+
+    outcome: str | None
+    direction: str
+    data: Mapping[str, Any]
+    fault: str | None
+
+
+def progress(tx: Connection, key: int) -> Progress | None:
+    """None when there is no such operation (any more)."""
+    columns = operations.c
+    row = tx.execute(sa.select(columns.outcome, columns.finished_at, columns.direction, columns.data, columns.fault)
+                     .where(columns.id == key)).one_or_none()
+    if row is None:
+        return None
+    ended = (row.outcome or "success") if row.finished_at is not None else None
+    return Progress(ended, row.direction, row.data or {}, row.fault)
+
+
+def under_way(tx: Connection, server_uuid: str, actions: Collection[str]) -> bool:
+    """Whether one of these actions is open on the server."""
+    columns = operations.c
+    return tx.execute(sa.select(columns.id).where(
+        columns.server_uuid == server_uuid, columns.finished_at.is_(None), columns.action.in_(sorted(actions))).limit(1)
+    ).first() is not None

@@ -1,0 +1,40 @@
+"""What operators write where addresses are made in bulk: one address, or a range whose usable hosts count."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from nova import errors
+
+FEWEST, TOO_MANY = 4, 1_000_000  # addresses of a range
+
+
+class BadRange(errors.Invalid):
+    code, message = "floating.bad_range", "Invalid input received: {range}: {reason}"
+
+
+def usable(text: str) -> tuple[str, ...]:
+    """The IPv4 addresses meant, ascending: without a range's own and its broadcast address. BadRange."""
+    found = network(text)
+    if "/" not in text:
+        return (str(found.network_address),)
+    first, last = int(found.network_address), int(found.broadcast_address)
+    return tuple(str(ipaddress.IPv4Address(number)) for number in range(first + 1, last))
+
+
+def network(text: str) -> ipaddress.IPv4Network:
+    """BadRange, also for ranges that are too small or too large to be meant."""
+    try:
+        found = ipaddress.IPv4Network(text.strip(), strict=False)
+    except ValueError as error:
+        raise BadRange(range=text[:60], reason=f"not an IPv4 address or range ({error})"[:200]) from None
+    if "/" not in text:
+        return found
+    if found.num_addresses < FEWEST:
+        raise BadRange(range=text, reason=f"a range has at least {FEWEST} addresses; name single ones without a prefix")
+    if found.num_addresses >= TOO_MANY:
+        raise BadRange(range=text, reason=f"a range has fewer than {TOO_MANY} addresses")
+    return found
+
+
+__all__ = ["BadRange", "network", "usable"]

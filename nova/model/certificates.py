@@ -1,0 +1,27 @@
+"""What a VPN guest needs of its project's certificate authority. PEM texts."""
+
+from __future__ import annotations
+
+from nova.model.base import Time, Value
+
+
+class VpnCredentials(Value):
+    """``server_key`` is a secret: it goes into the guest's user data, and into no log."""
+
+    authority: str
+    revoked: str
+    server_key: str
+    server_certificate: str
+    public_key: str = ""  # of the pair by which an operator enters the guest; its other half stays with nova-cert
+
+
+class Cloudpipe(Value):
+    """A project's VPN server. ``state``: pending, running, down, or invalid (its project has no network any more)."""
+
+    project_id: str
+    server_uuid: str
+    state: str
+    internal_address: str | None = None
+    public_address: str | None = None
+    public_port: int | None = None
+    created_at: Time | None = None

@@ -1,0 +1,47 @@
+"""What the three managers of nova-network decide alike on all hosts (contract/legacy/nova_network.md, 1): a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nova.errors import Invalid
+
+
+class UnknownManager(Invalid):
+    code = "network.unknown_manager"
+    message = "nova.conf, [DEFAULT]network_manager = {value}: there are {known}."
+
+
+@dataclass(frozen=True)
+class Manager:
+    """``needs``: a new network's field that must be given, here or by an option. ``per_project``: a network is one
+    project's, taken from those of nobody at first use. Reserved: addresses at the low and high end of each subnet."""
+
+    path: str
+    needs: str
+    vlans: bool = False
+    dhcp: bool = True
+    floating: bool = True
+    charges_quota: bool = True  # fixed_ips
+    low_reserved: int = 2
+    high_reserved: int = 1
+
+    @property
+    def per_project(self) -> bool:
+        return self.vlans
+
+
+FLAT = Manager("nova.network.manager.FlatManager", "bridge", dhcp=False, floating=False)
+FLAT_DHCP = Manager("nova.network.manager.FlatDHCPManager", "bridge")
+VLAN = Manager("nova.network.manager.VlanManager", "bridge_interface", vlans=True, charges_quota=False,
+               low_reserved=3)  # one more for the VPN's guest
+
+MANAGERS = {manager.path: manager for manager in (FLAT, FLAT_DHCP, VLAN)}
+
+
+def named(path: str) -> Manager:
+    """By its class path in nova.conf. UnknownManager."""
+    try:
+        return MANAGERS[path]
+    except KeyError:
+        raise UnknownManager(value=path, known=", ".join(MANAGERS)) from None

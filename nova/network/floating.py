@@ -1,0 +1,143 @@
+"""Floating addresses on this host's devices: put there when their rules stand, taken away when those are gone.
+
+What we put where is written down first, beside the networks' files: a daemon that was killed finds it again, and an
+address that somebody else put on a device is never taken away. Connections through an address end with it: the kernel
+would else go on translating what it has begun.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Sequence
+
+import msgspec
+
+from nova.errors import Invalid
+from nova.network.gateway import Links
+from nova.network.options import NetworkOptions
+from nova.network.translation import Translated
+from nova.privileged.files import write_whole
+from nova.privileged.links import Address, LinkError
+from nova.privileged.runner import CommandFailed, Runner
+
+LOG = logging.getLogger(__name__)
+
+RECORD = "floating.json"
+NO_FLOWS = 1  # conntrack's exit code when there was nothing to delete
+
+
+class NoFloatingIpInterface(Invalid):
+    code, message = "network.no_floating_interface", "Interface {interface} not found."
+
+
+class Carried(msgspec.Struct, frozen=True):
+    """What the record says of an address: to whom it was translated, and where it stands. ``ours``: we put it there."""
+
+    fixed: str
+    device: str
+    ours: bool = True
+
+
+class FloatingOnDevices:
+    """Brings the host's devices to what is wanted. Calls repeat harmlessly; one at a time."""
+
+    def __init__(self, options: NetworkOptions, links: Links, runner: Runner) -> None:
+        self._options, self._links, self._runner = options, links, runner
+        self._path = options.networks_path / RECORD
+
+    def check(self, interface: str | None) -> None:
+        """NoFloatingIpInterface where an address could not stand."""
+        device = interface or self._options.public_interface
+        if not self._links.exists(device):
+            raise NoFloatingIpInterface(interface=device)
+
+    def converge(self, wanted: Sequence[Translated]) -> None:
+        """To be called when the packet filter has the rules of ``wanted``, and no others'."""
+        noted = self._read()
+        target = {one.address: Carried(one.fixed, one.device) for one in wanted}
+        for address, old in noted.items():
+            self._leave(address, old, target.get(address))
+        present = {device: self._present(device) for device in {one.device for one in target.values()}}
+        noted = {address: self._carried(address, one, noted.get(address), present[one.device])
+                 for address, one in target.items() if present[one.device] is not None}
+        for address, one in target.items():
+            if present[one.device] is None:
+                LOG.error("The floating address %s can not stand on %s: there is no such device", address, one.device)
+        self._write(noted)
+        for address, carried in noted.items():
+            if carried.ours and address not in (present[carried.device] or ()):
+                self._put(address, carried)
+                self._forget("-d", address)  # flows that went nowhere would go on doing so
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _carried(address: str, wanted: Carried, before: Carried | None, present: frozenset[str] | None) -> Carried:
+        """An address that is there, and that we did not note, is somebody else's."""
+        if before is not None and before.device == wanted.device:
+            return msgspec.structs.replace(wanted, ours=before.ours)
+        return msgspec.structs.replace(wanted, ours=address not in (present or ()))
+
+    def _leave(self, address: str, old: Carried, new: Carried | None) -> None:
+        """What of an address is to be no more: its place, and the connections that it had."""
+        if old.ours and (new is None or new.device != old.device):
+            self._remove(address, old.device)
+        if new is None or new.fixed != old.fixed:
+            self._end_connections(address, old.fixed)
+
+    def _put(self, address: str, carried: Carried) -> None:
+        try:
+            self._links.ensure_address(carried.device, Address(address, 32))
+        except LinkError as error:  # the device went just now; the next look tries again
+            LOG.error("The floating address %s could not be put on %s: %s", address, carried.device, error.message)
+            return
+        LOG.info("Floating address %s of %s stands on %s", address, carried.fixed, carried.device)
+        if self._options.send_arp_for_ha:
+            with contextlib.suppress(CommandFailed):  # it hastens what ARP finds out by itself
+                self._runner.run(["arping", "-U", address, "-A", "-I", carried.device,
+                                  "-c", str(self._options.send_arp_for_ha_count)])
+
+    def _remove(self, address: str, device: str) -> None:
+        if self._links.exists(device):
+            with contextlib.suppress(LinkError):  # the device goes, and its addresses with it
+                self._links.delete_address(device, Address(address, 32))
+        LOG.info("Floating address %s is gone from %s", address, device)
+
+    def _end_connections(self, address: str, fixed: str) -> None:
+        """Those to the guest, and those that it began and that have the address outside."""
+        self._forget("-r", fixed)
+        self._forget("-q", address)
+
+    def _forget(self, which: str, address: str) -> None:
+        """Flows that the kernel translates: to that original destination (-d), or with that source (-r) or destination
+        (-q) of their answers."""
+        try:
+            self._runner.run(["conntrack", "-D", which, address], ok=(0, NO_FLOWS))
+        except CommandFailed as error:
+            LOG.warning("What the kernel knows of connections of %s may last: %s", address, error)
+
+    def _present(self, device: str) -> frozenset[str] | None:
+        """Addresses that stand on a device; None: there is no such device."""
+        if not self._links.exists(device):
+            return None
+        try:
+            return frozenset(one.address for one in self._links.addresses(device))
+        except LinkError:
+            return None
+
+    def _read(self) -> dict[str, Carried]:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, Carried])
+        except FileNotFoundError:
+            return {}
+        except msgspec.DecodeError:
+            LOG.error("%s can not be read: what it names is not taken away", self._path)
+            return {}
+
+    def _write(self, noted: dict[str, Carried]) -> None:
+        if noted or self._path.exists():
+            write_whole(self._path, msgspec.json.encode(noted).decode(), 0o600)
+
+
+__all__ = ["Carried", "FloatingOnDevices", "NoFloatingIpInterface"]

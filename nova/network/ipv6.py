@@ -1,0 +1,106 @@
+"""A network's IPv6 range on this host: the router's address, and radvd to tell guests of it.
+
+The router speaks from a link-local address that follows from the network (:mod:`nova.model.gateways`), so whoever
+names the gateway computes it. Guests make their own addresses of the range.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from nova.model import gateways
+from nova.model.networks import Network
+from nova.network import processes
+from nova.network.gateway import Links
+from nova.network.options import NetworkOptions
+from nova.privileged.files import write_whole
+from nova.privileged.links import SCOPES, Address, Route
+from nova.privileged.runner import Runner
+
+LOG = logging.getLogger(__name__)
+
+MIN_INTERVAL_S, MAX_INTERVAL_S = 3, 10
+LINK_LOCAL_PREFIX = 64
+
+
+def router(network: Network, options: NetworkOptions) -> str:
+    """The link-local address that this host advertises itself with."""
+    return gateways.link_local(gateways.gateway_mac(network, options.host))
+
+
+def config(network: Network, device: str, options: NetworkOptions) -> str:
+    """radvd's, for one network."""
+    mtu = f"    AdvLinkMTU {network.mtu};\n" if network.mtu else ""
+    return (f"interface {device}\n{{\n"
+            f"    AdvSendAdvert on;\n    MinRtrAdvInterval {MIN_INTERVAL_S};\n    MaxRtrAdvInterval {MAX_INTERVAL_S};\n"
+            f"{mtu}    AdvRASrcAddress {{ {router(network, options)}; }};\n"
+            f"    prefix {ipaddress.IPv6Network(network.cidr_v6 or '', strict=False)}\n    {{\n"
+            "        AdvOnLink on;\n        AdvAutonomous on;\n    };\n};\n")
+
+
+def addresses(network: Network, options: NetworkOptions) -> Iterator[Address]:
+    """What the host has on the network's device: the router's, and the range's gateway, which guests that hear no
+    advertisements were told of. Several hosts may have that one: whichever answers forwards."""
+    yield Address(router(network, options), LINK_LOCAL_PREFIX, None, SCOPES["link"])
+    subnet = ipaddress.IPv6Network(network.cidr_v6 or "", strict=False)
+    gateway = ipaddress.IPv6Address(network.gateway_v6) if network.gateway_v6 else None
+    if gateway is not None and gateway in subnet:
+        yield Address(str(gateway), subnet.prefixlen)
+
+
+class IPv6:
+    """Calls repeat harmlessly; one at a time."""
+
+    def __init__(self, options: NetworkOptions, links: Links, runner: Runner) -> None:
+        self._options, self._links, self._runner = options, links, runner
+        self._told: dict[str, str] = {}
+
+    def serve(self, network: Network, device: str) -> None:
+        if not self._options.use_ipv6 or not network.cidr_v6:
+            self.stop(device)
+            return
+        for address in addresses(network, self._options):
+            self._links.ensure_address(device, address)
+        subnet = ipaddress.IPv6Network(network.cidr_v6, strict=False)
+        self._links.ensure_route(device, Route(str(subnet.network_address), subnet.prefixlen))
+        self._advertise(network, device)
+
+    def stop(self, device: str) -> None:
+        """End radvd; nothing when there is none. Addresses go with the device, or as the teardown says."""
+        conf, pid_file = self._paths(device)
+        if conf.exists() or pid_file.exists():
+            for pid in processes.with_mark(str(conf)):  # of two, the second ends with the first
+                processes.end(pid, "radvd", device)
+            pid_file.unlink(missing_ok=True)
+            conf.unlink(missing_ok=True)
+        self._told.pop(device, None)
+
+    def _advertise(self, network: Network, device: str) -> None:
+        """As with dnsmasq, what *this* process told counts: a forerunner may have died between writing and telling."""
+        conf, pid_file = self._paths(device)
+        text = config(network, device, self._options)
+        write_whole(conf, text)
+        running = processes.with_mark(str(conf))  # radvd keeps a process of lower rights beside the one it names
+        if not running:
+            self._start_anew((), conf, pid_file, device)
+            LOG.info("Started radvd for network %s on %s", network.label, device)
+        elif self._told.get(device) != text:
+            pid = processes.by_pid_file(pid_file, str(conf))
+            if pid is None:  # the other one of its two processes would die of the signal
+                self._start_anew(running, conf, pid_file, device)
+            else:
+                processes.read_again(pid)
+        self._told[device] = text
+
+    def _start_anew(self, running: Iterable[int], conf: Path, pid_file: Path, device: str) -> None:
+        for pid in running:
+            processes.end(pid, "radvd", device)
+        pid_file.unlink(missing_ok=True)
+        self._runner.run(["radvd", "-C", str(conf), "-p", str(pid_file)])
+
+    def _paths(self, device: str) -> tuple[Path, Path]:
+        base = self._options.networks_path
+        return base / f"nova-ra-{device}.conf", base / f"nova-ra-{device}.pid"

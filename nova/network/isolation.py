@@ -1,0 +1,66 @@
+"""What is said of frames on bridges (ebtables), from the networks a host serves. Pure.
+
+Where all hosts of a multi-host network have the same address, each must answer its own guests alone: ARP for the
+address and DHCP do not cross the interface to the others; nor do router advertisements of any multi-host network. And
+where a network's gateway is another machine, frames to the ranges that are translated here are taken off their way to
+it. Texts as ebtables-save prints them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator
+
+from nova.network.firewall import chain, external
+from nova.network.here import Here
+from nova.network.options import NetworkOptions
+from nova.network.translation import taken_off_their_way
+from nova.privileged.iptables import Table
+
+DHCP_PORTS = "67:68"
+
+
+def tables(served: Iterable[Here], options: NetworkOptions) -> tuple[Table, ...]:
+    """``filter`` and ``nat``; chains without rules are not made."""
+    known = [one for one in served if one.network.cidr or one.network.cidr_v6]
+    apart = [(one.interface, one.network.dhcp_server) for one in known
+             if one.shared and one.interface and one.network.enable_dhcp and one.network.cidr]
+    routers = tuple(dict.fromkeys(
+        f"-p IPv6 {way} {one.interface} --ip6-proto ipv6-icmp --ip6-icmp-type router-advertisement -j DROP"
+        for one in known if options.use_ipv6 and one.network.multi_host and one.network.cidr_v6 and one.interface
+        for way in ("-i", "-o")))
+    frames = Table("filter", sparse=True, chains={
+        chain("INPUT"): tuple(f"-p ARP -i {interface} --arp-ip-dst {address} -j DROP" for interface, address in apart),
+        chain("OUTPUT"): tuple(f"-p ARP -o {interface} --arp-ip-src {address} -j DROP"
+                               for interface, address in apart),
+        chain("FORWARD"): tuple(dict.fromkeys(
+            f"-p IPv4 {way} {interface} --ip-proto udp --ip-dport {DHCP_PORTS} -j DROP"
+            for interface, _address in apart for way in ("-i", "-o"))) + routers,
+    }, first={name: (chain(name),) for name in ("INPUT", "OUTPUT", "FORWARD")})
+    redirected = tuple(dict.fromkeys(rule for one in known for rule in _redirected(one, options)))
+    routed = Table("nat", sparse=True, chains={chain("PREROUTING"): redirected},
+                   first={"PREROUTING": (chain("PREROUTING"),)})
+    return (frames, routed)
+
+
+def _redirected(one: Here, options: NetworkOptions) -> Iterator[str]:
+    """Frames of the network's guests that this host translates, though their gateway is another machine.
+
+    Their source says which network they are of; a match by the bridge would need a module that kernels may lack.
+    """
+    network = one.network
+    if external(network):
+        yield from taken_off_their_way(one, options)
+    if network.cidr and external(network) and options.force_snat_range:
+        guests = ipaddress.IPv4Network(network.cidr or "", strict=False)
+        yield f"-p IPv4 --ip-src {guests} --ip-dst {guests} -j RETURN"
+        for destination in options.force_snat_range:
+            yield f"-p IPv4 --ip-src {guests}{_towards(destination)} -j redirect"
+
+
+def _towards(destination: str) -> str:
+    """As ebtables-save prints it: a host without a prefix, and no match at all for everywhere."""
+    wanted = ipaddress.IPv4Network(destination, strict=False)
+    if not wanted.prefixlen:
+        return ""
+    return f" --ip-dst {wanted.network_address if wanted.prefixlen == 32 else wanted}"

@@ -1,0 +1,73 @@
+"""Daemons that outlive us (dnsmasq, radvd): found again by what their command lines say, and ended by pid."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+from nova.errors import Unavailable
+
+STOP_PATIENCE_S = 5.0
+
+
+class StillRunning(Unavailable):
+    code = "network.daemon_still_running"
+    message = "{program} (pid {pid}) of {device} does not end"
+
+
+def by_pid_file(path: Path, mark: str) -> int | None:
+    """The pid of the file, if that process has the word ``mark`` in its command line (pids are used again)."""
+    text = read(path).strip()
+    return int(text) if text.isdigit() and mark in command_line(int(text)) else None
+
+
+def with_mark(mark: str) -> list[int]:
+    """Every process with that word in its command line, whatever a pid file says."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and mark in command_line(int(name))]
+
+
+def command_line(pid: int) -> list[str]:
+    """Its words; none of a process that is gone, or a zombie."""
+    return _strings(pid, "cmdline")
+
+
+def same_environment(pid: int, wanted: dict[str, str]) -> bool:
+    present = set(_strings(pid, "environ"))
+    return not present or all(f"{name}={value}" in present for name, value in wanted.items())
+
+
+def read_again(pid: int) -> None:
+    """SIGHUP; nothing when it has just ended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGHUP)
+
+
+def end(pid: int, program: str, device: str) -> None:
+    """SIGTERM, then SIGKILL; done when it is gone. StillRunning."""
+    for word in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, word)
+        deadline = time.monotonic() + STOP_PATIENCE_S
+        while time.monotonic() < deadline:
+            if not command_line(pid):
+                return
+            time.sleep(0.02)
+    raise StillRunning(program=program, pid=pid, device=device)
+
+
+def read(path: Path) -> str:
+    """A file's text; "" when there is none, or none that can be read."""
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _strings(pid: int, kind: str) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/{kind}").read_bytes().decode(errors="replace").split("\0")[:-1]
+    except OSError:
+        return []

@@ -1,0 +1,64 @@
+"""Which rules translate floating addresses to guests' own, from the networks a host serves. Pure.
+
+A guest is reached by its floating address from outside, from this host and from other guests, and is seen by it: what
+leaves over the device that the address stands on has it as its source, and so has what comes back to the guest by it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+from collections.abc import Iterable, Iterator
+
+from nova.network.here import Here
+from nova.network.options import NetworkOptions
+
+
+@dataclasses.dataclass(frozen=True)
+class Translated:
+    """A floating address of this host's: whose packets it is for, and on which device it stands."""
+
+    address: str
+    fixed: str
+    device: str
+
+
+def translated(served: Iterable[Here], options: NetworkOptions) -> tuple[Translated, ...]:
+    """In an order that does not depend on the networks'; of a guest's several, the oldest is what it is seen by."""
+    ordered = sorted((one for one in served if one.network.cidr and one.device),
+                     key=lambda one: (one.network.id, one.network.uuid))
+    return tuple(Translated(floating.address, floating.fixed_address, floating.interface or options.public_interface)
+                 for one in ordered for floating in one.order.floating if ":" not in floating.address)
+
+
+def incoming(floats: Iterable[Translated]) -> Iterator[str]:
+    """nat PREROUTING, and OUTPUT for what this host sends itself."""
+    for one in floats:
+        yield f"-d {one.address}/32 -j DNAT --to-destination {one.fixed}"
+
+
+def among_guests(floats: Iterable[Translated]) -> Iterator[str]:
+    """nat POSTROUTING: guests that reach each other by floating addresses see these, lest answers go astray."""
+    for one in floats:
+        yield f"-s {one.fixed}/32 -m conntrack --ctstate DNAT -j SNAT --to-source {one.address}"
+
+
+def outgoing(floats: Iterable[Translated]) -> Iterator[str]:
+    """float-snat."""
+    for one in floats:
+        yield f"-s {one.fixed}/32 -d {one.fixed}/32 -j SNAT --to-source {one.address}"
+        yield f"-s {one.fixed}/32 -o {one.device} -j SNAT --to-source {one.address}"
+
+
+def taken_off_their_way(one: Here, options: NetworkOptions) -> Iterator[str]:
+    """Frames (ebtables nat PREROUTING) of guests with floating addresses, whose gateway is another machine: all that
+    they send out of their range comes here to be translated."""
+    guests = ipaddress.IPv4Network(one.network.cidr or "", strict=False)
+    fixed = dict.fromkeys(floating.fixed for floating in translated((one,), options) if floating.device != one.device)
+    if fixed:
+        yield f"-p IPv4 --ip-src {guests} --ip-dst {guests} -j RETURN"
+    for address in fixed:
+        yield f"-p IPv4 --ip-src {address} -j redirect"
+
+
+__all__ = ["Translated", "among_guests", "incoming", "outgoing", "taken_off_their_way", "translated"]

@@ -1,0 +1,52 @@
+"""Virtual functions of network cards: what the kernel calls them, and what their card lets through."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nova.privileged import links
+
+SYSFS = Path("/sys")
+PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+
+
+class Function(NamedTuple):
+    """A virtual function: its card's device, and its number there."""
+
+    parent: str
+    number: int
+
+
+def device_of(address: str, sysfs: Path = SYSFS) -> str | None:
+    """The network device at a PCI address (as 0000:03:10.1); None: it has none now (a guest may have it)."""
+    return _only(sysfs / "bus/pci/devices" / address / "net")
+
+
+def function_of(address: str, sysfs: Path = SYSFS) -> Function | None:
+    """None: it is no virtual function, or its card has no device."""
+    card = sysfs / "bus/pci/devices" / address / "physfn"
+    parent = _only(card / "net")
+    if parent is None:
+        return None
+    for entry in card.glob("virtfn*"):
+        if entry.resolve().name == address:
+            return Function(parent, int(entry.name.removeprefix("virtfn")))
+    return None
+
+
+def set_up(function: Function, mac: str, vlan: int) -> None:
+    """Its MAC address and VLAN (0: none), which the guest can not change."""
+    def work(ip: Any) -> None:
+        ip.link("set", index=links.index_of(ip, function.parent),
+                vf={"vf": function.number, "mac": mac, "vlan": vlan})
+    links.conversation(function.parent, work)
+
+
+def _only(folder: Path) -> str | None:
+    try:
+        names = sorted(entry.name for entry in folder.iterdir())
+    except OSError:
+        return None
+    return names[0] if names else None

@@ -1,0 +1,24 @@
+"""What may be asked of nova-cert, which alone has the cloud's private keys."""
+
+from __future__ import annotations
+
+from nova.model.certificates import VpnCredentials
+from nova.rpc.interface import Interface, call
+
+
+class CertRPC(Interface):
+    """Certificates of the cloud and its projects."""
+
+    topic, version = "cert", "1.0"
+
+    @call()
+    def fetch_ca(self, project_id: str) -> str:
+        """The authority's certificate: with ``use_project_ca`` the project's own, else the cloud's. PEM."""
+
+    @call()
+    def fetch_crl(self, project_id: str) -> str:
+        """What that authority revoked. PEM."""
+
+    @call(sensitive=True)
+    def vpn_credentials(self, project_id: str) -> VpnCredentials:
+        """All that a project's VPN server needs; made at the first asking, the same ever after."""

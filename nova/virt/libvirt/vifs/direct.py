@@ -1,0 +1,31 @@
+"""Devices of the host's handed over: a virtual function of a network card, whose MAC address and VLAN libvirt sets; or
+a whole card (direct-physical), which is the guest's as it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nova.model.networks import Interface
+from nova.virt.libvirt.folders import PlugRecord
+from nova.virt.libvirt.vifs.common import Asked, Hands, Place, pci_address, plain, vlan_of
+from nova.virt.libvirt.xml.specs import VifSpec
+
+WHOLE = "direct-physical"
+
+
+def record(interface: Interface) -> PlugRecord:
+    return PlugRecord(id=interface.id, device=pci_address(interface), bridge="", kind="direct")
+
+
+def prepare(interface: Interface, place: Place) -> None:
+    """libvirt does all of it."""
+    record(interface)
+
+
+def unplug(plug: PlugRecord, hands: Hands) -> None:
+    """libvirt gives the device back when the guest stops."""
+
+
+def spec(interface: Interface, asked: Asked) -> VifSpec:
+    return replace(plain(interface, asked), type="hostdev", pci=pci_address(interface), vlan=vlan_of(interface),
+                   bare=interface.vnic_type == WHOLE, mtu=None, bandwidth=None)

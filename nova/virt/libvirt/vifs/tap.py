@@ -1,0 +1,26 @@
+"""A tap with nothing behind it: an agent (Calico's, say) routes what comes out of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nova.model.networks import Interface
+from nova.virt.libvirt.folders import PlugRecord
+from nova.virt.libvirt.vifs.common import Asked, Hands, Place, plain, tap_name
+from nova.virt.libvirt.xml.specs import VifSpec
+
+
+def record(interface: Interface) -> PlugRecord:
+    return PlugRecord(id=interface.id, device=tap_name(interface), bridge="", kind="tap")
+
+
+def prepare(interface: Interface, place: Place) -> None:
+    """libvirt makes it."""
+
+
+def unplug(plug: PlugRecord, hands: Hands) -> None:
+    hands.links.delete(plug.device)
+
+
+def spec(interface: Interface, asked: Asked) -> VifSpec:
+    return replace(plain(interface, asked), type="ethernet", device=tap_name(interface))

@@ -1,0 +1,67 @@
+"""Interfaces that a switch in a process of its own (Open vSwitch with DPDK, VPP, ...) reads from the guest's memory,
+over a socket that one of the two opens."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from nova.model.networks import Interface
+from nova.privileged.runner import CommandFailed
+from nova.virt.libvirt.folders import PlugRecord
+from nova.virt.libvirt.vifs.bridge import NoBridge
+from nova.virt.libvirt.vifs.common import Asked, BadPort, Hands, Place, detail, plain
+from nova.virt.libvirt.vifs.ovs import PORT, SWITCH, ids_of, switch_of
+from nova.virt.libvirt.xml.specs import VifSpec
+
+#: QEMU's part in it -> the type of Open vSwitch's port at the other end.
+OTHER_END = {"server": "dpdkvhostuserclient", "client": "dpdkvhostuser"}
+
+
+def record(interface: Interface) -> PlugRecord:
+    path = _path(interface)
+    details = {SWITCH: switch_of(interface), PORT: os.path.basename(path)} if _on_switch(interface) else {}
+    return PlugRecord(id=interface.id, device=path, bridge="", kind="vhostuser", details=details)
+
+
+def prepare(interface: Interface, place: Place) -> None:
+    plug, ovs = record(interface), place.hands.ovs
+    if not plug.details:
+        return
+    mode = _mode(interface)
+    try:
+        if not ovs.has_bridge(plug.details[SWITCH]):
+            raise NoBridge(bridge=plug.details[SWITCH], network=interface.label)
+        options = {"vhost-server-path": plug.device} if mode == "server" else {}
+        ovs.ensure_port(plug.details[SWITCH], plug.details[PORT], ids_of(interface, place), OTHER_END[mode], options)
+    except CommandFailed as error:
+        raise BadPort(id=interface.id, reason=error.message) from error
+
+
+def unplug(plug: PlugRecord, hands: Hands) -> None:
+    if plug.details:
+        hands.ovs.delete_port(plug.details[SWITCH], plug.details[PORT])
+
+
+def spec(interface: Interface, asked: Asked) -> VifSpec:
+    """The kernel has no part in it, so no vhost of its either."""
+    return replace(plain(interface, asked), type="vhostuser", backend=None, bandwidth=None,
+                   source={"type": "unix", "path": _path(interface), "mode": _mode(interface)})
+
+
+def _on_switch(interface: Interface) -> bool:
+    return bool(interface.details.get("vhostuser_ovs_plug"))
+
+
+def _path(interface: Interface) -> str:
+    path = detail(interface, "vhostuser_socket")
+    if not path.startswith("/") or os.path.normpath(path) != path:
+        raise BadPort(id=interface.id, reason=f"its binding names no socket ({path or 'none'})")
+    return path
+
+
+def _mode(interface: Interface) -> str:
+    mode = detail(interface, "vhostuser_mode") or "client"
+    if mode not in OTHER_END:
+        raise BadPort(id=interface.id, reason=f"a socket is served or used, and not '{mode}'")
+    return mode

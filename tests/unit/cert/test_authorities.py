@@ -1,0 +1,114 @@
+"""nova-cert's authorities: files as openssl has them, made once, safe to be killed at."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import types
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import padding
+
+from nova import errors
+from nova.cert.authority import Authority, name_of
+from nova.cert.service import CertService
+
+SUBJECT = "/O=NOVA ROOT/L=Mountain View/ST=California/C=US"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+
+    def __call__(self) -> datetime.datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def service(path, clock, **options):
+    values = {"ca_path": str(path / "CA"), "ca_file": "cacert.pem", "key_file": "private/cakey.pem",
+              "crl_file": "crl.pem", "keys_path": str(path / "keys"), "vpn_key_suffix": "-vpn",
+              "use_project_ca": False, **options}
+    return CertService(types.SimpleNamespace(**values), clock)
+
+
+def load(text: str) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(text.encode())
+
+
+def test_ensure_when_there_is_none_then_the_folder_is_as_openssl_has_it(tmp_path, clock):
+    Authority(tmp_path / "CA", SUBJECT, clock=clock).ensure()
+    here = tmp_path / "CA"
+    assert (here / "serial").read_text() == "10\n" and (here / "index.txt").read_text() == ""
+    assert (here / "private/cakey.pem").stat().st_mode & 0o777 == 0o600
+    assert (here / "private").stat().st_mode & 0o777 == 0o700
+    root = load((here / "cacert.pem").read_text())
+    assert root.subject == root.issuer == name_of(SUBJECT)
+    assert (root.not_valid_after_utc - root.not_valid_before_utc).days == 365
+
+
+@pytest.mark.parametrize("lost", ["cacert.pem", "serial", "index.txt", "crl.pem"])
+def test_ensure_when_it_died_in_between_then_the_next_goes_on_with_the_same_key(tmp_path, clock, lost):
+    authority = Authority(tmp_path / "CA", SUBJECT, clock=clock)
+    authority.ensure()
+    key = (tmp_path / "CA/private/cakey.pem").read_bytes()
+    (tmp_path / "CA" / lost).unlink()
+    authority.ensure()
+    assert (tmp_path / "CA" / lost).exists() and (tmp_path / "CA/private/cakey.pem").read_bytes() == key
+
+
+def test_vpn_credentials_when_asked_twice_then_they_are_the_same_and_signed_by_the_projects_own(tmp_path, clock):
+    certs = service(tmp_path, clock)
+    certs.start()
+    first, second = certs.vpn_credentials("demo"), certs.vpn_credentials("demo")
+    assert first == second
+    authority, server = load(first.authority), load(first.server_certificate)
+    authority.public_key().verify(server.signature, server.tbs_certificate_bytes, padding.PKCS1v15(),
+                                  server.signature_hash_algorithm)
+    assert authority.subject != load(certs.fetch_ca("demo")).subject
+    assert (tmp_path / "CA/projects/demo/index.txt").read_text().split("\t")[3] == "10"
+    assert (tmp_path / "CA/projects/demo/server.key").stat().st_mode & 0o777 == 0o600
+    assert first.public_key.startswith("ssh-rsa ")
+    assert (tmp_path / "keys/demo-vpn.pem").stat().st_mode & 0o777 == 0o600
+
+
+def test_vpn_credentials_when_asked_by_many_at_once_then_one_pair_is_made(tmp_path, clock):
+    certs, found = service(tmp_path, clock), []
+    threads = [threading.Thread(target=lambda: found.append(certs.vpn_credentials("demo"))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4 and len({one.server_certificate for one in found}) == 1
+
+
+def test_fetch_ca_when_projects_have_their_own_then_it_is_the_projects(tmp_path, clock):
+    certs = service(tmp_path, clock, use_project_ca=True)
+    assert certs.fetch_ca("demo") == certs.vpn_credentials("demo").authority != certs.fetch_ca("other")
+
+
+def test_fetch_crl_when_the_list_is_to_end_soon_then_it_is_renewed(tmp_path, clock):
+    certs = service(tmp_path, clock)
+    certs.start()
+    first = certs.fetch_crl("demo")
+    assert certs.fetch_crl("demo") == first
+    clock.now += datetime.timedelta(days=350)
+    renewed = x509.load_pem_x509_crl(certs.fetch_crl("demo").encode())
+    assert renewed.next_update_utc == clock.now + datetime.timedelta(days=365)
+
+
+@pytest.mark.parametrize("project", ["", "..", "a/b", "a b", "x" * 256])
+def test_vpn_credentials_when_the_project_names_a_path_then_invalid_and_nothing_is_made(tmp_path, clock, project):
+    with pytest.raises(errors.Invalid):
+        service(tmp_path, clock).vpn_credentials(project)
+    assert not (tmp_path / "CA").exists()
+
+
+def test_name_when_a_word_is_unknown_then_the_error_lists_the_known():
+    with pytest.raises(ValueError, match="'XX'"):
+        name_of("/XX=1")

@@ -1,0 +1,161 @@
+"""The client against a Neutron in memory: through keystoneauth and requests, without a socket."""
+
+from __future__ import annotations
+
+import pytest
+from oslo_config import cfg
+
+from nova import conf as nova_conf
+from nova import context, errors
+from nova.clients import neutron as client_module
+from nova.clients import session
+from nova.clients.neutron_values import asked, counted, network
+from nova.conf.network import neutron_in_use
+from tests.fakes.neutron import FakeNeutron
+
+
+@pytest.fixture
+def fake():
+    return FakeNeutron(tokens={"joe's": "demo"})
+
+
+@pytest.fixture
+def client(fake):
+    return fake.client()
+
+
+def test_list_when_it_comes_in_pages_then_all_are_read_and_the_links_host_is_not_followed(fake, client):
+    made = sorted(fake.add_network(f"n{number}") for number in range(5))
+    fake.page = 2
+    assert [one.id for one in client.networks()] == made
+    assert len(fake.asked("GET", "networks")) == 3
+
+
+def test_ids_when_there_are_many_then_each_url_is_short(fake, client):
+    network = fake.add_network(cidrs=())
+    ports = [fake.add_port(network) for _ in range(250)]
+    assert len(client.ports_by_id(ports)) == 250
+    assert len(fake.requests) == 3 and max(len(path) for _method, path in fake.requests) < 5000
+
+
+def test_networks_when_a_user_asks_then_his_token_and_request_id_are_sent(fake, client):
+    own, _other = fake.add_network(), fake.add_network(tenant_id="another", project_id="another")
+    who = context.RequestContext(request_id="req-1", global_request_id="req-global", token="joe's")
+    with context.entered(who):
+        assert [one.id for one in client.networks(as_user=True)] == [own]
+        assert len(client.networks()) == 2
+    assert fake.headers[0]["X-OpenStack-Request-ID"] == "req-global"
+
+
+@pytest.mark.parametrize("status, kind, error", [
+    (409, "OverQuota", errors.OverQuota), (409, "IpAddressGenerationFailure", errors.Conflict),
+    (400, "InvalidInput", errors.Invalid), (404, "NetworkNotFound", errors.NotFound), (403, "PolicyNotAuthorized",
+                                                                                      errors.Unavailable)])
+def test_create_ports_when_neutron_refuses_then_the_kind_is_ours_and_its_words_are_kept(fake, client, monkeypatch,
+                                                                                       status, kind, error):
+    answer = (status, {"NeutronError": {"type": kind, "message": "Because of this.", "detail": ""}})
+    monkeypatch.setattr(fake, "answer", lambda request: answer)
+    with pytest.raises(error) as raised:
+        client.create_ports([{"network_id": "n"}])
+    assert status == 404 or "Because of this" in raised.value.message
+
+
+@pytest.mark.parametrize("how", ["refused", "timeout", 500, 503])
+def test_reads_when_nobody_answers_once_then_they_are_repeated_and_posts_are_not(fake, client, how):
+    network = fake.add_network()
+    fake.trouble("GET", "networks", how)
+    assert len(client.networks()) == 1
+    fake.trouble("POST", "ports", how)
+    with pytest.raises(errors.Unavailable) as raised:
+        client.create_ports([{"network_id": network, "tenant_id": "demo"}])
+    assert "network service" in raised.value.message
+    assert len(fake.asked("POST")) == 1
+
+
+def test_delete_when_it_is_gone_then_nothing_is_said(client):
+    client.delete_port("no-such-port")
+    client.delete_binding("no-such-port", "host")
+
+
+def test_activate_when_it_is_active_then_nothing_is_said(fake, client):
+    port = fake.add_port(fake.add_network(), **{"binding:host_id": "a"})
+    client.activate_binding(port, "a")
+    client.create_binding(port, "b", "normal", {})
+    client.activate_binding(port, "b")
+    assert fake.hosts_of(port) == {"a": "INACTIVE", "b": "ACTIVE"}
+    with pytest.raises(errors.NotFound):
+        client.activate_binding(port, "c")
+
+
+def test_update_when_the_port_changed_meanwhile_then_it_is_refused(fake, client):
+    port = client.port(fake.add_port(fake.add_network()))
+    client.update_port(port.id, {"name": "x"}, if_match=port.revision)
+    with pytest.raises(errors.Conflict):
+        client.update_port(port.id, {"name": "y"}, if_match=port.revision)
+
+
+def test_extensions_when_asked_for_often_then_read_once_and_kept_while_neutron_is_away(fake):
+    client = fake.client(extension_sync_s=600)
+    assert client.has("binding-extended") and not client.has("something-new")
+    assert len(fake.asked("GET", "extensions")) == 1
+    eager = fake.client(extension_sync_s=0, retries=0)
+    assert eager.has("quota_details")
+    fake.away()
+    assert eager.has("quota_details")
+
+
+def test_extensions_when_never_read_and_neutron_is_away_then_it_says_so(fake):
+    fake.away()
+    with pytest.raises(errors.Unavailable):
+        fake.client(retries=0).extensions()
+
+
+def test_resource_request_when_of_either_format_then_groups():
+    old = asked({"resources": {"NET_BW_EGR_KILOBIT_PER_SEC": 1000}, "required": ["CUSTOM_PHYSNET_0"]})
+    assert [(one.id, dict(one.resources), one.traits) for one in old.groups] == [
+        ("", {"NET_BW_EGR_KILOBIT_PER_SEC": 1000}, ("CUSTOM_PHYSNET_0",))]
+    new = asked({"request_groups": [{"id": "g1", "resources": {"A": 1}, "required": []},
+                                    {"id": "g2", "resources": {"B": 2}, "required": ["T"]}],
+                 "same_subtree": ["g1", "g2"]})
+    assert [one.id for one in new.groups] == ["g1", "g2"] and new.same_subtree == ("g1", "g2")
+    assert asked(None).groups == asked({}).groups == ()
+
+
+def test_quota_when_with_and_without_details_then_room_is_what_is_known():
+    assert counted({"port": {"limit": 10, "used": 7, "reserved": 1}})["port"].room == 2
+    assert counted({"port": {"limit": -1, "used": 7}})["port"].room is None
+    assert counted({"port": 10})["port"].room is None
+
+
+def test_network_when_it_has_several_segments_then_its_physical_network_is_found():
+    found = network({"id": "n", "segments": [{"provider:network_type": "vxlan", "provider:physical_network": None},
+                                             {"provider:network_type": "vlan", "provider:physical_network": "p1"}]})
+    assert (found.physical_network, found.tunnelled) == ("p1", True)
+
+
+# -- configuration
+
+def options(text, tmp_path):
+    file = tmp_path / "nova.conf"
+    file.write_text(text)
+    conf = nova_conf.register(cfg.ConfigOpts())
+    conf(["--config-file", str(file)], project="nova")
+    return conf
+
+
+@pytest.mark.parametrize("text, expected", [
+    ("", False), ("[neutron]\nauth_type = password", True), ("[neutron]\nendpoint_override = http://n", True),
+    ("[neutron]\nauth_section = x", True), ("[DEFAULT]\nuse_neutron = false\n[neutron]\nauth_type = password", False),
+    ("[DEFAULT]\nuse_neutron = true", True)])
+def test_neutron_in_use_when_configured_so_then_true(tmp_path, text, expected):
+    assert neutron_in_use(options(text, tmp_path)) is expected
+
+
+def test_client_of_groups_when_configured_then_patience_and_address_are_as_said(tmp_path):
+    found = options("[neutron]\nendpoint_override = http://n:9696/\nhttp_retries = 5\ntimeout = 7\nregion_name = r",
+                    tmp_path)
+    made = client_module.of_groups(found.neutron, session.load(found, "neutron"))
+    service = made._caller.service
+    assert (service.addresses, service.retries, service.read_timeout_s, service.region_name) == (
+        ("http://n:9696",), 5, 7.0, "r")
+    assert isinstance(found, cfg.ConfigOpts)

@@ -1,0 +1,236 @@
+"""A host's packet filter: asked for whole, applied in order, there before a guest runs."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import msgspec
+import pytest
+
+from nova import errors
+from nova.compute import orders as kinds
+from nova.compute.firewall import Firewall
+from nova.compute.guarding import guarding
+from nova.compute.host_filter import PacketFilters
+from nova.compute.packet_rules import RuleOptions
+from nova.model.networks import FixedAddress, Interface
+from nova.model.orders import GuestOrder
+from nova.model.security_groups import AllowedTraffic, GuestFirewall, HostFirewall
+from nova.model.security_rules import guarded
+from nova.privileged.runner import CommandFailed, Completed
+from tests.fakes.compute import build_order
+
+UUID = "11111111-2222-3333-4444-555555555555"
+OTHER = "21111111-2222-3333-4444-555555555555"
+SSH = AllowedTraffic(protocol="tcp", from_port=22, to_port=22, cidr="0.0.0.0/0")
+
+
+def interface(device: str = "tap1") -> Interface:
+    return Interface(id=device, mac="fa:16:3e:00:00:01", network_id="n", label="l", device=device,
+                     addresses=(FixedAddress(address="10.0.0.5"),))
+
+
+def part(uuid: str = UUID, *allowed: AllowedTraffic, devices: tuple[str, ...] = ("tap1",)) -> GuestFirewall:
+    return GuestFirewall(server_uuid=uuid, id=1, instance_name="i", allowed=allowed,
+                         interfaces=guarded([interface(device) for device in devices]))
+
+
+def order(firewall: GuestFirewall | None = None, uuid: str = UUID, devices: tuple[str, ...] = ("tap1",)) -> Any:
+    return msgspec.structs.replace(build_order(uuid), firewall=firewall,
+                                   interfaces=tuple(interface(device) for device in devices))
+
+
+class Conductor:
+    """``guests``: what it says of the host now; ``on_ask`` runs while it reads."""
+
+    def __init__(self, *guests: GuestFirewall) -> None:
+        self.guests, self.asked = guests, 0
+        self.on_ask = lambda: None
+
+    def host_firewall(self, host: str) -> HostFirewall:
+        self.asked += 1
+        answer = HostFirewall(host=host, guests=self.guests)
+        self.on_ask()
+        return answer
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.states: list[HostFirewall] = []
+        self.broken = False
+
+    def apply(self, state: HostFirewall) -> bool:
+        if self.broken:
+            raise errors.Unavailable("no iptables")
+        self.states.append(state)
+        return True
+
+    @property
+    def guests(self) -> dict[str, GuestFirewall]:
+        return {guest.server_uuid: guest for guest in self.states[-1].guests} if self.states else {}
+
+
+class Host:
+    def __init__(self, *guests: GuestFirewall) -> None:
+        self.conductor, self.kept, self.here = Conductor(*guests), Kept(), set()
+        self.wall = Firewall(self.conductor, "a", self.kept, lambda: self.here)
+
+
+def test_guard_when_the_guest_is_new_then_its_order_s_part_is_applied_and_nobody_asked():
+    host = Host()
+    host.wall.guard(order(part(UUID, SSH)))
+    assert host.kept.guests == {UUID: part(UUID, SSH)} and host.conductor.asked == 0
+
+
+def test_guard_when_the_order_says_something_else_than_is_known_then_the_conductor_decides():
+    host = Host(part(UUID, SSH))
+    host.wall.refresh()
+    host.wall.guard(order(part(UUID)))  # an order that was written before the rule was made
+    assert host.kept.guests == {UUID: part(UUID, SSH)} and host.conductor.asked == 2
+
+
+def test_guard_when_an_order_brings_nothing_then_what_is_known_holds_or_is_asked_for():
+    host = Host(part(UUID, SSH))
+    host.wall.guard(order())
+    host.wall.guard(order())
+    assert host.kept.guests == {UUID: part(UUID, SSH)} and host.conductor.asked == 1
+
+
+def test_guard_when_nobody_knows_the_guest_then_nothing_reaches_it():
+    host = Host()
+    host.wall.guard(order())
+    assert host.kept.guests[UUID].allowed == () and host.kept.guests[UUID].interfaces == part().interfaces
+
+
+def test_guard_when_an_interface_is_new_then_it_is_asked_for_and_guarded_whatever_is_said():
+    host = Host(part(UUID, SSH))
+    host.wall.refresh()
+    host.wall.guard(order(devices=("tap1", "tap2")))
+    assert host.conductor.asked == 2
+    assert host.kept.guests[UUID] == part(UUID, SSH, devices=("tap1", "tap2"))
+
+
+def test_guard_when_the_kernel_refuses_then_the_guest_does_not_start():
+    host, started = Host(), []
+    host.kept.broken = True
+    table = guarding(host.wall, {kinds.START: lambda order, work, gate: started.append(order),
+                                 kinds.STOP: lambda order, work, gate: started.append(order)})
+    whole = GuestOrder(server_uuid=UUID, instance_name="i", fence=order().fence, build=order(part()))
+
+    class Work:
+        def check(self) -> None: ...
+    with pytest.raises(errors.Unavailable):
+        table[kinds.START](whole, Work(), None)
+    assert started == []
+    table[kinds.STOP](whole, Work(), None)
+    assert started == [whole]
+
+
+def test_refresh_when_an_order_comes_while_it_reads_then_the_newer_word_stays():
+    host = Host(part(UUID))
+    wrong = part(UUID, SSH)
+    host.wall.refresh()
+
+    def late() -> None:
+        host.conductor.on_ask = lambda: None
+        host.conductor.guests = (wrong,)
+        host.wall.drop(UUID)
+        host.wall.guard(order(wrong))
+    host.conductor.on_ask = late
+    host.wall.refresh()  # its first answer is from before the order
+    assert host.kept.guests == {UUID: wrong} and host.conductor.asked == 3
+
+
+def test_refresh_when_the_answer_has_a_guest_no_more_then_its_rules_stay_while_it_is_here():
+    host = Host(part())
+    host.wall.refresh()
+    host.conductor.guests, host.here = (), {UUID}
+    host.wall.refresh()
+    assert set(host.kept.guests) == {UUID}
+    host.here = set()
+    host.wall.refresh()
+    assert host.kept.guests == {}
+
+
+def test_drop_when_the_row_is_still_there_then_the_rules_do_not_come_back_until_the_guest_does():
+    host = Host(part())
+    host.wall.refresh()
+    host.wall.drop(UUID)
+    host.wall.refresh()
+    assert host.kept.guests == {}
+    host.wall.guard(order(part()))
+    host.wall.refresh()
+    assert set(host.kept.guests) == {UUID}
+
+
+def test_drop_when_the_kernel_refuses_then_the_removal_goes_on():
+    host = Host(part())
+    host.wall.refresh()
+    host.kept.broken = True
+    host.wall.drop(UUID)
+
+
+def test_mend_when_nothing_was_heard_yet_then_nothing_is_touched():
+    host = Host(part())
+    host.wall.mend()
+    assert host.kept.states == []
+    host.wall.refresh()
+    host.wall.mend()
+    assert len(host.kept.states) == 2 and host.conductor.asked == 1
+
+
+def test_refresh_when_many_come_at_once_then_they_wait_for_one_asking():
+    host, first, go = Host(part()), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        first.set()
+        assert go.wait(10)
+    host.conductor.on_ask = hold
+    threads = [threading.Thread(target=host.wall.refresh) for _ in range(1)]
+    threads[0].start()
+    assert first.wait(10)
+    host.conductor.on_ask = lambda: None
+    threads += [threading.Thread(target=host.wall.refresh) for _ in range(7)]
+    for thread in threads[1:]:
+        thread.start()
+    while host.wall._asking._came < 8:
+        pass
+    go.set()
+    for thread in threads:
+        thread.join(10)
+    assert host.conductor.asked == 2
+
+
+class Program:
+    """Runs nothing: keeps what was fed, and refuses what it is told to."""
+
+    def __init__(self) -> None:
+        self.fed: list[tuple[str, str]] = []
+        self.refuses = ""
+
+    def run(self, argv: Any, *, stdin: str | None = None, **_more: Any) -> Completed:
+        if stdin is not None:
+            if argv[0] == self.refuses:
+                raise CommandFailed(command=argv[0], where="here", reason="no")
+            self.fed.append((argv[0], stdin))
+        return Completed(0)
+
+
+def test_filters_when_guests_come_then_each_of_the_three_is_written_in_one_go(tmp_path):
+    (tmp_path / "net").mkdir()
+    switch = tmp_path / "net" / "bridge-nf-call-iptables"
+    switch.write_text("0\n")
+    program = Program()
+    filters = PacketFilters(program, tmp_path, RuleOptions(), switches=tmp_path / "net")
+    assert filters.apply(HostFirewall(host="a", guests=(part(UUID, SSH),)))
+    assert [name for name, _text in program.fed] == ["ebtables-restore", "iptables-restore", "ip6tables-restore"]
+    assert all(text.count("COMMIT") == 1 for _name, text in program.fed)
+    assert switch.read_text() == "1\n"
+
+
+def test_filters_when_bridges_can_not_be_made_to_ask_then_one_clear_line_says_so(tmp_path, caplog):
+    filters = PacketFilters(Program(), tmp_path, RuleOptions(), switches=tmp_path / "none")
+    for _ in range(2):
+        filters.apply(HostFirewall(host="a"))
+    assert len([one for one in caplog.records if "SECURITY GROUPS DO NOT HOLD" in one.message]) == 1

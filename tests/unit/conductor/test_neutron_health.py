@@ -1,0 +1,240 @@
+"""What a server's row says of its interfaces, kept like what Neutron has: rounds, events, and reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+
+from nova import context, errors
+from nova.cmd import conductor as daemon
+from nova.conductor import periodic
+from nova.conductor.networking.neutron_health import Healer
+from nova.db.models import cell as tables
+from nova.model.networks import RequestedNetwork
+from nova.model.server_parts import ExternalEvent
+from nova.service import CanNotStart
+from tests.fakes.neutron_cloud import NeutronMoveCloud
+from tests.fakes.small_cloud import DEMO, until
+
+
+@pytest.fixture
+def cloud(tmp_path: Path, templates: Path) -> Iterator[NeutronMoveCloud]:
+    made = NeutronMoveCloud(tmp_path, templates)
+    yield made
+    for trouble in made.neutron.troubles:
+        trouble.left = 0
+    made.close()
+
+
+def heal(cloud: NeutronMoveCloud) -> int:
+    return cloud.world.networking.healer.turn()
+
+
+def shown(cloud: NeutronMoveCloud, uuid: str) -> list[str]:
+    return [one.id for one in cloud.server(uuid).interfaces]
+
+
+def tell(cloud: NeutronMoveCloud, uuid: str, name: str, tag: str = "") -> tuple[int, ...]:
+    return cloud.control.external_events((ExternalEvent(name=name, server_uuid=uuid, tag=tag or None),))
+
+
+# -- rounds
+
+def test_heal_when_all_is_as_it_was_then_nothing_is_written(cloud):
+    cloud.active(3)
+    seen = len(cloud.neutron.requests)
+    assert heal(cloud) == 0
+    assert len(cloud.neutron.requests) - seen <= 4  # ports, floating addresses, networks, subnets: for all of them
+
+
+def test_heal_when_something_changed_then_it_is_written_and_the_order_stays(cloud):
+    second = cloud.neutron.add_network("second", ("10.2.0.0/24",))
+    [uuid] = cloud.active(networks=(RequestedNetwork(network_id=second, tag="a"), RequestedNetwork(
+        network_id=cloud.net)))
+    before = cloud.server(uuid).interfaces
+    first = before[0].id
+    cloud.neutron.floating["f"] = {"id": "f", "floating_ip_address": "172.24.4.9", "floating_network_id": "p",
+                                   "port_id": first, "tenant_id": "demo"}
+    cloud.neutron.networks[second]["name"] = "renamed"
+    assert heal(cloud) == 1
+    after = cloud.server(uuid).interfaces
+    assert [one.id for one in after] == [one.id for one in before] and after[0].tag == "a"
+    assert [one.address for one in after[0].floating_addresses] == ["172.24.4.9"] and after[0].label == "renamed"
+    assert after[1] == before[1] and heal(cloud) == 0
+
+
+def test_heal_when_a_port_is_gone_or_came_then_the_row_follows(cloud):
+    [uuid] = cloud.active()
+    [first] = shown(cloud, uuid)
+    second = cloud.neutron.add_port(cloud.net, device_id=uuid)
+    assert heal(cloud) == 1 and shown(cloud, uuid) == [first, second]
+    del cloud.neutron.ports[first]
+    assert heal(cloud) == 1 and shown(cloud, uuid) == [second]
+
+
+@pytest.mark.parametrize("path", ["ports", "networks", "subnets", "floatingips"])
+@pytest.mark.parametrize("how", ["refused", 500, 401])
+def test_heal_when_something_can_not_be_read_then_nothing_is_lost(cloud, path, how):
+    [uuid] = cloud.active()
+    before = cloud.server(uuid).interfaces
+    cloud.neutron.trouble("GET", path, how, times=10)
+    assert heal(cloud) == 0 and cloud.server(uuid).interfaces == before
+    with pytest.raises(errors.NovaError):
+        cloud.world.networking.interfaces_now(cloud.server(uuid))
+
+
+def test_heal_when_a_list_leaves_a_port_out_that_is_there_then_it_stays(cloud):
+    """A replica that lags, say."""
+    [uuid] = cloud.active()
+    before = cloud.server(uuid).interfaces
+    whole = cloud.neutron._list
+
+    def forgetful(noun: str, query: Any, project: Any) -> Any:
+        found = whole(noun, query, project)
+        if noun == "ports" and any(name == "device_id" for name, _value in query):
+            found["ports"] = []
+        return found
+    cloud.neutron._list = forgetful
+    assert heal(cloud) == 0 and cloud.server(uuid).interfaces == before
+
+
+def test_heal_when_something_runs_on_the_server_then_it_is_left_alone(cloud):
+    [uuid] = cloud.active()
+    row = cloud.server(uuid)
+    cloud.neutron.networks[cloud.net]["name"] = "renamed"
+    [read] = [row]
+    cloud.write("cell", sa.update(tables.servers).where(tables.servers.c.uuid == uuid).values(epoch=row.epoch + 1))
+    assert cloud.world.networking.healer.correct([read]) == 0
+    cloud.write("cell", sa.update(tables.servers).where(tables.servers.c.uuid == uuid).values(task_state="resize_prep"))
+    assert heal(cloud) == 0 and cloud.server(uuid).interfaces == row.interfaces
+
+
+def test_heal_when_there_are_more_than_a_turn_takes_then_all_get_theirs(cloud):
+    uuids = cloud.active(3)
+    cloud.neutron.networks[cloud.net]["name"] = "renamed"
+    healer = Healer(cloud.world, cloud.world.networking.reader, batch=2)
+    assert [healer.turn(), healer.turn()] == [2, 1]
+    assert {cloud.server(uuid).interfaces[0].label for uuid in uuids} == {"renamed"}
+
+
+def test_healing_when_switched_off_then_there_is_no_such_job(cloud):
+    options = type("options", (), {"heal_instance_info_cache_interval": -1})
+    assert periodic.healing(cloud.world.networking, options) == ()
+    options.heal_instance_info_cache_interval = 60
+    [(every, job, _name)] = periodic.healing(cloud.world.networking, options)
+    assert every == 60.0 and job(cloud.world) == 0
+
+
+# -- events
+
+def test_event_when_the_network_changed_then_the_row_follows(cloud):
+    [uuid] = cloud.active()
+    cloud.neutron.floating["f"] = {"id": "f", "floating_ip_address": "172.24.4.9", "floating_network_id": "p",
+                                   "port_id": shown(cloud, uuid)[0], "tenant_id": "demo"}
+    assert tell(cloud, uuid, "network-changed") == (200,)
+    until(lambda: cloud.server(uuid).interfaces[0].floating_addresses, "the row has the floating address")
+    assert cloud.computes["host1"].events == []
+
+
+def test_events_when_ports_are_plugged_then_each_host_is_told_once(cloud):
+    uuids = cloud.active(3)
+    told: list[Any] = []
+    cloud.computes["host1"].network_events = lambda host, events: told.append(events)
+    cloud.world.networking.events._gather_s = 0.05
+    events = tuple(ExternalEvent(name="network-vif-plugged", server_uuid=uuid, tag=shown(cloud, uuid)[0])
+                   for uuid in uuids)
+    assert cloud.control.external_events(events) == (200, 200, 200)
+    until(lambda: told, "the host was told")
+    [message] = told
+    assert {(one.server_uuid, one.name, one.interface_id, one.status) for one in message} == {
+        (uuid, "network-vif-plugged", shown(cloud, uuid)[0], "completed") for uuid in uuids}
+
+
+def test_event_when_the_server_is_on_its_way_then_the_destination_is_told_too(cloud):
+    [uuid] = cloud.active()
+    [port] = shown(cloud, uuid)
+    cloud.computes["host1"].before = {"migrate": lambda orders: (
+        tell(cloud, uuid, "network-vif-plugged", port),
+        until(lambda: cloud.computes["host2"].events, "the destination was told"))}
+    cloud.begin(uuid, "live-migration")
+    cloud.settle(uuid)
+    assert [one.interface_id for one in cloud.computes["host2"].events] == [port]
+    assert cloud.server(uuid).host == "host2"
+
+
+def test_event_when_a_port_was_deleted_then_the_host_is_told_and_the_row_forgets_it(cloud):
+    [uuid] = cloud.active()
+    [port] = shown(cloud, uuid)
+    del cloud.neutron.ports[port]
+    tell(cloud, uuid, "network-vif-deleted", port)
+    until(lambda: shown(cloud, uuid) == [], "the row has no interface")
+    assert [one.name for one in cloud.computes["host1"].events] == ["network-vif-deleted"]
+
+
+def test_event_when_the_server_is_unknown_or_on_no_host_then_the_code_says_so(cloud):
+    [uuid] = cloud.active()
+    cloud.order(uuid, "shelve")
+    cloud.settle(uuid)
+    assert tell(cloud, uuid, "network-changed") == (422,)
+    assert tell(cloud, "11111111-1111-1111-1111-111111111111", "network-changed") == (404,)
+
+
+# -- reads
+
+def test_groups_shown_when_there_are_many_servers_then_one_call_for_the_page(cloud):
+    cloud.neutron.groups[cloud.neutron.add_group("web")]["name"] = "web"
+    uuids = cloud.active(20)
+    rows = [cloud.server(uuid) for uuid in uuids]
+    cloud.neutron.requests.clear()
+    found = cloud.world.networking.groups_shown(rows)
+    assert set(found.values()) == {("default",)} and len(found) == 20
+    assert len(cloud.neutron.requests) == 2
+    cloud.world.networking.groups_shown(rows)
+    assert len(cloud.neutron.requests) == 3  # the names are known by now
+    many = [msgspec.convert({"uuid": f"{number:036d}", "project_id": "demo"}, Row) for number in range(1000)]
+    cloud.neutron.requests.clear()
+    cloud.world.networking.groups_shown(many)
+    assert len(cloud.neutron.requests) == 1
+
+
+class Row(msgspec.Struct):
+    uuid: str
+    project_id: str
+
+
+def test_interfaces_now_when_read_then_as_neutron_has_them(cloud):
+    [uuid] = cloud.active()
+    with context.entered(DEMO):
+        [found] = cloud.world.networking.interfaces_now(cloud.server(uuid))
+    assert found == cloud.server(uuid).interfaces[0] and found.status == "ACTIVE"
+
+
+# -- at start
+
+class BackEnd:
+    name = "neutron"
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+
+@pytest.mark.parametrize("status, words", [(401, r"\[neutron\]auth_url, username"), (403, "does not let us in"),
+                                           (404, r"\[neutron\]endpoint_override")])
+def test_start_when_neutron_does_not_let_us_in_then_it_says_which_option(cloud, status, words):
+    client = cloud.neutron.client(retries=0)
+    cloud.neutron.trouble("GET", "extensions", status)
+    with pytest.raises(CanNotStart, match=words):
+        daemon.check_networking(BackEnd(client))
+
+
+def test_start_when_neutron_is_away_then_it_goes_on(cloud, caplog):
+    client = cloud.neutron.client(retries=0)
+    cloud.neutron.trouble("GET", "extensions", "refused")
+    daemon.check_networking(BackEnd(client))
+    assert "not there yet" in caplog.text
+    daemon.check_networking(BackEnd(client))
