@@ -121,11 +121,12 @@ class _Search:
 
 
 def _packed(request: PciRequest, at: int, device: PciDevice) -> PackedDevice:
-    told = {} if not request.id else {"vendor_id": device.vendor_id, "product_id": device.product_id,
-                                      "physical_network": device.tags.get("physical_network")}
+    port = bool(request.id)  # whose binding tells what the device is
     return PackedDevice(address=device.address, request=at, alias=request.alias, id=request.id, kind=device.kind,
                         parent=device.parent, managed=device.managed, live_migratable=device.live_migratable,
-                        cell=device.cell, **told)
+                        cell=device.cell, vendor_id=device.vendor_id if port else "",
+                        product_id=device.product_id if port else "",
+                        physical_network=device.tags.get("physical_network") if port else None)
 
 
 def _at(sample: PciDevice, address: str) -> PciDevice:

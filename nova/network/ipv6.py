@@ -18,7 +18,7 @@ from nova.network.gateway import Links
 from nova.network.options import NetworkOptions
 from nova.privileged.files import write_whole
 from nova.privileged.links import SCOPES, Address, Route
-from nova.privileged.runner import Runner
+from nova.privileged.runner import CommandFailed, Runner
 
 LOG = logging.getLogger(__name__)
 
@@ -99,7 +99,17 @@ class IPv6:
         for pid in running:
             processes.end(pid, "radvd", device)
         pid_file.unlink(missing_ok=True)
-        self._runner.run(["radvd", "-C", str(conf), "-p", str(pid_file)])
+        argv = ["radvd", "-C", str(conf), "-p", str(pid_file)]
+        try:
+            self._runner.run(argv)
+        except CommandFailed:  # one that was just coming up, perhaps
+            strays = processes.with_mark(str(conf))
+            if not strays:
+                raise
+            for pid in strays:
+                processes.end(pid, "radvd", device)
+            pid_file.unlink(missing_ok=True)
+            self._runner.run(argv)
 
     def _paths(self, device: str) -> tuple[Path, Path]:
         base = self._options.networks_path

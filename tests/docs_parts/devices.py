@@ -11,7 +11,7 @@ from nova.virt.libvirt.disks.xml import THROTTLES
 from nova.virt.libvirt.processor import TUNING
 from nova.virt.libvirt.promises import PROMISES
 from nova.virt.libvirt.properties import FLAVOR, IMAGE, REFUSED, Sets
-from nova.virt.libvirt.vifs.bridge import BANDWIDTH, MOST_QUEUES
+from nova.virt.libvirt.vifs.common import BANDWIDTH, MOST_QUEUES
 from tests.docs_parts import rst
 
 INTRO = """\

@@ -33,6 +33,7 @@ OPERATED = 0.1  # of the steps are an operator's: hosts and aggregates change
 RATIOS = (0.01, 1.0, 4.0)  # of a host's processors: the first is less than is in use
 HASTY = 0.1  # of the actions are followed by another one at once
 WATCHED = 0.3  # of the actions have a user who asks for a console before, meanwhile or after
+MEANWHILE = 0.3  # of the actions have a user who changes the server's networks meanwhile
 PATIENCE_S = 0.5  # how long a dead host stays dead, at most
 OVERTAKING = ("delete", "hard_reboot", "evacuate")
 
@@ -142,6 +143,8 @@ class Walk:
             self._do(self._choose(), uuid, fault)
             if self.rng.random() < WATCHED:
                 self.consoles.open(uuid)
+            if self.networks.meanwhile and self.rng.random() < MEANWHILE:
+                self._do(self.rng.choice(self.networks.meanwhile), uuid, "meanwhile")
             if self.rng.random() < HASTY:
                 self._do(self.rng.choice(OVERTAKING), uuid, "at once")
         self._heal()

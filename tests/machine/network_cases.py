@@ -161,7 +161,10 @@ class Cloud:
                                host_address=host_address))
 
     def say(self, *values: NetworkOnHost) -> None:
-        (self.state / "orders.json").write_bytes(msgspec.json.encode(values))
+        """Whole or not at all: the daemon reads it when it likes."""
+        fresh = self.state / "orders.json.new"
+        fresh.write_bytes(msgspec.json.encode(values))
+        fresh.rename(self.state / "orders.json")
 
     def tell(self) -> None:
         self.daemon.stdin.write("serve\n")

@@ -39,7 +39,8 @@ def cloud_of(clouds: contextlib.ExitStack, state: Path, name: str = "", **settin
 def started(cloud: Cloud, *orders: NetworkOnHost) -> None:
     cloud.say(*orders)
     cloud.tell()
-    assert cloud.daemon.stdout.readline().strip() == "ok", cloud.log()
+    answer = cloud.daemon.stdout.readline().strip()
+    assert answer == "ok", f"{answer}\n{cloud.log()}"
 
 
 def gateway_seen(cloud: Cloud, address: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -25,6 +26,8 @@ LOG = logging.getLogger(__name__)
 PRIVATE, PUBLIC = "private", "public"
 TYPES = {"A": 4, "AAAA": 6}
 LABEL_LENGTH = 63
+BUDGET_S = 10.0  # of all names of one order: a batch of boots waits no longer for a slow DNS server
+NAMED = "dns_names"  # in an operation's data: (name, address) of what its server had
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*")
 
 
@@ -114,14 +117,23 @@ class Names:
             with self.world.cell.reading() as tx:
                 domains = [one.domain for one in dns_domains.select(tx) if one.scope == PUBLIC]
             for domain in domains:
-                _quietly(self.managers.floating, "forget", [(None, address)], domain)
+                _quietly(self.managers.floating, "forget", [(None, address)], domain, BUDGET_S)
 
     def write_servers(self, ops: Iterable[Op]) -> None:
         """The servers' two names each: what users call them, and their uuids. In the domain of their zone."""
-        self._for_servers("write", [op.server for op in ops])
+        self._for_servers([op.server for op in ops], BUDGET_S)
+
+    def note_names(self, op: Op) -> None:
+        """Before a server's addresses are given back: which names go with them."""
+        if self._wanted and (pairs := names_of(op.server)):
+            op.change(data={**op.data, NAMED: pairs})
 
     def forget_servers(self, ops: Iterable[Op]) -> None:
-        self._for_servers("forget", [op.server for op in ops])
+        """The servers' own names: by now, somebody else may have the address."""
+        pairs = [(name, address) for op in ops for name, address in op.data.get(NAMED, ())]
+        if pairs and self._wanted:
+            _quietly(self.managers.instances, "forget", pairs, self.world.settings.floating.instance_dns_domain,
+                     BUDGET_S)
 
     def write_all(self) -> int:
         """Write the names of all live servers again (``dns_update_periodic_interval``); how many servers."""
@@ -129,14 +141,14 @@ class Names:
             return 0
         with self.world.cell.reading() as tx:
             found = dns_domains.named_servers(tx)
-        self._for_servers("write", found)
+        self._for_servers(found, float("inf"))
         return len(found)
 
     @property
     def _wanted(self) -> bool:
         return bool(self.world.settings.floating.instance_dns_domain) and not self.managers.instances.silent
 
-    def _for_servers(self, act: str, servers: Sequence[Any]) -> None:
+    def _for_servers(self, servers: Sequence[Any], budget_s: float) -> None:
         domain = self.world.settings.floating.instance_dns_domain
         if not self._wanted or not servers:
             return
@@ -147,16 +159,15 @@ class Names:
         except errors.NovaError as error:
             LOG.warning("names of %d servers are not written to DNS: %s", len(servers), error.message)
             return
-        pairs = [pair for server in servers if zone in (None, server.availability_zone) or act == "forget"
-                 for pair in names_of(server)]
-        _quietly(self.managers.instances, act, pairs, domain)
+        pairs = [pair for server in servers if zone in (None, server.availability_zone) for pair in names_of(server)]
+        _quietly(self.managers.instances, "write", pairs, domain, budget_s)
 
 
 def names_of(server: Any) -> list[tuple[str | None, str]]:
-    """(name, address) of a server's first IPv4 address: two names."""
+    """(name, address) of a server's first IPv4 address: two names, or one where its own can not stand in DNS."""
     address = next((one.address for interface in server.interfaces or () for one in interface.addresses
                     if one.version == 4), None)
-    return [] if address is None else [(label(server.name or ""), address), (server.uuid, address)]
+    return [] if address is None else [(name, address) for name in (label(server.name or ""), server.uuid) if name]
 
 
 def label(name: str) -> str | None:
@@ -164,29 +175,33 @@ def label(name: str) -> str | None:
     return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:LABEL_LENGTH].rstrip("-") or None
 
 
-def _quietly(driver: Patient, act: str, pairs: Sequence[tuple[str | None, str]], domain: str) -> None:
-    """``write`` each name, or ``forget`` every name of each address; the first failure ends it, and is logged."""
-    try:
-        if act == "forget":
-            for address in dict.fromkeys(address for _name, address in pairs):
-                for name in driver.get_entries_by_address(address, domain):
-                    _forget(driver, name, domain)
+def _quietly(driver: Patient, act: str, pairs: Sequence[tuple[str | None, str]], domain: str, budget_s: float) -> None:
+    """``write`` each name, or ``forget`` each where it is the address's (without a name: every one that it has). The
+    first failure ends it, or the budget's end, and is logged."""
+    until = time.monotonic() + budget_s
+    for number, (name, address) in enumerate(pairs):
+        if time.monotonic() > until:
+            LOG.warning("DNS is slow: %d names in the domain %s were not changed", len(pairs) - number, domain)
             return
-        for wanted, address in pairs:
-            if wanted is not None:
-                _write(driver, wanted, address, domain)
-    except errors.NovaError as error:
-        LOG.warning("names in the DNS domain %s were not changed: %s", domain, error.message)
+        try:
+            {"forget": _forget, "write": _write}[act](driver, name, address, domain)
+        except errors.NovaError as error:
+            LOG.warning("names in the DNS domain %s were not changed: %s", domain, error.message)
+            return
 
 
-def _forget(driver: Patient, name: str, domain: str) -> None:
-    try:
-        driver.delete_entry(name, domain)
-    except NoSuchEntry:
-        LOG.debug("%s was gone from %s already", name, domain)
+def _forget(driver: Patient, name: str | None, address: str, domain: str) -> None:
+    for found in driver.get_entries_by_address(address, domain):
+        if name in (None, found):
+            try:
+                driver.delete_entry(found, domain)
+            except NoSuchEntry:
+                LOG.debug("%s was gone from %s already", found, domain)
 
 
-def _write(driver: Patient, name: str, address: str, domain: str) -> None:
+def _write(driver: Patient, name: str | None, address: str, domain: str) -> None:
+    if name is None:
+        return
     try:
         driver.create_entry(name, address, "A", domain)
     except EntryThere:

@@ -69,8 +69,9 @@ class FixedAddresses:
                 raise NotItsAddress(server=server_uuid, address=address)
             floating.leave(tx, [row.uuid], [address])
             rows.drop_address(tx, row.uuid, address, self.addresses.options.keeps_leased)
-            row = servers.rows_of(tx, [server_uuid])[server_uuid]  # with its floating addresses as they are now
-            servers.update(tx, row.uuid, {"interfaces": tuple(_without(one, address) for one in row.interfaces or ())})
+            held = floating.of_servers(tx, [row.uuid]).get(row.uuid, {})  # as they are now
+            after = floating.with_floating([_without(one, address) for one in row.interfaces or ()], held)
+            servers.update(tx, row.uuid, {"interfaces": after})
             return row, changed
         self._told(*self.world.cell.transact(remove))
 

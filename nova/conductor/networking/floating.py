@@ -222,6 +222,7 @@ class Floating(Names):
         """Before the servers' addresses are given back."""
         left = floating.leave(tx, [op.uuid for op in ops])
         for op in ops:
+            self.note_names(op)
             mine = [(one.address, one.project_id) for one in left if one.server_uuid == op.uuid]
             if mine:
                 op.change(data={**op.data, LEFT: mine})

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nova import errors
+from nova.conductor.networking import access_addresses
 from nova.conductor.workflow import Op, Result, Step
 from nova.conductor.world import World
 from nova.db.engine import Connection
@@ -26,6 +28,9 @@ class BindNetworks(Step):
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
         found: Sequence[Result] = world.networking.bind(ops)
+        access_addresses.write([op for op, result in zip(ops, found, strict=True)
+                                if not isinstance(result, errors.NovaError)],
+                               world.settings.networking.default_access_ip_network_name)
         return found
 
     def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:

@@ -167,6 +167,7 @@ class PlaceOnHost(Step):
         zone = ops[0].data.get("zone") or world.settings.default_availability_zone  # one host, so one zone
         for op in ops:
             op.see(host=op.data["host"], node=op.data["node"], availability_zone=zone)
+            world.networking.follow(tx, op, op.data["host"])
         return {"host": ops[0].data["host"], "availability_zone": zone,
                 "node": PerServer({op.uuid: op.data["node"] for op in ops})}
 

@@ -192,6 +192,8 @@ class World:
             "port_id": lambda version: self.ask("GET", f"/servers/{self.server}/os-interface"
                                                 )["interfaceAttachments"][0]["port_id"],
             "floating_ip_id": lambda version: self.floating,
+            "security_group_id": lambda version: self.security_group,
+            "rule_id": lambda version: self.security_rule,
             "node_id": lambda version: self.hypervisor(1),
             "console_token": lambda version: self.console_token,
         }
@@ -254,6 +256,18 @@ class World:
     @property
     def network(self) -> str:
         return self.once("network", lambda: self.ask("GET", "/os-networks", version=35)["networks"][0]["id"])
+
+    @property
+    def security_group(self) -> str:
+        from tests.functional.live import security_groups
+
+        return self.once("security group", lambda: security_groups.made(self))
+
+    @property
+    def security_rule(self) -> str:
+        from tests.functional.live import security_groups
+
+        return self.once("security rule", lambda: security_groups.rule(self, self.security_group))
 
     @property
     def floating(self) -> str:

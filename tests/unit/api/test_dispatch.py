@@ -46,9 +46,9 @@ def test_gone_operation_is_410_at_every_version(client: ApiClient) -> None:
 
 
 def test_operation_of_a_later_release_is_501_naming_it(client: ApiClient) -> None:
-    answer = client.post(f"/servers/{UUID}/action", {"addSecurityGroup": {"name": "default"}})
+    answer = client.post("/os-assisted-volume-snapshots", {"snapshot": {}})
     assert answer.status_int == 501
-    assert "addSecurityGroup" in answer.json["notImplemented"]["message"]
+    assert "os-assisted-volume-snapshots" in answer.json["notImplemented"]["message"]
 
 
 @pytest.mark.parametrize("body", [{"dance": None}, {"os-start": None, "os-stop": None}, {}, [], "os-start"])

@@ -265,3 +265,14 @@ def test_vpn_server_gets_the_address_that_is_set_aside_for_it_once(cloud: SmallC
     cloud.cell.transact(lambda tx: addresses.unbind(tx, ["one"]))
     assert row_of(cloud, "10.0.0.2").reserved and not cloud.cell.transact(lambda tx: free_addresses.pick(
         tx, row_of(cloud, "10.0.0.2").network_id, 0, ["10.0.0.2"]))
+
+
+def test_addresses_on_the_named_network_are_the_new_servers_access_addresses(cloud: SmallCloud) -> None:
+    configured(cloud, default_access_ip_network_name="private")
+    chosen, = cloud.active(access_ip_v4="192.0.2.7")
+    plain, = cloud.active()
+    other = cloud.control.create_network(NewNetwork(label="other", cidr="10.3.0.0/24", bridge="br103"))[0].uuid
+    elsewhere, = cloud.active(networks=(RequestedNetwork(network_id=other),))
+    assert cloud.server(chosen).access_ip_v4 == "192.0.2.7"
+    assert cloud.server(plain).access_ip_v4 == cloud.server(plain).interfaces[0].addresses[0].address
+    assert cloud.server(elsewhere).access_ip_v4 is None

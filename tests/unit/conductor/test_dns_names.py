@@ -14,7 +14,7 @@ from nova.conductor import periodic
 from nova.conductor.networking.floating_options import FloatingOptions
 from nova.model.base import Scope
 from nova.model.floating import DnsDomain, DnsEntry, FloatingRange
-from tests.fakes.small_cloud import SmallCloud
+from tests.fakes.small_cloud import SmallCloud, refused
 
 VMS, WEB = "vms.example.org", "web.example.org"
 MINI = "nova.network.minidns.MiniDNS"
@@ -94,6 +94,15 @@ def test_boot_when_two_have_one_name_then_the_second_has_its_uuid_alone(named: S
     first, second = (named.active(name="web")[0] for _ in range(2))
     assert names(named, named.addresses()[first]) == sorted(["web", first])
     assert names(named, named.addresses()[second]) == [second]
+
+
+def test_boot_when_it_fails_after_it_had_its_address_then_its_names_are_gone(named: SmallCloud) -> None:
+    named.control.put_dns_domain(DnsDomain(domain=VMS, scope="private"))
+    for host in named.computes.values():
+        host.answers["build"] = refused(errors.Bug("the disk is full"))
+    [uuid] = named.boot(name="web")
+    assert named.ended(uuid).vm_state == "error"
+    assert [names(named, f"10.0.0.{last}") for last in range(2, 10)] == [[]] * 8
 
 
 class Broken(dns.NoopDNSDriver):

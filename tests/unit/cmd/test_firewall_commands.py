@@ -1,0 +1,56 @@
+"""``nova-manage firewall``, and whose packet filter a nova-compute has."""
+
+from __future__ import annotations
+
+import argparse
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nova.cmd import compute, firewall_commands
+from nova.compute.host_filter import PacketFilters
+from nova.service import CanNotStart
+from tests.fakes.conductor_security_groups import SecurityGroupsOfFake
+
+
+def given(**values: Any) -> argparse.Namespace:
+    return argparse.Namespace(**{"protocol": "tcp", "from_port": None, "to_port": None, "cidr": "0.0.0.0/0", **values})
+
+
+@pytest.mark.parametrize("values, said", [
+    ({}, "tcp 1:65535 from 0.0.0.0/0"), ({"from_port": 25}, "tcp 25:25 from 0.0.0.0/0"),
+    ({"protocol": "icmp"}, "icmp -1:-1 from 0.0.0.0/0"),
+    ({"protocol": "udp", "from_port": 1, "to_port": 9, "cidr": "192.0.2.0/24"}, "udp 1:9 from 192.0.2.0/24")])
+def test_add_when_ports_are_left_out_then_all_of_the_protocol_is_dropped(values, said):
+    lines: list[str] = []
+    assert firewall_commands.add(SecurityGroupsOfFake(), given(**values), lines.append) == 0
+    assert said in lines[0]
+
+
+def test_list_when_nothing_is_dropped_then_it_says_so():
+    lines: list[str] = []
+    assert firewall_commands.show(SecurityGroupsOfFake(), lines.append, lambda *_table: None) == 0
+    assert lines
+
+
+def options(tmp_path: Any, **values: Any) -> Any:
+    return SimpleNamespace(**{
+        "compute_driver": "libvirt.LibvirtDriver", "firewall_driver": None, "fake_network": False, "use_neutron": False,
+        "iptables_top_regex": "", "iptables_bottom_regex": "", "iptables_drop_action": "DROP",
+        "allow_same_net_traffic": True, "state_path": str(tmp_path), **values})
+
+
+@pytest.mark.parametrize("values, filters", [
+    ({}, True), ({"compute_driver": "fake.FakeDriver"}, False), ({"use_neutron": True}, False),
+    ({"fake_network": True}, False), ({"firewall_driver": "nova.virt.firewall.NoopFirewallDriver"}, False),
+    ({"compute_driver": "fake.FakeDriver",
+      "firewall_driver": "nova.virt.libvirt.firewall.IptablesFirewallDriver"}, True)])
+def test_compute_when_it_starts_then_its_filter_is_the_configured_one(tmp_path, values, filters):
+    found = compute.packet_filters(options(tmp_path, **values))
+    assert isinstance(found, PacketFilters) if filters else found is None
+
+
+def test_compute_when_the_driver_is_unknown_then_it_does_not_start(tmp_path):
+    with pytest.raises(CanNotStart, match="firewall_driver"):
+        compute.packet_filters(options(tmp_path, firewall_driver="nova.virt.firewall.Magic"))
