@@ -13,7 +13,6 @@ from nova.db.engine import Database
 from nova.model.topology import PciRequest
 from nova.notifications.notifier import Silent
 
-
 NO_VPN = "0"  # vpn_image_id of a cloud that has no VPN servers
 
 

@@ -148,8 +148,8 @@ class Walk:
             if self.rng.random() < HASTY:
                 self._do(self.rng.choice(OVERTAKING), uuid, "at once")
         self._heal()
-        counted = {} if self.networks.addresses is None else {"addresses": self.networks.addresses}
-        found = [*wrong(self.cloud, **counted), *audited(self.cloud), *self.consoles.wrong(), *self.networks.wrong()]
+        found = [*wrong(self.cloud, self.networks.addresses), *audited(self.cloud), *self.consoles.wrong(),
+                 *self.networks.wrong()]
         assert not found, "\n".join([*map(str, self.story[-12:]), *self._last(), *found])
 
     def _operate(self) -> None:
@@ -286,6 +286,14 @@ class Walk:
                     compute.service.register()
                 compute.beat()
         self.cloud.daemons.flush()
+
+    def left(self) -> list[str]:
+        """What is there still of servers' networks when all of them are deleted."""
+        for uuid in self._live():
+            self._do("delete", uuid, "")
+        self._heal()
+        found = [*wrong(self.cloud, self.networks.addresses), *self.networks.left()]
+        return [f"server {uuid} is not gone" for uuid in self._live()] + found
 
     def _live(self) -> list[str]:
         table = cell_tables.servers

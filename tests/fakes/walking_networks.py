@@ -155,6 +155,10 @@ class WalkingNetworks:
     def wrong(self) -> Iterator[str]:
         yield from ()
 
+    def left(self) -> Iterator[str]:
+        """What is there of servers when there are none."""
+        yield from ()
+
     # -- for all kinds
 
     def live(self) -> list[Any]:
@@ -229,6 +233,7 @@ class NovaNetworks(WalkingNetworks):
             cloud.bus.serve(NetworkRPC, one, name)
         self.networks = self._make()
         cloud.control.create_floating_addresses(FloatingRange(ip_range=POOL))
+        self._deaf: set[str] = set()  # compute hosts that were silent
         self._loosened: set[str] = set()  # servers that got an interface which guests have at their next start
 
     def _make(self) -> list[str]:
@@ -333,6 +338,7 @@ class NovaNetworks(WalkingNetworks):
         return f"nova-network on {host}: {self.hosts[host].trouble}"
 
     def revive(self) -> None:
+        self._deaf |= {name for name, one in self.cloud.computes.items() if one.silent}
         for host in self.hosts.values():
             if host.trouble == "away":  # it asks for everything when it is back
                 host.trouble = ""
@@ -340,8 +346,10 @@ class NovaNetworks(WalkingNetworks):
             host.trouble = ""
 
     def rest(self) -> None:
-        for compute in self.cloud.computes.values():
-            compute.service._firewall.refresh()
+        """Hosts that did not hear what they were told ask, as they do from time to time; others must know."""
+        for name in self._deaf:
+            self.cloud.computes[name].service._firewall.refresh()
+        self._deaf.clear()
 
     # -- what must be true
 
@@ -353,6 +361,17 @@ class NovaNetworks(WalkingNetworks):
         yield from self.plugged([row for row in live if row.uuid not in self._loosened])
         yield from self.filtered(live)
         yield from self._served()
+
+    def left(self) -> Iterator[str]:
+        for table, whose in ((tables.fixed_addresses, "server_uuid"), (tables.vifs, "server_uuid"),
+                             (tables.floating_addresses, "fixed_address_id"),
+                             (tables.security_group_members, "server_uuid")):
+            rows = self.cloud.rows("cell", sa.select(table).where(table.c[whose].is_not(None)))
+            yield from (f"{table.name}: {row}" for row in rows)
+        yield from (f"{host} filters for {one.server_uuid}" for host, kernel in self.cloud.kernels.items()
+                    for one in kernel.state.guests)
+        yield from (f"{name} serves {one.addresses} {one.floating}" for name, host in self.hosts.items()
+                    for one in host.served.values() if one.floating or any(not a.elsewhere for a in one.addresses))
 
     def _fixed(self) -> list[Any]:
         fixed, nets = tables.fixed_addresses, tables.networks

@@ -135,6 +135,10 @@ class NeutronNetworks(WalkingNetworks):
             yield from self._interfaces(row)
         yield from self.plugged(live)
 
+    def left(self) -> Iterator[str]:
+        yield from (f"port {port}" for port in self.neutron.ports.values()
+                    if port["device_id"] or port["id"] not in self.theirs)
+
     def _ports(self, live: dict[str, Any]) -> Iterator[str]:
         for port in self.neutron.ports.values():
             name = f"port {port['id']} of {port['device_id']}"
