@@ -174,9 +174,8 @@ def _services(layout: Layout, secrets: Secrets) -> Settings:
             "www_authenticate_uri": layout.url("keystone"),
             "username": "nova",
             "password": secrets.password("nova"),
-            "user_domain_id": "default",
             "project_name": "service",
-            "project_domain_id": "default",
+            "default_domain_id": "default",
             "memcached_servers": f"{layout.address}:{PORTS['memcached']}",
         },
     }

@@ -75,6 +75,15 @@ def packet_filters(options: Any) -> Any:
                          RuleOptions(options.allow_same_net_traffic, options.iptables_drop_action), foreign)
 
 
+def hairpins(options: Any) -> Any:
+    """What lets guests on nova-network's bridges reach themselves by their floating addresses, or None."""
+    from nova.conf.network import neutron_in_use
+    from nova.privileged import links
+
+    is_libvirt = DRIVERS.get(options.compute_driver or "") is _libvirt
+    return links.ensure_hairpins if is_libvirt and not options.fake_network and not neutron_in_use(options) else None
+
+
 class Compute:
     """The one process of a compute host's daemon."""
 
@@ -107,7 +116,7 @@ class Compute:
                                             consoles=consoles.offers_of(options),
                                             vendor=vendordata.from_conf(options),
                                             listens=options.workarounds.handle_virt_lifecycle_events,
-                                            filters=packet_filters(options),
+                                            filters=packet_filters(options), hairpins=hairpins(options),
                                             live_waits=options.compute.live_migration_wait_for_vif_plug),
                                       Host(HostName(options.host), state, options.my_ip))
         self.server: Any = None

@@ -125,7 +125,8 @@ def networking(options: Any, world: Any) -> Any:
 
     def changed(server_uuid: str) -> None:
         back_end.healer.refresh([server_uuid])
-    back_end.networks = neutron_proxies.Networks(client)
+    of_all = options.api.neutron_default_tenant_id if options.api.use_neutron_default_nets else None
+    back_end.networks = neutron_proxies.Networks(client, of_all)
     back_end.floating = neutron_proxies.Floating(world, client, options.neutron.default_floating_pool, changed)
     back_end.groups = neutron_proxies.Groups(world, client, changed)
     return back_end

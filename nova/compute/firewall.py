@@ -95,6 +95,12 @@ class Firewall:
             except Exception as error:
                 LOG.warning("rules of a guest that is gone are still there: %s", error, extra={"server": server_uuid})
 
+    def taps(self) -> tuple[str, ...]:
+        """Devices of the guests that are known."""
+        with self._lock:
+            held = tuple(self._guests.values())
+        return tuple(one.device for guest, _ in held for one in guest.interfaces)
+
     # -- within
 
     def _held(self, server_uuid: str) -> GuestFirewall | None:

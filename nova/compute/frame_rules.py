@@ -4,6 +4,9 @@ A chain a tap, asked in the bridges' PREROUTING, which is before a frame is eith
 Sources are tied to the interface: its MAC, its addresses. These stand here, and not in libvirt's nwfilter, for those
 come and go with the domain: rules of ours are there before a guest runs, survive its restart and libvirtd's, change
 with the security groups in the same step, and are compared with what is in the kernel now and then.
+
+A tap whose bridge gives frames back (``hairpins.py``) would give its guest also what it said to all, which to IPv6 means
+that another has its address: those are dropped.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from nova.model.security_groups import GuardedInterface, HostFirewall
 from nova.privileged.iptables import Table
 
 TAPS = f"{PROGRAM}-taps"
+ECHOES = f"{PROGRAM}-echoes"
 
 #: What no guest sends: answers of DHCP servers, router advertisements, redirects, tagged frames.
 NEVER = (
@@ -34,8 +38,10 @@ ANNOUNCEMENT = "-p RARP -j RETURN"  # how QEMU tells switches where a migrated g
 def table(state: HostFirewall) -> Table:
     taps = sorted((one for guest in state.guests for one in guest.interfaces), key=lambda one: one.device)
     chains = {TAPS: tuple(f"-i {one.device} -j {PROGRAM}-{one.device}" for one in taps),
+              ECHOES: tuple(f"-s {one.mac} -d Multicast -o {one.device} -j DROP" for one in taps),
               **{f"{PROGRAM}-{one.device}": tuple(_sends(one)) for one in taps}}
-    return Table("nat", chains=chains, first={"PREROUTING": (TAPS,)}, own=f"{PROGRAM}-", sparse=True)
+    return Table("nat", chains=chains, first={"PREROUTING": (TAPS,), "POSTROUTING": (ECHOES,)},
+                 own=f"{PROGRAM}-", sparse=True)
 
 
 def _sends(interface: GuardedInterface) -> Iterator[str]:

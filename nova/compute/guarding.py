@@ -38,6 +38,9 @@ class NoGuard:
 
     def mend(self) -> None: ...
 
+    def taps(self) -> tuple[str, ...]:
+        return ()
+
 
 def guarding(guard: Guard, table: Mapping[str, Do]) -> Mapping[str, Do]:
     """The same table, whose orders have their guests' rules in the kernel before they are carried out."""

@@ -91,15 +91,18 @@ class Guests:
 
     def _made_for(self, server_uuid: str, operation_id: int) -> bool:
         """Whether the disks here were made by an evacuation that is now undone: its conductor may not know (when our
-        answer was lost) that the host shares no storage, and this host does."""
-        mark = self._tools.arrived.get(server_uuid)
-        return mark is not None and mark.own_disks and mark.operation_id == operation_id
+        answer was lost) that the host shares no storage, and this host does; also when it died before the guest was
+        whole."""
+        marks = (self._tools.arrived.get(server_uuid), self._tools.markers.get(server_uuid))
+        return any(mark is not None and mark.own_disks and mark.operation_id == operation_id for mark in marks)
 
     def forget(self, server_uuid: str) -> None:
         """Remove what was put aside of the guest, without asking."""
         if isinstance(self._driver, ColdMoves):
             self._driver.forget(server_uuid)
         self._tools.aside.clear(server_uuid)
+        if self._driver.power_state(server_uuid) is None:  # a restart read the rules of what may come back
+            self._tools.guard.drop(server_uuid)
 
     def drop_snapshot(self, server_uuid: str, image_id: str) -> None:
         if isinstance(self._driver, Snapshots) and image_id:

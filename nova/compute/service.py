@@ -24,6 +24,7 @@ from nova.compute.firewall import Firewall
 from nova.compute.guarding import NoGuard, guarding
 from nova.compute.guest_steps.build import ImageCache, ImageStore, Tools
 from nova.compute.guests import Guests
+from nova.compute.hairpins import TurnOn, reflecting, turn_on
 from nova.compute.holds import Holds, holding
 from nova.compute.host import Host
 from nova.compute.host_filter import HostFilter
@@ -76,6 +77,7 @@ class Parts:
     vendor: VendorSource = field(default_factory=NoVendorData)  # what config drives say of the operator's own
     listens: bool = True  # to the driver's events; else the periodic report tells of all power states
     filters: HostFilter | None = None  # packet filters of this host; None: whoever keeps the networks filters
+    hairpins: TurnOn | None = None  # for taps on nova-network's bridges; None: there are none
     live_waits: bool = True  # guests that come while they run: until the network service has seen their interfaces
 
 
@@ -108,7 +110,8 @@ class ComputeService(Ordered, Told, Screens, GuestNetworks):
         self._inventory = InventoryReports(parts.driver, parts.conductor, parts.options, host, parts.additions,
                                            self._condition)
         holds = Holds(parts.driver, host.name, self._inventory.offered)
-        guarded = guarding(self._firewall, kinds.table(tools, guests, moves, self._live))
+        done = reflecting(parts.hairpins, kinds.table(tools, guests, moves, self._live))
+        guarded = guarding(self._firewall, done)
         table = holding(holds, counting(self._condition, guarded))
         self._batches = Batches(table, guests.hurry, self._orders,
                                 parts.conductor, host, _limits(parts.options))
@@ -135,6 +138,7 @@ class ComputeService(Ordered, Told, Screens, GuestNetworks):
             self._patiently("filter the guests' packets", self._firewall.refresh)
             self._debts.pay()
             self._patiently("compare guests with the conductor's list", self._reconciler.at_start)
+            self._reflect()
             self._patiently("send the inventory", lambda: self._inventory.send(self.host_id, always=True))
         except _ToldToStop:
             return None
@@ -216,10 +220,19 @@ class ComputeService(Ordered, Told, Screens, GuestNetworks):
                 self._reconciler.sweep),
             Job("pay debts", PAY_S, self._debts.pay),
             Job("ask for debts", ASK_FOR_DEBTS_S, self._ask_for_debts),
-            Job("mend the packet filter", MEND_FILTER_S, self._firewall.mend),
+            Job("mend the packet filter", MEND_FILTER_S, self._mend_filter),
             Job("ask for the packet filter's rules", ASK_FOR_RULES_S, self._firewall.refresh),
             Job("drop old fences", EXPIRE_S, self._expire_fences),
         ]
+
+    def _mend_filter(self) -> None:
+        self._firewall.mend()
+        self._reflect()
+
+    def _reflect(self) -> None:
+        """Guests reach themselves also after they were started without an order."""
+        if self._parts.hairpins is not None and (taps := self._firewall.taps()):
+            turn_on(self._parts.hairpins, taps)
 
     def _tell_of_builds(self) -> None:
         """That builds fail here, or succeed again, is told before the next one comes."""

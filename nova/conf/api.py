@@ -27,6 +27,11 @@ OPTS = [
                      "fail, so that nobody takes a server that is not listed for one that is gone."),
     cfg.StrOpt("response_validation", default="warn", choices=["error", "warn", "ignore"],
                help="Accepted and not used: answers are made from tables that tests hold against the contract."),
+    cfg.BoolOpt("use_neutron_default_nets", default=False, deprecated_group="DEFAULT",
+                help="With Neutron: show every project the networks of neutron_default_tenant_id, too, where old "
+                     "versions of the API list a project's networks. Read by nova-conductor."),
+    cfg.StrOpt("neutron_default_tenant_id", default="default", deprecated_group="DEFAULT",
+               help="Project whose networks use_neutron_default_nets shows to everybody."),
     cfg.StrOpt("dhcp_domain", default="novalocal", deprecated_group="DEFAULT",
                help="The domain of guests' host names. Empty: none."),
     cfg.IntOpt("metadata_cache_expiration", default=15, min=0, deprecated_group="DEFAULT",

@@ -124,7 +124,7 @@ _DEVICES = [
 ]
 
 _OLD = [
-    cfg.BoolOpt("inject_password", default=False, help="Not supported: guests get their password by metadata.",
+    cfg.BoolOpt("inject_password", default=False, help="Accepted for older files: guests get their password by metadata.",
                 deprecated_for_removal=True),
     cfg.IntOpt("inject_partition", default=-2, min=-2, help="Accepted for older files: nothing is injected (-2).",
                deprecated_for_removal=True),

@@ -31,15 +31,11 @@ OPTS = [
                 help="With a multi-host network, tell every host of it at once when a guest comes or goes on another, "
                      "so that its DNS knows the name."),
     cfg.IntOpt("dns_update_periodic_interval", default=-1,
-               help="Seconds between looks of a network host at the names of guests on other hosts. -1: only when it "
-                    "asks for its networks anyway."),
+               help="Seconds between two writings of all servers' names into the DNS of instance_dns_domain, for a DNS "
+                    "server that was away when they came. 0 or less: never."),
     cfg.StrOpt("default_access_ip_network_name",
                help="Label of the network whose addresses become new servers' access addresses (accessIPv4, "
                     "accessIPv6)."),
     cfg.BoolOpt("enable_network_quota", default=False,
                 help="Count the networks that projects make with os-tenant-networks: at most [quota]networks each."),
-    cfg.BoolOpt("use_neutron_default_nets", default=False,
-                help="Show the networks of neutron_default_tenant_id, too, in os-tenant-networks with Neutron."),
-    cfg.StrOpt("neutron_default_tenant_id", default="default",
-               help="Project whose networks use_neutron_default_nets shows to everybody."),
 ]

@@ -30,7 +30,4 @@ OPTS = [
                     "API names none."),
     cfg.StrOpt("ovs_bridge", default="br-int",
                help="Open vSwitch's integration bridge, where the service does not say which."),
-    cfg.ListOpt("physnets", default=[],
-                help="Accepted, and without effect: hosts are not chosen by how near a guest's NUMA nodes are to the "
-                     "switch of its network."),
 ]

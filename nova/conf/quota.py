@@ -32,7 +32,7 @@ OPTS = [
                help="Where limits are kept: in our database (DbQuotaDriver), nowhere (NoopQuotaDriver: nothing is "
                     "limited), or in Keystone (UnifiedLimitsDriver; see [oslo_limit])."),
     cfg.BoolOpt("count_usage_from_placement", default=False,
-                help="Kept for old files: every server is counted by the resources it needs from its admission to its "
+                help="Accepted for old files: every server is counted by the resources it needs from its admission to its "
                      "end, whichever driver, so that what is allocated never exceeds what is counted."),
     cfg.StrOpt("unified_limits_resource_strategy", default="require", choices=("require", "ignore"),
                help="What a resource without a registered limit in Keystone is limited to. require: those of "
@@ -44,7 +44,7 @@ OPTS = [
     *[cfg.IntOpt(name, default=default, min=-1, deprecated_group="DEFAULT", deprecated_name=f"quota_{name}",
                  help=f"nova-network: most {what}.") for name, default, what in _NETWORK_DEFAULTS],
     cfg.BoolOpt("recheck_quota", default=True,
-                help="Kept for old files: usage is counted under the project's lock, so no re-check is needed."),
+                help="Accepted for old files: usage is counted under the project's lock, so no re-check is needed."),
 ]
 
 #: Option name -> the API's name of the resource, where they differ.

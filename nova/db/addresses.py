@@ -23,7 +23,7 @@ from nova.model import addressing, ipv6
 from nova.model.network_managers import FLAT_DHCP, Manager
 from nova.model.networks import FixedAddress, Interface, Network, RequestedNetwork, Subnet
 
-FIELDS = [networks.c[name] for name in Network.__struct_fields__]
+FIELDS = [networks.c[name] for name in Network.__struct_fields__ if name in networks.c]
 _OF_VIF = sa.and_(fixed_addresses.c.server_uuid == vifs.c.server_uuid,  # which has an index
                   fixed_addresses.c.vif_uuid == vifs.c.uuid)
 _KEYS = uuids.UUID("7a4f1a5e-6f0f-4d43-9a0b-5b0a6f2d1c77")  # names of interfaces that come later are made in it

@@ -76,7 +76,7 @@ def insert(tx: Connection, planned: Sequence[addressing.PlannedNetwork]) -> None
     """Networks with their pools, each pool in one statement a thousand addresses."""
     for plan in planned:
         values = {name: getattr(plan.network, name) for name in Network.__struct_fields__
-                  if name not in ("id", "created_at", "updated_at")}
+                  if name in networks.c and name not in ("id", "created_at", "updated_at")}
         made = tx.execute(sa.insert(networks).values(**values, created_at=utc_now()))
         key = made.inserted_primary_key[0]
         rows = [{"network_id": key, "address": one.address, "reserved": one.reserved} for one in plan.pool]
@@ -172,7 +172,8 @@ def states(tx: Connection, host: str | None = None, uuids_: Sequence[str] | None
     for row in tx.execute(query):
         fields = row._mapping
         if row.uuid not in found:
-            found[row.uuid] = _State(Network(**{name: fields[name] for name in Network.__struct_fields__}), row.version)
+            found[row.uuid] = _State(Network(**{name: fields[name] for name in Network.__struct_fields__
+                                                 if name in fields}), row.version)
         state = found[row.uuid]
         if row.server_uuid is None and row.at is not None:
             state.own[row.at] = row.address

@@ -24,11 +24,12 @@ from nova.db.models.cell import (
     servers,
 )
 from nova.db.statements import insert_all
-from nova.db.states import NoSuchServer
+from nova.db.states import Going, NoSuchServer
 from nova.db.types import utc_now
 from nova.model.base import Page, Scope
 from nova.model.migrations import OVER
 from nova.model.security_groups import DEFAULT, NewSecurityRule, SecurityGroup, SecurityRule
+from nova.model.states import TaskState
 
 #: Kinds of rules that are no group's.
 OF_NEW_PROJECTS, OF_PROVIDER = "default", "provider"
@@ -286,7 +287,8 @@ def join_new(tx: Connection, groups: Mapping[int, str], uuids: Sequence[str]) ->
 
 def locked_server(tx: Connection, uuid: str) -> Row[Any]:
     """What joining and leaving must know of a live server, whose row is locked. NotFound."""
-    row = tx.execute(sa.select(servers.c.uuid, servers.c.project_id, servers.c.host, servers.c.security_groups)
+    row = tx.execute(sa.select(servers.c.uuid, servers.c.project_id, servers.c.host, servers.c.security_groups,
+                               servers.c.task_state)
                      .where(servers.c.uuid == uuid, servers.c.deleted == 0).with_for_update()).one_or_none()
     if row is None:
         raise NoSuchServer(server=uuid)
@@ -294,7 +296,9 @@ def locked_server(tx: Connection, uuid: str) -> Row[Any]:
 
 
 def join(tx: Connection, group: Row[Any], server: Row[Any]) -> None:
-    """``group``: locked. ``server``: its row, locked."""
+    """``group``: locked. ``server``: its row, locked. Going: a delete may have taken it out of all groups already."""
+    if server.task_state == TaskState.DELETING:
+        raise Going(server=server.uuid)
     members = security_group_members
     if tx.execute(sa.select(members.c.group_id).where(members.c.group_id == group.id,
                                                       members.c.server_uuid == server.uuid)).first() is not None:

@@ -22,6 +22,10 @@ from nova.model.base import Value
 from nova.model.states import API_NAMES, ENDS_CONSOLES, Action, Refusal, TaskState, VmState, refusal
 
 
+class Going(errors.WrongState):
+    code, message = "server.going", "Instance {server} is being deleted."
+
+
 class NotInState(errors.WrongState):
     code = "server.wrong_state"
     message = "Cannot '{action}' instance {server} while it is in {attribute} {value}"

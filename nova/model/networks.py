@@ -8,8 +8,12 @@ from nova.model.base import HostName, Time, Value
 from nova.model.floating import FloatingOnHost
 
 
+NOVA_NETWORK, NEUTRON = "nova-network", "neutron"
+
+
 class Network(Value):
-    """One of nova-network's networks. ``uuid`` is the name the API uses; addresses are text."""
+    """One of nova-network's networks. ``uuid`` is the name the API uses; addresses are text. Of one of Neutron's
+    (``back_end``) only ``uuid`` and ``label`` say anything."""
 
     id: int = 0
     uuid: str
@@ -42,6 +46,7 @@ class Network(Value):
     rxtx_base: int | None = None
     created_at: Time | None = None
     updated_at: Time | None = None
+    back_end: str = NOVA_NETWORK
 
 
 class NewNetwork(Value):
@@ -106,6 +111,7 @@ class RequestedNetwork(Value):
     fixed_ip: str | None = None
     tag: str | None = None
     vpn: bool = False  # the address that the network sets aside for its project's VPN server
+    may_be_external: bool = False  # of an attach: policy network:attach_external_network passed
 
 
 class PortDemand(Value):

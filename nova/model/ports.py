@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nova.model.base import Time, Value
+import msgspec
+
+from nova.model.base import Time
 from nova.model.networks import Route
 
 #: Kinds of ports that are a device of the host's, taken by a claim.
@@ -16,7 +18,7 @@ UNBOUND, FAILED = "unbound", "binding_failed"
 ACTIVE, INACTIVE = "ACTIVE", "INACTIVE"
 
 
-class NeutronNetwork(Value):
+class NeutronNetwork(msgspec.Struct, frozen=True, kw_only=True):
     """``shared`` and ``external`` as whoever asked sees it. ``physical_network`` is told to administrators alone."""
 
     id: str
@@ -33,7 +35,7 @@ class NeutronNetwork(Value):
     tunnelled: bool = False
 
 
-class NeutronSubnet(Value):
+class NeutronSubnet(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     network_id: str
     cidr: str
@@ -45,12 +47,12 @@ class NeutronSubnet(Value):
     ipv6_mode: str | None = None
 
 
-class PortAddress(Value):
+class PortAddress(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     subnet_id: str = ""
 
 
-class ResourceGroup(Value):
+class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
     """What a port takes of its host, of one provider. ``id`` empty: the old format, of one group."""
 
     id: str = ""
@@ -58,12 +60,12 @@ class ResourceGroup(Value):
     traits: tuple[str, ...] = ()
 
 
-class ResourceAsked(Value):
+class ResourceAsked(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[ResourceGroup, ...] = ()
     same_subtree: tuple[str, ...] = ()
 
 
-class Port(Value):
+class Port(msgspec.Struct, frozen=True, kw_only=True):
     """``device_id``: whose it is, a server's uuid; ``device_owner``: compute:<zone> for servers'. What begins with
     ``vif_``, ``host``, ``profile`` and ``asked`` is told to administrators alone."""
 
@@ -93,7 +95,7 @@ class Port(Value):
     revision: int | None = None  # counts up with each change, where the service tells
 
 
-class PortBinding(Value):
+class PortBinding(msgspec.Struct, frozen=True, kw_only=True):
     """A port on one host. Only one of a port's is ACTIVE."""
 
     host: str
@@ -104,7 +106,7 @@ class PortBinding(Value):
     profile: Mapping[str, object] = {}
 
 
-class NeutronRule(Value):
+class NeutronRule(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     group_id: str
     project_id: str = ""
@@ -117,7 +119,7 @@ class NeutronRule(Value):
     remote_prefix: str | None = None
 
 
-class NeutronGroup(Value):
+class NeutronGroup(msgspec.Struct, frozen=True, kw_only=True):
     """A security group."""
 
     id: str
@@ -128,7 +130,7 @@ class NeutronGroup(Value):
     rules: tuple[NeutronRule, ...] = ()
 
 
-class NeutronFloating(Value):
+class NeutronFloating(msgspec.Struct, frozen=True, kw_only=True):
     """A floating address; ``network_id`` is the external network's: its pool."""
 
     id: str
@@ -141,7 +143,7 @@ class NeutronFloating(Value):
     status: str = ""
 
 
-class Counted(Value):
+class Counted(msgspec.Struct, frozen=True, kw_only=True):
     """A quota: -1 is no bound. ``used`` None: the service does not tell."""
 
     limit: int = -1

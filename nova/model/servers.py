@@ -241,6 +241,7 @@ class NewServer(Value):
     files: Mapping[str, str] = {}  # path -> base64 contents (personality)
     key: str = ""
     may_zero_disk: bool = True  # policy servers:create:zero_disk_flavor passed
+    may_use_external: bool = False  # policy network:attach_external_network passed
     disks: tuple[LocalDisk, ...] = ()  # ephemeral and swap disks asked for one by one; empty: as the flavor has them
 
 

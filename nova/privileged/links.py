@@ -11,7 +11,7 @@ import fcntl
 import os
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from pyroute2 import IPRoute
@@ -148,6 +148,22 @@ def delete(device: str) -> None:
     _netlink(device, work)
 
 
+def ensure_hairpins(devices: Iterable[str]) -> tuple[str, ...]:
+    """Bridges' ports that give frames back to where they came from; which of them did not. What is not there, or no
+    bridge's, is left out."""
+    def work(ip: IPRoute) -> tuple[str, ...]:
+        turned = []
+        for link in ip.get_links():
+            name = link.get_attr("IFLA_IFNAME")
+            if name in wanted and _reflects(link) is False:
+                with _ignoring(errno.ENODEV):
+                    ip.brport("set", index=link["index"], mode=1)
+                    turned.append(name)
+        return tuple(turned)
+    wanted = frozenset(devices)
+    return _netlink(", ".join(sorted(wanted)), work) if wanted else ()
+
+
 def ports(bridge: str) -> tuple[str, ...]:
     """Names of a bridge's ports; none when there is no such bridge."""
     def work(ip: IPRoute) -> tuple[str, ...]:
@@ -260,6 +276,14 @@ def _ensure_bridge(ip: IPRoute, name: str, interface: str | None, wanted: tuple[
     if data.get_attr("IFLA_BR_STP_STATE") or data.get_attr("IFLA_BR_FORWARD_DELAY"):
         ip.link("set", index=index, kind="bridge", br_stp_state=0, br_forward_delay=0)
     _up(ip, link, mtu)
+
+
+def _reflects(link: Any) -> bool | None:
+    """None: it is no bridge's port."""
+    info = link.get_attr("IFLA_LINKINFO")
+    if info is None or info.get_attr("IFLA_INFO_SLAVE_KIND") != "bridge":
+        return None
+    return bool(info.get_attr("IFLA_INFO_SLAVE_DATA").get_attr("IFLA_BRPORT_MODE"))
 
 
 def _up(ip: IPRoute, link: Any, mtu: int | None = None) -> None:

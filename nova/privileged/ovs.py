@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from nova.privileged.runner import Runner, SystemRunner
 
 TIMEOUT_S = 30
+TOOL = ("ovs-vsctl", f"--timeout={TIMEOUT_S}")
 NO_SUCH = 2  # exit code of br-exists
 
 
@@ -18,6 +19,13 @@ class OpenVSwitch:
 
     def has_bridge(self, name: str) -> bool:
         return self._run("br-exists", name, ok=(0, NO_SUCH)) == 0
+
+    def datapath_of(self, bridge: str) -> str:
+        """What moves its packets: system (the kernel), netdev (the daemon); empty where nobody chose."""
+        return self._answer("get", "Bridge", bridge, "datapath_type").strip('"')
+
+    def has_port(self, bridge: str, port: str) -> bool:
+        return port in self._answer("list-ports", bridge).split()
 
     def ensure_port(self, bridge: str, port: str, ids: Mapping[str, str], kind: str = "",
                     options: Mapping[str, str] | None = None) -> None:
@@ -33,7 +41,10 @@ class OpenVSwitch:
         self._run("--", "--if-exists", "del-port", bridge, port)
 
     def _run(self, *words: str, ok: tuple[int, ...] = (0,)) -> int:
-        return self._runner.run(["ovs-vsctl", f"--timeout={TIMEOUT_S}", *words], ok=ok).code
+        return self._runner.run([*TOOL, *words], ok=ok).code
+
+    def _answer(self, *words: str) -> str:
+        return self._runner.run([*TOOL, *words]).stdout.strip()
 
 
 def _quoted(value: str) -> str:

@@ -215,6 +215,7 @@ class World:
         self.store, self.fake = FakeStore(), {}  # ``fake``: options of the driver
         self.offers: Offers = {}  # of consoles
         self.vendor: Any = NoVendorData()
+        self.hairpins: Any = None
         self.conductor = FakeConductorHost()
         self.host = Host(HostName(name), state_path, clock=clock or Clock())
         self.driver = self.new_driver()
@@ -226,7 +227,7 @@ class World:
     def new_service(self) -> ComputeService:
         client = local.connect(ConductorHostRPC, self.conductor, self.host.name)
         parts = Parts(self.driver, client, None, options(compute_options, **self.settings), store=self.store,
-                      consoles=self.offers, vendor=self.vendor)
+                      consoles=self.offers, vendor=self.vendor, hairpins=self.hairpins)
         return ComputeService(parts, self.host)
 
     def start(self) -> World:

@@ -31,7 +31,8 @@ def wrong(cloud: LivingCloud, addresses: Callable[[LivingCloud, list[Any]], Iter
     live = [row for row in cloud.rows("cell", sa.select(cell_tables.servers)) if not row.deleted]
     moves = _moves(cloud)
     return [*_states(cloud, live), *_places(cloud, live, moves), *_claims(cloud, live, moves), *_ledger(cloud, live),
-            *_packings(cloud, live), *(addresses or _addresses)(cloud, live), *_open_moves(live, moves), *_leftovers(cloud, live)]
+            *_packings(cloud, live), *(addresses or _addresses)(cloud, live), *_open_moves(live, moves),
+            *_leftovers(cloud, live)]
 
 
 def _moves(cloud: LivingCloud) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class MortalKnobs(Knobs):
         self._left, self._then = number, what
 
     def clear(self) -> None:
-        self._left = 0
+        self._left, self._then = 0, ""
         super().clear()
 
     def apply(self, call: str, when: str, names: tuple[str, ...]) -> None:

@@ -41,6 +41,7 @@ class Plan:
     network: bool = True  # a nova-network and a network
     glance: bool = False
     placement: bool = False  # a nova-placement-api, at ``cloud.placement_url``
+    certs: bool = False  # a nova-cert
     consoles: bool = False  # a nova-consoleauth, and hosts with consoles of every type
     cuttable_cell: bool = False  # the cell's database is reached through ``cloud.cell_link``
     options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
@@ -128,6 +129,8 @@ class Cloud:
         self._add("api", "api", "ctl")
         if self.plan.consoles:
             self._add("consoleauth", "consoleauth", "ctl")
+        if self.plan.certs:
+            self._add("cert", "cert", "ctl")
         if self.plan.placement:
             self._add("placement", "placement_api", "ctl")
         self.sync()

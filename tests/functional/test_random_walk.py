@@ -8,14 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests.fakes import living_cloud
+from tests.fakes.living_cloud import LivingCloud
 from tests.fakes.small_cloud import make_templates
 from tests.fakes.walk import Walk
 from tests.fakes.walking import FLAVORS, IMAGES, PINNED, walking_cloud
+from tests.fakes.walking_networks import KINDS, NovaNetworks, WalkingNetworks
+from tests.fakes.walking_neutron import NeutronNetworks, NeutronWalkCloud
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 
 HOSTS = ("host1", "host2", "host3", "host4", "host5")
 SERVERS, ACTIONS, ALL_ACTIONS = 20, 400, 2000
+FEWER = 4  # as many fewer with networks of each kind, but in long walks
+CLOUDS: dict[str, tuple[type[LivingCloud], type[WalkingNetworks]]] = {
+    **{name: (cloud, NovaNetworks) for name, cloud in KINDS.items()}, "neutron": (NeutronWalkCloud, NeutronNetworks)}
 
 
 @pytest.mark.parametrize("number", range(2))
@@ -35,5 +41,25 @@ def test_walk_when_faults_come_at_random_then_after_each_action_all_is_as_the_re
             assert walk.unrecorded() == []
             answers = {action for (action, answer) in walk.answers if answer == "ok"}
             assert len(answers) > 15
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("kind", sorted(CLOUDS))
+def test_walk_with_networks_when_faults_come_at_random_then_all_of_them_are_as_the_records_say_and_nothing_is_left(
+        tmp_path: Path, seed: int, kind: str, request: pytest.FixtureRequest, monkeypatch) -> None:
+    living_cloud.impatient(monkeypatch)
+    logging.disable(logging.CRITICAL)
+    (tmp_path / "schemas").mkdir()
+    templates = make_templates(tmp_path / "schemas")
+    print(f"seed {seed}")
+    cloud_of, networks = CLOUDS[kind]
+    try:
+        with walking_cloud(tmp_path, templates, HOSTS, seed, cloud_of) as cloud, cloud.mortal():
+            walk = Walk(cloud, seed, (*FLAVORS, *PINNED), IMAGES, SERVERS, networks)
+            for _ in range(ALL_ACTIONS if request.config.getoption("--long") else ACTIONS // FEWER):
+                walk.step()
+            assert walk.unrecorded() == []
+            assert walk.left() == []
     finally:
         logging.disable(logging.NOTSET)

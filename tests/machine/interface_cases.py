@@ -1,10 +1,13 @@
 """Run by ``test_interfaces_live.py`` inside a room: interfaces plugged into a guest whose system sees them come and
-go, and one that is held at its start."""
+go, gets an address for them and is reached there, and one that is held at its start."""
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,21 +15,28 @@ import msgspec
 import pytest
 
 from nova import concurrency
+from nova.compute.firewall import Firewall
+from nova.compute.host_filter import PacketFilters
+from nova.compute.packet_rules import RuleOptions
+from nova.model import security_rules
 from nova.model.images import Image
 from nova.model.networks import FixedAddress, Interface
 from nova.model.orders import BuildOrder, Disk
+from nova.model.security_groups import AllowedTraffic, GuestFirewall, HostFirewall
 from nova.model.states import PowerState
 from nova.privileged import links
+from nova.privileged.runner import SystemRunner
 from nova.virt.libvirt.hotplug import KeepsInterface
 from tests.contract.driver_conformance import IMAGE_ID, eventually, make_order, unbuild
-from tests.contract.driver_hotplug_cases import another, attach, detach
+from tests.contract.driver_hotplug_cases import another, attach, detach, plug_order
 from tests.machine.libvirt_cases import BRIDGE, GUEST, Cached, LibvirtRig, booting
 from tests.machine.serial_line import Serial
 
 concurrency.patch("threads")
 
 SECOND = "br-second"
-GUESTS = "10.1.0.2"
+GUESTS, HOSTS = "10.1.0.2", "10.1.0.1"
+PINGS = AllowedTraffic(protocol="icmp", cidr=f"{HOSTS}/32")
 STATE = Path("/run/nova")
 NETWORKS = "ls /sys/class/net | grep -v -e lo -e sit -e dummy | wc -l"
 
@@ -52,7 +62,8 @@ def living(rig) -> BuildOrder:
     """A guest that boots once for all cases."""
     image = Image(id="tiny", disk_format="qcow2", container_format="bare")
     order = make_order(BRIDGE, image=image, disks=(Disk(kind="root", size_gb=1),), config_drive=False)
-    order = msgspec.structs.replace(order, flavor=msgspec.structs.replace(order.flavor, memory_mb=128))
+    order = msgspec.structs.replace(order, flavor=msgspec.structs.replace(order.flavor, memory_mb=128),
+                                    interfaces=(named(order.interfaces[0]),))
     rig.driver.create_disks(order, rig.images)
     rig.driver.plug(order)
     rig.driver.start_new(order)
@@ -72,8 +83,47 @@ def serial(living):
         yield line
 
 
+def named(interface: Interface) -> Interface:
+    """As nova-network's are."""
+    return msgspec.structs.replace(interface, device=f"tap{interface.id[:11]}")
+
+
 def second() -> Interface:
-    return msgspec.structs.replace(another(SECOND), addresses=(FixedAddress(address=GUESTS),))
+    return named(msgspec.structs.replace(another(SECOND), addresses=(FixedAddress(address=GUESTS),), dhcp_server=HOSTS))
+
+
+@contextlib.contextmanager
+def addresses_given(mac: str) -> Iterator[None]:
+    """As nova-network does on the second bridge. The guest's system asks for one as soon as it sees a card (and takes
+    away what anybody gave the card before)."""
+    links.ensure_address(SECOND, links.Address(HOSTS, 24))
+    server = subprocess.Popen([
+        "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root", "--pid-file=",
+        "--bind-interfaces", f"--interface={SECOND}", "--except-interface=lo", f"--dhcp-leasefile={STATE / 'leases'}",
+        f"--dhcp-range={GUESTS},static,255.255.255.0,1h", f"--dhcp-host={mac},{GUESTS}"])
+    try:
+        yield
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+class Told:
+    """What the conductor says of the guest."""
+
+    def __init__(self, order: BuildOrder) -> None:
+        self.interfaces, self._order = order.interfaces, order
+        self.allowed: tuple[AllowedTraffic, ...] = ()
+
+    def host_firewall(self, host: str) -> HostFirewall:
+        order = self._order
+        return HostFirewall(host=host, guests=(GuestFirewall(
+            server_uuid=order.server_uuid, id=order.id, instance_name=order.instance_name, allowed=self.allowed,
+            interfaces=security_rules.guarded(self.interfaces)),))
+
+
+def answers(address: str) -> bool:
+    return subprocess.run(["ping", "-c", "1", "-W", "1", address], capture_output=True, check=False).returncode == 0
 
 
 def device_of(serial: Serial, mac: str) -> str:
@@ -94,6 +144,29 @@ def test_interface_plugged_in_is_seen_by_the_guest_and_is_gone_after_it_was_take
     assert detach(rig.driver, living, extra) == PowerState.RUNNING
     assert serial.run(NETWORKS) == "1" and links.ports(SECOND) == ()
     assert not links.exists(f"tap{extra.id[:11]}")
+
+
+@booting
+def test_interface_plugged_in_under_a_packet_filter_gets_its_address_and_is_reached_as_its_rules_allow(rig, living,
+                                                                                                       serial):
+    told, extra = Told(living), second()
+    firewall = Firewall(told, "host", PacketFilters(SystemRunner(), STATE, RuleOptions(same_net=False)), lambda: ())
+    firewall.refresh()
+    told.interfaces, told.allowed = (*living.interfaces, extra), (PINGS,)
+    firewall.guard(plug_order(living, extra, True).build)
+    attach(rig.driver, living, extra)
+    assert links.ensure_hairpins([extra.device]) == (extra.device,)
+    with addresses_given(extra.mac):
+        assert eventually(lambda: answers(GUESTS), 60), serial.run("ip addr; cat /run/nova-guest/net/*.log; true")
+    assert f"inet {GUESTS}/24" in serial.run(f"ip addr show {device_of(serial, extra.mac)}")
+    serial.run(f"ping -c 1 -W 5 {HOSTS}")
+    told.allowed = ()
+    firewall.refresh()
+    assert not answers(GUESTS)
+    detach(rig.driver, living, extra)
+    told.interfaces = living.interfaces
+    firewall.refresh()
+    assert firewall.taps() == (living.interfaces[0].device,)
 
 
 @booting

@@ -276,6 +276,19 @@ def test_frames_when_they_are_the_guest_s_own_then_they_pass_and_spoofed_ones_do
     assert arrived(cloud, {**OWN, **SPOOFED}) == set(OWN)
 
 
+def test_frames_when_a_port_gives_frames_back_then_what_the_guest_says_to_all_does_not_come_back(cloud):
+    turn_on = "from nova.privileged import links; print(links.ensure_hairpins(['tap1', 'tap9']))"
+    assert [cloud.host(sys.executable, "-c", turn_on).strip() for _ in range(2)] == ["('tap1',)", "()"]
+
+    def echoes() -> int:
+        seen = cloud.start(1, "listen", "eth0")
+        arrived(cloud, OWN)
+        return len([line for line in seen.lines if any(line.startswith(one.hex()) for one in OWN.values())])
+    assert echoes() == len(OWN)
+    cloud.filters.apply(state(guest(1), guest(2, AllowedTraffic(protocol="udp", cidr="0.0.0.0/0"))))
+    assert echoes() == 0
+
+
 def test_frames_when_nothing_is_filtered_then_all_arrive(cloud):
     assert arrived(cloud, {**OWN, **SPOOFED}) == set(OWN) | set(SPOOFED)
 

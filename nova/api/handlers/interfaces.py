@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 from nova import errors
+from nova.api.handlers.server_create import EXTERNAL_NETWORK
 from nova.api.handlers.server_targets import actor, check_lock, target
 from nova.api.request import Request
 from nova.api.view import answers
@@ -43,7 +44,7 @@ def show(req: Request, server_id: str, port_id: str) -> dict[str, Any]:
 @answers({"interfaceAttachment": INTERFACE})
 def create(req: Request, server_id: str) -> dict[str, Any]:
     """Answered when the guest has it."""
-    wish = _wish(req.body.get("interfaceAttachment") or {})
+    wish = _wish(req.body.get("interfaceAttachment") or {}, req.allows(EXTERNAL_NETWORK))
     actor(req, server_id, "attach_interface")
     return {"interfaceAttachment": INTERFACE(req.conductor.attach_interface(server_id, wish), req)}
 
@@ -70,7 +71,7 @@ def _interfaces(req: Request, server_id: str) -> tuple[Interface, ...]:
     return found
 
 
-def _wish(asked: dict[str, Any]) -> RequestedNetwork:
+def _wish(asked: dict[str, Any], external: bool) -> RequestedNetwork:
     network, port, addresses = asked.get("net_id"), asked.get("port_id"), asked.get("fixed_ips")
     if network and port:
         raise NetworkAndPort
@@ -79,4 +80,4 @@ def _wish(asked: dict[str, Any]) -> RequestedNetwork:
     return RequestedNetwork(network_id=str(uuid.UUID(network)) if network else None,
                             port_id=str(uuid.UUID(port)) if port else None,
                             fixed_ip=canonical_address(addresses[0]["ip_address"]) if addresses else None,
-                            tag=asked.get("tag"))
+                            tag=asked.get("tag"), may_be_external=external and bool(network))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from nova import errors
 from nova.api.handlers.server_targets import target
@@ -27,6 +27,13 @@ class NoCidr(errors.Invalid):
 
 class CanNotAdd(errors.Invalid):
     code, message = "network.can_not_add", "Cannot associate network {network} with project {project}: {reason}"
+
+
+class NoId(errors.Invalid):
+    """Of /v2 alone, where what is well formed and says too little is another code."""
+
+    code, message = "network.no_id", "The request needs id: a network's, or null for any that is nobody's."
+    status: ClassVar[int] = 422
 
 
 class CreationFailed(errors.Unavailable):
@@ -63,6 +70,8 @@ def delete(req: Request, network_id: str) -> None:
 
 def add(req: Request) -> None:
     """To the caller's project: the one named, or any that is nobody's."""
+    if "id" not in req.body:
+        raise NoId
     wanted, project = req.body["id"], req.context.project_id or ""
     with _meaning(CanNotAdd, (errors.NotFound, errors.Conflict), network=wanted, project=project):
         req.conductor.add_network_to_project(wanted, project)

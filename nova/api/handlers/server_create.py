@@ -24,6 +24,7 @@ ATTACH_NETWORK = f"{_RULES}attach_network"
 TRUSTED_CERTS = f"{_RULES}trusted_certs"
 ZERO_DISK = f"{_RULES}zero_disk_flavor"
 DESTINATION = "compute:servers:create:requested_destination"
+EXTERNAL_NETWORK = "network:attach_external_network"
 
 DEFAULT_GROUP = "default"
 #: Letters and digits of passwords: those that look like others are left out.
@@ -44,7 +45,8 @@ def order_of(req: Request) -> tuple[NewServer, str | None]:
     order = NewServer(
         name=asked["name"].strip() if req.legacy else asked["name"],
         flavor_id=str(asked["flavorRef"]).rsplit("/", 1)[-1], image_id=_image(asked), min_count=least, max_count=most,
-        metadata=asked.get("metadata", {}), networks=networks, security_groups=_groups(asked),
+        metadata=asked.get("metadata", {}), networks=networks, make_network=asked.get("networks") == "auto",
+        may_use_external=bool(networks) and req.allows(EXTERNAL_NETWORK), security_groups=_groups(asked),
         availability_zone=place.zone, host=place.host, node=place.node, forced=place.forced,
         key_name=asked.get("key_name"), user_data=asked.get("user_data"), config_drive=asked.get("config_drive", False),
         disk_config=asked.get("OS-DCF:diskConfig", "MANUAL"), disk_config_asked="OS-DCF:diskConfig" in asked,

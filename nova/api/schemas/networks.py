@@ -22,7 +22,8 @@ CREATE = Body(
     *(row(f"network.{name}", _NUMBER, **rules) for name, rules in _NUMBERS.items()),
     *(row(f"network.{name}", "boolean_like") for name in _FLAGS))
 
-ADD = Body(row(BODY, "object"), row("id", _TEXT, max_length=255, required=True))
+ADD = Body(row(BODY, "object"), row("id", _TEXT, max_length=255, required=True),
+           legacy=(row("id", _TEXT, max_length=255),))  # without it, a code of its own
 
 ASSOCIATE_HOST = Body(row("associate_host", "string", min_length=1, max_length=255, pattern="^[a-zA-Z0-9-._]*$",
                           required=True))

@@ -7,7 +7,7 @@ from typing import Any
 
 from nova.api.request import Request
 from nova.api.view import Out, View, micros_of
-from nova.model.networks import FixedAddressRow, Interface, Network
+from nova.model.networks import NOVA_NETWORK, FixedAddressRow, Interface, Network
 
 ADMIN = "admin"  # flag: the caller is an administrator
 
@@ -21,8 +21,13 @@ OTHERS = ("enable_dhcp", "injected", "multi_host", "priority", "rxtx_base", "sha
 def _as_text(name: str) -> Callable[[Network, Request], str | None]:
     def shown(network: Network, req: Request) -> str | None:
         value = getattr(network, name)
-        return None if value is None else str(value)
+        return None if value is None or not _ours(network) else str(value)
     return shown
+
+
+def _ours(network: Network) -> bool:
+    """Of Neutron's, no flag says anything: they are null."""
+    return network.back_end == NOVA_NETWORK
 
 
 FULL = View(
@@ -32,7 +37,7 @@ FULL = View(
     *(Out(name, _as_text(name), flag=ADMIN) for name in OTHERS),
     Out("created_at", micros_of("created_at"), flag=ADMIN),
     Out("updated_at", micros_of("updated_at"), flag=ADMIN),
-    Out("deleted", lambda network, req: "False", flag=ADMIN, type=("string", "null")),
+    Out("deleted", lambda network, req: "False" if _ours(network) else None, flag=ADMIN, type=("string", "null")),
     Out("deleted_at", lambda network, req: None, flag=ADMIN, type="null"),
     of=Network,
 )

@@ -127,7 +127,8 @@ class Admission:
             with self.world.cell.reading() as tx:
                 wishes.check_place(tx, order)
         return self.world.networking.admit(NetworkWish(project_id, order.networks, order.security_groups,
-                                                       order.make_network, order.max_count, limits))
+                                                       order.make_network, order.max_count, limits,
+                                                       order.may_use_external))
 
     def _open_ledger(self, order: NewServer, parts: Parts, who: context.RequestContext) -> tuple[int, list[str]]:
         """As many servers as the quota lets, between min_count and max_count. OverQuota below min_count."""

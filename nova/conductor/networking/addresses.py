@@ -164,9 +164,9 @@ class Addresses:
 
     def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
         changed = rows.unbind(tx, [op.uuid for op in ops], self.options.keeps_leased)
-        hosts = {host for _uuid, host in changed if host}
-        for op in ops:
-            used = {one.network_id for one in op.server.interfaces or ()} | set(op.data.get(NETWORKS, ()))
+        hosts, given_back = {host for _uuid, host in changed if host}, {uuid for uuid, _host in changed}
+        for op in ops:  # what came after the operation had read its server is given back, too
+            used = {one.network_id for one in op.server.interfaces or ()} | set(op.data.get(NETWORKS, ())) | given_back
             op.change(data={**op.data, NETWORKS: sorted(used), HOSTS: sorted(hosts | set(op.data.get(HOSTS, ())))})
 
     def tell_left(self, ops: Sequence[Op]) -> None:
@@ -202,8 +202,8 @@ class Addresses:
         if moved != op.server.interfaces:
             servers.update(tx, op.uuid, {"interfaces": moved})
         op.see(interfaces=moved)
-        before = {op.server.host} - {None, host}
-        op.change(data={**op.data, HOSTS: sorted({*op.data.get(HOSTS, ()), *before})})
+        known = {op.server.host, host} - {None}  # an evacuation that turns back leaves one its row never named
+        op.change(data={**op.data, HOSTS: sorted({*op.data.get(HOSTS, ()), *known})})
 
     def bind_to(self, op: Op, host: str) -> None:
         uuids = {one.network_id for one in op.server.interfaces or ()}

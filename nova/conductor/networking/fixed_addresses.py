@@ -15,7 +15,9 @@ from nova.db import addresses as rows
 from nova.db import floating, network_pools, servers
 from nova.db.addresses import Wish
 from nova.db.engine import Connection
+from nova.db.states import Going
 from nova.model.networks import FixedAddress, FixedAddressRow, Interface, RequestedNetwork
+from nova.model.states import TaskState
 
 
 class NotItsAddress(errors.Invalid):
@@ -47,6 +49,8 @@ class FixedAddresses:
 
         def add(tx: Connection) -> Any:
             row = _locked(tx, server_uuid)
+            if row.task_state == TaskState.DELETING:  # its delete may have given all of them back already
+                raise Going(server=server_uuid)
             if network_id not in self.addresses.known(tx, row.project_id):
                 raise BadNetwork(network_id=network_id)
             request = RequestedNetwork(network_id=network_id)

@@ -37,7 +37,7 @@ class Admission:
         if wish.networks is None:
             requested, networks = self._default(wish)
         else:
-            requested, networks = wish.networks, self._named(wish.networks, ports)
+            requested, networks = wish.networks, self._named(wish, ports)
         self._check_addresses(requested, networks, wish.servers)
         groups = self._groups(wish, requested, networks)
         self._check_quota(wish, requested)
@@ -47,7 +47,7 @@ class Admission:
         """An interface for a server that lives; its network where the wish names none. NotFound: network or port."""
         named = bool(wish.network_id or wish.port_id)
         try:
-            admitted = self.admit(NetworkWish(project_id, (wish,) if named else None))
+            admitted = self.admit(NetworkWish(project_id, (wish,) if named else None, external=wish.may_be_external))
         except (BadNetwork, refusals.BadPort) as error:
             raise errors.NotFound(error.message) from None
         except refusals.AmbiguousNetwork as error:
@@ -96,8 +96,8 @@ class Admission:
         except (errors.NotFound, errors.Invalid, errors.Conflict, errors.Forbidden):
             raise refusals.NoOwnNetwork(project_id=project_id) from None
 
-    def _named(self, requested: Sequence[RequestedNetwork], ports: Mapping[str, Port]) -> dict[str, NeutronNetwork]:
-        wanted = {str(one.network_id) for one in requested if not one.port_id}
+    def _named(self, wish: NetworkWish, ports: Mapping[str, Port]) -> dict[str, NeutronNetwork]:
+        wanted = {str(one.network_id) for one in wish.networks or () if not one.port_id}
         found: dict[str, NeutronNetwork] = {}
         if wanted:
             found = {one.id: one for one in self._client.networks({"id": sorted(wanted)}, as_user=True)}
@@ -106,7 +106,7 @@ class Admission:
             network = found.get(one)
             if network is None:
                 raise BadNetwork(network_id=one)
-            if network.external and not network.shared and not context.current().is_admin:
+            if network.external and not network.shared and not wish.external:
                 raise refusals.ExternalNetwork(network_id=one)
             _check_subnets(network)
         beyond = {port.network_id for port in ports.values()} - set(found)

@@ -85,6 +85,8 @@ class NovaNetwork:
 
     def bind_to(self, op: Op, host: str) -> None:
         self.addresses.bind_to(op, host)
+        if any(one.multi_host for one in op.server.interfaces or ()):  # whom it may take DHCP's answers from is new
+            self.groups.teller.tell({host})
 
     def prepare_arrival(self, op: Op, host: str) -> tuple[Interface, ...]:
         return self.addresses.prepare_arrival(op, host)

@@ -10,7 +10,7 @@ from nova.rpc.interface import Interface, Timeout, call, cast
 class SchedulerRPC(Interface):
     """It proposes; the conductor's claim decides."""
 
-    topic, version = "scheduler", "1.1"
+    topic, version = "scheduler", "1.2"
 
     @call(timeout=Timeout.SHORT)
     def select_hosts(self, request: PlacementRequest) -> tuple[Selection, ...]:

@@ -44,6 +44,7 @@ from nova.virt.libvirt.snapshots import LibvirtSnapshots
 from nova.virt.libvirt.suspending import LibvirtSuspending
 from nova.virt.libvirt.tpm import Tpms
 from nova.virt.libvirt.vifs import Hands, tap_name
+from nova.virt.libvirt.vifs.os_vif_plugs import OsVif
 from nova.virt.libvirt.xml import running
 from nova.virt.libvirt.xml.domain import NOTES
 
@@ -86,7 +87,7 @@ class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, Libvirt
             carrier=Carrier(settings.moves, settings.tool_memory_mb, runner_of(settings.moves.copy_timeout_s)),
             tpms=Tpms(hypervisor, settings.tpm_path),
             lines=SerialLines(settings.consoles.serial, hypervisor, folders),
-            hands=Hands(OpenVSwitch(runner_of(35.0))),
+            hands=Hands(OpenVSwitch(runner_of(35.0)), OsVif(settings.state_path / "locks")),
             disks=disks,
             config_drive=ConfigDrive(settings.config_drive_format, settings.config_drive_limit_mb, runner_of(120.0))))
         self._events = Events(hypervisor.reopen, self.guests, self._is_ours)

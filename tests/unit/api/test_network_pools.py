@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from nova import errors
 from nova.api import app, legacy_networks
 from nova.api.absent import GONE
+from nova.api.routing import Route
 from nova.model.networks import FixedAddressRow
 from tests.fakes.api import ADMIN, DEMO, ApiClient, configuration
 
@@ -31,6 +33,21 @@ def test_operation_when_networks_are_neutrons_then_410_at_every_version(method: 
     client = ApiClient(token=ADMIN)
     for version in ("2.1", "2.35", "2.36", "2.104"):
         assert client.request(method, path, body, version=version).status_int == 410
+
+
+@pytest.mark.parametrize("row", legacy_networks.ROUTES, ids=lambda row: row.id)
+def test_operation_of_nova_network_when_networks_are_neutrons_then_410_whoever_asks(row: Route) -> None:
+    path, body = re.sub(r"\{\w+\}", "1", row.path), {row.action: None} if row.action else None
+    for token, version in ((ADMIN, "2.1"), (DEMO, str(row.until))):
+        assert ApiClient(token=token).request(row.method, path, body, version=version).status_int == 410
+
+
+def test_add_without_an_id_then_400_and_below_v2_422(client: ApiClient) -> None:
+    assert client.post("/os-networks/add", {}).status_int == 400
+    client.prefix = "/v2"
+    answer = client.request("POST", "/os-networks/add", {})
+    assert answer.status_int == 422 and "id" in next(iter(answer.json.values()))["message"]
+    assert client.request("POST", "/os-networks/add", {"id": 1}).status_int == 400
 
 
 @pytest.mark.parametrize(("method", "path", "body"), OPERATIONS)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from nova.model.networks import NEUTRON
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 
 
@@ -24,6 +25,13 @@ def test_networks_show_users_less_than_admins(client: ApiClient) -> None:
     theirs = client.get(f"/os-networks/{network.uuid}", token=ADMIN).json["network"]
     shown = (theirs["bridge"], theirs["vlan"], theirs["multi_host"], theirs["priority"])
     assert shown == ("br100", "100", "True", None)
+
+
+def test_networks_when_they_are_neutrons_then_all_but_id_and_label_is_null(client: ApiClient) -> None:
+    network = client.conductor.add_network(cidr=None, created_at=None, back_end=NEUTRON)
+    shown = client.get(f"/os-networks/{network.uuid}", token=ADMIN).json["network"]
+    said = {name: value for name, value in shown.items() if value is not None}
+    assert len(shown) == 32 and said == {"id": network.uuid, "label": "private"}
 
 
 def test_networks_of_other_projects_are_hidden(client: ApiClient) -> None:

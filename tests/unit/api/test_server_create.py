@@ -86,12 +86,19 @@ def test_name_was_the_description_below_2_19(client: ApiClient) -> None:
 
 def test_networks_in_all_their_forms(client: ApiClient) -> None:
     assert ordered(client).networks is None
-    assert ordered(client, "2.37", networks="auto").networks is None
+    auto = ordered(client, "2.37", networks="auto")
+    assert auto.networks is None and auto.make_network and not ordered(client).make_network
     assert ordered(client, "2.37", networks="none").networks == ()
     assert ordered(client, networks=[{"uuid": NET, "fixed_ip": "10.0.0.9"}]).networks == (
         RequestedNetwork(network_id=NET, fixed_ip="10.0.0.9"),)
     assert ordered(client, "2.42", networks=[{"uuid": NET, "tag": "nic"}]).networks == (
         RequestedNetwork(network_id=NET, tag="nic"),)
+
+
+def test_external_networks_when_policy_lets_the_caller_then_the_order_says_so(client: ApiClient) -> None:
+    assert not ordered(client, networks=[{"uuid": NET}]).may_use_external
+    assert ordered(client, networks=[{"uuid": NET}], token=ADMIN).may_use_external
+    assert not ordered(client, token=ADMIN).may_use_external
 
 
 @pytest.mark.parametrize("networks", [[{}], [{"uuid": "br-1"}], [{"port": NET, "fixed_ip": "10.0.0.9"}]])

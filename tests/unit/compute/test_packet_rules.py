@@ -101,6 +101,12 @@ def test_frames_when_a_guest_sends_then_only_as_itself():
     assert "-p IPv4 -j RETURN" not in rules
 
 
+def test_frames_when_a_guest_speaks_to_all_then_it_does_not_hear_itself():
+    table = frame_rules.table(state())
+    assert chain(table, "echoes") == [f"-s {MAC} -d Multicast -o tap5 -j DROP"]
+    assert table.first["POSTROUTING"] == ("nova-compute-echoes",)
+
+
 def test_frames_when_a_guest_routes_then_others_sources_pass_but_no_dhcp_answers():
     rules = chain(frame_rules.table(state(routes_for_others=True)), "tap5")
     assert "-p IPv4 -j RETURN" in rules and rules[0] == f"-s ! {MAC} -j DROP"

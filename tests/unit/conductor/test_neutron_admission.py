@@ -81,11 +81,16 @@ def test_admit_when_the_network_is_anothers_then_it_is_not_found(cloud):
         cloud.admit(network(theirs))
 
 
-def test_admit_when_the_network_is_external_then_only_administrators_may(cloud):
+@pytest.mark.parametrize("who", [JOE, ADMIN], ids=["user", "admin"])
+def test_admit_when_the_network_is_external_then_only_who_policy_lets(cloud, who):
     public = cloud.neutron.add_network("public", tenant_id="x", project_id="x", **{"router:external": True})
     with pytest.raises(errors.Forbidden, match="external network"):
-        cloud.admit(network(public))
-    assert cloud.admit(network(public), who=ADMIN).networks == (network(public),)
+        cloud.admit(network(public), who=who)
+    assert cloud.admit(network(public), who=who, external=True).networks == (network(public),)
+    with context.entered(who), pytest.raises(errors.Forbidden, match="external network"):
+        cloud.admission.one("demo", network(public))
+    with context.entered(who):
+        assert cloud.admission.one("demo", network(public, may_be_external=True)).network_id == public
     shared = cloud.neutron.add_network("shared", tenant_id="x", shared=True, **{"router:external": True})
     assert cloud.admit(network(shared)).networks == (network(shared),)
 

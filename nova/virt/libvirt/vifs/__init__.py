@@ -29,7 +29,11 @@ class _Bridge:
 
     @staticmethod
     def prepare(interface: Interface, place: Place) -> None:
-        bridge.prepare(interface, place.settings)
+        """``status``: nova-network's have none."""
+        if interface.status is not None:
+            bridge.prepare_neutrons(interface, place)
+        else:
+            bridge.prepare(interface, place.settings)
 
     @staticmethod
     def unplug(plug: PlugRecord, hands: Hands) -> None:

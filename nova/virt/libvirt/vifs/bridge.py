@@ -10,7 +10,8 @@ from nova.model.networks import Interface
 from nova.privileged import links
 from nova.virt.libvirt.folders import PlugRecord
 from nova.virt.libvirt.settings import Settings
-from nova.virt.libvirt.vifs.common import Asked, plain, tap_name
+from nova.virt.libvirt.vifs.common import Asked, Place, plain, tap_name
+from nova.virt.libvirt.vifs.os_vif_plugs import LINUX_BRIDGE, Port
 from nova.virt.libvirt.xml.specs import VifSpec
 
 LOCAL_PATIENCE_S, POLL_S = 10.0, 0.2  # for a bridge that nova-network on this host makes
@@ -40,6 +41,15 @@ def record(interface: Interface) -> PlugRecord:
     if interface.type != "bridge" or not interface.bridge:
         raise NotBridged(id=interface.id, type=interface.type)
     return PlugRecord(id=interface.id, device=tap_name(interface), bridge=interface.bridge)
+
+
+def prepare_neutrons(interface: Interface, place: Place) -> None:
+    """os-vif makes the bridge of a network of Neutron's, and the agent joins it to the network. NotPlugged."""
+    plug = record(interface)
+    place.hands.os_vif.plug(Port(
+        id=interface.id, plugin=LINUX_BRIDGE, device=plug.device, bridge=plug.bridge, mac=interface.mac,
+        network_id=interface.network_id, label=interface.label, mtu=interface.mtu, filtered=interface.filtered),
+        place.server_uuid)
 
 
 def prepare(interface: Interface, settings: Settings, patience_s: float = LOCAL_PATIENCE_S) -> None:

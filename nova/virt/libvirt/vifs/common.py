@@ -13,6 +13,7 @@ from nova.privileged.ovs import OpenVSwitch
 from nova.virt.libvirt.folders import PlugRecord
 from nova.virt.libvirt.properties import Wishes, WrongValue
 from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.vifs.os_vif_plugs import Plugs
 from nova.virt.libvirt.xml.specs import VifSpec
 
 TAP_CHARACTERS = 11  # of the interface's id; a device's name has 15 at most
@@ -32,6 +33,7 @@ class Hands(NamedTuple):
     """What touches the host."""
 
     ovs: OpenVSwitch
+    os_vif: Plugs
     links: Any = links
     sysfs: Path = vfs.SYSFS
 

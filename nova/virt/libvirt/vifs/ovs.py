@@ -7,15 +7,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nova.model.networks import Interface
-from nova.privileged.links import LinkError
 from nova.privileged.runner import CommandFailed
 from nova.virt.libvirt.folders import PlugRecord
 from nova.virt.libvirt.vifs.bridge import NoBridge
 from nova.virt.libvirt.vifs.common import Asked, BadPort, Hands, Place, detail, named, plain, tap_name
+from nova.virt.libvirt.vifs.os_vif_plugs import OVS, Port
 from nova.virt.libvirt.xml.specs import VifSpec
 
 INTEGRATION_BRIDGE = "br-int"  # where the port's details name none
 SWITCH, PORT, CABLE = "switch", "port", "cable"  # in a record's details
+DATAPATH, PORT_ID = "datapath_type", "port_id"
 
 
 def switch_of(interface: Interface) -> str:
@@ -32,25 +33,30 @@ def port_id(interface: Interface) -> str:
 
 def record(interface: Interface) -> PlugRecord:
     device, switch = tap_name(interface), switch_of(interface)
+    known = {DATAPATH: detail(interface, DATAPATH), PORT_ID: port_id(interface)}
     if not hybrid(interface):
         return PlugRecord(id=interface.id, device=device, bridge=switch, kind="ovs",
-                          details={SWITCH: switch, PORT: device})
+                          details={SWITCH: switch, PORT: device, **known})
     switch = detail(interface, "bridge_name") or INTEGRATION_BRIDGE
     return PlugRecord(id=interface.id, device=device, bridge=named("qbr", interface), kind="ovs", details={
-        SWITCH: switch, PORT: named("qvo", interface), CABLE: named("qvb", interface)})
+        SWITCH: switch, PORT: named("qvo", interface), CABLE: named("qvb", interface), **known})
 
 
 def prepare(interface: Interface, place: Place) -> None:
+    """The switch is not ours to make, nor is what moves its packets ours to change: os-vif would do both."""
     plug, hands = record(interface), place.hands
+    switch = plug.details[SWITCH]
     try:
-        if not hands.ovs.has_bridge(plug.details[SWITCH]):
-            raise NoBridge(bridge=plug.details[SWITCH], network=interface.label)
-        if CABLE in plug.details:
-            hands.links.ensure_bridge(plug.bridge, mtu=interface.mtu)
-            hands.links.ensure_veth(plug.details[CABLE], plug.details[PORT], interface.mtu)
-            hands.links.enslave(plug.bridge, plug.details[CABLE])
-            hands.ovs.ensure_port(plug.details[SWITCH], plug.details[PORT], ids_of(interface, place))
-    except (CommandFailed, LinkError) as error:
+        if not hands.ovs.has_bridge(switch):
+            raise NoBridge(bridge=switch, network=interface.label)
+        port = replace(_port(plug), datapath=plug.details[DATAPATH] or hands.ovs.datapath_of(switch), mtu=interface.mtu,
+                       mac=interface.mac, network_id=interface.network_id, label=interface.label,
+                       filtered=interface.filtered)
+        hands.os_vif.plug(port, place.server_uuid)
+        if port.between and not hands.ovs.has_port(switch, plug.details[PORT]):
+            hands.os_vif.unplug(port)  # to os-vif a cable is a port, should whoever laid it have died before the end
+            hands.os_vif.plug(port, place.server_uuid)
+    except CommandFailed as error:
         raise BadPort(id=interface.id, reason=error.message) from error
 
 
@@ -62,11 +68,18 @@ def ids_of(interface: Interface, place: Place) -> dict[str, str]:
 
 def unplug(plug: PlugRecord, hands: Hands) -> None:
     """Beside what libvirt removes with the guest: the bridge is this interface's alone."""
-    hands.ovs.delete_port(plug.details[SWITCH], plug.details[PORT])
+    hands.os_vif.unplug(_port(plug))
     hands.links.delete(plug.device)
     if CABLE in plug.details:
         hands.links.delete(plug.details[CABLE])  # its other end goes with it
         hands.links.delete(plug.bridge)
+
+
+def _port(plug: PlugRecord) -> Port:
+    """As far as a record tells, one of an older release, too."""
+    return Port(id=plug.id, plugin=OVS, device=plug.device, bridge=plug.details[SWITCH],
+                between=plug.bridge if CABLE in plug.details else "",
+                datapath=plug.details.get(DATAPATH, ""), port_id=plug.details.get(PORT_ID, ""))
 
 
 def spec(interface: Interface, asked: Asked) -> VifSpec:

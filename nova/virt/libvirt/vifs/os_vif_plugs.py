@@ -1,0 +1,142 @@
+"""Ports of Neutron's on Open vSwitch and on Linux bridges, plugged by the library os-vif (https://docs.openstack.org/
+os-vif), as other compute services plug them: agents know what it leaves on a host.
+
+What of it needs root runs in its privsep daemon, which has CAP_NET_ADMIN alone. As root we start that ourselves,
+otherwise by sudo; ``[vif_plug_ovs_privileged]helper_command`` (and ``[vif_plug_linux_bridge_privileged]``) say otherwise.
+It ends when our end of its socket does, however we end. Options: ``[os_vif_ovs]`` and ``[os_vif_linux_bridge]``.
+
+The library is for the life of a process, reads the process's one configuration, and is loaded with the first port:
+a host without Neutron never has it. It is asked one thing at a time: the netlink library below it runs an event loop,
+of which all green threads together have room for one (those of :mod:`nova.privileged.links` have threads of their own).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from oslo_config import cfg
+
+from nova import errors
+
+LOG = logging.getLogger(__name__)
+
+OVS, LINUX_BRIDGE = "ovs", "linux_bridge"  # os-vif's names of its plugins
+PRIVILEGED = ("vif_plug_ovs_privileged", "vif_plug_linux_bridge_privileged")  # sections of their privsep contexts
+OVSDB_SOCKET = Path("/var/run/openvswitch/db.sock")  # where ovs-vsctl and libvirt look
+OVSDB_TIMEOUT_S = 30  # as nova.privileged.ovs; what is not there by then holds all others up
+NOBODY = "00000000-0000-0000-0000-000000000000"  # in place of what unplugging does not ask for
+
+
+class NotPlugged(errors.HostRefused):
+    code, message = "host.not_plugged", "Interface {id} can not be {what} {bridge}: {reason}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Port:
+    """What os-vif is told. ``between``: the Linux bridge of hybrid plugging. To unplug, the first five are enough."""
+
+    id: str
+    plugin: str
+    device: str
+    bridge: str
+    datapath: str = ""
+    port_id: str = ""
+    between: str = ""
+    mac: str | None = None
+    network_id: str = NOBODY
+    label: str = ""
+    mtu: int | None = None
+    filtered: bool = True
+
+
+class Plugs(Protocol):
+    def plug(self, port: Port, server_uuid: str) -> None:
+        """Have all of it on this host but the guest's tap. NotPlugged. Repeated: the same."""
+
+    def unplug(self, port: Port) -> None:
+        """Leave nothing of it. NotPlugged. Safe when there is nothing."""
+
+
+class OsVif:
+    """``conf``: the process's configuration, which the library reads too. ``locks``: a folder for its locks."""
+
+    def __init__(self, locks: Path, conf: Any = cfg.CONF) -> None:
+        self._locks, self._conf = locks, conf
+        self._one_at_a_time = threading.Lock()
+        self._library: Any = None
+
+    def plug(self, port: Port, server_uuid: str) -> None:
+        self._call("plug", port, server_uuid, "plugged into")
+
+    def unplug(self, port: Port) -> None:
+        self._call("unplug", port, NOBODY, "taken from")
+
+    # --- inside
+
+    def _call(self, name: str, port: Port, server_uuid: str, what: str) -> None:
+        try:
+            with self._one_at_a_time:
+                if self._library is None:
+                    self._library = self._load()
+                getattr(self._library, name)(_vif(port), _guest(server_uuid))
+        except Exception as error:  # plugins raise what they like, which os-vif wraps with all it knows of the port
+            cause = error.__context__ or error
+            reason = str(cause).strip().rstrip(".") or type(cause).__name__
+            raise NotPlugged(id=port.id, what=what, bridge=port.bridge, reason=reason) from error
+
+    def _load(self) -> Any:
+        import os_vif
+        from oslo_concurrency import lockutils
+        from vif_plug_ovs.ovs import OvsPlugin
+
+        cfg.set_defaults(OvsPlugin.CONFIG_OPTS, ovs_vsctl_timeout=OVSDB_TIMEOUT_S)
+        if OVSDB_SOCKET.exists():  # its own default is a TCP port that only Neutron's agent opens
+            cfg.set_defaults(OvsPlugin.CONFIG_OPTS, ovsdb_connection=f"unix:{OVSDB_SOCKET}")
+        self._locks.mkdir(parents=True, exist_ok=True)
+        lockutils.set_defaults(str(self._locks))
+        os_vif.initialize()
+        if self._conf.os_vif_ovs.per_port_bridge:
+            raise ValueError("[os_vif_ovs]per_port_bridge is not for guests of libvirt's, whose taps it makes ports of "
+                             "the integration bridge")
+        if os.geteuid() == 0:
+            for section in PRIVILEGED:
+                if section in self._conf:
+                    self._conf.set_default("helper_command", shlex.join(self._helper()), group=section)
+        return os_vif
+
+    def _helper(self) -> Sequence[str]:
+        """privsep's, from the folder of our own interpreter, with our own configuration's files. What libraries tell
+        of their future would be in our log."""
+        files = [word for file in self._conf.config_file or () for word in ("--config-file", file)]
+        return ("env", "PYTHONWARNINGS=ignore", str(Path(sys.executable).parent / "privsep-helper"), *files)
+
+
+def _guest(server_uuid: str) -> Any:
+    from os_vif.objects.instance_info import InstanceInfo
+
+    return InstanceInfo(uuid=server_uuid, name=server_uuid)
+
+
+def _vif(port: Port) -> Any:
+    """As one of os-vif's objects."""
+    from os_vif.objects import vif
+    from os_vif.objects.network import Network
+
+    network = Network(id=port.network_id, bridge=port.bridge, label=port.label, mtu=port.mtu, bridge_interface=None,
+                      vlan=None, should_provide_bridge=port.plugin == LINUX_BRIDGE)
+    common = {"id": port.id, "address": port.mac, "network": network, "plugin": port.plugin,
+              "vif_name": port.device, "has_traffic_filtering": port.filtered}
+    if port.plugin == LINUX_BRIDGE:
+        return vif.VIFBridge(bridge_name=port.bridge, **common)
+    profile = vif.VIFPortProfileOpenVSwitch(interface_id=port.port_id or port.id, create_port=False,
+                                            datapath_type=port.datapath or None)
+    kind, bridge = (vif.VIFBridge, port.between) if port.between else (vif.VIFOpenVSwitch, port.bridge)
+    return kind(bridge_name=bridge, port_profile=profile, **common)
