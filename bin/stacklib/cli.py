@@ -118,8 +118,9 @@ def _add_up(sub) -> None:
         const="api",
         default="",
         choices=("api",),
-        help="networks are Neutron's: `api` (when nothing is said) binds every port at once, without agents on hosts, "
-        "so that frames of guests stay on their host",
+        help="networks are Neutron's; without it they are nova-network's (one bridge over all hosts, addresses by "
+        "DHCP). `api` (when nothing is said) binds every port at once, without agents on hosts, so that frames of "
+        "guests stay on their host",
     )
     made.add_argument("--no-demo", dest="demo", action="store_false", help="no image, flavors and demo server")
     made.add_argument("--neighbours-only", action="store_true", help=argparse.SUPPRESS)

@@ -56,10 +56,10 @@ IPTABLES, NOOP = "IptablesFirewallDriver", "NoopFirewallDriver"
 
 
 def packet_filters(options: Any) -> Any:
-    """What filters this host's guests' packets, or None. CanNotStart: an unknown ``firewall_driver``."""
+    """What filters this host's guests' packets where the conductor says that hosts do, or None: the operator wants
+    none. CanNotStart: an unknown ``firewall_driver``."""
     from nova.compute.host_filter import PacketFilters
     from nova.compute.packet_rules import RuleOptions
-    from nova.conf.network import neutron_in_use
     from nova.privileged.iptables import Foreign
     from nova.privileged.runner import SystemRunner
 
@@ -68,7 +68,7 @@ def packet_filters(options: Any) -> Any:
     if driver not in (IPTABLES, NOOP):
         raise CanNotStart(reason=f"[DEFAULT]firewall_driver = {options.firewall_driver!r}: must be one of "
                                  f"nova.virt.libvirt.firewall.{IPTABLES}, nova.virt.firewall.{NOOP}")
-    if driver == NOOP or options.fake_network or neutron_in_use(options):
+    if driver == NOOP or options.fake_network:
         return None
     foreign = Foreign(options.iptables_top_regex, options.iptables_bottom_regex)
     return PacketFilters(SystemRunner(), Path(options.state_path),
@@ -76,12 +76,12 @@ def packet_filters(options: Any) -> Any:
 
 
 def hairpins(options: Any) -> Any:
-    """What lets guests on nova-network's bridges reach themselves by their floating addresses, or None."""
-    from nova.conf.network import neutron_in_use
+    """What lets guests on nova-network's bridges reach themselves by their floating addresses, or None. Taps of other
+    network services are never handed to it."""
     from nova.privileged import links
 
     is_libvirt = DRIVERS.get(options.compute_driver or "") is _libvirt
-    return links.ensure_hairpins if is_libvirt and not options.fake_network and not neutron_in_use(options) else None
+    return links.ensure_hairpins if is_libvirt and not options.fake_network else None
 
 
 class Compute:

@@ -107,7 +107,7 @@ def create(conductor: Any, given: argparse.Namespace, say: Say, options: Any) ->
                "num_networks": given.num_networks or options.num_networks}
     if not given.fixed_range_v6 and options.use_ipv6:
         fields["cidr_v6"] = options.fixed_range_v6
-    fields["multi_host"] = None if given.multi_host is None else given.multi_host == "T"
+    fields |= {"multi_host": given.multi_host == "T", "single_host": given.multi_host == "F"}
     for network in conductor.create_network(NewNetwork(**fields)):
         vlan = f"  VLAN {network.vlan}" if network.vlan is not None else ""
         served = "every compute host" if network.multi_host else network.host or "none yet"

@@ -2,7 +2,8 @@
 
 States, not deltas. A refresh asks after whoever wanted it has come, so many of them wait for one asking, and the newest
 word is applied last. An order for a guest that is new here brings the guest's part along; where that and what is known
-differ, the whole is asked for, since neither says which is newer. A guest has its rules before it runs.
+differ, the whole is asked for, since neither says which is newer. A guest has its rules before it runs. Where the
+conductor says that whoever keeps the networks filters, nothing is touched here.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class Firewall:
         self._gone: set[str] = set()  # guests that left, whose rows may still say otherwise
         self._turn = 0  # each order that brings a guest is one
         self._known = False  # what the conductor says
+        self._elsewhere = False  # it says that others filter
         self._lock = threading.Lock()  # of the above
         self._asking, self._applying = _Turns(), _Turns()
 
@@ -67,17 +69,22 @@ class Firewall:
 
     def mend(self) -> None:
         """Bring the kernel back to what is wanted, whoever changed it. Asks nobody."""
-        if self._known:
+        if self._known and not self._elsewhere:
             self._apply()
 
     def guard(self, build: BuildOrder) -> None:
         uuid, given = build.server_uuid, build.firewall
         with self._lock:
             self._gone.discard(uuid)
+        if given is None and self._elsewhere:
+            return
         known = self._held(uuid)
-        if given is None if known is None else (given not in (None, known) or _missing(build, known)):
+        if self._elsewhere or (given is None if known is None else
+                               given not in (None, known) or _missing(build, known)):
             self.refresh()
             known = self._held(uuid)
+        if self._elsewhere:
+            return
         with self._lock:
             if known is None:
                 self._put(given or _closed(build))
@@ -113,14 +120,21 @@ class Firewall:
         self._guests[guest.server_uuid] = _Held(guest, self._turn)
 
     def _ask(self) -> None:
+        held = bool(self._guests or self._dropped)
         while not self._take():
             LOG.debug("an order came while the packet filter's state was read: it is read again")
-        self._apply()
+        if held or not self._elsewhere:
+            self._apply()
 
     def _take(self) -> bool:
         """Ask, and believe the answer. False: an order brought a guest meanwhile that the answer contradicts."""
         begun = self._turn
         whole: HostFirewall = self._conductor.host_firewall(self._host)
+        if whole.kept_elsewhere:
+            with self._lock:
+                self._guests, self._dropped, self._gone = {}, (), set()
+                self._known = self._elsewhere = True
+            return True
         fresh = {guest.server_uuid: guest for guest in whole.guests}
         here = self._here_still(fresh)
         with self._lock:
@@ -132,7 +146,7 @@ class Firewall:
             kept = {uuid: held for uuid, held in self._guests.items()
                     if uuid not in fresh and (uuid in came or uuid in here)}
             self._guests = {**{uuid: _Held(guest, begun) for uuid, guest in fresh.items()}, **kept}
-            self._dropped, self._known = whole.dropped, True
+            self._dropped, self._known, self._elsewhere = whole.dropped, True, False
         return True
 
     def _here_still(self, fresh: Mapping[str, GuestFirewall]) -> set[str]:

@@ -5,8 +5,8 @@ Sources are tied to the interface: its MAC, its addresses. These stand here, and
 come and go with the domain: rules of ours are there before a guest runs, survive its restart and libvirtd's, change
 with the security groups in the same step, and are compared with what is in the kernel now and then.
 
-A tap whose bridge gives frames back (``hairpins.py``) would give its guest also what it said to all, which to IPv6 means
-that another has its address: those are dropped.
+A tap whose bridge gives frames back (``hairpins.py``) would give its guest also what it said to all, which to IPv6
+means that another has its address: those are dropped.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ def progress(tx: Connection, key: int) -> Progress | None:
     return Progress(ended, row.direction, row.data or {}, row.fault)
 
 
-def under_way(tx: Connection, server_uuid: str, actions: Collection[str]) -> bool:
-    """Whether one of these actions is open on the server."""
+def under_way(tx: Connection, server_uuid: str, actions: Collection[str]) -> str | None:
+    """Which way one of these actions, that is open on the server, goes: do or undo. None: there is none."""
     columns = operations.c
-    return tx.execute(sa.select(columns.id).where(
+    return tx.execute(sa.select(columns.direction).where(
         columns.server_uuid == server_uuid, columns.finished_at.is_(None), columns.action.in_(sorted(actions))).limit(1)
-    ).first() is not None
+    ).scalar()

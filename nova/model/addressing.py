@@ -143,7 +143,7 @@ def _with_defaults(asked: NewNetwork, defaults: Defaults, manager: Manager) -> N
         share_address=asked.share_address or defaults.share_address,
         dns1=asked.dns1 or defaults.dns1,
         mtu=asked.mtu if asked.mtu is not None else defaults.mtu,
-        multi_host=defaults.multi_host if asked.multi_host is None else asked.multi_host)
+        multi_host=asked.multi_host or (defaults.multi_host and not asked.single_host))
 
 
 def _check_plain_fields(asked: NewNetwork, manager: Manager) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from nova.model.base import HostName, Time, Value
 from nova.model.floating import FloatingOnHost
 
-
 NOVA_NETWORK, NEUTRON = "nova-network", "neutron"
 
 
@@ -69,7 +68,8 @@ class NewNetwork(Value):
     uuid: str | None = None
     project_id: str | None = None
     priority: int | None = None
-    multi_host: bool | None = None  # None: as configured
+    multi_host: bool = False
+    single_host: bool = False  # neither of both: as configured
     cidr_v6: str | None = None
     gateway_v6: str | None = None
     enable_dhcp: bool = True

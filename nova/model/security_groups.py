@@ -101,8 +101,10 @@ class GuestFirewall(Value):
 
 
 class HostFirewall(Value):
-    """The state of a whole host: what is not in it has no rules there. ``dropped``: the administrator's own."""
+    """The state of a whole host: what is not in it has no rules there. ``dropped``: the administrator's own.
+    ``kept_elsewhere``: whoever keeps the networks filters, and the host adds nothing of its own."""
 
     host: HostName
     guests: tuple[GuestFirewall, ...] = ()
     dropped: tuple[AllowedTraffic, ...] = ()
+    kept_elsewhere: bool = False

@@ -10,7 +10,7 @@ from typing import Any
 from nova.model.states import PowerState
 from nova.virt.libvirt.hypervisor import HostSize, LibvirtDown, LibvirtRefused, Lost, NoGuest, PowerEvent, Sink
 from tests.fakes.hypervisor_actions import Actions
-from tests.fakes.hypervisor_devices import Devices
+from tests.fakes.hypervisor_devices import Devices, placed
 from tests.fakes.hypervisor_moves import Migrations
 from tests.fakes.hypervisor_screens import Screens
 
@@ -135,7 +135,7 @@ class FakeHypervisor(Actions, Migrations, Screens, Devices):
         server_uuid = ET.fromstring(xml).findtext("uuid")
         assert server_uuid
         self.keep_live(server_uuid)
-        self.xml[server_uuid] = xml
+        self.xml[server_uuid] = placed(xml)
         self.power.setdefault(server_uuid, PowerState.SHUTDOWN)
 
     def start(self, server_uuid: str, held: bool = False) -> None:

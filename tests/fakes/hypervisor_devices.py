@@ -10,6 +10,16 @@ from nova.virt.libvirt.hypervisor import Definitions, LibvirtRefused
 UP = frozenset({PowerState.RUNNING, PowerState.PAUSED})
 
 
+def placed(xml: str) -> str:
+    """The domain with a PCI address for each of its cards that has none, as libvirt gives them when it is defined."""
+    domain = ET.fromstring(xml)
+    for slot, card in enumerate(domain.iterfind("devices/interface"), 3):
+        if card.find("address") is None:
+            ET.SubElement(card, "address", type="pci", domain="0x0000", bus="0x00", slot=f"0x{slot:02x}",
+                          function="0x0")
+    return ET.tostring(domain, encoding="unicode")
+
+
 class Devices:
     """``deaf``: how often guests don't hear that they shall give up a device. ``plug_fails``: why the next one can not
     be plugged into a running guest. ``asked_for``: how often guests were asked."""

@@ -66,7 +66,8 @@ def test_operations_that_wait_are_those_not_served_yet() -> None:
 def test_samples_that_wait_are_there_and_named_once() -> None:
     everything = {name for stems in published().values() for versions in stems.values() for name in versions.values()}
     assert set(scope.WAITING_SINGLY) <= everything
-    for beginning in [*scope.GONE_SAMPLES, *scope.OLD_NETWORK_SAMPLES, *(one for names in scope.WAITING_SAMPLES.values() for one in names)]:
+    for beginning in [*scope.GONE_SAMPLES, *scope.OLD_NETWORK_SAMPLES,
+                      *(one for names in scope.WAITING_SAMPLES.values() for one in names)]:
         folder, _, stem = beginning.partition("/")
         assert any(name.startswith(stem) for name in published()[folder]), beginning
 

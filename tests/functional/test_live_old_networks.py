@@ -58,5 +58,6 @@ def test_zz_coverage_of_the_old_is_complete(standing: World) -> None:
     wanted = {name for stems in published().values() for versions in stems.values() for name in versions.values()
               if scope.waits(name) == scope.OLD_NETWORKS}
     assert len(wanted) >= 15
-    unmatched = [f"not {'matched' if name in live.tried else 'tried'}: {name}" for name in sorted(wanted - live.matched)]
+    unmatched = [f"not {'matched' if name in live.tried else 'tried'}: {name}"
+                 for name in sorted(wanted - live.matched)]
     assert not missing and not unmatched, "\n".join([*missing, *unmatched])

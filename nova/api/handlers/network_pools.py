@@ -61,7 +61,7 @@ def create(req: Request) -> dict[str, Any]:
 def _new(body: dict[str, Any]) -> NewNetwork:
     given = {name: body[name] for name in (*TEXTS, *NUMBERS, *FLAGS) if body.get(name) not in (None, "")}
     given |= {name: int(given[name]) for name in NUMBERS if name in given}
-    return NewNetwork(**given)
+    return NewNetwork(**given, single_host=given.get("multi_host") is False)
 
 
 def delete(req: Request, network_id: str) -> None:

@@ -21,6 +21,7 @@ from nova.model.servers import ServerQuery
 ATTACH, DETACH = "attach_interface", "detach_interface"
 WAIT_S = 50.0  # less than the caller's patience (rpc_response_timeout)
 LOOK_S, LONGEST_PAUSE_S = 0.02, 0.5
+UNDO_WAIT_S = 5.0  # for one that is being taken back: where its host says nothing, that may last
 
 
 class NoSuchInterface(errors.NotFound):
@@ -30,6 +31,12 @@ class NoSuchInterface(errors.NotFound):
 class Busy(errors.Conflict):
     code = "server.interfaces_busy"
     message = "Another interface of instance {server} is being attached or detached: try again when it has ended."
+
+
+class Unsettled(errors.Conflict):
+    code = "server.interfaces_unsettled"
+    message = ("An interface could not be attached to instance {server}, and will be taken back when its host answers "
+               "again: until then its address stays taken, and no other can be attached or detached.")
 
 
 class Interrupted(errors.Conflict):
@@ -44,10 +51,11 @@ class Slow(errors.Unavailable):
 
 
 class Interfaces:
-    """The calls of InterfaceCalls. ``wait_s``: how long an attach may keep its caller waiting."""
+    """The calls of InterfaceCalls. ``wait_s``: how long an attach may keep its caller waiting; ``undo_wait_s``: for
+    one before it that failed."""
 
-    def __init__(self, world: World, wait_s: float = WAIT_S) -> None:
-        self.world, self._wait_s = world, wait_s
+    def __init__(self, world: World, wait_s: float = WAIT_S, undo_wait_s: float = UNDO_WAIT_S) -> None:
+        self.world, self._wait_s, self._undo_wait_s = world, wait_s, undo_wait_s
 
     def list_interfaces(self, query: ServerQuery) -> tuple[Interface, ...]:
         with self.world.cell.reading() as tx:
@@ -89,15 +97,15 @@ class Interfaces:
                ) -> states.Entry:
         """Begin and run it. One at a time a server, in the order in which they come in the end: the states' table lets
         an action overtake these, and they must not overtake each other."""
-        def write(tx: Connection) -> states.Entry | None:
+        def write(tx: Connection) -> states.Entry | str:
             locked(tx, uuid)
-            if operations.under_way(tx, uuid, (ATTACH, DETACH)):
-                return None
-            return begin_on_host(self.world, tx, action, uuid, arguments)
-        pause = LOOK_S
-        while (entry := self.world.cell.transact(write)) is None:
-            if time.monotonic() + pause > end:
-                raise Busy(server=uuid)
+            direction = operations.under_way(tx, uuid, (ATTACH, DETACH))
+            return direction or begin_on_host(self.world, tx, action, uuid, arguments)
+        pause, undone_by = LOOK_S, min(end, time.monotonic() + self._undo_wait_s)
+        while isinstance(entry := self.world.cell.transact(write), str):
+            now, undoing = time.monotonic() + pause, entry == "undo"
+            if now > (undone_by if undoing else end):
+                raise Unsettled(server=uuid) if undoing else Busy(server=uuid)
             concurrency.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_S)
         self.world.runner.start([entry])
@@ -134,4 +142,4 @@ def _fault(found: operations.Progress) -> errors.NovaError:
                             fault.get("message") or found.fault or errors.Bug.message, {})
 
 
-__all__ = ["Busy", "Interfaces", "Interrupted", "NoSuchInterface", "Slow"]
+__all__ = ["Busy", "Interfaces", "Interrupted", "NoSuchInterface", "Slow", "Unsettled"]

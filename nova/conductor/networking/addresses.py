@@ -45,7 +45,8 @@ class AddressOfIPv6(errors.Invalid):
 
 class NotItsNetwork(errors.Invalid):
     code = "server.network_of_nobody"
-    message = "Network {network_id} is nobody's yet: POST os-networks/add makes it the project's."
+    message = ("Network {network_id} is no project's yet. Ask for none, and the project gets one at its first server; "
+               "or let an administrator give it to the project (os-networks/add).")
 
 
 class NoNetworks(errors.Invalid):

@@ -21,7 +21,7 @@ from nova.model.server_parts import ExternalEvent
 class NetworkWish(NamedTuple):
     """What a create asks for. ``networks`` None: what the project has; with ``make_network`` one is made for it where
     it has none. ``servers``: how many of the request, at most. ``limits``: of the project, where they were just read.
-    ``external``: networks that are external and not shared may be named (policy ``network:attach_external_network``)."""
+    ``external``: external networks that are not shared may be named (policy ``network:attach_external_network``)."""
 
     project_id: str
     networks: tuple[RequestedNetwork, ...] | None

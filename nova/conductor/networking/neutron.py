@@ -162,7 +162,7 @@ class Neutron:
         return metadata_providers.guest_at(self.client, provider_id, address)
 
     def firewall_on(self, host: HostName) -> HostFirewall:
-        return HostFirewall(host=host)
+        return HostFirewall(host=host, kept_elsewhere=True)  # its agents do, whatever hosts' files say
 
     def firewalls_of(self, servers: Sequence[Any]) -> Mapping[str, GuestFirewall]:
         return {}

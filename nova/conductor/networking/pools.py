@@ -86,14 +86,19 @@ class Networks(FixedAddresses):
         self.world.cell.transact(remove)
 
     def change_network(self, change: NetworkChange) -> Network:
-        """A host that serves it no more learns it when it next asks for all of its networks."""
+        """A host that serves it no more, or is away, learns it when it next asks for all of its networks."""
         if not (self.options.manager.per_project or change.forced):
             raise NoOwners(manager=self.options.manager.path)
         fields = {name: getattr(change, name) for name in change.fields}
         _before, after = self.world.cell.transact(lambda tx: network_pools.change(tx, change.uuid, fields))
-        if "host" in fields and after.host:
+        if "host" in fields and after.host and self._is_up(after.host):
             self.addresses.tell({after.uuid}, {after.host})
         return after
+
+    def _is_up(self, host: str) -> bool:
+        """Whether it can be told; waiting for one that is away keeps the caller longer than he stays."""
+        with self.world.cell.reading() as tx:
+            return host in services.up(tx, services.NETWORK, self.world.settings.service_down_time)
 
     def add_network_to_project(self, uuid: str | None, project_id: str) -> Network:
         if not self.options.manager.per_project:

@@ -1,5 +1,5 @@
-"""What only nova-network has, at the versions that had it: operations that the contract calls gone. Its codes are those
-of ``legacy_networks.ROUTES``, which unit tests hold against the notes on nova-network; its answers are like the samples.
+"""What only nova-network has, at the versions that had it: operations that the contract calls gone. Success is what
+``legacy_networks.ROUTES`` says it is, refusals are those of the notes on nova-network, answers are like the samples.
 
 Their cloud is one of VlanManager, where networks are projects' own; another than that of the other scenarios.
 """
@@ -17,7 +17,8 @@ from tests.functional.live.world import World
 
 OLD_SCENARIOS: dict[str, Scenario] = {}
 NETWORKS, OWN, FIXED = "/os-networks", "/os-tenant-networks", "/os-fixed-ips"
-BULK, DNS, RULES, PIPES = "/os-floating-ips-bulk", "/os-floating-ip-dns", "/os-security-group-default-rules", "/os-cloudpipe"
+BULK, DNS, PIPES = "/os-floating-ips-bulk", "/os-floating-ip-dns", "/os-cloudpipe"
+RULES = "/os-security-group-default-rules"
 NOWHERE = "00000000-0000-4000-8000-00000000ffff"
 LAST = 35
 NUMBERS = itertools.count(1)
@@ -145,13 +146,15 @@ def tenant_networks(world: World) -> None:
     def gone(answer: Answer, version: int) -> None:
         world.ask("DELETE", f"{OWN}/{answer.body['network']['id']}", version=LAST)
     Exchange(operation="POST /os-tenant-networks", path=OWN, folder="os-tenant-networks", request="networks-post-req",
-             answer="networks-post-res", done=gone).run(live)
+             done=gone).run(live)
 
     def mine(version: int) -> str:
         body = {"network": {"label": "mine", "cidr": f"10.32.{next(NUMBERS)}.0/24"}}
         return f"{OWN}/{world.ask('POST', OWN, body, version=LAST)['network']['id']}"
     each(live, "DELETE /os-tenant-networks/{network_id}", mine)
-    expect_refusals(world, ("POST", OWN, {"network": {"label": "none"}}, 400), ("DELETE", f"{OWN}/{NOWHERE}", None, 404))
+    live.shows("os-tenant-networks", "networks-post-res", mine(LAST))
+    expect_refusals(world, ("POST", OWN, {"network": {"label": "none"}}, 400),
+                    ("DELETE", f"{OWN}/{NOWHERE}", None, 404))
 
 
 # -- addresses and interfaces

@@ -42,7 +42,7 @@ def options(tmp_path: Any, **values: Any) -> Any:
 
 
 @pytest.mark.parametrize("values, filters", [
-    ({}, True), ({"compute_driver": "fake.FakeDriver"}, False), ({"use_neutron": True}, False),
+    ({}, True), ({"compute_driver": "fake.FakeDriver"}, False), ({"use_neutron": True}, True),
     ({"fake_network": True}, False), ({"firewall_driver": "nova.virt.firewall.NoopFirewallDriver"}, False),
     ({"compute_driver": "fake.FakeDriver",
       "firewall_driver": "nova.virt.libvirt.firewall.IptablesFirewallDriver"}, True)])

@@ -76,7 +76,8 @@ def test_create_with_little_said_leaves_the_rest_to_the_configuration(shell: She
     shell.run("network create --label n --cidr 10.0.0.0/16",
               types.SimpleNamespace(num_networks=2, use_ipv6=True, fixed_range_v6="fd00::/48"))
     [asked] = shell.conductor.wanted
-    assert (asked.num_networks, asked.cidr_v6, asked.multi_host) == (2, "fd00::/48", None)
+    assert (asked.num_networks, asked.cidr_v6, asked.multi_host, asked.single_host) == (
+        2, "fd00::/48", False, False)
     assert len(shell.lines) == 2
 
 

@@ -45,12 +45,13 @@ class Conductor:
     """``guests``: what it says of the host now; ``on_ask`` runs while it reads."""
 
     def __init__(self, *guests: GuestFirewall) -> None:
-        self.guests, self.asked = guests, 0
+        self.guests, self.asked, self.elsewhere = guests, 0, False
         self.on_ask = lambda: None
 
     def host_firewall(self, host: str) -> HostFirewall:
         self.asked += 1
-        answer = HostFirewall(host=host, guests=self.guests)
+        answer = HostFirewall(host=host, guests=() if self.elsewhere else self.guests,
+                              kept_elsewhere=self.elsewhere)
         self.on_ask()
         return answer
 
@@ -101,6 +102,29 @@ def test_guard_when_nobody_knows_the_guest_then_nothing_reaches_it():
     host = Host()
     host.wall.guard(order())
     assert host.kept.guests[UUID].allowed == () and host.kept.guests[UUID].interfaces == part().interfaces
+
+
+def test_guard_when_the_conductor_says_that_others_filter_then_nothing_is_touched_and_nobody_asked_again():
+    host = Host()
+    host.conductor.elsewhere = True
+    host.wall.refresh()
+    host.wall.guard(order())
+    host.wall.guard(order(uuid=OTHER))
+    host.wall.mend()
+    host.wall.refresh()
+    assert host.kept.states == [] and host.conductor.asked == 2
+
+
+def test_guard_when_others_filter_and_an_order_brings_rules_then_the_conductor_is_asked_who_does():
+    host = Host(part(UUID, SSH))
+    host.conductor.elsewhere = True
+    host.wall.refresh()
+    host.conductor.elsewhere = False
+    host.wall.guard(order(part(UUID, SSH)))
+    assert host.kept.guests == {UUID: part(UUID, SSH)}
+    host.conductor.elsewhere = True
+    host.wall.refresh()
+    assert host.kept.guests == {}
 
 
 def test_guard_when_an_interface_is_new_then_it_is_asked_for_and_guarded_whatever_is_said():

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor.admission.interfaces import Interfaces
+from nova.conductor.admission.interfaces import Interfaces, Unsettled
 from nova.conductor.workflow import Step
 from nova.conductor.workflows import ATTACH_INTERFACE, DETACH_INTERFACE, OF_INTERFACES
 from nova.model.networks import RequestedNetwork
@@ -273,13 +273,30 @@ def test_attach_when_the_host_says_nothing_then_the_address_stays_taken_until_it
         cloud.attach(uuid)
     cloud.idle()
     assert len(cloud.back_end.held) == 1 and cloud.ids(uuid)[1:] == list(cloud.back_end.held)
-    with pytest.raises(errors.Conflict), context.entered(DEMO):
-        Interfaces(cloud.world, wait_s=0.05).attach_interface(uuid, WISH)
+    with pytest.raises(Unsettled), context.entered(DEMO):
+        Interfaces(cloud.world, undo_wait_s=0.05).attach_interface(uuid, WISH)
     host.answers.clear()
     cloud.expire_leases()
     cloud.runner().sweep()
     cloud.settle(uuid)
     check_whole(cloud, uuid, 1)
+
+
+@BOTH
+def test_attach_when_the_host_says_nothing_then_a_delete_ends_it_and_the_host_owes_the_rest(make, next_door):
+    cloud = make(next_door)
+    [uuid] = cloud.active()
+
+    def silent(kind: str, order: Any) -> Any:
+        raise errors.Unavailable("host1 did not answer")
+    cloud.computes["host1"].answers.update(attach=silent, detach=silent, destroy=silent)
+    with pytest.raises(errors.Unavailable, match="host1 did not answer"):
+        cloud.attach(uuid)
+    cloud.idle()
+    assert cloud.ids(uuid)[1:] == list(cloud.back_end.held) != []
+    cloud.order(uuid, "delete")
+    assert cloud.settle(uuid).deleted and cloud.back_end.held == {}
+    assert [debt.host for debt in cloud.debts()] == ["host1"]
 
 
 def test_attach_when_it_takes_longer_than_callers_wait_then_they_are_told_so_and_it_goes_on(make):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -91,8 +92,8 @@ def test_project_without_a_network_when_none_is_left_is_400(cloud: SmallCloud) -
 def test_network_of_nobody_or_of_another_when_asked_for_is_400(cloud: SmallCloud) -> None:
     free, others, _ = with_vlans(cloud)
     cloud.control.add_network_to_project(others.uuid, "other")
-    for network in (free, others):
-        with pytest.raises(errors.Invalid):
+    for network, words in ((free, "no project's yet"), (others, f"Network {others.uuid} could not be found")):
+        with pytest.raises(errors.Invalid, match=words):
             cloud.boot(networks=(RequestedNetwork(network_id=network.uuid),))
 
 
@@ -109,6 +110,16 @@ def test_network_is_added_changed_and_deleted_by_turns(cloud: SmallCloud) -> Non
     cloud.control.delete_network(first.uuid)
     with pytest.raises(errors.NotFound):
         cloud.control.change_network(NetworkChange(uuid=first.uuid, fields=("host",)))
+
+
+@pytest.mark.parametrize(("host", "told"), [("net", 1), ("away", 0)])
+def test_host_of_a_network_when_it_is_given_then_told_if_it_is_there_and_nobody_waits_for_one_that_is_away(
+        cloud: SmallCloud, host: str, told: int) -> None:
+    network, *_ = with_vlans(cloud)
+    calls: list[set[str]] = []
+    cloud.world.teller = SimpleNamespace(tell=lambda uuids, hosts=None: calls.append(set(uuids)))
+    assert cloud.control.change_network(NetworkChange(uuid=network.uuid, fields=("host",), host=host)).host == host
+    assert calls == [{network.uuid}] * told
 
 
 def test_changes_of_owners_with_a_flat_manager_are_501_unless_forced(cloud: SmallCloud) -> None:

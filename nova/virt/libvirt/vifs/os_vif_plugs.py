@@ -1,8 +1,8 @@
 """Ports of Neutron's on Open vSwitch and on Linux bridges, plugged by the library os-vif (https://docs.openstack.org/
 os-vif), as other compute services plug them: agents know what it leaves on a host.
 
-What of it needs root runs in its privsep daemon, which has CAP_NET_ADMIN alone. As root we start that ourselves,
-otherwise by sudo; ``[vif_plug_ovs_privileged]helper_command`` (and ``[vif_plug_linux_bridge_privileged]``) say otherwise.
+What of it needs root runs in privsep daemons of its own, which have CAP_NET_ADMIN and little else. As root we start them
+ourselves, otherwise by sudo; ``[vif_plug_ovs_privileged]`` and ``[vif_plug_linux_bridge_privileged]`` can say otherwise.
 It ends when our end of its socket does, however we end. Options: ``[os_vif_ovs]`` and ``[os_vif_linux_bridge]``.
 
 The library is for the life of a process, reads the process's one configuration, and is loaded with the first port:

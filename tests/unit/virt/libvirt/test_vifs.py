@@ -11,13 +11,13 @@ import pytest
 from nova import errors
 from nova.model.networks import Interface
 from nova.privileged import vfs
-from nova.privileged.links import LinkError
 from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.runner import CommandFailed, Completed
 from nova.virt.libvirt import vifs
 from nova.virt.libvirt.folders import PlugRecord
 from nova.virt.libvirt.properties import wishes
 from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.vifs.os_vif_plugs import NotPlugged, Port
 from nova.virt.libvirt.xml import interfaces as xml
 from nova.virt.libvirt.xml.arrival import Places, Wire, arrival_xml
 
@@ -32,13 +32,30 @@ class Runner:
     def __init__(self, **codes: int) -> None:
         self.codes, self.ran = codes, []
 
+    said = ""
+
     def run(self, argv, *, stdin=None, ok=(0,), environment=None) -> Completed:
         words = [word for word in argv[1:] if not word.startswith("--timeout")]
         self.ran.append(" ".join(words))
         code = self.codes.get(words[0].replace("-", "_"), 0)
         if code not in ok:
             raise CommandFailed(command=argv[0], where="here", reason=f"exit {code}")
-        return Completed(code)
+        return Completed(code, self.said)
+
+
+class OsVif:
+    """``broken``: the switch does not answer."""
+
+    def __init__(self, broken: bool = False) -> None:
+        self.broken, self.plugged, self.unplugged = broken, [], []
+
+    def plug(self, port: Port, server_uuid: str) -> None:
+        if self.broken:
+            raise NotPlugged(id=port.id, what="plugged into", bridge=port.bridge, reason="no answer")
+        self.plugged.append((port, server_uuid))
+
+    def unplug(self, port: Port) -> None:
+        self.unplugged.append(port)
 
 
 class Links:
@@ -65,8 +82,9 @@ def text_of(one: Interface, **more: Any) -> str:
     return xml.device_xml(vifs.spec(one, asked(**more)), "<domain/>")
 
 
-def place(runner: Runner | None = None, links: Any = None, sysfs: Path = Path("/nowhere")) -> vifs.Place:
-    hands = vifs.Hands(OpenVSwitch(runner or Runner()), links or Links(), sysfs)
+def place(runner: Runner | None = None, links: Any = None, sysfs: Path = Path("/nowhere"),
+          os_vif: OsVif | None = None) -> vifs.Place:
+    hands = vifs.Hands(OpenVSwitch(runner or Runner()), os_vif or OsVif(), links or Links(), sysfs)
     return vifs.Place(UUID, SETTINGS, hands)
 
 
@@ -129,10 +147,20 @@ def test_interface_when_the_guests_memory_is_encrypted_then_its_buffers_are_not(
 # --- the host's side
 
 
-def test_ovs_when_it_is_plugged_then_only_the_switch_is_looked_for():
-    runner, links = Runner(), Links()
-    vifs.prepare(CASES["ovs"][0], place(runner, links))
-    assert runner.ran == ["br-exists br-int"] and links.made == []
+def test_ovs_when_it_is_plugged_then_os_vif_is_told_of_it_and_of_the_switch_as_it_is():
+    runner, links, os_vif = Runner(), Links(), OsVif()
+    runner.said = '"netdev"\n'
+    one = CASES["ovs"][0]
+    vifs.prepare(one, place(runner, links, os_vif=os_vif))
+    assert runner.ran == ["br-exists br-int", "get Bridge br-int datapath_type"] and links.made == []
+    assert os_vif.plugged == [(Port(id=ID, plugin="ovs", device=TAP, bridge="br-int", datapath="netdev", port_id=ID,
+                                    mac=MAC, network_id="n", label="net", mtu=1450), UUID)]
+
+
+def test_ovs_when_the_port_names_the_datapath_then_the_switch_is_not_asked():
+    runner, os_vif = Runner(), OsVif()
+    vifs.prepare(interface("ovs", details={"datapath_type": "system"}), place(runner, os_vif=os_vif))
+    assert runner.ran == ["br-exists br-int"] and os_vif.plugged[0][0].datapath == "system"
 
 
 def test_ovs_when_the_switch_is_missing_then_the_host_is_refused():
@@ -142,21 +170,43 @@ def test_ovs_when_the_switch_is_missing_then_the_host_is_refused():
         vifs.prepare(CASES["ovs"][0], place(Runner(br_exists=1)))
 
 
+@pytest.mark.parametrize("name", ["ovs", "ovs, hybrid", "neutron's bridge"])
+def test_port_when_os_vif_can_not_plug_it_then_the_host_is_refused(name):
+    one = {**{name: case[0] for name, case in CASES.items()}, "neutron's bridge": interface("bridge", bridge="b")}[name]
+    with pytest.raises(errors.HostRefused, match="no answer"):
+        vifs.prepare(one, place(os_vif=OsVif(broken=True)))
+
+
 def test_hybrid_ovs_when_it_is_plugged_and_unplugged_then_a_bridge_is_between_and_goes_again():
-    runner, links = Runner(), Links()
+    runner, links, os_vif = Runner(), Links(), OsVif()
+    runner.said = "tapother qvoce531f90-19"
     one = CASES["ovs, hybrid"][0]
-    vifs.prepare(one, place(runner, links))
-    assert links.made == [("ensure_bridge", "qbrce531f90-19"),
-                          ("ensure_veth", "qvbce531f90-19", "qvoce531f90-19", 1450),
-                          ("enslave", "qbrce531f90-19", "qvbce531f90-19")]
-    assert runner.ran[1] == (
-        "-- --if-exists del-port qvoce531f90-19 -- add-port br-int qvoce531f90-19 -- set Interface qvoce531f90-19 "
-        f'external_ids:iface-id="{ID}" external_ids:iface-status="active" external_ids:attached-mac="{MAC}" '
-        f'external_ids:vm-uuid="{UUID}"')
-    links.made.clear()
-    vifs.unplug(vifs.record(one), place(runner, links).hands)
-    assert runner.ran[-1] == "-- --if-exists del-port br-int qvoce531f90-19"
+    vifs.prepare(one, place(runner, links, os_vif=os_vif))
+    [(port, _server)] = os_vif.plugged
+    assert (port.between, port.bridge, port.device) == ("qbrce531f90-19", "br-int", TAP) and links.made == []
+    vifs.unplug(vifs.record(one), place(runner, links, os_vif=os_vif).hands)
+    assert [(one.between, one.bridge, one.port_id) for one in os_vif.unplugged] == [("qbrce531f90-19", "br-int", ID)]
     assert [name for call, name in links.made] == [TAP, "qvbce531f90-19", "qbrce531f90-19"]
+
+
+def test_hybrid_ovs_when_a_killed_run_left_its_cable_outside_the_switch_then_it_is_laid_anew():
+    os_vif = OsVif()
+    vifs.prepare(CASES["ovs, hybrid"][0], place(os_vif=os_vif))  # the runner lists no port
+    assert len(os_vif.plugged) == 2 and len(os_vif.unplugged) == 1
+
+
+def test_ovs_when_an_older_release_plugged_it_then_its_record_is_enough_to_unplug_it():
+    os_vif = OsVif()
+    plug = PlugRecord(id=ID, device=TAP, bridge="br-int", kind="ovs", details={"switch": "br-int", "port": TAP})
+    vifs.unplug(plug, place(os_vif=os_vif).hands)
+    assert os_vif.unplugged == [Port(id=ID, plugin="ovs", device=TAP, bridge="br-int")]
+
+
+def test_bridge_when_the_network_is_neutrons_then_os_vif_makes_it():
+    os_vif = OsVif()
+    vifs.prepare(interface("bridge", bridge="brq1", should_create_bridge=True), place(os_vif=os_vif))
+    [(port, server)] = os_vif.plugged
+    assert (port.plugin, port.bridge, port.mtu, server) == ("linux_bridge", "brq1", 1450, UUID)
 
 
 @pytest.mark.parametrize(("mode", "port"), [("server", "type=dpdkvhostuserclient options:vhost-server-path="
@@ -249,11 +299,3 @@ def test_running_guest_when_its_destination_has_another_switch_then_its_interfac
     found, wanted = ET.fromstring(moved(CASES[here][1], wire)), ET.fromstring(CASES[there][1])
     assert found.attrib == wanted.attrib
     assert {one.tag: ET.tostring(one) for one in found} == {one.tag: ET.tostring(one) for one in wanted}
-
-
-def test_link_error_when_a_cable_can_not_be_made_then_the_host_is_refused():
-    class Broken(Links):
-        def ensure_veth(self, *args: Any) -> None:
-            raise LinkError(device="qvb", reason="no")
-    with pytest.raises(errors.HostRefused):
-        vifs.prepare(CASES["ovs, hybrid"][0], place(links=Broken()))
