@@ -1,11 +1,15 @@
-"""Who asks, and under which request id: carried by the thread, into every log line and over every RPC."""
+"""Who asks, and under which request id: carried by the thread, into every log line and over every RPC. And how long
+whoever asks waits: what serves a request should not ask others for longer than anybody listens."""
 
 from __future__ import annotations
 
 import contextlib
+import math
+import time
 import uuid
 from collections.abc import Iterator
 from contextvars import ContextVar
+from typing import NamedTuple
 
 import msgspec
 
@@ -64,3 +68,34 @@ def entered(context: RequestContext) -> Iterator[RequestContext]:
 def internal(request_id: str | None = None) -> RequestContext:
     """A context of our own: periodic work, or a workflow that another runner began."""
     return RequestContext(request_id=request_id or new_request_id(), is_admin=True)
+
+
+class Patience(NamedTuple):
+    """``until`` on the monotonic clock; ``again``: whether what failed may be tried again till then."""
+
+    until: float = math.inf
+    again: bool = True
+
+    @property
+    def left_s(self) -> float:
+        return self.until - time.monotonic()
+
+
+ENDLESS = Patience()
+_patience: ContextVar[Patience] = ContextVar("nova_patience", default=ENDLESS)
+
+
+def patience() -> Patience:
+    """Of whoever waits for this thread; endless where nobody does (work that goes on behind an answer)."""
+    return _patience.get()
+
+
+@contextlib.contextmanager
+def waited_for(seconds: float, again: bool = True) -> Iterator[None]:
+    """The block is waited for no longer than this, nor than those who are waited for around it."""
+    around = _patience.get()
+    token = _patience.set(Patience(min(around.until, time.monotonic() + seconds), again and around.again))
+    try:
+        yield
+    finally:
+        _patience.reset(token)

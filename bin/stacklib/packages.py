@@ -60,10 +60,11 @@ PACKAGES: dict[str, tuple[str, ...]] = {
         "node-xterm",
     ),
     "browser": ("chromium",),
+    "switch": ("openvswitch-switch",),
     "tests": ("curl", "iputils-ping", "libxml2-utils", "lvm2", "udhcpc", "xorriso"),
 }
 # What a stack is made of; the tests' own tools are `bin/test`'s to ask for.
-PARTS = tuple(name for name in PACKAGES if name not in ("browser", "tests"))
+PARTS = tuple(name for name in PACKAGES if name not in ("browser", "switch", "tests"))
 POLICY = Path("/usr/sbin/policy-rc.d")
 POLICY_TEXT = "#!/bin/sh\n# made by `bin/stack install`, which removes it again: no service may start\nexit 101\n"
 LISTS_AGE = 7 * 86400  # seconds after which the package lists are fetched anew

@@ -20,6 +20,7 @@ from cryptography.x509.oid import NameOID
 from nova.privileged.files import locked, write_whole
 
 DAYS = datetime.timedelta(days=365)
+LEFT = DAYS / 12  # what ends sooner is made again, by the same key: what was signed and handed out stays good
 KEY_BITS = 2048
 FIRST_SERIAL = 0x10
 
@@ -62,13 +63,13 @@ class Authority:
         self.folder, self.subject, self.files, self._clock = folder, subject, files or Files(), clock
 
     def ensure(self) -> None:
-        """Make what is missing of it. OSError as it is."""
+        """Make what is missing of it, and its certificate anew before it ends. OSError as it is."""
         with self._locked():
             for name in ("private", "newcerts", "certs", "crl", "reqs"):
                 (self.folder / name).mkdir(parents=True, exist_ok=True, mode=0o700 if name == "private" else 0o755)
             if not self._path(self.files.key).exists():
                 self._keep_key(self.files.key, rsa.generate_private_key(65537, KEY_BITS))
-            if not self._path(self.files.certificate).exists():
+            if self._ends_soon(self._path(self.files.certificate)):
                 self._write(self.files.certificate, self._self_signed())
             if not (self.folder / "serial").exists():
                 self._write("serial", f"{FIRST_SERIAL:02X}\n")
@@ -87,13 +88,14 @@ class Authority:
             return self._path(self.files.revoked).read_text()
 
     def server_pair(self, name: str, subject: str) -> tuple[str, str]:
-        """(key, certificate) of a server of ours, ``<name>.key`` and ``<name>.crt``: made once."""
+        """(key, certificate) of a server of ours, ``<name>.key`` and ``<name>.crt``: a key for ever, and a certificate
+        that lasts for a while yet."""
         self.ensure()
         with self._locked():
             key_file, certificate = f"{name}.key", self.folder / f"{name}.crt"
             if not (self.folder / key_file).exists():
                 self._keep_key(key_file, rsa.generate_private_key(65537, KEY_BITS))
-            if not certificate.exists():
+            if self._ends_soon(certificate):
                 self._write(certificate.name, self._sign(self._key(key_file), subject))
             return (self.folder / key_file).read_text(), certificate.read_text()
 
@@ -123,11 +125,17 @@ class Authority:
                 .sign(key, hashes.SHA256()))
         return made.public_bytes(serialization.Encoding.PEM).decode()
 
+    def _ends_soon(self, certificate: Path) -> bool:
+        """Or is not there. ValueError: it is no certificate."""
+        if not certificate.exists():
+            return True
+        return x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc - self._clock() < LEFT
+
     def _renew_list(self) -> None:
         path, today = self._path(self.files.revoked), self._clock()
         if path.exists():
             ends = x509.load_pem_x509_crl(path.read_bytes()).next_update_utc
-            if ends is not None and ends - today > DAYS / 12:
+            if ends is not None and ends - today > LEFT:
                 return
         made = (x509.CertificateRevocationListBuilder().issuer_name(name_of(self.subject))
                 .last_update(today).next_update(today + DAYS).sign(self._key(self.files.key), hashes.SHA256()))

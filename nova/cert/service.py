@@ -57,7 +57,10 @@ class CertService:
                                              serialization.PublicFormat.OpenSSH).decode()
 
     def _of(self, project_id: str) -> Authority:
-        return self._project(project_id) if self._options.use_project_ca else self.root
+        if self._options.use_project_ca:
+            return self._project(project_id)
+        self.root.ensure()  # it may have come to its end since the start
+        return self.root
 
     def _project(self, project_id: str) -> Authority:
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,255}", project_id):  # it names a folder

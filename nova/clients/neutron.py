@@ -29,12 +29,12 @@ from nova.model.ports import (
     PortBinding,
 )
 
+DEADLINE = 1.5  # of read_timeout: for a call's attempts together
 IDS_AT_ONCE = 100  # in one URL, which servers cut at 8 KB or so
 
 #: Extensions by their aliases.
-BINDINGS, DNS, PORT_SECURITY = "binding-extended", "dns-integration", "port-security"
-QUOTA_DETAILS, TOPOLOGY, TAGS, FIP_DETAILS = ("quota_details", "auto-allocated-topology", "standard-attr-tag",
-                                              "fip-port-details")
+BINDINGS, DNS = "binding-extended", "dns-integration"
+QUOTA_DETAILS, TOPOLOGY = "quota_details", "auto-allocated-topology"
 IF_MATCH = "revision-if-match"
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ def of_groups(neutron: Any, credentials: Credentials) -> Neutron:
     """A client as the ``[neutron]`` group says."""
     addresses = (neutron.endpoint_override.rstrip("/"),) if neutron.endpoint_override else ()
     service = Service("network", neutron.service_type, addresses, neutron.region_name, tuple(neutron.valid_interfaces),
-                      neutron.http_retries, _patience(neutron))
+                      neutron.http_retries, _patience(neutron), deadline_s=DEADLINE * _patience(neutron))
     return Neutron(NeutronCaller(service, credentials), neutron.extension_sync_interval)
 
 
@@ -359,5 +359,5 @@ def _next(links: Iterable[Mapping[str, str]]) -> list[tuple[str, Any]] | None:
     return None
 
 
-__all__ = ["BINDINGS", "DNS", "FIP_DETAILS", "IF_MATCH", "PORT_SECURITY", "QUOTA_DETAILS", "TAGS", "TOPOLOGY",
-           "Neutron", "NeutronCaller", "NotLetIn", "OutOfPorts", "of_groups"]
+__all__ = ["BINDINGS", "DNS", "IF_MATCH", "QUOTA_DETAILS", "TOPOLOGY", "Neutron", "NeutronCaller", "NotLetIn",
+           "OutOfPorts", "of_groups"]

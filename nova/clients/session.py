@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -110,7 +111,8 @@ class _UserToken(plugin.BaseAuthPlugin):
 
 @dataclass(frozen=True)
 class Service:
-    """Where a service is and how patient we are with it. ``addresses`` empty: ask the catalog."""
+    """Where a service is and how patient we are with it. ``addresses`` empty: ask the catalog. ``deadline_s``: for all
+    attempts of a call together."""
 
     name: str
     service_type: str
@@ -120,6 +122,7 @@ class Service:
     retries: int = 3
     read_timeout_s: float = READ_TIMEOUT_S
     retry_wait_s: float = 0.5
+    deadline_s: float = math.inf
 
 
 class Caller:
@@ -136,25 +139,29 @@ class Caller:
              **kwargs: Any) -> requests.Response:
         """The answer to one request, tried again while nobody answers (for methods that may be repeated).
 
+        All attempts end before those who wait for this thread go (:func:`nova.context.waited_for`).
         ``what`` names the thing in a NotFound. MissingThere, ServiceRefused, ServiceConflict, ServiceComplains, or
         ServiceDown.
         """
-        last: errors.NovaError | None = None
-        for attempt, address in enumerate(self._addresses(method)):
-            if attempt:
-                concurrency.sleep(min(self.service.retry_wait_s * 2 ** (attempt - 1), 5))
-            try:
-                return self._once(method, path, address, as_user, what, kwargs)
-            except ServiceDown as error:
-                last = error
-                LOG.warning("%s %s of the %s service failed (attempt %d): %s", method, path, self.service.name,
-                            attempt + 1, error)
-        assert last is not None
+        last: errors.NovaError = ServiceDown(service=self.service.name, reason="no time is left to ask it")
+        with context.waited_for(self.service.deadline_s):
+            for attempt, address in enumerate(self._addresses(method)):
+                pause = min(self.service.retry_wait_s * 2 ** (attempt - 1), 5) if attempt else 0
+                if context.patience().left_s <= pause:
+                    break
+                concurrency.sleep(pause)
+                try:
+                    return self._once(method, path, address, as_user, what, kwargs)
+                except ServiceDown as error:
+                    last = error
+                    LOG.warning("%s %s of the %s service failed (attempt %d): %s", method, path, self.service.name,
+                                attempt + 1, error)
         raise last
 
     def _addresses(self, method: str) -> Iterator[str | None]:
         """Whom to ask, attempt by attempt; another start for each call, so that all addresses share the load."""
-        attempts = 1 + (self.service.retries if method in ("GET", "HEAD", "DELETE", "PUT") else 0)
+        repeatable = method in ("GET", "HEAD", "DELETE", "PUT") and context.patience().again
+        attempts = 1 + (self.service.retries if repeatable else 0)
         known: tuple[str | None, ...] = self.service.addresses or (None,)
         start = next(self._turn)
         for attempt in range(attempts):
@@ -166,8 +173,10 @@ class Caller:
             self._credentials.session, auth=self._auth(as_user, address), service_type=self.service.service_type,
             interface=list(self.service.interfaces), region_name=self.service.region_name, endpoint_override=address,
             user_agent="nova", raise_exc=True, connect_retries=0, global_request_id=_request_id())
+        left = max(context.patience().left_s, 0.001)
         try:
-            return client.request(path, method, timeout=(CONNECT_TIMEOUT_S, self.service.read_timeout_s), **kwargs)
+            return client.request(path, method, timeout=(min(CONNECT_TIMEOUT_S, left),
+                                                         min(self.service.read_timeout_s, left)), **kwargs)
         except (exceptions.ClientException, requests.RequestException) as error:
             raise self.translated(error, what) from error
 

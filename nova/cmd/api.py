@@ -132,12 +132,12 @@ class Api:
         self.introduce()
 
     def introduce(self) -> None:
-        """Beside: make us known to the conductor, where we must be."""
-        if self.secret:
+        """Beside: make us known to the conductor, which tells guests' facts to hosts that it knows."""
+        if METADATA in self.sockets:
             concurrency.spawn(self._introduce, name="register")
 
     def _introduce(self) -> None:
-        """Where hosts must prove themselves, the metadata service is one of its host's daemons."""
+        """The metadata service is one of its host's daemons; ``secret`` is there where hosts must prove themselves."""
         from nova.cmd.reporting import HostVoice
         from nova.model.services import Registration
         from nova.rpc import host_secret

@@ -402,6 +402,12 @@ def kvm(options: Any) -> Finding:
                 "switch virtualisation on in the firmware, or nest it in the outer hypervisor")
 
 
+def packet_filter(options: Any) -> Finding:
+    from nova.cmd import doctor_filter
+
+    return doctor_filter.packet_filter(options)
+
+
 def _run(argv: list[str]) -> Any:
     try:
         return subprocess.run(argv, capture_output=True, text=True, timeout=15, check=False)
@@ -412,7 +418,7 @@ def _run(argv: list[str]) -> Any:
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("configuration", config), ("broker", broker), ("database", databases), ("keystone", keystone),
     ("glance", glance), ("neutron", neutron), ("placement", placement), ("libvirt", libvirt),
-    ("bridge tools", bridge_tools),
+    ("bridge tools", bridge_tools), ("packet filter", packet_filter),
     ("clock", clock), ("debts", debts),
     ("hosts", hosts), ("capacity", capacity), ("tasks", tasks), ("failures", failures),
     ("consoles", consoles),

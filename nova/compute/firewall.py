@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nova.compute.host_filter import HostFilter
+from nova.compute.host_filter import CURE, HostFilter, NotHeld
 from nova.model import security_rules
 from nova.model.base import HostName
 from nova.model.orders import BuildOrder
@@ -91,6 +91,8 @@ class Firewall:
             elif missing := _missing(build, known):
                 self._put(msgspec.structs.replace(known, interfaces=(*known.interfaces, *missing)))
         self._apply()
+        if build.interfaces and (reason := self._filters.lacks()):
+            raise NotHeld(host=self._host, reason=reason, cure=CURE)
 
     def drop(self, server_uuid: str) -> None:
         with self._lock:

@@ -21,7 +21,7 @@ class Guard(Protocol):
     """What builds and removals ask."""
 
     def guard(self, build: BuildOrder) -> None:
-        """Have the guest's rules in the kernel. Unavailable: they are not."""
+        """Have the guest's rules in the kernel. Unavailable: they are not; HostRefused: they would not hold here."""
 
     def drop(self, server_uuid: str) -> None:
         """The guest is not here any more: its rules go. Never fails; what is left goes with the next look."""

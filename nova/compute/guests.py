@@ -94,7 +94,8 @@ class Guests:
         answer was lost) that the host shares no storage, and this host does; also when it died before the guest was
         whole."""
         marks = (self._tools.arrived.get(server_uuid), self._tools.markers.get(server_uuid))
-        return any(mark is not None and mark.own_disks and mark.operation_id == operation_id for mark in marks)
+        return any(mark is not None and mark.own_disks and not mark.live and mark.operation_id == operation_id
+                   for mark in marks)
 
     def forget(self, server_uuid: str) -> None:
         """Remove what was put aside of the guest, without asking."""

@@ -10,7 +10,8 @@ import logging
 from pathlib import Path
 from typing import Protocol
 
-from nova.compute import frame_rules, packet_rules
+from nova import errors
+from nova.compute import flows, frame_rules, packet_rules
 from nova.compute.packet_rules import RuleOptions
 from nova.model.security_groups import HostFirewall
 from nova.privileged.ebtables import frame_filter
@@ -22,12 +23,22 @@ LOG = logging.getLogger(__name__)
 LOCK = "iptables.lock"  # in state_path: nova-network's, too, whose jumps stand in the same chains
 BRIDGE_SWITCHES = Path("/proc/sys/net/bridge")
 SWITCHES = ("bridge-nf-call-iptables", "bridge-nf-call-ip6tables")
+CURE = ("load the kernel module br_netfilter (modprobe br_netfilter, and a line in /etc/modules-load.d), or filter "
+        "nothing here: [DEFAULT]firewall_driver = nova.virt.firewall.NoopFirewallDriver")
+
+
+class NotHeld(errors.HostRefused):
+    code = "host.groups_not_held"
+    message = "Security groups do not hold between guests on one bridge of host {host} ({reason}): {cure}."
 
 
 class HostFilter(Protocol):
     def apply(self, state: HostFirewall) -> bool:
         """Make the host hold the state's rules, and no others of ours; whether anything had to change. Repeats
         harmlessly. Unavailable: it could not be done, and what was there holds."""
+
+    def lacks(self) -> str:
+        """Why the rules do not hold whatever is applied; empty when they do."""
 
 
 class PacketFilters:
@@ -37,29 +48,42 @@ class PacketFilters:
                  switches: Path = BRIDGE_SWITCHES) -> None:
         lock = state_path / LOCK
         self._packets = {4: PacketFilter(runner, lock, foreign, IPV4), 6: PacketFilter(runner, lock, foreign, IPV6)}
-        self._frames = frame_filter(runner, state_path)
-        self._options, self._switches, self._complained = options, switches, False
+        self._frames, self._runner = frame_filter(runner, state_path), runner
+        self._applied: HostFirewall | None = None
+        self._options, self._switches, self._lacks = options, switches, ""
 
     def apply(self, state: HostFirewall) -> bool:
         self._ask_for_bridged_packets()
         changed = self._frames.apply([frame_rules.table(state)])
         for version, packets in self._packets.items():
             changed |= packets.apply([packet_rules.table(state, self._options, version)])
+        before, self._applied = self._applied, state
+        if before is not None:
+            flows.forget(self._runner, flows.narrowed(before, state))
         return changed
+
+    def lacks(self) -> str:
+        return self._lacks
 
     def _ask_for_bridged_packets(self) -> None:
         """Without this, what one guest sends another on the same bridge passes every security group."""
-        for name in SWITCHES:
-            switch = self._switches / name
-            try:
-                if switch.read_text().strip() != "1":
-                    switch.write_text("1\n")
-                    LOG.info("%s was off, and is on", switch)
-            except OSError as error:
-                self._complain(switch, error)
+        lacks = "; ".join(unset(self._switches, turn_on=True))
+        if lacks and not self._lacks:
+            LOG.warning("SECURITY GROUPS DO NOT HOLD between guests on one bridge, and none is started here (%s). To "
+                        "cure it, %s", lacks, CURE)
+        self._lacks = lacks
 
-    def _complain(self, switch: Path, error: OSError) -> None:
-        if not self._complained:
-            self._complained = True
-            LOG.error("SECURITY GROUPS DO NOT HOLD between guests on one bridge: %s can not be set (%s). Load the "
-                      "kernel module br_netfilter.", switch, error.strerror)
+
+def unset(switches: Path, turn_on: bool = False) -> list[str]:
+    """Which of the switches are off, and why they can't be (or, not to be turned on: those that are not there)."""
+    found = []
+    for switch in (switches / name for name in SWITCHES):
+        try:
+            if switch.read_text().strip() == "1":
+                continue
+            if turn_on:
+                switch.write_text("1\n")
+                LOG.info("%s was off, and is on", switch)
+        except OSError as error:
+            found.append(f"{switch}: {error.strerror}")
+    return found

@@ -96,7 +96,7 @@ class LiveGuests:
             cache_what_there_is(self._tools, order.build)
             work.check()
             arrival = driver.prepare_arrival(order, self._tools.images)
-            self._tools.markers.set(order.build, order.fence, own_disks=not arrival.shared)
+            self._tools.markers.set(order.build, order.fence, own_disks=not arrival.shared, live=True)
         except Exception:
             with contextlib.suppress(Exception):
                 self._driver.unplug(uuid, order.build)

@@ -23,6 +23,7 @@ class Mark(Value):
     instance_name: str
     beside: bool = False  # of one put aside: the same move made it anew on this very host
     own_disks: bool = False  # of one that is to arrive: its disks here are copies, on storage of this host's own
+    live: bool = False  # it arrives running: once it does, its disks here are its only ones
 
 
 class Markers:

@@ -19,7 +19,6 @@ from nova.model.orders import NetworkEvent
 LOG = logging.getLogger(__name__)
 
 PLUGGED, FAILED = "network-vif-plugged", "failed"
-ENDING = frozenset({"network-vif-unplugged", "network-vif-deleted"})
 KEPT_S = 300.0
 MOST = 10_000  # of all guests: a service that never ends to talk must not fill the memory
 LOOK_S = 1.0  # how soon a waiting order notices that a newer one wants its server

@@ -15,7 +15,7 @@ from nova.compute.markers import Markers
 from nova.compute.orders import Orders
 from nova.model.orders import ExpectedGuest, Permission
 from nova.model.states import PowerState, VmState
-from nova.virt.interface import ColdMoves
+from nova.virt.interface import ColdMoves, KeptOrders
 
 LOG = logging.getLogger(__name__)
 
@@ -137,8 +137,17 @@ class Reconciler:
     def _start(self, guest: ExpectedGuest) -> None:
         try:
             with self._desk.orders.alone(guest.server_uuid):
+                self._plug(guest.server_uuid)
                 self._desk.driver.start(guest.server_uuid)
             LOG.info("started guest %s again", guest.instance_name, extra={"server": guest.server_uuid})
         except Exception:
             LOG.exception("guest %s ran before and could not be started again", guest.instance_name,
                           extra={"server": guest.server_uuid})
+
+    def _plug(self, server_uuid: str) -> None:
+        """A host that was rebooted has no taps and bridges. Nobody waits for the network service's word here: events
+        come to who takes orders, and there is no telling yet which interfaces it believes to be connected still."""
+        driver = self._desk.driver
+        order = driver.kept_order(server_uuid) if isinstance(driver, KeptOrders) else None
+        if order is not None:
+            driver.plug(order)

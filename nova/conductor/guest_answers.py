@@ -1,6 +1,7 @@
 """What guests ask through the metadata service of a host: who they are, and to keep a password.
 
-A host is told of a guest that is its own, or whose network it serves; a control host of all. Whoever asks by address
+A host is told of a guest that is its own, or whose network it serves; a control host, and one with a metadata service
+that is no compute host, of all; one that nobody knows, of none. Whoever asks by address
 must be one guest: where two networks have the address, the host that asks tells which, and else nobody is answered.
 """
 
@@ -90,12 +91,12 @@ def _at(tx: Connection, host: str, address: str | None) -> str | None:
 
 
 def may_ask_for(tx: Connection, host: str, row: Any) -> bool:
-    """Whether a host's metadata service may tell this guest's secrets: a compute host for its own guests, and for
-    those of networks that it serves; a control host for all."""
+    """Whether a host's metadata service may tell this guest's secrets: for its own guests, and for those of networks
+    that it serves; where control daemons run for all, and where the metadata service runs without guests beside it."""
     if row.host == host:
         return True
     runs = services.binaries(tx, host)
-    if services.COMPUTE not in runs or runs & CONTROL:
+    if runs & CONTROL or services.METADATA in runs and services.COMPUTE not in runs:
         return True
     return networks.any_served(tx, host, [one.network_id for one in row.interfaces or ()])
 

@@ -11,7 +11,8 @@ from nova.conductor import consoles, usage_audit
 from nova.conductor.recounts import Recount
 from nova.conductor.world import World
 from nova.conductor.zones import ForgottenHosts, ZoneSweep
-from nova.db import free_addresses, host_addresses, ledger, servers, states
+from nova.db import free_addresses, host_addresses, ledger, servers, services, states
+from nova.model.services import ServiceQuery
 
 LOG = logging.getLogger(__name__)
 
@@ -74,14 +75,17 @@ def free_left_addresses(world: World) -> None:
 
 
 def free_unused_gateways(world: World) -> None:
-    """Hosts' own addresses whose last guest left while nobody could give them back. Those that were taken lately may
-    wait for a guest that is on its way."""
+    """Hosts' own addresses whose last guest left while nobody could give them back: when the host knows it now, or is
+    no network host any more. Those that were taken lately may wait for a guest that is on its way."""
     if not world.settings.networking.teardown_unused_network_gateway:
         return
     with world.cell.reading() as tx:
         unused = host_addresses.unused(tx, UNUSED_S)
+        known = {row.host for row, _clock in services.select(tx, ServiceQuery(binary=services.NETWORK))} if unused \
+            else set()
     for uuid, host in unused:
-        world.cell.transact(functools.partial(host_addresses.release_own, network_uuids=[uuid], host=host))
+        if host not in known or not world.teller.told({uuid}, {host}):
+            world.cell.transact(functools.partial(host_addresses.release_own, network_uuids=[uuid], host=host))
 
 
 def forget_runners(world: World) -> None:

@@ -303,13 +303,24 @@ def assign(tx: Connection, pool: str, wanted: Mapping[str, tuple[str, str]]) -> 
     has = set(tx.execute(sa.select(floating_addresses.c.fixed_address_id).where(
         floating_addresses.c.fixed_address_id.in_([row.id for row in rows.values()]),
         floating_addresses.c.auto_assigned == sa.true())).scalars())
-    given: dict[str, str] = {}
+    projects: dict[str, list[str]] = {}
     for uuid, row in rows.items():
         if row.id not in has:
-            [taken] = take(tx, pool, wanted[uuid][0], auto_assigned=True, fixed_address_id=row.id,
-                           host=row.host if row.multi_host else row.network_host)
-            given[uuid] = taken.address
-    return given
+            projects.setdefault(wanted[uuid][0], []).append(uuid)
+    given = {uuid: taken for project, uuids in sorted(projects.items())
+             for uuid, taken in zip(uuids, take(tx, pool, project, len(uuids), auto_assigned=True), strict=True)}
+    if given:
+        keys = {int(taken.id): rows[uuid] for uuid, taken in given.items()}
+        _update(tx, list(keys), fixed_address_id=_each("fixed_address_id", {key: row.id for key, row in keys.items()}),
+                host=_each("host", {key: row.host if row.multi_host else row.network_host
+                                    for key, row in keys.items()}))
+    return {uuid: taken.address for uuid, taken in given.items()}
+
+
+def _each(column: str, values: Mapping[int, Any]) -> sa.Case[Any]:
+    """A value a row, by its key."""
+    kind = floating_addresses.c[column].type
+    return sa.case({key: sa.literal(value, kind) for key, value in values.items()}, value=floating_addresses.c.id)
 
 
 def leave(tx: Connection, uuids: Sequence[str], only: Iterable[str] | None = None) -> tuple[FloatingAddress, ...]:

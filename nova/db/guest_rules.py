@@ -33,7 +33,7 @@ _RULES = (sa.select(security_group_members.c.server_uuid, *_COLUMNS)
                      security_group_rules.c.group_id == security_group_members.c.group_id)
           .where(security_group_members.c.server_uuid.in_(_UUIDS)))
 #: The hosts of servers that let these in, in the column of uuids: both are every boot's.
-_RULES_AND_HOSTS = sa.union_all(_RULES, letting_in(_UUIDS, *(sa.null() for _column in _COLUMNS)))
+_RULES_AND_HOSTS = sa.union_all(_RULES, *letting_in(_UUIDS, *(sa.null() for _column in _COLUMNS)))
 
 
 def rules_of(tx: Connection, uuids: Sequence[str]) -> dict[str, list[SecurityRule]]:

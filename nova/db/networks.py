@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -27,7 +27,7 @@ from nova.db.addresses import (
     unbind,
 )
 from nova.db.free_addresses import OWN, NoAddressLeft, note_lease
-from nova.db.models.cell import fixed_addresses, floating_addresses, networks, servers, vifs
+from nova.db.models.cell import fixed_addresses, floating_addresses, networks, servers, services, vifs
 from nova.db.statements import insert_all
 from nova.db.types import utc_now
 from nova.model import addressing
@@ -84,15 +84,17 @@ def insert(tx: Connection, planned: Sequence[addressing.PlannedNetwork]) -> None
             insert_all(tx, fixed_addresses, rows[start:start + 1000])
 
 
-def delete(tx: Connection, uuid: str) -> None:
-    """NetworkHasProject; NetworkInUse while an address of it is a server's."""
-    row = tx.execute(sa.select(networks.c.id, networks.c.project_id).where(networks.c.uuid == uuid).with_for_update()
-                     ).one_or_none()
+def delete(tx: Connection, uuid: str) -> set[str]:
+    """NetworkHasProject; NetworkInUse while an address of it is a server's. The hosts where it may stand still."""
+    row = tx.execute(sa.select(networks.c.id, networks.c.project_id, networks.c.host, networks.c.multi_host,
+                               networks.c.share_address, networks.c.cidr)
+                     .where(networks.c.uuid == uuid).with_for_update()).one_or_none()
     if row is None:
         raise NoSuchNetwork(network_id=uuid)
     if row.project_id is not None:
         raise NetworkHasProject(project_id=row.project_id)
     key = row.id
+    hosts = _standing_on(tx, row)
     # First what is free, which waits for whoever is picking an address; then what is left is somebody's.
     tx.execute(sa.delete(fixed_addresses).where(fixed_addresses.c.network_id == key,
                                                 fixed_addresses.c.server_uuid.is_(None)))
@@ -101,6 +103,19 @@ def delete(tx: Connection, uuid: str) -> None:
     if count:
         raise NetworkInUse(network_id=uuid, count=count)
     tx.execute(sa.delete(networks).where(networks.c.id == key))
+    return hosts
+
+
+def _standing_on(tx: Connection, row: Any) -> set[str]:
+    """Its host; of a multi-host network those with an address of their own, or all where they have none."""
+    if not row.multi_host:
+        return {row.host} - {None}
+    if row.share_address or not row.cidr:
+        found = sa.select(services.c.host).where(services.c.binary == "nova-network", services.c.deleted == 0)
+    else:
+        found = sa.select(fixed_addresses.c.host).where(fixed_addresses.c.network_id == row.id,
+                                                        fixed_addresses.c.host.is_not(None))
+    return set(tx.execute(found).scalars())
 
 
 def any_served(tx: Connection, host: str, uuids_: Sequence[str]) -> bool:
@@ -110,9 +125,22 @@ def any_served(tx: Connection, host: str, uuids_: Sequence[str]) -> bool:
 
 
 def claim_unhosted(tx: Connection, host: str) -> int:
-    """A network host takes the networks that have none; how many."""
-    return tx.execute(sa.update(networks).where(networks.c.host.is_(None), networks.c.multi_host == sa.false())
-                      .values(host=host, updated_at=utc_now())).rowcount
+    """A network host takes the networks that have none, and their floating addresses; how many."""
+    taken = tx.execute(sa.update(networks).where(networks.c.host.is_(None), networks.c.multi_host == sa.false())
+                       .values(host=host, updated_at=utc_now())).rowcount
+    if taken:
+        serve_floating(tx, host)
+    return taken
+
+
+def serve_floating(tx: Connection, host: str | None, uuid: str | None = None) -> None:
+    """Floating addresses stand on the host that serves their network: this one now, or all that the host serves."""
+    where = networks.c.host == host if uuid is None else networks.c.uuid == uuid
+    mine = (sa.select(fixed_addresses.c.id)
+            .join_from(fixed_addresses, networks, networks.c.id == fixed_addresses.c.network_id)
+            .where(networks.c.multi_host == sa.false(), where))
+    tx.execute(sa.update(floating_addresses).where(floating_addresses.c.fixed_address_id.in_(mine))
+               .values(host=host, updated_at=utc_now()))
 
 
 class _State:
@@ -124,15 +152,18 @@ class _State:
         self.own: dict[str, str] = {}  # a host's own address
         self.floating: list[tuple[str | None, FloatingOnHost]] = []  # with the host of the fixed one, as above
 
-    def per_host(self) -> Iterator[tuple[str | None, NetworkOnHost]]:
-        """(host, what it must know): all of them where each host serves its own guests."""
+    def per_host(self, named: Iterable[str]) -> Iterator[tuple[str | None, NetworkOnHost]]:
+        """(host, what it must know): all of them where each host serves its own guests. ``named``: where its last guest
+        may have been just now. Hosts without an address of their own are told only because of these: that nobody is
+        there. (Who lost its own was told before.)"""
         if not self.network.multi_host:
             addresses = tuple(guest for _at, guest in self.guests)
             yield self.network.host, NetworkOnHost(network=self.network, addresses=addresses, version=self.version,
                                                    floating=tuple(one for _at, one in self.floating))
             return
         shared = self.network.dhcp_server or self.network.gateway if self.network.share_address else None
-        for host in sorted({*self.own, *(at for at, _guest in self.guests if at)}):
+        apart = not (self.network.share_address or self.network.cidr is None)
+        for host in sorted({*self.own, *(at for at, _guest in self.guests if at), *(() if apart else named)}):
             addresses = tuple(guest if at == host else msgspec.structs.replace(guest, elsewhere=True)
                               for at, guest in self.guests)
             yield host, NetworkOnHost(network=self.network, addresses=addresses, version=self.version,
@@ -146,9 +177,10 @@ _FIRST = ~sa.exists().where(_earlier.c.server_uuid == vifs.c.server_uuid, _earli
 
 
 def states(tx: Connection, host: str | None = None, uuids_: Sequence[str] | None = None,
-           ids: Sequence[int] | None = None) -> list[tuple[str | None, NetworkOnHost]]:
+           ids: Sequence[int] | None = None, named: Mapping[str, Iterable[str]] | None = None,
+           ) -> list[tuple[str | None, NetworkOnHost]]:
     """(host that serves it, network with every address allocated in it), in one statement; a multi-host network once
-    a host. Of a host, or by uuid or key."""
+    a host. Of a host, or by uuid or key. ``named``: of multi-host networks, hosts to be told in any case."""
     columns = [*_FIELDS, networks.c.version]
     query = (sa.select(*columns, fixed_addresses.c.address, fixed_addresses.c.leased, fixed_addresses.c.server_uuid,
                        fixed_addresses.c.host.label("at"), vifs.c.uuid.label("vif"), vifs.c.mac, servers.c.hostname,
@@ -186,7 +218,7 @@ def states(tx: Connection, host: str | None = None, uuids_: Sequence[str] | None
             state.guests.append((row.at, DhcpHost(
                 network_uuid=row.uuid, mac=row.mac, address=row.address, hostname=row.hostname or "",
                 server_uuid=row.server_uuid, leased=row.leased, vif_id=row.vif, default_route=bool(row.first))))
-    return [(at, state) for one in found.values() for at, state in one.per_host()
+    return [(at, state) for uuid, one in found.items() for at, state in one.per_host((named or {}).get(uuid, ()))
             if host is None or at == host]
 
 
@@ -202,28 +234,22 @@ def on_host(tx: Connection, host: str | None = None, uuids_: Sequence[str] | Non
     return tuple(state for _host, state in states(tx, host, uuids_, ids))
 
 
-def stamped(tx: Connection, uuids_: Sequence[str]) -> list[tuple[str | None, NetworkOnHost]]:
-    """Networks with their addresses under a new version. What is read after the row's lock is newer than what an
-    earlier version was read with: so the order of versions is the order of contents."""
-    for uuid in sorted(uuids_):
+def stamped(tx: Connection, hosts: Mapping[str, Iterable[str]]) -> list[tuple[str | None, NetworkOnHost]]:
+    """Networks with their addresses under a new version; of each, these hosts in any case. What is read after the
+    row's lock is newer than what an earlier version was read with: so the order of versions is the order of
+    contents."""
+    for uuid in sorted(hosts):
         tx.execute(sa.update(networks).where(networks.c.uuid == uuid).values(version=networks.c.version + 1))
-    return states(tx, uuids_=uuids_)
-
-
-def server_at(tx: Connection, address: str) -> str | None:
-    """The uuid of the live server with this address."""
-    return tx.execute(sa.select(servers.c.uuid).join_from(
-        fixed_addresses, servers, servers.c.uuid == fixed_addresses.c.server_uuid)
-        .where(fixed_addresses.c.address == address, servers.c.deleted == 0).limit(1)).scalar_one_or_none()
-
-
-__all__ = ["AddressTaken", "NetworkHasProject", "NetworkInUse", "NoAddressLeft", "NoMacLeft", "NoSuchNetwork", "Terms",
-           "TooManyAddresses", "Wish", "any_served", "bind", "claim_unhosted", "delete", "drop_interface", "follow",
-           "get", "insert", "not_free", "note_lease", "on_host", "select", "server_at", "stamped", "states",
-           "take_interface", "unbind"]
+    return states(tx, uuids_=sorted(hosts), named=hosts)
 
 
 def set_vpn(tx: Connection, ids: Sequence[int], address: str, port: int) -> None:
     """Where the clients of these networks' VPN server come in."""
     tx.execute(sa.update(networks).where(networks.c.id.in_(ids)).values(
         vpn_public_address=address, vpn_public_port=port, updated_at=utc_now()))
+
+
+__all__ = ["AddressTaken", "NetworkHasProject", "NetworkInUse", "NoAddressLeft", "NoMacLeft", "NoSuchNetwork", "Terms",
+           "TooManyAddresses", "Wish", "any_served", "bind", "claim_unhosted", "delete", "drop_interface", "follow",
+           "get", "insert", "not_free", "note_lease", "on_host", "select", "serve_floating", "set_vpn", "stamped",
+           "states", "take_interface", "unbind"]

@@ -280,7 +280,8 @@ def join_new(tx: Connection, groups: Mapping[int, str], uuids: Sequence[str]) ->
     pairs = (sa.select(security_groups.c.id, servers.c.uuid).join_from(security_groups, servers, sa.true())
              .where(security_groups.c.id.in_(list(groups)), security_groups.c.name.in_(list(groups.values())),
                     servers.c.uuid.in_(uuids)).with_for_update(read=True))
-    joined = tx.execute(sa.insert(security_group_members).from_select(["group_id", "server_uuid"], pairs)).rowcount
+    joined = tx.execute(sa.insert(security_group_members).from_select(["group_id", "server_uuid"], pairs),
+                        execution_options={"preserve_rowcount": True}).rowcount  # psycopg has it while it is open
     if joined != len(groups) * len(uuids):
         raise GroupsChanged()
 
@@ -360,19 +361,23 @@ _MEMBER, _LETS_IN, _LET, _OTHER = (security_group_members.alias("a"), security_g
                                     security_group_rules.alias("r"), servers.alias("o"))
 
 
-def letting_in(uuids: Any, *more: Any) -> sa.Select[Any]:
-    """The hosts of servers that let these in, for the groups they are in; with ``more`` columns."""
-    return (sa.select(_OTHER.c.host, *more)
-            .join_from(_MEMBER, _LET, _LET.c.source_id == _MEMBER.c.group_id)
-            .join(_LETS_IN, _LETS_IN.c.group_id == _LET.c.group_id)
-            .join(_OTHER, _OTHER.c.uuid == _LETS_IN.c.server_uuid)
-            .where(_MEMBER.c.server_uuid.in_(uuids), _OTHER.c.deleted == 0, _OTHER.c.host.is_not(None))
-            .group_by(_OTHER.c.host))
+def letting_in(uuids: Any, *more: Any) -> tuple[sa.Select[Any], ...]:
+    """The hosts of servers that let these in, for the groups they are in, and those where such a server comes from or
+    goes to; with ``more`` columns. To be united."""
+    others = (_MEMBER.join(_LET, _LET.c.source_id == _MEMBER.c.group_id)
+              .join(_LETS_IN, _LETS_IN.c.group_id == _LET.c.group_id)
+              .join(_OTHER, _OTHER.c.uuid == _LETS_IN.c.server_uuid))
+    moved = others.join(migrations, sa.and_(migrations.c.server_uuid == _OTHER.c.uuid,
+                                            migrations.c.status.not_in(OVER)))
+    places = ((others, _OTHER.c.host), (moved, migrations.c.dest_compute), (moved, migrations.c.source_compute))
+    return tuple(sa.select(host.label("host"), *more).select_from(where)
+                 .where(_MEMBER.c.server_uuid.in_(uuids), _OTHER.c.deleted == 0, host.is_not(None))
+                 .group_by(host) for where, host in places)
 
 
-_LETTING_IN = letting_in(sa.bindparam("uuids", expanding=True))
+_LETTING_IN = sa.union(*letting_in(sa.bindparam("uuids", expanding=True)))
 
 
 def hosts_letting_in_servers(tx: Connection, uuids: Sequence[str]) -> set[str]:
-    """Where servers are that let these in, for the groups they are in."""
+    """Where servers are, or are moving from or to, that let these in, for the groups they are in."""
     return {row.host for row in tx.execute(_LETTING_IN, {"uuids": list(uuids)})}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import uuid as uuids
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -151,11 +151,13 @@ def host_up(tx: Connection, host: str, down_after_s: int) -> bool | None:
     return None if row is None else is_up(row, down_after_s)
 
 
-def up(tx: Connection, binary: str, down_after_s: int) -> set[str]:
-    """Hosts where this daemon was seen lately, and is not forced down."""
-    rows = tx.execute(sa.select(services.c.host, services.c.last_seen_at, services.c.forced_down,
-                                utc_now().label("clock")).where(services.c.binary == binary, services.c.deleted == 0))
-    return {row.host for row in rows if is_up(row, down_after_s)}
+def up(tx: Connection, binary: str, down_after_s: int, among: Iterable[str] | None = None) -> set[str]:
+    """Hosts (of these) where this daemon was seen lately, and is not forced down."""
+    query = sa.select(services.c.host, services.c.last_seen_at, services.c.forced_down,
+                      utc_now().label("clock")).where(services.c.binary == binary, services.c.deleted == 0)
+    if among is not None:
+        query = query.where(services.c.host.in_(sorted(among)))
+    return {row.host for row in tx.execute(query) if is_up(row, down_after_s)}
 
 
 def is_up(row: Row[Any], down_after_s: int) -> bool:

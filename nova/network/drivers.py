@@ -12,6 +12,7 @@ from nova.errors import NotSupported
 from nova.model.gateways import gateway_mac
 from nova.model.networks import Network
 from nova.network.gateway import Links
+from nova.network.ipv6 import spoken
 from nova.network.options import NetworkOptions
 from nova.privileged.links import Tap
 from nova.privileged.runner import Runner
@@ -85,6 +86,7 @@ class OpenVSwitch:
                     f"external-ids:attached-mac={mac}")
         self._vsctl("--may-exist", "add-port", self._options.linuxnet_ovs_integration_bridge, device,
                     "--", "set", "Interface", device, *settings)
+        _without_ipv6(device, network, self._options, self._links)
         self._links.ensure_up(device, mac, network.mtu)
 
     def join(self, network: Network, interface: str) -> None:
@@ -101,7 +103,7 @@ class NeutronLinuxBridge:
     """A tap on the bridge that Neutron's Linux bridge agent has for a network."""
 
     def __init__(self, options: NetworkOptions, links: Links, runner: Runner) -> None:
-        self._host, self._links = options.host, links
+        self._options, self._links = options, links
 
     def device(self, network: Network) -> str:
         return _gateway_name(network)
@@ -111,14 +113,21 @@ class NeutronLinuxBridge:
 
     def ensure(self, network: Network) -> None:
         self._links.ensure_bridge(_neutron_bridge(network), None, network.mtu)
-        self._links.ensure_tap(Tap(self.device(network), gateway_mac(network, self._host), network.mtu,
+        self._links.ensure_tap(Tap(self.device(network), gateway_mac(network, self._options.host), network.mtu,
                                    _neutron_bridge(network)))
+        _without_ipv6(self.device(network), network, self._options, self._links)
 
     def join(self, network: Network, interface: str) -> None:
         """The agent's to do."""
 
     def remove(self, network: Network) -> None:
         """Its tap and bridge are devices like others."""
+
+
+def _without_ipv6(device: str, network: Network, options: NetworkOptions, links: Links) -> None:
+    """A device that ``ensure_bridge`` does not make. (Where the network has a range of IPv6, that turns it on.)"""
+    if not spoken(network, options):
+        links.set_ipv6(device, False)
 
 
 def _gateway_name(network: Network) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import msgspec
 
@@ -24,6 +24,7 @@ from nova.privileged.runner import CommandFailed, Runner
 LOG = logging.getLogger(__name__)
 
 RECORD = "floating.json"
+ALONE = 32  # the prefix of what we put on a device
 NO_FLOWS = 1  # conntrack's exit code when there was nothing to delete
 
 
@@ -54,12 +55,15 @@ class FloatingOnDevices:
 
     def converge(self, wanted: Sequence[Translated]) -> None:
         """To be called when the packet filter has the rules of ``wanted``, and no others'."""
-        noted = self._read()
+        read = self._read()
+        noted = read or {}
         target = {one.address: Carried(one.fixed, one.device) for one in wanted}
         for address, old in noted.items():
             self._leave(address, old, target.get(address))
         present = {device: self._present(device) for device in {one.device for one in target.values()}}
-        noted = {address: self._carried(address, one, noted.get(address), present[one.device])
+        foreign = {device: {address for address, prefix in (there or {}).items() if read is not None or prefix != ALONE}
+                   for device, there in present.items()}
+        noted = {address: self._carried(address, one, noted.get(address), foreign[one.device])
                  for address, one in target.items() if present[one.device] is not None}
         for address, one in target.items():
             if present[one.device] is None:
@@ -73,11 +77,12 @@ class FloatingOnDevices:
     # --- inside -------------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def _carried(address: str, wanted: Carried, before: Carried | None, present: frozenset[str] | None) -> Carried:
-        """An address that is there, and that we did not note, is somebody else's."""
+    def _carried(address: str, wanted: Carried, before: Carried | None, foreign: Set[str]) -> Carried:
+        """An address that is there, and that we did not note, is somebody else's; where the notes are lost, those that
+        stand alone (/32) are taken for ours."""
         if before is not None and before.device == wanted.device:
             return msgspec.structs.replace(wanted, ours=before.ours)
-        return msgspec.structs.replace(wanted, ours=address not in (present or ()))
+        return msgspec.structs.replace(wanted, ours=address not in foreign)
 
     def _leave(self, address: str, old: Carried, new: Carried | None) -> None:
         """What of an address is to be no more: its place, and the connections that it had."""
@@ -88,7 +93,7 @@ class FloatingOnDevices:
 
     def _put(self, address: str, carried: Carried) -> None:
         try:
-            self._links.ensure_address(carried.device, Address(address, 32))
+            self._links.ensure_address(carried.device, Address(address, ALONE))
         except LinkError as error:  # the device went just now; the next look tries again
             LOG.error("The floating address %s could not be put on %s: %s", address, carried.device, error.message)
             return
@@ -101,7 +106,7 @@ class FloatingOnDevices:
     def _remove(self, address: str, device: str) -> None:
         if self._links.exists(device):
             with contextlib.suppress(LinkError):  # the device goes, and its addresses with it
-                self._links.delete_address(device, Address(address, 32))
+                self._links.delete_address(device, Address(address, ALONE))
         LOG.info("Floating address %s is gone from %s", address, device)
 
     def _end_connections(self, address: str, fixed: str) -> None:
@@ -117,23 +122,24 @@ class FloatingOnDevices:
         except CommandFailed as error:
             LOG.warning("What the kernel knows of connections of %s may last: %s", address, error)
 
-    def _present(self, device: str) -> frozenset[str] | None:
-        """Addresses that stand on a device; None: there is no such device."""
+    def _present(self, device: str) -> dict[str, int] | None:
+        """Addresses that stand on a device, with their prefixes; None: there is no such device."""
         if not self._links.exists(device):
             return None
         try:
-            return frozenset(one.address for one in self._links.addresses(device))
+            return {one.address: one.prefix for one in self._links.addresses(device)}
         except LinkError:
             return None
 
-    def _read(self) -> dict[str, Carried]:
+    def _read(self) -> dict[str, Carried] | None:
+        """None: it can not be read."""
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=dict[str, Carried])
         except FileNotFoundError:
             return {}
         except msgspec.DecodeError:
-            LOG.error("%s can not be read: what it names is not taken away", self._path)
-            return {}
+            LOG.error("%s can not be read: of what it names, what is no guest's now stays", self._path)
+            return None
 
     def _write(self, noted: dict[str, Carried]) -> None:
         if noted or self._path.exists():

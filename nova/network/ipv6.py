@@ -26,6 +26,11 @@ MIN_INTERVAL_S, MAX_INTERVAL_S = 3, 10
 LINK_LOCAL_PREFIX = 64
 
 
+def spoken(network: Network, options: NetworkOptions) -> bool:
+    """Whether this host speaks IPv6 on the network's device. Else nobody shall reach it by a link-local address."""
+    return bool(options.use_ipv6 and network.cidr_v6)
+
+
 def router(network: Network, options: NetworkOptions) -> str:
     """The link-local address that this host advertises itself with."""
     return gateways.link_local(gateways.gateway_mac(network, options.host))
@@ -59,9 +64,10 @@ class IPv6:
         self._told: dict[str, str] = {}
 
     def serve(self, network: Network, device: str) -> None:
-        if not self._options.use_ipv6 or not network.cidr_v6:
+        if not spoken(network, self._options) or not network.cidr_v6:
             self.stop(device)
             return
+        self._links.set_ipv6(device, True)
         for address in addresses(network, self._options):
             self._links.ensure_address(device, address)
         subnet = ipaddress.IPv6Network(network.cidr_v6, strict=False)

@@ -11,14 +11,14 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from nova import concurrency, context, errors
 from nova.model.base import HostName
 from nova.model.networks import NetworkOnHost
 from nova.network import options as network_options
-from nova.network.host import Filters, HostSide, Machine, NetworkHost, NoHost
+from nova.network.host import BridgeTaken, Filters, HostSide, Machine, NetworkHost, NoHost
 from nova.network.leases import LeaseBook, LeaseCourier, LeaseSocket, init_lines
 from nova.network.options import NetworkOptions
 
@@ -56,7 +56,20 @@ class NetworkService:
             raise WrongHost(asked=host, host=self._host)
         self._fetch(unless_known=True)  # one network's order must not take away the rules of the others
         self._take(networks)
-        self._converge([order.network.uuid for order in networks])
+        uuids = [order.network.uuid for order in networks]
+        failures = self._bring(uuids)
+        taken = {uuid: error for uuid, error in failures.items() if isinstance(error, BridgeTaken)}
+        if taken:
+            self._look_who_stands(taken.keys())
+            settled = {uuid for uuid in taken if uuid in self._wanted}
+            failures = {uuid: error for uuid, error in failures.items() if uuid not in settled}
+            failures |= self._bring(sorted(settled))
+        _raise_first(failures)
+
+    def refresh_networks(self, host: HostName) -> None:
+        if host != self._host:
+            raise WrongHost(asked=host, host=self._host)
+        self.sync()
 
     def check_floating_interface(self, host: HostName, interface: str | None) -> None:
         if host != self._host:
@@ -130,24 +143,34 @@ class NetworkService:
         with self._lock:
             return sorted(self._wanted.values(), key=lambda order: (order.network.id, order.network.uuid))
 
+    def _look_who_stands(self, taken: Set[str]) -> None:
+        """These networks' bridges are others': ask whether they are still, and end those that are not."""
+        LOG.info("A bridge is taken by another network: asking whether it is ours to serve still")
+        self._fetch()
+        with self._working:
+            self._side.keep_only([order for order in self._orders() if order.network.uuid not in taken])
+
     def _converge(self, uuids: Sequence[str], again: bool = False) -> None:
-        """Bring the host to the newest word on each network; of several failures the first is raised, after the rest.
+        """As :meth:`_bring`; of several failures the first is raised, after the rest."""
+        _raise_first(self._bring(uuids, again))
+
+    def _bring(self, uuids: Sequence[str], again: bool = False) -> dict[str, Exception]:
+        """Bring the host to the newest word on each network; what failed, by network (or "").
 
         Who had to wait for another's turn finds its work done: a hundred orders cost a few turns.
         """
-        failures: list[Exception] = []
+        failures: dict[str, Exception] = {}
         with self._working:
             todo = [order for order in map(self._unserved, uuids) if order is not None]
             if not todo and not again:
-                return
+                return failures
             orders = self._orders()
-            _tried(failures, "the packet filter", lambda: self._side.prepare(orders, again))
+            _tried(failures, "", "the packet filter", lambda: self._side.prepare(orders, again))
             for order in todo:
-                if _tried(failures, f"network {order.network.label}",
+                if _tried(failures, order.network.uuid, f"network {order.network.label}",
                           functools.partial(self._side.serve, order, orders)):
                     self._served[order.network.uuid] = order
-        if failures:
-            raise failures[0]
+        return failures
 
     def _unserved(self, uuid: str) -> NetworkOnHost | None:
         with self._lock:
@@ -182,13 +205,18 @@ class NetworkService:
                 wait = min(2 * wait, LAST_RETRY_S)
 
 
-def _tried(failures: list[Exception], what: str, work: Callable[[], None]) -> bool:
+def _raise_first(failures: Mapping[str, Exception]) -> None:
+    for error in failures.values():
+        raise error
+
+
+def _tried(failures: dict[str, Exception], key: str, what: str, work: Callable[[], None]) -> bool:
     """Whether it worked; one network's failure does not keep the others away."""
     try:
         work()
     except Exception as error:
         LOG.error("Could not set up %s: %s", what, error, exc_info=not isinstance(error, errors.NovaError))
-        failures.append(error)
+        failures[key] = error
         return False
     return True
 

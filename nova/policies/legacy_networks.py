@@ -14,6 +14,8 @@ RULES: tuple[Rule, ...] = (
            (f"POST /os-networks/{{network_id}}/action#{action}",))
       for action in ("disassociate_host", "disassociate_project", "associate_host")],
     Rule("os_compute_api:os-tenant-networks:create", MEMBER, ("POST /os-tenant-networks",)),
+    Rule("os_compute_api:os-tenant-networks:create:host_fields", ADMIN, ("POST /os-tenant-networks",),
+         "for more than label, cidr, cidr_v6, num_networks and network_size, and for many or large networks"),
     Rule("os_compute_api:os-tenant-networks:delete", MEMBER, ("DELETE /os-tenant-networks/{network_id}",)),
     Rule("os_compute_api:os-fixed-ips", ADMIN, (
         "GET /os-fixed-ips/{fixed_ip}", "POST /os-fixed-ips/{fixed_ip}/action#reserve",

@@ -6,12 +6,14 @@ through :func:`_netlink`, which gives it a real thread where green threads share
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import socket
 import struct
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyroute2 import IPRoute
@@ -27,6 +29,8 @@ MAIN_TABLE = 254
 NO_DAD = 0x02  # an IPv6 address is used at once: nobody is asked whether it is another's
 KERNEL_MADE = 2  # a route's protocol: the kernel keeps it with its address
 TUNSETIFF, TUNSETPERSIST, TUNSETOWNER = 0x400454CA, 0x400454CB, 0x400454CC
+IFF_UP = 0x1
+IPV6_SETTINGS = Path("/proc/sys/net/ipv6/conf")  # of the network namespace that the process is in
 IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
 
 
@@ -85,6 +89,7 @@ def exists(device: str) -> bool:
 def ensure_bridge(name: str, interface: str | None = None, mtu: int | None = None, mac: str | None = None) -> None:
     """A bridge that is up, forwards at once and speaks no STP; ``interface`` becomes its port, with its addresses.
 
+    A new one has no IPv6 of the host's: guests would reach whatever listens here by its link-local address.
     ``mac`` is a new bridge's; one that stands keeps its own. LinkError: the interface is missing or another bridge's,
     or the kernel refuses.
     """
@@ -94,12 +99,21 @@ def ensure_bridge(name: str, interface: str | None = None, mtu: int | None = Non
 
 
 def enslave(bridge: str, interface: str) -> None:
-    """Make ``interface`` a port of ``bridge``, up, and move its IPv4 addresses and routes to the bridge.
+    """Make ``interface`` a port of ``bridge``, up, and move its IPv4 addresses and routes to the bridge. Where it has
+    IPv6 addresses, too, the host speaks IPv6 by that network, and goes on to.
 
     Nothing is taken away before it is there: killed at any point, the host keeps its address, and the next call goes
     on from there.
     """
     _netlink(interface, _enslave, bridge, interface)
+
+
+def set_ipv6(device: str, on: bool) -> None:
+    """Whether the host itself speaks IPv6 on the device: a link-local address comes and goes with it."""
+    def work(ip: IPRoute) -> None:
+        _need(ip, device)
+        _set_ipv6(device, on)
+    _netlink(device, work)
 
 
 def ensure_tap(tap: Tap) -> None:
@@ -275,7 +289,17 @@ def _ensure_bridge(ip: IPRoute, name: str, interface: str | None, wanted: tuple[
     data = info.get_attr("IFLA_INFO_DATA")
     if data.get_attr("IFLA_BR_STP_STATE") or data.get_attr("IFLA_BR_FORWARD_DELAY"):
         ip.link("set", index=index, kind="bridge", br_stp_state=0, br_forward_delay=0)
+    if not link["flags"] & IFF_UP:  # ours, and new (or whoever made it died here): before it has any address
+        _set_ipv6(name, False)
     _up(ip, link, mtu)
+
+
+def _set_ipv6(device: str, on: bool) -> None:
+    """OSError as it is, but for kernels without IPv6."""
+    switch, value = IPV6_SETTINGS / device / "disable_ipv6", "0" if on else "1"
+    with contextlib.suppress(FileNotFoundError):
+        if switch.read_text().strip() != value:
+            switch.write_text(value)
 
 
 def _reflects(link: Any) -> bool | None:
@@ -289,7 +313,7 @@ def _reflects(link: Any) -> bool | None:
 def _up(ip: IPRoute, link: Any, mtu: int | None = None) -> None:
     if mtu and link.get_attr("IFLA_MTU") != mtu:
         ip.link("set", index=link["index"], mtu=mtu)
-    if not link["flags"] & 1:
+    if not link["flags"] & IFF_UP:
         ip.link("set", index=link["index"], state="up")
 
 
@@ -302,6 +326,8 @@ def _enslave(ip: IPRoute, bridge: str, interface: str) -> None:
     if current != master:
         ip.link("set", index=index, master=master)
     _up(ip, link)
+    if any(one.scope == SCOPES["global"] for one in _addresses(ip, index, IPV6)):
+        _set_ipv6(_link(ip, master).get_attr("IFLA_IFNAME"), True)
     moving = _addresses(ip, index)
     for address in moving:
         _add_address(ip, master, address)

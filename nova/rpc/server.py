@@ -6,6 +6,7 @@ import functools
 import hmac
 import inspect
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -17,6 +18,8 @@ from nova.rpc import codec
 from nova.rpc.interface import Interface, Method, parse_version
 
 LOG = logging.getLogger(__name__)
+
+PART = 0.8  # of what a caller waits: the rest is for the messages, and for what is done after the last failure
 
 SecretsOf = Callable[[str], Iterable[str]]
 
@@ -36,11 +39,13 @@ class Receiver:
     """Turns envelopes into calls of an implementation.
 
     ``secrets_of(sender)`` switches the proof's check on: one of these secrets must have made it. Who has none yet may
-    only make the calls that introduce it.
+    only make the calls that introduce it. ``waits_s(method)``: how long callers wait for an answer.
     """
 
-    def __init__(self, contract: type[Interface], implementation: object, secrets_of: SecretsOf | None = None) -> None:
+    def __init__(self, contract: type[Interface], implementation: object, secrets_of: SecretsOf | None = None,
+                 waits_s: Callable[[Method], float] | None = None) -> None:
         check_signatures(contract, implementation)
+        self._waits_s = waits_s or (lambda method: math.inf)
         self.contract, self.implementation, self.secrets_of = contract, implementation, secrets_of
 
     def handle(self, name: str, envelope: dict[str, Any]) -> str:
@@ -65,7 +70,7 @@ class Receiver:
         arguments = codec.unpack(message.arguments, method.arguments)
         values = {field: getattr(arguments, field) for field in arguments.__struct_fields__}
         self._check_host(values, sender)
-        with context.entered(message.context):
+        with context.entered(message.context), context.waited_for(PART * self._waits_s(method)):
             started = time.monotonic()
             result = getattr(self.implementation, method.name)(**values)
             LOG.debug("%s from %s took %.1f ms", method.name, sender, 1000 * (time.monotonic() - started))

@@ -84,7 +84,7 @@ class Bus:
     def server(self, contract: type[Interface], implementation: object, pool_size: int = 64,
                secrets_of: Any = None) -> oslo_messaging.MessageHandlingServer:
         """A server, not yet started. Refuses (TypeError) an implementation whose signatures differ."""
-        receiver = Receiver(contract, implementation, secrets_of)
+        receiver = Receiver(contract, implementation, secrets_of, self._callers_wait_s)
         target = oslo_messaging.Target(exchange=exchange_of(contract, self.host), topic=contract.topic,
                                        server=self.host)
         endpoint = _Endpoint(contract, receiver)
@@ -162,6 +162,14 @@ class Bus:
         if timeout is Timeout.NORMAL:
             return min(self.conf.rpc_response_timeout, self.patience_s or math.inf), None
         return self.conf.long_rpc_timeout, self.conf.long_rpc_silence
+
+    def _callers_wait_s(self, method: Method) -> float:
+        """As long as they do by the same nova.conf, for calls whose callers do not hear of us meanwhile."""
+        if not method.wants_answer or method.timeout is Timeout.LONG:
+            return math.inf
+        if method.timeout is Timeout.SHORT:
+            return SHORT_S
+        return float(getattr(self.conf, "rpc_response_timeout", 60))  # declared when the first client is made
 
     def _prepared(self, contract: type[Interface], server: str | None, fanout: bool) -> Any:
         key = (f"{contract.topic}/{fanout}", server)

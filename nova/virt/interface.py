@@ -239,6 +239,13 @@ class Packed(Protocol):
 
 
 @runtime_checkable
+class KeptOrders(Protocol):
+    """Guests' newest orders, kept beside them over restarts."""
+
+    def kept_order(self, server_uuid: str) -> BuildOrder | None: ...
+
+
+@runtime_checkable
 class Agent(Protocol):
     """What only a program inside the guest can do."""
 

@@ -32,11 +32,15 @@ class FakeNetworkHost:
         self.served: list[NetworkOnHost] = []
         self.devices: set[str] | None = None  # None: every device is there
         self.refusal: errors.NovaError | None = None  # of the next orders
+        self.looked = 0  # how often it asked for all of its networks since it was told to
 
     def serve_networks(self, host: str, networks: tuple[NetworkOnHost, ...]) -> None:
         self.served += networks
         if self.refusal is not None:
             raise self.refusal
+
+    def refresh_networks(self, host: str) -> None:
+        self.looked += 1
 
     def check_floating_interface(self, host: str, interface: str | None) -> None:
         if self.devices is not None and (interface or "eth0") not in self.devices:

@@ -52,6 +52,7 @@ class FakeLinks:
         self.masters: dict[str, str] = {}
         self.vlans: dict[str, links.Vlan] = {}
         self.macs: dict[str, str] = {}
+        self.ipv6: dict[str, bool] = {}  # devices that were told
         self.log: list[tuple[object, ...]] = []
 
     def exists(self, device: str) -> bool:
@@ -62,9 +63,15 @@ class FakeLinks:
         if name not in self.devices:
             self.devices[name] = []
             self.macs[name] = mac or "?"
+            self.ipv6[name] = False
             self.log.append(("bridge", name))
         if interface:
             self.enslave(name, interface)
+
+    def set_ipv6(self, device: str, on: bool) -> None:
+        if device not in self.devices:
+            raise links.LinkError(device=device, reason="there is no such device")
+        self.ipv6[device] = on
 
     def ensure_vlan(self, vlan: links.Vlan) -> None:
         if vlan.parent not in self.devices:

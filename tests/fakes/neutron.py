@@ -63,6 +63,7 @@ class FakeNeutron:
         self.page = 0  # things on a page; 0: all
         self.troubles: list[Trouble] = []
         self.requests: list[tuple[str, str]] = []
+        self.timeouts: list[tuple[float, float]] = []  # of the requests, in seconds: to connect, and without a byte
         self.headers: list[dict[str, str]] = []
         self._macs = itertools.count(1)
         self._turn = threading.RLock()
@@ -382,6 +383,7 @@ class _Transport(BaseAdapter):
         self._fake = fake
 
     def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:  # type: ignore[override]
+        self._fake.timeouts.append(kwargs["timeout"])
         status, body = self._fake.answer(request)
         answer = requests.Response()
         answer.status_code, answer.request, answer.url = status, request, str(request.url)

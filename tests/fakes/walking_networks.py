@@ -55,6 +55,9 @@ class Kernel:
         changed, self.state = state != self.state, state
         return changed
 
+    def lacks(self) -> str:
+        return ""
+
 
 class NetworkHost:
     """One nova-network: ``trouble`` "away" (it hears nothing) or "lost" (it does as told, and nobody learns of it)."""
@@ -62,6 +65,10 @@ class NetworkHost:
     def __init__(self, name: str) -> None:
         self.name, self.trouble = name, ""
         self.served: dict[str, NetworkOnHost] = {}
+
+    def refresh_networks(self, host: str) -> None:
+        if self.trouble == "away":
+            raise errors.Unavailable(f"nova-network on {self.name} did not answer")
 
     def serve_networks(self, host: str, networks: tuple[NetworkOnHost, ...]) -> None:
         if self.trouble == "away":

@@ -11,6 +11,7 @@ import pytest
 
 from nova.conductor.feed import Feed
 from nova.conductor.hosts import Daemons
+from nova.conductor.networking.nova_network import NovaNetwork
 from nova.conductor.service import conductor_service
 from nova.conductor.world import Settings, World
 from nova.db import hosts, migrate, reports
@@ -41,7 +42,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiClient]:
                         network_defaults=addressing.Defaults())
     world = World(api=api, cell=cell, settings=settings, host="control", scheduler=silent, compute=compute,
                   network=silent, images=None)
-    world.feed = Feed(world)
+    world.feed, world.networking = Feed(world), NovaNetwork(world)
     daemons = Daemons(world)
     daemons.register(Registration(host="host1", binary="nova-compute", topic="compute", host_id=NODE))
     daemons.register(Registration(host="control", binary="nova-scheduler", topic="scheduler"))

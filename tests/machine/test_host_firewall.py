@@ -197,6 +197,63 @@ def test_connections_when_a_rule_is_opened_and_closed_then_they_follow_and_no_ch
     assert set(tries.lines[mark:]) == {"no"}
 
 
+#: Answers each line of one connection; asks one line each time it is told to, and says what comes.
+ECHO = """
+import socket, sys
+listener = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+print("ready", flush=True)
+connection, _peer = listener.accept()
+while data := connection.recv(100):
+    connection.sendall(data)
+"""
+ASK = """
+import socket, sys
+connection = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)
+connection.settimeout(0.4)
+for line in sys.stdin:
+    try:
+        connection.sendall(b"x")
+        print("yes" if connection.recv(100) else "closed", flush=True)
+    except OSError:
+        print("no", flush=True)
+"""
+
+
+@pytest.mark.skipif(not shutil.which("conntrack", path="/usr/sbin:/sbin"), reason="needs Debian's conntrack")
+def test_connection_when_its_rule_is_closed_then_it_carries_nothing_and_another_s_goes_on(cloud):
+    other = AllowedTraffic(protocol="tcp", from_port=PORT + 1, to_port=PORT + 1, cidr="10.0.0.2/32")
+    cloud.filters.apply(state(guest(1, WEB, other), guest(2)))
+    asking = []
+    with contextlib.ExitStack() as stack:
+        for port in (PORT, PORT + 1):
+            listening = subprocess.Popen(["ip", "netns", "exec", cloud.guests[1].name, sys.executable, "-c", ECHO,
+                                          str(port)], stdout=subprocess.PIPE, text=True)
+            stack.callback(_end, listening)
+            assert listening.stdout is not None and listening.stdout.readline() == "ready\n"
+            asks = subprocess.Popen(["ip", "netns", "exec", cloud.guests[2].name, sys.executable, "-c", ASK,
+                                     "10.0.0.1", str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            stack.callback(_end, asks)
+            asking.append(asks)
+        assert [_asked(one) for one in asking] == ["yes", "yes"]
+        cloud.filters.apply(state(guest(1, other), guest(2)))
+        assert [_asked(one) for one in asking] == ["no", "yes"]
+
+
+def _asked(process: subprocess.Popen[str]) -> str:
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return process.stdout.readline().strip()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+
+
 # -- frames
 
 def mac(text: str) -> bytes:

@@ -19,6 +19,11 @@ TEXTS = ("label", "cidr", "cidr_v6", "bridge", "bridge_interface", "gateway", "g
          "dns2", "fixed_cidr", "allowed_start", "allowed_end", "uuid", "project_id")
 NUMBERS = ("vlan", "vlan_start", "vpn_start", "num_networks", "network_size", "mtu", "priority")
 FLAGS = ("multi_host", "enable_dhcp", "share_address")
+#: What a project says of its own network. All else says how hosts bear it: interfaces, VLANs, addresses of theirs.
+OF_PROJECT = frozenset({"label", "cidr", "cidr_v6", "num_networks", "network_size"})
+IGNORED = ("host", "uuid")  # of a project's network
+MOST, LARGEST = 16, 4096  # networks a project makes by one request, and addresses of each
+HOST_FIELDS_RULE = "os_compute_api:os-tenant-networks:create:host_fields"
 
 
 class NoCidr(errors.Invalid):
@@ -34,6 +39,10 @@ class NoId(errors.Invalid):
 
     code, message = "network.no_id", "The request needs id: a network's, or null for any that is nobody's."
     status: ClassVar[int] = 422
+
+
+class TooLarge(errors.Invalid):
+    code, message = "network.too_large", "{field}: a project makes at most {most} at once, not {given}."
 
 
 class CreationFailed(errors.Unavailable):
@@ -109,13 +118,27 @@ def one_of_project(req: Request, network_id: str) -> dict[str, Any]:
 @answers({"network": views.OF_PROJECT})
 def create_own(req: Request) -> dict[str, Any]:
     """The project's own; the first of those made."""
-    body = {**req.body["network"], "project_id": req.context.project_id}
+    body = {name: value for name, value in req.body["network"].items() if name not in IGNORED}
+    body["project_id"] = req.context.project_id
     if not (body.get("cidr") or body.get("cidr_v6")):
         raise NoCidr()
-    new = _new({name: value for name, value in body.items() if name not in ("host", "uuid")})
+    new = _new(body)
+    _check_own(req, body, new)
     with _meaning(CreationFailed, (errors.Conflict,)):
         made = req.conductor.create_network(_by_project(new))
     return {"network": views.OF_PROJECT(made[0], req)}
+
+
+def _check_own(req: Request, body: dict[str, Any], new: NewNetwork) -> None:
+    """Forbidden, Invalid: hosts' interfaces and VLANs are the operator's to give away, and so is much of their room."""
+    if req.allows(HOST_FIELDS_RULE):
+        return
+    if any(body.get(name) not in (None, "") for name in {*TEXTS, *NUMBERS, *FLAGS} - OF_PROJECT - {"project_id"}):
+        req.authorize(rule=HOST_FIELDS_RULE)
+    for field, most in (("num_networks", MOST), ("network_size", LARGEST)):
+        given = getattr(new, field)
+        if given is not None and given > most:
+            raise TooLarge(field=field, most=most, given=given)
 
 
 def _by_project(new: NewNetwork) -> NewNetwork:

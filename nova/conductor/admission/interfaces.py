@@ -101,10 +101,11 @@ class Interfaces:
             locked(tx, uuid)
             direction = operations.under_way(tx, uuid, (ATTACH, DETACH))
             return direction or begin_on_host(self.world, tx, action, uuid, arguments)
-        pause, undone_by = LOOK_S, min(end, time.monotonic() + self._undo_wait_s)
+        pause = LOOK_S
         while isinstance(entry := self.world.cell.transact(write), str):
-            now, undoing = time.monotonic() + pause, entry == "undo"
-            if now > (undone_by if undoing else end):
+            now, undoing = time.monotonic(), entry == "undo"
+            end = min(end, now + self._undo_wait_s) if undoing else end
+            if now + pause > end:
                 raise Unsettled(server=uuid) if undoing else Busy(server=uuid)
             concurrency.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_S)

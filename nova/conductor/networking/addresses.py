@@ -176,17 +176,19 @@ class Addresses:
         self.tell(uuids, {host for op in ops for host in op.data.get(HOSTS, ())})
 
     def tell(self, uuids: Iterable[str], hosts: Iterable[str], server: str = "") -> None:
-        """These networks' hosts, and of multi-host ones these, which give back their own addresses if they may."""
+        """These networks' hosts, and of multi-host ones these, which give back their own addresses if they may: those
+        that were told, for on others the address stands still."""
         wanted, at = set(uuids), set(hosts)
-        try:
-            self.world.teller.tell(wanted, self._hosts(at))
-        except errors.NovaError as error:
-            LOG.warning("a network host was not told of addresses that changed: %s", error.message,
+        late = self.world.teller.told(wanted, at, self.options.update_dns_entries)
+        for message in sorted({error.message for error in late.values()}):
+            LOG.warning("a network host was not told of addresses that changed: %s", message,
                         extra={"server": server} if server else {})
-        if self.options.teardown_unused_network_gateway and at:
+        if self.options.teardown_unused_network_gateway:
             for host in sorted(at):
-                self.world.cell.transact(functools.partial(host_addresses.release_own, network_uuids=sorted(wanted),
-                                                           host=host))
+                know = sorted(uuid for uuid in wanted if not {(uuid, host), (uuid, None)} & set(late))
+                if know:
+                    self.world.cell.transact(functools.partial(host_addresses.release_own, network_uuids=know,
+                                                               host=host))
 
     def _hosts(self, hosts: Iterable[str | None]) -> set[str] | None:
         """Whom of a multi-host network's hosts to tell: None is all, who then know every guest's name at once."""

@@ -13,13 +13,13 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from nova import errors
+from nova import context, errors
 from nova.clients.dns import DomainThere, EntryThere, Managers, NoSuchDomain, NoSuchEntry, Patient
 from nova.conductor.workflow import Op
 from nova.conductor.world import World
-from nova.db import dns_domains
+from nova.db import dns_domains, floating
 from nova.model.base import Scope
-from nova.model.floating import DnsDomain, DnsEntry
+from nova.model.floating import DnsDomain, DnsEntry, FloatingQuery
 
 LOG = logging.getLogger(__name__)
 
@@ -37,6 +37,11 @@ class BadDnsName(errors.Invalid):
 
 class BadDnsEntry(errors.Invalid):
     code, message = "dns.bad_entry", "A DNS entry of type {type} has no address {address}: there are A and AAAA."
+
+
+class NotYourName(errors.Forbidden):
+    code = "dns.not_your_name"
+    message = "{address} is no floating address of your project: its name in the domain {domain} is not yours to say."
 
 
 class Names:
@@ -98,7 +103,7 @@ class Names:
         _check_name(entry.name)
         if _type(entry.address) != entry.type.upper():
             raise BadDnsEntry(type=entry.type[:20], address=entry.address[:60])
-        driver = self._of_scope(self._domain(entry.domain).scope)
+        driver = self._writable(entry.domain, entry.name, entry.address)
         try:
             driver.create_entry(entry.name, entry.address, entry.type.upper(), entry.domain)
         except EntryThere:
@@ -106,8 +111,21 @@ class Names:
         return entry
 
     def delete_dns_entry(self, domain: str, name: str) -> None:
-        driver = self._of_scope(self._domain(domain).scope)
-        driver.delete_entry(name, domain)
+        self._writable(domain, name).delete_entry(name, domain)
+
+    def _writable(self, domain: str, name: str, *addresses: str) -> Patient:
+        """The domain's driver. Forbidden in a public domain that is no project's, which all share, but for who has the
+        floating addresses: those that the name shall have, and those that it has. Administrators may."""
+        known, who = self._domain(domain), context.current()
+        driver = self._of_scope(known.scope)
+        if known.scope == PUBLIC and known.project_id is None and not who.is_admin:
+            named = {*addresses, *driver.get_entries_by_name(name, domain)}
+            with self.world.cell.reading() as tx:
+                own = {one.address for one in floating.select(tx, FloatingQuery(scope=Scope(
+                    project_id=who.project_id or "")))}
+            for address in sorted(named - own):
+                raise NotYourName(address=address, domain=domain)
+        return driver
 
     # -- what goes with addresses
 

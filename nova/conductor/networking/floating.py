@@ -11,7 +11,7 @@ from nova.conductor.announce.resources import once
 from nova.conductor.networking.dns import Names
 from nova.conductor.networking.floating_options import FloatingOptions
 from nova.conductor.workflow import Op
-from nova.db import floating, network_quota
+from nova.db import floating, network_quota, services
 from nova.db.engine import Connection
 from nova.db.floating import Changed, Held
 from nova.model import address_ranges
@@ -25,7 +25,7 @@ LOG = logging.getLogger(__name__)
 RESOURCE = "floating_ips"
 LEFT = "floating_left"  # in an operation's data: what its server had, until others were told
 #: How errors are called that say of a host only that it could not be asked.
-AWAY = ("rpc.", "network.no_host")
+AWAY = ("rpc.", "network.no_host", "network.host_down", "network.host_late", "network.telling_late")
 
 
 class TooMany(errors.OverQuota):
@@ -95,10 +95,11 @@ class Floating(Names):
         return taken
 
     def _limit(self, project_id: str) -> int:
-        """Of the project; users have none of their own, since nothing says which of them asked for an address."""
+        """Of the project; users have none of their own, since nothing says which of them asked for an address. In
+        Keystone, only where somebody registered one: it is no resource that must have a limit there."""
         whose = quota.owner(self.world, project_id, None)
         with self.world.api.reading() as tx:
-            project, _user = quota.effective(self.world, tx, whose, (RESOURCE,))
+            project, _user = quota.effective(self.world, tx, whose)
         return project.get(RESOURCE, UNLIMITED)
 
     def release_floating_address(self, id: str, scope: Scope) -> None:
@@ -149,8 +150,9 @@ class Floating(Names):
         reason to refuse: it is told all when it is back."""
         with self.world.cell.reading() as tx:
             place = floating.place_of(tx, association)
-        if place is None or place.host is None:
-            return
+            if place is None or place.host is None or not services.up(
+                    tx, services.NETWORK, self.world.settings.service_down_time, {place.host}):
+                return
         try:
             self.world.network.check_floating_interface(place.host, place.interface)
         except (errors.Unavailable, errors.PeerTooOld) as error:

@@ -7,10 +7,11 @@ after it, and finds by the server's uuid what was done before.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nova import errors
+from nova import context, errors
 from nova.clients.neutron import Neutron as Client
 from nova.conductor.networking import metadata_providers
 from nova.conductor.networking.back_end import Admitted, NetworkWish
@@ -30,6 +31,8 @@ from nova.model.server_parts import ExternalEvent
 LOG = logging.getLogger(__name__)
 
 SERVICE = "the network service"
+SHOWN_WITHIN_S = 2.5  # a list of servers waits no longer for their groups' names
+REST_S = 30.0  # for which nobody waits for them again, after that failed
 MOST_LISTED = 150  # servers that one URL can name
 
 
@@ -47,6 +50,7 @@ class Neutron:
         self.healer = Healer(world, self.reader)
         self.events = Events(world, self.healer, gather_s)
         self.single = NeutronAddresses(world, client, self.healer.refresh)
+        self._groups_unread_until = 0.0  # on the monotonic clock
         self.networks: Any = None
         self.floating: Any = None
         self.groups: Any = None
@@ -136,12 +140,15 @@ class Neutron:
 
     def groups_shown(self, servers: Sequence[Any]) -> Mapping[str, tuple[str, ...]]:
         """A Neutron that is away is no reason to show no servers: their rows know the groups they were made with."""
-        if not servers:
+        if not servers or time.monotonic() < self._groups_unread_until:
             return {}
         try:
-            return self._groups_of({server.uuid: server.project_id for server in servers})
+            with context.waited_for(SHOWN_WITHIN_S, again=False):
+                return self._groups_of({server.uuid: server.project_id for server in servers})
         except errors.NovaError as error:
-            LOG.warning("security groups of %d servers could not be looked at: %s", len(servers), error.message)
+            self._groups_unread_until = time.monotonic() + REST_S
+            LOG.warning("security groups of %d servers could not be looked at, and are not for %.0f s: %s",
+                        len(servers), REST_S, error.message)
             return {}
 
     def _groups_of(self, projects: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:

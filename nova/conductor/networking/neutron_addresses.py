@@ -24,7 +24,7 @@ class NotItsAddress(errors.Invalid):
 class NeutronAddresses:
     """``refresh``: has servers' rows corrected, now. ``client``: ``nova.clients.neutron.Neutron``."""
 
-    def __init__(self, world: Any, client: Any, refresh: Callable[[Sequence[str]], None]) -> None:
+    def __init__(self, world: Any, client: Any, refresh: Callable[[Sequence[str]], object]) -> None:
         self.world, self._client, self._refresh = world, client, refresh
 
     def add_fixed_address(self, server_uuid: str, network_id: str) -> None:

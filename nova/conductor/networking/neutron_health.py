@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from nova import concurrency, context, errors
+from nova.conductor.admission.interfaces import Interfaces
 from nova.conductor.networking import neutron_views as views
 from nova.conductor.networking.neutron_binding import OWNER, Binder
 from nova.conductor.networking.neutron_known import DOUBT_S
@@ -26,6 +28,7 @@ from nova.model.server_parts import ExternalEvent
 LOG = logging.getLogger(__name__)
 
 BATCH = 50  # servers that are looked at together
+LOOK_AGAIN_S, LONGEST_PAUSE_S, GIVE_UP_S = 0.5, 10.0, 900.0  # for servers that are busy
 GATHER_S = 0.05  # for which events are gathered before anybody is told
 
 CHANGED, PLUGGED, UNPLUGGED, DELETED = ("network-changed", "network-vif-plugged", "network-vif-unplugged",
@@ -113,6 +116,10 @@ class Healer:
         return self._world.cell.transact(lambda tx: sum(interface_cache.write(tx, row, interfaces)
                                                         for row, interfaces in wrong))
 
+    def ports(self, ids: Iterable[str]) -> Sequence[Port]:
+        """Those that there are."""
+        return self._reader.client.ports_by_id(ids)
+
     def clear_doubts(self) -> None:
         """Ports that a request made after its caller had given it up: nobody's, so they go."""
         doubtful = self._reader.known.doubtful()
@@ -130,14 +137,16 @@ class Healer:
         except errors.NovaError as error:
             LOG.warning("ports that may have been made late could not be looked for: %s", error.message)
 
-    def refresh(self, uuids: Sequence[str]) -> None:
-        """These now, as far as they are at rest."""
+    def refresh(self, uuids: Sequence[str]) -> list[str]:
+        """These now, as far as they are at rest; those that are not."""
         if not uuids:
-            return
+            return []
         with self._world.cell.reading() as tx:
-            rows = [row for row in interface_cache.read(tx, uuids).values() if row.task_state is None]
-        if rows:
-            self.correct(rows)
+            rows = interface_cache.read(tx, uuids)
+        resting = [row for row in rows.values() if row.task_state is None]
+        if resting:
+            self.correct(resting)
+        return [uuid for uuid, row in rows.items() if row.task_state is not None]
 
 
 def _made_late(port: Port, row: Any) -> bool:
@@ -150,11 +159,56 @@ def _made_late(port: Port, row: Any) -> bool:
         one.id for one in row.interfaces or ()}
 
 
+class Later:
+    """Servers on which something ran when their rows were to be refreshed: that is done when it has ended, for no
+    other event may come. ``refresh`` answers which of them still can't be; ``pause_s`` grows while it is all."""
+
+    def __init__(self, refresh: Callable[[Sequence[str]], Sequence[str]], pause_s: float = LOOK_AGAIN_S) -> None:
+        self._refresh, self.pause_s = refresh, pause_s
+        self._waiting: dict[str, float] = {}  # until when
+        self._looks = False
+        self._lock = threading.Lock()
+
+    def add(self, uuids: Iterable[str]) -> None:
+        until = time.monotonic() + GIVE_UP_S
+        with self._lock:
+            self._waiting.update(dict.fromkeys(uuids, until))
+            begins = bool(self._waiting) and not self._looks
+            self._looks |= begins
+        if begins:
+            concurrency.spawn(self._look, name="network events of servers that were busy")
+
+    def _look(self) -> None:
+        pause = self.pause_s
+        while True:
+            concurrency.sleep(pause)
+            with self._lock:
+                now = time.monotonic()
+                self._waiting = {uuid: until for uuid, until in self._waiting.items() if until > now}
+                asked = list(self._waiting)
+                self._looks = bool(asked)
+            if not asked:
+                return
+            busy = self._try(asked)
+            with self._lock:
+                for uuid in set(asked) - busy:
+                    self._waiting.pop(uuid, None)
+            pause = min(2 * pause, LONGEST_PAUSE_S) if len(busy) == len(asked) else self.pause_s
+
+    def _try(self, uuids: Sequence[str]) -> set[str]:
+        try:
+            return set(self._refresh(uuids))
+        except Exception as error:  # a database that is away, say: this thread is the only one
+            LOG.warning("interfaces of %d servers could not be refreshed yet: %s", len(uuids), error)
+            return set(uuids)
+
+
 class Events:
     """External events, gathered for a moment: one message a host, one look at Neutron for all that changed."""
 
     def __init__(self, world: World, healer: Healer, gather_s: float = GATHER_S) -> None:
         self._world, self._healer, self._gather_s = world, healer, gather_s
+        self.late = Later(healer.refresh)
         self._waiting: list[tuple[ExternalEvent, str | None]] = []
         self.busy = 0  # how many gatherings are on their way
         self._lock = threading.Lock()
@@ -183,8 +237,33 @@ class Events:
 
     def _pass_on(self, waiting: Sequence[tuple[ExternalEvent, str | None]]) -> None:
         self._tell_hosts(waiting)
-        changed = dict.fromkeys(event.server_uuid for event, _host in waiting if event.name not in STATES)
-        self._healer.refresh([*changed, *self._news(event for event, _host in waiting)])
+        unplugged = self._unplug([(event.server_uuid, event.tag) for event, _host in waiting
+                                  if event.name == DELETED and event.tag])
+        changed = dict.fromkeys([*(event.server_uuid for event, _host in waiting if event.name not in STATES),
+                                 *self._news(event for event, _host in waiting)])
+        self.late.add(self._healer.refresh([uuid for uuid in changed if uuid not in unplugged]))
+
+    def _unplug(self, gone: Sequence[tuple[str, str]]) -> set[str]:
+        """Begin to take interfaces whose ports are no more from their guests, whose rows have them: servers of which
+        that is begun. What can not be begun now is a row's matter alone."""
+        if not gone:
+            return set()
+        with self._world.cell.reading() as tx:
+            rows = interface_cache.read(tx, sorted({uuid for uuid, _port in gone}))
+        held = [(uuid, port) for uuid, port in dict.fromkeys(gone)
+                if uuid in rows and port in {one.id for one in rows[uuid].interfaces or ()}]
+        still = {port.id: port.device_id for port in self._healer.ports(port for _uuid, port in held)}
+        return {uuid for uuid, port in held if still.get(port) != uuid and self._detached(uuid, port)}
+
+    def _detached(self, uuid: str, port: str) -> bool:
+        try:
+            Interfaces(self._world, wait_s=0.0, undo_wait_s=0.0).detach_interface(uuid, port)
+        except errors.NovaError as error:
+            LOG.warning("the guest keeps interface %s, whose port was deleted, for now: %s", port, error.message,
+                        extra={"server": uuid})
+            return False
+        LOG.info("interface %s is taken from the guest: its port was deleted", port, extra={"server": uuid})
+        return True
 
     def _news(self, events: Iterable[ExternalEvent]) -> list[str]:
         """Servers of which a row does not know yet that a port is plugged: those of ports that were bound in one go

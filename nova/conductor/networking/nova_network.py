@@ -71,7 +71,9 @@ class NovaNetwork:
         self.addresses.give_back(tx, ops)
 
     def unbind(self, ops: Sequence[Op]) -> None:
-        self.groups.teller.tell(_rule_hosts(ops))  # an address that is another's soon is let in nowhere
+        # The addresses are free by now. A host that is not told here lets them in until its next look, which may be
+        # after another server has got them.
+        self.groups.teller.tell(_rule_hosts(ops))
         self.addresses.tell_left(ops)
         self.floating.left(ops)
         self.floating.forget_servers(ops)

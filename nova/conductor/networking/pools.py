@@ -64,7 +64,7 @@ class Networks(FixedAddresses):
             return UNLIMITED
         whose = quota.owner(self.world, network.project_id, None)
         with self.world.api.reading() as tx:
-            project, _user = quota.effective(self.world, tx, whose, (RESOURCE,))
+            project, _user = quota.effective(self.world, tx, whose)
         return project.get(RESOURCE, UNLIMITED)
 
     @staticmethod
@@ -75,30 +75,34 @@ class Networks(FixedAddresses):
             raise TooManyNetworks(limit=limit)
 
     def delete_network(self, uuid: str) -> None:
-        self.world.cell.transact(lambda tx: networks.delete(tx, uuid))
+        """Whoever comes next may use its bridge and range at once: its hosts give them up first, if they can."""
+        self.world.teller.look_anew(self.world.cell.transact(lambda tx: networks.delete(tx, uuid)))
 
     def delete_own_network(self, uuid: str, project_id: str) -> None:
-        def remove(tx: Connection) -> None:
+        def remove(tx: Connection) -> set[str]:
             if networks.get(tx, uuid, Scope(project_id=project_id)).project_id != project_id:
                 raise networks.NoSuchNetwork(network_id=uuid)  # it is nobody's, and so not the project's to delete
             network_pools.change(tx, uuid, {"project_id": None})
-            networks.delete(tx, uuid)
-        self.world.cell.transact(remove)
+            return networks.delete(tx, uuid)
+        self.world.teller.look_anew(self.world.cell.transact(remove))
 
     def change_network(self, change: NetworkChange) -> Network:
-        """A host that serves it no more, or is away, learns it when it next asks for all of its networks."""
+        """Hosts that are away learn it when they next ask for all of their networks."""
         if not (self.options.manager.per_project or change.forced):
             raise NoOwners(manager=self.options.manager.path)
         fields = {name: getattr(change, name) for name in change.fields}
-        _before, after = self.world.cell.transact(lambda tx: network_pools.change(tx, change.uuid, fields))
-        if "host" in fields and after.host and self._is_up(after.host):
+
+        def write(tx: Connection) -> tuple[Network, Network]:
+            before, after = network_pools.change(tx, change.uuid, fields)
+            if before.host != after.host:
+                networks.serve_floating(tx, after.host, change.uuid)
+            return before, after
+        before, after = self.world.cell.transact(write)
+        if before.host and before.host != after.host:  # before the new one has the same addresses
+            self.world.teller.look_anew({before.host})
+        if "host" in fields and after.host:
             self.addresses.tell({after.uuid}, {after.host})
         return after
-
-    def _is_up(self, host: str) -> bool:
-        """Whether it can be told; waiting for one that is away keeps the caller longer than he stays."""
-        with self.world.cell.reading() as tx:
-            return host in services.up(tx, services.NETWORK, self.world.settings.service_down_time)
 
     def add_network_to_project(self, uuid: str | None, project_id: str) -> Network:
         if not self.options.manager.per_project:

@@ -16,6 +16,10 @@ class NetworkRPC(Interface):
     def serve_networks(self, host: HostName, networks: tuple[NetworkOnHost, ...]) -> None:
         """Make bridge, gateway, DHCP and NAT as the networks say; done when dnsmasq knows the addresses."""
 
+    @call(timeout=Timeout.NORMAL, since="1.1")
+    def refresh_networks(self, host: HostName) -> None:
+        """Ask for all of this host's networks, serve them, and end what is here of others: some are its no more."""
+
     @call(timeout=Timeout.SHORT, since="1.1")
     def check_floating_interface(self, host: HostName, interface: str | None) -> None:
         """Whether a floating address can stand on that device (None: the host's public_interface). Invalid: there is

@@ -12,7 +12,7 @@ from nova import concurrency
 from nova.model.diagnostics import Diagnostics
 from nova.model.guests import DevicePlace
 from nova.model.hosts import Node
-from nova.model.orders import GuestState
+from nova.model.orders import BuildOrder, GuestState
 from nova.model.states import PowerState
 from nova.model.topology import Packing
 from nova.privileged.ovs import OpenVSwitch
@@ -158,6 +158,9 @@ class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, Libvirt
     def packing(self, server_uuid: str) -> Packing | None:
         order = self._folder(server_uuid).order()
         return order.packing if order is not None else None
+
+    def kept_order(self, server_uuid: str) -> BuildOrder | None:
+        return self._folder(server_uuid).order()
 
     # --- the image cache
 

@@ -32,6 +32,8 @@ def interfaces(world: World) -> None:
     [first] = world.ask("GET", path)["interfaceAttachments"]
     live.shows("os-attach-interfaces", "attach-interfaces-list-resp", path)
     live.shows("os-attach-interfaces", "attach-interfaces-show-resp", f"{path}/{first['port_id']}")
+    each(live, "GET /servers/{server_id}/os-interface", path)
+    each(live, "GET /servers/{server_id}/os-interface/{port_id}", f"{path}/{first['port_id']}")
 
     def wish(body: Any, version: int) -> Any:
         asked = {"net_id": world.network, "fixed_ips": [{"ip_address": free_address(world, version)}]}

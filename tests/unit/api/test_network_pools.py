@@ -120,7 +120,7 @@ def test_add_takes_a_free_network_for_the_caller_and_400_without_one(client: Api
 
 def test_network_of_a_project_as_it_sees_it_made_and_deleted(client: ApiClient) -> None:
     made = client.post("/os-tenant-networks", {"network": {
-        "label": "public", "cidr": "172.0.0.0/24", "vlan_start": 1, "num_networks": 1, "network_size": 255,
+        "label": "public", "cidr": "172.0.0.0/24", "num_networks": 1, "network_size": 255, "bridge": "",
         "project_id": "another"}}, token=DEMO)
     assert made.status_int == 200 and set(made.json["network"]) == {"id", "cidr", "label"}
     [asked] = client.conductor.wanted
@@ -131,6 +131,19 @@ def test_network_of_a_project_as_it_sees_it_made_and_deleted(client: ApiClient) 
     assert client.get(f"/os-tenant-networks/{uuid}", token="eve:other").status_int == 404
     assert client.delete(f"/os-tenant-networks/{uuid}", token="eve:other").status_int == 404
     assert client.delete(f"/os-tenant-networks/{uuid}", token=DEMO).status_int == 202
+
+
+@pytest.mark.parametrize(("field", "value", "code"), [
+    ("bridge", "br0", 403), ("bridge_interface", "eth0", 403), ("vlan", 7, 403), ("vlan_start", "7", 403),
+    ("multi_host", False, 403), ("dhcp_server", "10.0.0.9", 403), ("gateway", "10.0.0.9", 403), ("mtu", 0, 403),
+    ("num_networks", 17, 400), ("network_size", 4097, 400)])
+def test_network_of_a_project_when_it_asks_for_what_hosts_have_then_an_administrator_must(
+        client: ApiClient, field: str, value: Any, code: int) -> None:
+    body = {"network": {"label": "n", "cidr": "10.0.0.0/16", field: value}}
+    assert client.post("/os-tenant-networks", body, token=DEMO).status_int == code
+    assert client.conductor.wanted == []
+    assert client.post("/os-tenant-networks", body).status_int == 200
+    assert str(getattr(client.conductor.wanted[0], field)) == str(value)
 
 
 @pytest.mark.parametrize(("error", "code"), [(errors.OverQuota("too many"), 403), (errors.Conflict("cidr"), 503),

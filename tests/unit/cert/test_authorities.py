@@ -102,6 +102,25 @@ def test_fetch_crl_when_the_list_is_to_end_soon_then_it_is_renewed(tmp_path, clo
     assert renewed.next_update_utc == clock.now + datetime.timedelta(days=365)
 
 
+def test_certificates_when_they_are_to_end_soon_then_they_are_renewed_with_the_same_keys(tmp_path, clock):
+    certs = service(tmp_path, clock)
+    certs.start()
+    root, first = certs.fetch_ca("demo"), certs.vpn_credentials("demo")
+    clock.now += datetime.timedelta(days=334)
+    assert (certs.fetch_ca("demo"), certs.vpn_credentials("demo")) == (root, first)
+    clock.now += datetime.timedelta(days=2)
+    later = certs.vpn_credentials("demo")
+    assert later.server_key == first.server_key
+    for old, new in ((root, certs.fetch_ca("demo")), (first.authority, later.authority),
+                     (first.server_certificate, later.server_certificate)):
+        assert load(new).not_valid_after_utc == clock.now + datetime.timedelta(days=365)
+        assert load(new).public_key() == load(old).public_key() and load(new).subject == load(old).subject
+    old, server = load(first.authority), load(later.server_certificate)
+    old.public_key().verify(server.signature, server.tbs_certificate_bytes, padding.PKCS1v15(),
+                            server.signature_hash_algorithm)
+    assert (tmp_path / "CA/projects/demo/index.txt").read_text().count("\n") == 2
+
+
 @pytest.mark.parametrize("project", ["", "..", "a/b", "a b", "x" * 256])
 def test_vpn_credentials_when_the_project_names_a_path_then_invalid_and_nothing_is_made(tmp_path, clock, project):
     with pytest.raises(errors.Invalid):

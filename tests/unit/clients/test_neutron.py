@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from oslo_config import cfg
 
@@ -110,6 +112,27 @@ def test_extensions_when_never_read_and_neutron_is_away_then_it_says_so(fake):
         fake.client(retries=0).extensions()
 
 
+@pytest.mark.parametrize("again, asked", [(True, 2), (False, 1)])
+def test_call_when_somebody_waits_then_all_attempts_end_before_that(fake, again, asked):
+    fake.away()
+    with context.waited_for(5.0, again), pytest.raises(errors.Unavailable):
+        fake.client(retries=1).networks()
+    assert len(fake.timeouts) == asked and all(0 < read <= 5 for _connect, read in fake.timeouts)
+    with context.waited_for(0.0), pytest.raises(errors.Unavailable, match="no time is left"):
+        fake.client().networks()
+    assert len(fake.timeouts) == asked
+
+
+def test_call_when_no_time_is_left_for_another_attempt_then_it_is_not_made(fake):
+    fake.away()
+    slow = dataclasses.replace(fake.client(retries=3)._caller.service, retry_wait_s=20.0, deadline_s=1.0)
+    client = fake.client()
+    client._caller.service = slow
+    with pytest.raises(errors.Unavailable):
+        client.networks()
+    assert len(fake.timeouts) == 1
+
+
 def test_resource_request_when_of_either_format_then_groups():
     old = asked({"resources": {"NET_BW_EGR_KILOBIT_PER_SEC": 1000}, "required": ["CUSTOM_PHYSNET_0"]})
     assert [(one.id, dict(one.resources), one.traits) for one in old.groups] == [
@@ -158,4 +181,5 @@ def test_client_of_groups_when_configured_then_patience_and_address_are_as_said(
     service = made._caller.service
     assert (service.addresses, service.retries, service.read_timeout_s, service.region_name) == (
         ("http://n:9696",), 5, 7.0, "r")
+    assert service.deadline_s == 10.5
     assert isinstance(found, cfg.ConfigOpts)

@@ -54,3 +54,24 @@ def test_compute_when_it_starts_then_its_filter_is_the_configured_one(tmp_path, 
 def test_compute_when_the_driver_is_unknown_then_it_does_not_start(tmp_path):
     with pytest.raises(CanNotStart, match="firewall_driver"):
         compute.packet_filters(options(tmp_path, firewall_driver="nova.virt.firewall.Magic"))
+
+
+@pytest.mark.parametrize("values, wanted", [
+    ({}, True), ({"firewall_driver": "nova.virt.firewall.NoopFirewallDriver"}, True),
+    ({"fake_network": True}, False), ({"compute_driver": "fake.FakeDriver"}, False)])
+def test_hairpins_when_the_host_has_nova_networks_taps_then_they_are_turned_on(tmp_path, values, wanted):
+    assert (compute.hairpins(options(tmp_path, **values)) is not None) == wanted
+
+
+def test_doctor_when_bridges_do_not_ask_iptables_then_it_says_how_to_cure_that(tmp_path):
+    from nova.cmd import doctor
+    from nova.cmd.doctor_filter import packet_filter
+
+    found = packet_filter(options(tmp_path), tmp_path / "none")
+    assert found.state == doctor.BAD and "modprobe br_netfilter" in found.cure
+    for values in ({"use_neutron": True}, {"compute_driver": "fake.FakeDriver"}):
+        assert packet_filter(options(tmp_path, **values), tmp_path / "none").state == doctor.OK
+    for name in ("bridge-nf-call-iptables", "bridge-nf-call-ip6tables"):
+        (tmp_path / name).write_text("0")
+    assert packet_filter(options(tmp_path), tmp_path).state == doctor.OK
+    assert packet_filter(options(tmp_path, firewall_driver="Magic"), tmp_path).state == doctor.BAD

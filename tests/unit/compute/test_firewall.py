@@ -59,7 +59,10 @@ class Conductor:
 class Kept:
     def __init__(self) -> None:
         self.states: list[HostFirewall] = []
-        self.broken = False
+        self.broken, self.hole = False, ""
+
+    def lacks(self) -> str:
+        return self.hole
 
     def apply(self, state: HostFirewall) -> bool:
         if self.broken:
@@ -149,6 +152,21 @@ def test_guard_when_the_kernel_refuses_then_the_guest_does_not_start():
     assert started == []
     table[kinds.STOP](whole, Work(), None)
     assert started == [whole]
+
+
+def test_guard_when_bridged_packets_pass_by_then_the_host_refuses_guests_with_interfaces():
+    host = Host(part(UUID, SSH))
+    host.kept.hole = "no br_netfilter"
+    host.wall.refresh()
+    with pytest.raises(errors.HostRefused, match="modprobe br_netfilter"):
+        host.wall.guard(order(part(UUID, SSH)))
+    host.wall.guard(order(part(OTHER, devices=()), OTHER, devices=()))
+    host.kept.hole = ""
+    host.wall.guard(order(part(UUID, SSH)))
+    host.conductor.elsewhere = True
+    host.kept.hole = "no br_netfilter"
+    host.wall.refresh()
+    host.wall.guard(order())
 
 
 def test_refresh_when_an_order_comes_while_it_reads_then_the_newer_word_stays():
@@ -245,16 +263,24 @@ def test_filters_when_guests_come_then_each_of_the_three_is_written_in_one_go(tm
     (tmp_path / "net").mkdir()
     switch = tmp_path / "net" / "bridge-nf-call-iptables"
     switch.write_text("0\n")
+    (tmp_path / "net" / "bridge-nf-call-ip6tables").write_text("1\n")
     program = Program()
     filters = PacketFilters(program, tmp_path, RuleOptions(), switches=tmp_path / "net")
     assert filters.apply(HostFirewall(host="a", guests=(part(UUID, SSH),)))
     assert [name for name, _text in program.fed] == ["ebtables-restore", "iptables-restore", "ip6tables-restore"]
     assert all(text.count("COMMIT") == 1 for _name, text in program.fed)
-    assert switch.read_text() == "1\n"
+    assert switch.read_text() == "1\n" and filters.lacks() == ""
 
 
 def test_filters_when_bridges_can_not_be_made_to_ask_then_one_clear_line_says_so(tmp_path, caplog):
     filters = PacketFilters(Program(), tmp_path, RuleOptions(), switches=tmp_path / "none")
     for _ in range(2):
         filters.apply(HostFirewall(host="a"))
-    assert len([one for one in caplog.records if "SECURITY GROUPS DO NOT HOLD" in one.message]) == 1
+    [said] = [one for one in caplog.records if "SECURITY GROUPS DO NOT HOLD" in one.message]
+    assert said.levelname == "WARNING" and "modprobe br_netfilter" in said.message
+    assert "bridge-nf-call-iptables: No such file" in filters.lacks()
+    (tmp_path / "none").mkdir()
+    for name in ("bridge-nf-call-iptables", "bridge-nf-call-ip6tables"):
+        (tmp_path / "none" / name).write_text("0")
+    filters.apply(HostFirewall(host="a"))
+    assert filters.lacks() == ""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from nova.model.orders import ExpectedGuest
+from nova.conf import fake as fake_options
+from nova.model.orders import BuildOrder, ExpectedGuest
 from nova.model.states import PowerState
-from tests.fakes.compute import HOST, build_order, guest_order
+from nova.virt.fake import FakeDriver
+from tests.fakes.compute import HOST, build_order, guest_order, options
 
 
 def _expected(order, epoch: int = 1, **fields) -> ExpectedGuest:
@@ -123,6 +125,28 @@ def test_start_when_guests_are_to_be_resumed_then_the_host_asks_and_starts_them(
     world.restart()
     assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING and len(world.conductor.asked) == 1
     assert world.conductor.reports[-1].guests[0].power_state == PowerState.RUNNING
+
+
+class Keeping(FakeDriver):
+    """Keeps one guest's order beside it."""
+
+    order: BuildOrder
+
+    def kept_order(self, server_uuid: str) -> BuildOrder | None:
+        return self.order if server_uuid == self.order.server_uuid else None
+
+
+def test_start_when_guests_are_to_be_resumed_then_what_their_taps_need_is_there_before_they_are(make_world):
+    world = make_world(resume_guests_state_on_host_boot=True).start()
+    order = _down(world)
+    world.service.stop(0.0)
+    world.driver = Keeping(options(fake_options), HOST, world.state_path)
+    world.driver.order = order
+    world.service = world.new_service()
+    world.start()
+    calls = [name for name, uuid in world.driver.calls if uuid == order.server_uuid and name in ("plug", "start")]
+    assert calls == ["plug", "start"]
+    assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING
 
 
 @pytest.mark.parametrize("why", ["overtaken", "task", "was off", "fails"])

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from nova import errors
+from nova import context, errors
 from nova.clients import dns
 from nova.conductor import periodic
 from nova.conductor.networking.floating_options import FloatingOptions
 from nova.model.base import Scope
 from nova.model.floating import DnsDomain, DnsEntry, FloatingRange
-from tests.fakes.small_cloud import SmallCloud, refused
+from tests.fakes.small_cloud import DEMO, SmallCloud, changed, refused
 
 VMS, WEB = "vms.example.org", "web.example.org"
 MINI = "nova.network.minidns.MiniDNS"
@@ -69,9 +69,39 @@ def test_release_when_an_address_has_names_then_they_go_with_it(named: SmallClou
     named.control.create_floating_addresses(FloatingRange(ip_range="192.0.2.1"))
     one = named.control.allocate_floating_address("demo", None)
     named.control.put_dns_domain(DnsDomain(domain=WEB, scope="public"))
-    named.control.put_dns_entry(DnsEntry(domain=WEB, name="www", address=one.address))
+    with context.entered(DEMO):
+        named.control.put_dns_entry(DnsEntry(domain=WEB, name="www", address=one.address))
     named.control.release_floating_address(one.id, Scope(project_id="demo"))
     assert named.control.list_dns_entries(WEB, "www", None) == ()
+
+
+def test_entry_in_a_domain_of_no_project_when_the_address_is_anothers_then_only_an_administrator_may(named: SmallCloud,
+                                                                                                    ) -> None:
+    control = named.control
+    control.create_floating_addresses(FloatingRange(ip_range="192.0.2.0/29"))
+    mine, second, theirs = (control.allocate_floating_address(project, None).address
+                            for project in ("demo", "demo", "other"))
+    control.put_dns_domain(DnsDomain(domain=WEB, scope="public"))
+    with context.entered(DEMO):
+        for address in (mine, second):
+            control.put_dns_entry(DnsEntry(domain=WEB, name="www", address=address))
+        for address in (theirs, "198.51.100.9"):
+            with pytest.raises(errors.Forbidden):
+                control.put_dns_entry(DnsEntry(domain=WEB, name="new", address=address))
+    stranger = changed(DEMO, project_id="other")
+    with context.entered(stranger):
+        for address in (theirs, second):
+            with pytest.raises(errors.Forbidden):
+                control.put_dns_entry(DnsEntry(domain=WEB, name="www", address=address))
+        with pytest.raises(errors.Forbidden):
+            control.delete_dns_entry(WEB, "www")
+    assert [one.address for one in control.list_dns_entries(WEB, "www", None)] == [second]
+    with context.entered(changed(stranger, is_admin=True)):
+        control.put_dns_entry(DnsEntry(domain=WEB, name="www", address="198.51.100.9"))
+        control.delete_dns_entry(WEB, "www")
+        control.put_dns_entry(DnsEntry(domain=WEB, name="www", address=mine))
+    with context.entered(DEMO):
+        control.delete_dns_entry(WEB, "www")
 
 
 def test_boot_and_delete_when_there_is_a_domain_then_a_server_has_two_names_while_it_lives(named: SmallCloud) -> None:

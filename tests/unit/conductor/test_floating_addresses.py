@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.conductor.networking.floating_options import FloatingOptions
+from nova.db import floating
 from nova.db.models import cell as tables
 from nova.model.base import Scope
 from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingQuery, FloatingRange
@@ -17,6 +18,7 @@ from nova.model.quotas import QuotaUpdate
 from nova.notifications.notifier import Notifier, Options
 from tests.fakes.notifications import Kept
 from tests.fakes.small_cloud import DEMO, SmallCloud, until
+from tests.unit.conductor.test_statement_counts import statements
 
 OTHER = context.RequestContext(request_id="req-other", user_id="eve", project_id="other")
 MINE = Scope(project_id="demo")
@@ -225,6 +227,25 @@ def _with(settings: Any, **options: Any) -> Any:
     return dataclasses.replace(settings, floating=FloatingOptions(**options))
 
 
+def test_boot_of_many_when_addresses_are_assigned_then_the_statements_do_not_grow_and_each_goes_to_its_own(assigning):
+    uuids = assigning.active(6)
+    with assigning.cell.reading() as tx:
+        fixed = {uuid: assigning.addresses()[uuid] for uuid in uuids}
+        assert {one.server_uuid: one.fixed_address for one in floating.select(tx, FloatingQuery(scope=MINE))} == fixed
+    assigning.control.create_floating_addresses(FloatingRange(ip_range="198.51.100.0/28"))
+    costs = []
+    for some in (uuids[:1], uuids[1:]):
+        wanted = {uuid: (project, fixed[uuid]) for uuid, project in zip(some, ["demo", "demo"] * 3, strict=False)}
+        assigning.cell.transact(lambda tx, some=some: floating.leave(tx, some))
+        with statements(assigning) as seen:
+            given = assigning.cell.transact(lambda tx, wanted=wanted: floating.assign(tx, "nova", wanted))
+        assert set(given) == set(some)
+        costs.append(len(seen))
+    assert costs[0] == costs[1], "one server or five"
+    found = assigning.control.list_floating_addresses(FloatingQuery(scope=MINE))
+    assert {one.server_uuid: one.fixed_address for one in found} == fixed and {one.host for one in found} == {"net"}
+
+
 def test_boot_when_addresses_are_assigned_then_each_server_has_one_without_quota(assigning):
     assigning.control.update_quotas(QuotaUpdate(project_id="demo", limits={"floating_ips": 0}))
     first, second = assigning.active(2)
@@ -277,7 +298,7 @@ def test_associate_when_the_host_is_down_then_the_database_alone_changes(pool):
 
     [uuid], one = pool.active(), allocate(pool)
     away = NoAnswer(topic="network", where=" on net", method="serve_networks", seconds=60)
-    pool.world.teller.network = type("Away", (), {"serve_networks": lambda self, host, networks: _raise(away)})()
+    pool.world.teller.lanes.network = type("Away", (), {"serve_networks": lambda self, host, networks: _raise(away)})()
     associate(pool, uuid, one.address)
     assert shown(pool, uuid) == [one.address]
     disassociate(pool, uuid, one.address)

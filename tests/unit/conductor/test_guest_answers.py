@@ -18,6 +18,12 @@ from nova.model.services import Registration
 from tests.fakes.small_cloud import SmallCloud
 
 
+@pytest.fixture(autouse=True)
+def net(cloud: SmallCloud) -> None:
+    """A host with a metadata service."""
+    cloud.daemons.register(Registration(host="net", binary="nova-metadata", topic="metadata"))
+
+
 @pytest.fixture
 def twins(cloud: SmallCloud) -> tuple[str, str, str]:
     """Two guests with one address, each in a network of its own that another host serves; the address."""

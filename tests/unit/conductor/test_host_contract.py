@@ -99,12 +99,23 @@ def test_facts_when_the_guest_is_elsewhere_then_a_compute_host_learns_nothing(cl
 
 
 @pytest.mark.parametrize("binary, host", [
-    ("", "net"), ("", "unheard-of"), ("nova-conductor", "b"), ("nova-scheduler", "b")])
-def test_facts_when_a_control_or_network_host_asks_then_it_gets_them(cloud: SmallCloud, binary, host) -> None:
-    if binary:
-        cloud.daemons.register(Registration(host=host, binary=binary, topic="control"))
+    ("nova-metadata", "meta"), ("nova-conductor", "b"), ("nova-scheduler", "b"), ("nova-conductor", "c")])
+def test_facts_when_a_control_or_metadata_host_asks_then_it_gets_them(cloud: SmallCloud, binary, host) -> None:
+    cloud.daemons.register(Registration(host=host, binary=binary, topic="control"))
     uuid, = cloud.active()
     assert cloud.hosts.guest_facts(host, GuestQuery(server_uuid=uuid)).uuid == uuid
+
+
+@pytest.mark.parametrize("binary, host", [("", "unheard-of"), ("nova-network", "other"), ("nova-metadata", "b")])
+def test_facts_when_a_host_has_nothing_to_do_with_the_guest_then_it_learns_nothing(
+        cloud: SmallCloud, binary, host) -> None:
+    uuid, = cloud.active(user_data="c2VjcmV0")
+    if binary:
+        cloud.daemons.register(Registration(host=host, binary=binary, topic="x"))
+    with pytest.raises(errors.NotFound):
+        cloud.hosts.guest_facts(host, GuestQuery(server_uuid=uuid))
+    with pytest.raises(errors.NotFound):
+        cloud.hosts.set_guest_password(host, GuestPassword(server_uuid=uuid, password="x"))
 
 
 def test_facts_when_a_compute_host_serves_the_network_then_it_gets_them(cloud: SmallCloud) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova import errors
+from nova import context, errors
 from nova.conductor import periodic
 from nova.conductor.networking.nova_network import NovaNetwork
 from nova.conductor.networking.options import NetworkOptions
@@ -17,12 +17,13 @@ from nova.db import addresses, host_addresses
 from nova.db.models import cell as tables
 from nova.db.types import later
 from nova.model.base import Scope
+from nova.model.floating import FloatingAssociation, FloatingRange
 from nova.model.networks import Network, NetworkOnHost, NewNetwork, RequestedNetwork
 from nova.model.services import Registration
 from nova.rpc.contracts.network import NetworkRPC
 from tests.fakes.daemons import FakeNetworkHost
 from tests.fakes.move_cloud import MoveCloud
-from tests.fakes.small_cloud import SmallCloud
+from tests.fakes.small_cloud import DEMO, SmallCloud
 
 FIXED = tables.fixed_addresses
 
@@ -182,6 +183,57 @@ def test_own_address_that_nobody_gave_back_is_free_after_an_hour(cloud: SmallClo
     cloud.write("cell", sa.update(FIXED).where(FIXED.c.host.is_not(None)).values(updated_at=later(-3601)))
     periodic.free_unused_gateways(cloud.world)
     assert set(many.own()) == {"a"}
+
+
+def silent(cloud: SmallCloud, *hosts: str) -> None:
+    """nova-network on these does not report."""
+    cloud.write("cell", sa.update(tables.services).where(
+        tables.services.c.host.in_(hosts), tables.services.c.binary == "nova-network").values(last_seen_at=None))
+
+
+def test_own_address_of_a_host_that_is_away_stays_its_own_until_it_knows(cloud: SmallCloud) -> None:
+    many = ManyHosts(cloud, teardown_unused_network_gateway=True)
+    uuid = many.boot("a")
+    silent(cloud, "a")
+    cloud.delete(uuid)
+    cloud.ended(uuid)
+    assert set(many.own()) == {"a"}, "the address stands there still"
+    cloud.write("cell", sa.update(FIXED).where(FIXED.c.host.is_not(None)).values(updated_at=later(-3601)))
+    periodic.free_unused_gateways(cloud.world)
+    assert set(many.own()) == {"a"}
+    cloud.daemons.register(Registration(host="a", binary="nova-network", topic="network"))
+    periodic.free_unused_gateways(cloud.world)
+    assert many.own() == {} and many.state("a").addresses == ()
+
+
+def test_last_guest_behind_a_shared_address_leaves_and_its_host_is_told_so(many: ManyHosts) -> None:
+    shared = many.make("same", "10.6.0.0/24", share_address=True)
+    uuid = many.boot("a", shared)
+    float_to(many.cloud, uuid)
+    assert len(many.state("a").floating) == 1
+    many.cloud.delete(uuid)
+    many.cloud.ended(uuid)
+    state = many.state("a")
+    assert (state.network.uuid, state.addresses, state.floating) == (shared.uuid, (), ())
+    assert not many.served["b"].served
+
+
+def float_to(cloud: SmallCloud, uuid: str) -> str:
+    cloud.control.create_floating_addresses(FloatingRange(ip_range="192.0.2.1"))
+    with context.entered(DEMO):
+        one = cloud.control.allocate_floating_address("demo", None)
+        cloud.control.associate_floating_address(FloatingAssociation(server_uuid=uuid, address=one.address))
+    return one.address
+
+
+def test_floating_address_when_the_guests_host_is_down_is_the_servers_and_nobody_is_asked(many: ManyHosts) -> None:
+    uuid = many.boot("a")
+    silent(many.cloud, "a")
+    told = len(many.served["a"].served)
+    many.served["a"].devices = set()  # it would refuse
+    address = float_to(many.cloud, uuid)
+    assert [one.address for one in many.cloud.server(uuid).interfaces[0].floating_addresses] == [address]
+    assert len(many.served["a"].served) == told
 
 
 def test_lease_is_noted_by_the_guests_own_host_alone(many: ManyHosts) -> None:

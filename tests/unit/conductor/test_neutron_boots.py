@@ -11,8 +11,10 @@ import pytest
 from nova import context, errors
 from nova.conductor.workflows import CREATE_SERVER, DELETE_SERVER
 from nova.model.networks import RequestedNetwork
+from nova.model.servers import ServerListQuery, ServerQuery
 from tests.fakes.neutron_cloud import NeutronCloud
 from tests.fakes.small_cloud import DEMO
+from tests.unit.conductor.test_statement_counts import statements
 from tests.unit.conductor.test_workflow_failures import AWAY, CRASH, REFUSED, WRONG, cases, failing
 
 MOST_CALLS = 4  # that a boot makes, its binding included
@@ -233,6 +235,33 @@ def test_groups_when_named_then_ports_have_them_and_names_are_shown(cloud):
     assert shown == {uuid: ("db", "web")} and len(cloud.neutron.requests) <= 2
     cloud.world.networking.groups_shown([cloud.server(uuid)])
     assert len(cloud.neutron.requests) <= 3
+
+
+def test_servers_when_their_groups_changed_in_neutron_then_they_are_shown_by_one_call_for_the_page(cloud):
+    uuids = cloud.active(3)
+    web = cloud.neutron.add_group("web")
+    for uuid in uuids:
+        cloud.neutron.of(uuid)[0]["security_groups"] = [web]
+    cloud.neutron.requests.clear()
+    with statements(cloud) as seen:
+        page = cloud.control.list_servers(ServerListQuery())
+    assert [one.security_groups for one in page.servers] == [("web",)] * 3 and len(seen) == 2
+    assert len(cloud.neutron.requests) == 2  # their ports, and the name of a group that nobody asked for yet
+    assert cloud.control.get_server(ServerQuery(uuid=uuids[0])).security_groups == ("web",)
+    assert len(cloud.neutron.requests) == 3
+    cloud.control.list_servers(ServerListQuery(detail=False))
+    assert len(cloud.neutron.requests) == 3
+
+
+def test_servers_when_neutron_does_not_answer_then_their_rows_names_are_shown_and_it_is_left_alone_for_a_while(cloud):
+    [uuid] = cloud.active()
+    cloud.neutron.trouble("GET", "ports", "timeout", times=10**6)
+    cloud.neutron.requests.clear()
+    cloud.neutron.timeouts.clear()
+    for _ in range(3):
+        assert cloud.control.list_servers(ServerListQuery()).servers[0].security_groups == ("default",)
+    assert cloud.control.get_server(ServerQuery(uuid=uuid)).security_groups == ("default",)
+    assert len(cloud.neutron.requests) == 1 and max(cloud.neutron.timeouts[0]) <= 2.5
 
 
 def test_groups_shown_when_neutron_is_away_then_the_rows_words_stand(cloud):

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.cmd import conductor as daemon
 from nova.conductor import periodic
-from nova.conductor.networking.neutron_health import Healer
+from nova.conductor.networking.neutron_health import Healer, Later
 from nova.db.models import cell as tables
 from nova.model.networks import RequestedNetwork
 from nova.model.server_parts import ExternalEvent
@@ -174,6 +174,64 @@ def test_event_when_a_port_was_deleted_then_the_host_is_told_and_the_row_forgets
     tell(cloud, uuid, "network-vif-deleted", port)
     until(lambda: shown(cloud, uuid) == [], "the row has no interface")
     assert [one.name for one in cloud.computes["host1"].events] == ["network-vif-deleted"]
+
+
+def test_event_when_a_port_was_deleted_then_the_guest_gives_its_interface_up_once(cloud):
+    [uuid] = cloud.active(networks=(RequestedNetwork(network_id=cloud.net), RequestedNetwork(network_id=cloud.net)))
+    gone, stays = shown(cloud, uuid)
+    del cloud.neutron.ports[gone]
+    for _ in range(2):
+        tell(cloud, uuid, "network-vif-deleted", gone)
+    until(lambda: shown(cloud, uuid) == [stays], "the row has one interface less")
+    until(lambda: not cloud.world.networking.events.busy, "events are passed on")
+    cloud.settle(uuid)
+    [order] = [order for kind, order in cloud.computes["host1"].orders if kind == "detach"]
+    assert order.interface.id == gone and [one.id for one in order.build.interfaces] == [stays]
+
+
+@pytest.mark.parametrize("why", ["it is there", "nobody knows it"])
+def test_event_when_a_deleted_port_is_there_or_another_s_then_no_guest_loses_anything(cloud, why):
+    [uuid] = cloud.active()
+    tell(cloud, uuid, "network-vif-deleted", shown(cloud, uuid)[0] if why == "it is there" else cloud.net)
+    until(lambda: cloud.computes["host1"].events, "the host was told")
+    until(lambda: not cloud.world.networking.events.busy, "events are passed on")
+    assert len(shown(cloud, uuid)) == 1 and "detach" not in [kind for kind, _order in cloud.computes["host1"].orders]
+
+
+def test_event_when_a_port_is_plugged_while_the_server_is_made_then_the_row_knows_when_it_has_ended(cloud):
+    [uuid] = cloud.active()
+    [port] = shown(cloud, uuid)
+    cloud.world.networking.events.late.pause_s = 0.01
+    [down] = [msgspec.structs.replace(one, status="DOWN") for one in cloud.server(uuid).interfaces]
+    cloud.write("cell", sa.update(tables.servers).where(tables.servers.c.uuid == uuid).values(
+        task_state="spawning", interfaces=(down,)))
+    tell(cloud, uuid, "network-vif-plugged", port)
+    until(lambda: not cloud.world.networking.events.busy, "events are passed on")
+    assert cloud.server(uuid).interfaces[0].status == "DOWN"
+    cloud.write("cell", sa.update(tables.servers).where(tables.servers.c.uuid == uuid).values(task_state=None))
+    until(lambda: cloud.server(uuid).interfaces[0].status == "ACTIVE", "the row says what Neutron says")
+
+
+def test_later_when_it_fails_then_it_is_tried_again_until_nothing_is_left():
+    answers: list[Any] = [errors.Unavailable("away"), ["a", "b"], ["b"], []]
+    asked: list[list[str]] = []
+
+    def refresh(uuids: Any) -> Any:
+        asked.append(list(uuids))
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+    later = Later(refresh, 0.001)
+    later.add(["a", "b"])
+    until(lambda: not later._looks, "nothing is left")
+    assert asked == [["a", "b"]] * 3 + [["b"]]
+    answers.append([])
+    later.add(["c"])
+    until(lambda: not later._looks, "nothing is left")
+    assert asked[-1] == ["c"]
+    later.add([])
+    assert not later._looks
 
 
 def test_event_when_the_server_is_unknown_or_on_no_host_then_the_code_says_so(cloud):

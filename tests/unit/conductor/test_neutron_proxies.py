@@ -349,6 +349,18 @@ def test_membership_when_changed_then_every_guarded_port_and_no_other(cloud):
     assert cloud.changed == [cloud.server, cloud.server]
 
 
+def test_membership_when_another_project_says_its_port_is_the_server_s_then_it_is_neither_shown_nor_changed(cloud):
+    theirs = uuid(23)
+    cloud.client.groups[uuid(15)] = NeutronGroup(id=uuid(15), name="theirs", project_id="other")
+    cloud.client.held[theirs] = msgspec.structs.replace(
+        cloud.client.held[PORT], id=theirs, project_id="other", security_group_ids=(uuid(15),))
+    found = cloud.groups.list_server_security_groups(ServerQuery(uuid=cloud.server, scope=MINE))
+    assert [one.name for one in found] == ["default"]
+    cloud.groups.change_group_membership(GroupMembership(server_uuid=cloud.server, group="web"))
+    assert cloud.client.held[theirs].security_group_ids == (uuid(15),)
+    assert cloud.client.held[PORT].security_group_ids == (DEFAULT, WEB)
+
+
 def test_membership_when_somebody_else_changes_the_port_meanwhile_then_both_changes_hold(cloud):
     ports_of, held = cloud.client.ports_of, cloud.client.held
 

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.compute.firewall import Firewall
 from nova.conductor.networking import host_rules
+from nova.db import security_groups as rows
 from nova.db.models import cell as tables
 from nova.model.base import Page, Scope
 from nova.model.quotas import QuotaUpdate
@@ -293,6 +294,25 @@ def test_move_when_it_is_under_way_then_both_ends_have_the_rules(cloud):
     assert on(cloud, "b").guests == ()
 
 
+def test_member_when_it_comes_or_goes_while_one_that_lets_it_in_moves_then_both_ends_are_told(cloud):
+    web, app = group(cloud), group(cloud, "app")
+    rule(cloud, web, source_id=app.id, protocol="tcp", from_port=80, to_port=80)
+    listens, = cloud.active(security_groups=("web",))
+    here = cloud.server(listens).host
+    cloud.write("cell", sa.insert(tables.migrations).values(
+        uuid="00000000-0000-4000-8000-00000000abcd", server_uuid=listens, type="live-migration", status="running",
+        source_compute=here, dest_compute="elsewhere", created_at=sa.func.strftime("%Y-%m-%d %H:%M:%f000", "now")))
+    member, = cloud.active(security_groups=("app",))
+    with cloud.cell.reading() as tx:
+        found = host_rules.of_guests(tx, [cloud.server(member)], "instance-%08x")
+        assert found.let_in_on == {here, "elsewhere"}
+    with cloud.cell.reading() as tx:
+        assert rows.hosts_letting_in_servers(tx, [member]) == {here, "elsewhere"}
+    cloud.write("cell", sa.update(tables.migrations).values(status="completed"))
+    with cloud.cell.reading() as tx:
+        assert rows.hosts_letting_in_servers(tx, [member]) == {here}
+
+
 def test_host_when_it_asks_then_the_statements_do_not_grow_with_its_guests(cloud):
     known = default(cloud)
     rule(cloud, known, source_id=known.id)
@@ -321,6 +341,9 @@ class Kept:
     def apply(self, state: HostFirewall) -> bool:
         changed, self.state = state != self.state, state
         return changed
+
+    def lacks(self) -> str:
+        return ""
 
 
 @pytest.mark.parametrize("seed", range(3))

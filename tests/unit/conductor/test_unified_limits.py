@@ -14,6 +14,7 @@ from nova.conductor.limits import CACHED_S, Missing, Unified, Unlimited
 from nova.db import flavors
 from nova.db.models import api as tables
 from nova.model.flavors import NewFlavor
+from nova.model.floating import FloatingRange
 from nova.model.keypairs import NewKeypair
 from nova.model.quotas import QuotaClass, QuotaUpdate
 from nova.model.server_orders import ResizeServer
@@ -91,6 +92,25 @@ def test_create_when_a_resource_has_no_registered_limit_then_the_strategy_decide
     else:
         with pytest.raises(errors.OverQuota):
             cloud.boot()
+
+
+@pytest.mark.parametrize("missing", [Missing(), Missing("ignore", frozenset({"servers", "class:VCPU",
+                                                                              "class:MEMORY_MB", "class:DISK_GB"}))])
+def test_addresses_of_nova_network_when_nothing_is_registered_for_them_are_not_limited(cloud: SmallCloud,
+                                                                                       missing: Missing) -> None:
+    unified(cloud, missing)
+    cloud.control.create_floating_addresses(FloatingRange(ip_range="192.0.2.0/28"))
+    assert cloud.control.allocate_floating_address("demo", None).project_id == "demo"
+    [uuid] = cloud.active()
+    assert cloud.addresses()[uuid]
+
+
+def test_floating_addresses_when_a_limit_is_registered_for_them_are_limited(cloud: SmallCloud) -> None:
+    unified(cloud, floating_ips=1)
+    cloud.control.create_floating_addresses(FloatingRange(ip_range="192.0.2.0/28"))
+    cloud.control.allocate_floating_address("demo", None)
+    with pytest.raises(errors.OverQuota):
+        cloud.control.allocate_floating_address("demo", None)
 
 
 @pytest.mark.parametrize("failure", [ServiceDown(service="identity", reason="timeout"),

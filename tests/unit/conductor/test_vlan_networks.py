@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from types import SimpleNamespace
 
 import msgspec
 import pytest
 
-from nova import errors
+from nova import context, errors
 from nova.conductor.networking.back_end import NetworkWish
 from nova.conductor.networking.nova_network import NovaNetwork
 from nova.conductor.networking.options import NetworkOptions
 from nova.db import network_pools
 from nova.model import addressing
 from nova.model.base import Scope
+from nova.model.floating import FloatingAssociation, FloatingRange
 from nova.model.network_managers import VLAN
 from nova.model.networks import Network, NetworkChange, NewNetwork, RequestedNetwork
-from tests.fakes.small_cloud import SmallCloud
+from nova.model.services import Registration
+from nova.rpc.contracts.network import NetworkRPC
+from tests.fakes.daemons import FakeNetworkHost
+from tests.fakes.small_cloud import DEMO, SmallCloud
 
 
 def with_vlans(cloud: SmallCloud, count: int = 3) -> list[Network]:
@@ -112,14 +115,44 @@ def test_network_is_added_changed_and_deleted_by_turns(cloud: SmallCloud) -> Non
         cloud.control.change_network(NetworkChange(uuid=first.uuid, fields=("host",)))
 
 
-@pytest.mark.parametrize(("host", "told"), [("net", 1), ("away", 0)])
-def test_host_of_a_network_when_it_is_given_then_told_if_it_is_there_and_nobody_waits_for_one_that_is_away(
+@pytest.mark.parametrize(("host", "told"), [("net2", 1), ("away", 0)])
+def test_host_of_a_network_when_it_is_given_then_both_are_told_if_they_are_there_and_nobody_waits_for_one_that_is_away(
         cloud: SmallCloud, host: str, told: int) -> None:
     network, *_ = with_vlans(cloud)
-    calls: list[set[str]] = []
-    cloud.world.teller = SimpleNamespace(tell=lambda uuids, hosts=None: calls.append(set(uuids)))
+    other = FakeNetworkHost()
+    cloud.daemons.register(Registration(host="net2", binary="nova-network", topic="network"))
+    cloud.bus.serve(NetworkRPC, other, "net2")
     assert cloud.control.change_network(NetworkChange(uuid=network.uuid, fields=("host",), host=host)).host == host
-    assert calls == [{network.uuid}] * told
+    assert [one.network.uuid for one in other.served] == [network.uuid] * told
+    assert cloud.network.looked == 1, "the one that served it till now"
+
+
+def test_network_that_is_deleted_is_given_up_by_its_host_at_once(cloud: SmallCloud) -> None:
+    first, second, _third = with_vlans(cloud)
+    cloud.control.delete_network(first.uuid)
+    assert cloud.network.looked == 1
+    cloud.control.add_network_to_project(second.uuid, "demo")
+    cloud.control.delete_own_network(second.uuid, "demo")
+    assert cloud.network.looked == 2
+
+
+@pytest.mark.parametrize("host", ["net2", None])
+def test_host_of_a_network_changes_and_its_floating_addresses_stand_there(cloud: SmallCloud, host: str | None) -> None:
+    [network] = cloud.control.list_networks(Scope())
+    [uuid] = cloud.active()
+    cloud.control.create_floating_addresses(FloatingRange(ip_range="192.0.2.1"))
+    one = cloud.control.allocate_floating_address("demo", None)
+    with context.entered(DEMO):
+        cloud.control.associate_floating_address(FloatingAssociation(server_uuid=uuid, address=one.address))
+
+    def where() -> str | None:
+        return cloud.control.get_floating_address(one.id, Scope()).host
+    assert where() == network.host == "net"
+    cloud.control.change_network(NetworkChange(uuid=network.uuid, fields=("host",), host=host, forced=True))
+    assert where() == host
+    if host is None:
+        cloud.daemons.register(Registration(host="net3", binary="nova-network", topic="network"))
+        assert where() == "net3", "who takes a network without a host has its floating addresses"
 
 
 def test_changes_of_owners_with_a_flat_manager_are_501_unless_forced(cloud: SmallCloud) -> None:

@@ -188,3 +188,13 @@ def test_plan_never_gives_an_address_twice_over_many_requests():
 def test_generate_mac_uses_our_prefix_and_the_bytes_given():
     assert addressing.generate_mac(lambda count: bytes(range(count))) == "fa:16:3e:00:01:02"
     assert re.fullmatch(r"fa:16:3e(:[0-9a-f]{2}){3}", addressing.generate_mac())
+
+
+@pytest.mark.parametrize(("field", "range_"), [("cidr", "127.0.0.0/24"), ("cidr", "169.254.169.0/24"),
+                                               ("cidr", "0.0.0.0/1"), ("cidr", "240.0.0.0/24"),
+                                               ("cidr_v6", "fe80::/64"), ("cidr_v6", "::/64")])
+def test_network_of_a_project_has_no_range_that_hosts_speak_by(field: str, range_: str) -> None:
+    with pytest.raises(addressing.InvalidNetwork, match="no project's"):
+        addressing.plan(NewNetwork(label="n", bridge="br0", by_project=True, **{field: range_}), ())
+    allowed = {"cidr": "172.0.0.0/24", "cidr_v6": "fd00::/64"}[field]
+    assert addressing.plan(NewNetwork(label="n", bridge="br0", by_project=True, **{field: allowed}), ()).networks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nova.model import gateways
-from nova.network import drivers, manager
+from nova.network import drivers, ipv6, manager
 from nova.network.gateway import Gateway
 from nova.network.manager import Flat, Manager, Vlans
 from nova.privileged.links import Address, LinkError
@@ -94,6 +94,28 @@ def test_neutron_linux_bridge_plugs_a_tap(tmp_path):
     assert built.links.masters == {"gw-0aa1bb22-cc": "brq0aa1bb22-cc"}
     assert [one.address for one in built.links.addresses("gw-0aa1bb22-cc")] == ["10.0.1.1"]
     assert built.manager.made(wanted) == ("gw-0aa1bb22-cc", "brq0aa1bb22-cc")
+
+
+@pytest.mark.parametrize("driver", [drivers.NeutronLinuxBridge, drivers.OpenVSwitch])
+@pytest.mark.parametrize("spoken", [True, False])
+def test_a_gateway_of_its_own_device_when_the_network_has_no_ipv6_then_the_host_speaks_none_there(
+        tmp_path, driver, spoken):
+    built = Built(tmp_path, driver=driver, use_ipv6=True)
+    built.links.devices["gw-0aa1bb22-cc"] = []
+    built.serve(network(uuid=UUID, cidr_v6="fd00::/64" if spoken else None))
+    assert built.links.ipv6.get("gw-0aa1bb22-cc") is (None if spoken else False)
+
+
+def test_ipv6_when_the_network_has_a_range_then_it_is_turned_on_before_the_host_s_addresses(tmp_path):
+    built = Built(tmp_path, use_ipv6=True)
+    wanted = network(cidr_v6="fd00::/64")
+    built.serve(wanted)
+    assert built.links.ipv6 == {"br1": False}
+    server = ipv6.IPv6(built.options, built.links, built.runner)
+    server.serve(network(), "br1")
+    assert built.links.ipv6 == {"br1": False}
+    server.serve(wanted, "br1")
+    assert built.links.ipv6 == {"br1": True}
 
 
 @pytest.mark.parametrize("name", ["nova.network.linux_net.LinuxOVSInterfaceDriver", "LinuxOVSInterfaceDriver"])

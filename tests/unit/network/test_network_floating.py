@@ -123,6 +123,17 @@ def test_converge_when_somebody_else_put_it_there_then_it_stays_when_ours_go(tmp
     assert standing(links) == ["192.0.2.80/24"]
 
 
+def test_converge_when_the_record_is_unreadable_then_what_is_a_guests_and_stands_alone_is_ours(tmp_path, links):
+    devices(tmp_path, links).converge([UP])
+    links.ensure_address("eth1", Address("198.51.100.25", 24))
+    (options(tmp_path).networks_path / RECORD).write_text("{ torn")
+    wanted = [UP, Translated("198.51.100.25", "10.0.1.4", "eth1")]
+    devices(tmp_path, links).converge(wanted)
+    assert (standing(links), standing(links, "eth1")) == (["192.0.2.80/32"], ["198.51.100.25/24"])
+    devices(tmp_path, links).converge([])
+    assert (standing(links), standing(links, "eth1")) == ([], ["198.51.100.25/24"])
+
+
 def test_converge_when_killed_before_the_address_was_put_then_the_next_run_puts_and_removes_it(tmp_path, links):
     class Killed(Exception):
         pass

@@ -120,11 +120,42 @@ def test_serve_networks_when_another_known_network_is_broken_serves_the_ordered_
 
 
 def test_serve_networks_of_two_on_one_bridge_serves_the_older(host):
+    host.conductor.orders = order(1, guest(3)), order(2, bridge="br1")
     with pytest.raises(Conflict, match="already serves network net1") as caught:
         host.serve(order(1, guest(3)), order(2, bridge="br1"))
     assert caught.value.code == BridgeTaken.code
     assert host.runner.named("dnsmasq")[0].environment["NETWORK_ID"] == "net-1"
     assert len(host.runner.named("dnsmasq")) == 1
+
+
+def test_serve_networks_on_a_bridge_whose_network_is_gone_serves_the_new_one_and_leaves_nothing_of_the_old(host):
+    host.serve(order(1, guest(3)))
+    new = order(2, guest(3, 2), bridge="br1")
+    host.conductor.orders = (new,)  # and net-1 no more
+    host.serve(new)
+    assert [address.address for address in host.links.addresses("br1")] == ["10.0.2.1"]
+    assert host.hosts_file() == "fa:16:3e:00:02:03,vm3.novalocal,10.0.2.3\n"
+    assert "10.0.1.0/24" not in host.runner.named("iptables-restore")[-1].stdin
+    assert [ran.environment["NETWORK_ID"] for ran in host.runner.named("dnsmasq")] == ["net-1", "net-2"]
+
+
+def test_serve_networks_on_a_bridge_that_is_taken_of_a_network_the_conductor_forgot_is_refused_all_the_same(host):
+    host.conductor.orders = (order(1, guest(3)),)
+    host.serve(order(1, guest(3)))
+    with pytest.raises(Conflict, match="already serves network net1"):
+        host.serve(order(2, guest(3, 2), bridge="br1"))
+
+
+def test_refresh_networks_ends_what_is_this_hosts_no_more(host):
+    host.conductor.orders = order(1, guest(3)), order(2, guest(3, 2))
+    network_host = local.connect(NetworkRPC, host.service)
+    network_host.refresh_networks("host1")
+    assert host.links.exists("br1") and host.links.exists("br2")
+    host.conductor.orders = (order(2, guest(3, 2)),)
+    network_host.refresh_networks("host1")
+    assert not host.links.exists("br1") and host.links.exists("br2")
+    with pytest.raises(Conflict, match="host2"):
+        network_host.refresh_networks("host2")
 
 
 def test_serve_networks_without_dhcp_has_no_server(host):

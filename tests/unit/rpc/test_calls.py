@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import math
+from typing import Any
 
 import pytest
 
@@ -191,6 +193,24 @@ def test_server_serves_every_minor_version_of_its_major(kitchen, version, kind):
     else:
         with pytest.raises(kind):
             client.bake("h", Cake(name="x"))
+
+
+# how long callers wait
+
+def test_server_when_callers_wait_for_an_answer_then_what_serves_them_knows_how_long(kitchen):
+    class Watching:
+        def __getattr__(self, name: str) -> Any:
+            def do(*args: Any, **named: Any) -> Any:
+                left.append(context.patience().left_s)
+                return getattr(kitchen, name)(*args, **named)
+            return do
+    left: list[float] = []
+    receiver = Receiver(KitchenRPC, kitchen, waits_s=lambda method: 60.0 if method.name == "bake" else math.inf)
+    receiver.implementation = Watching()
+    client = Recorder(receiver).client(KitchenRPC)
+    client.bake("h", Cake(name="x"))
+    client.smell("h")
+    assert 47 < left[0] <= 48 and left[1] == math.inf and context.patience().left_s == math.inf
 
 
 # who asks

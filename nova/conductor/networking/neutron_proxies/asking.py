@@ -66,6 +66,8 @@ def server_row(world: World, uuid: str, scope: Scope = ALL) -> Any:
 
 
 def ports_of(client: Any, row: Any) -> Sequence[Port]:
-    """A server's ports, in the order in which the guest has them; our own credentials see them all."""
+    """A server's ports, in the order in which the guest has them; our own credentials see them all. No others' that say
+    they are its: anybody can say so of a port of theirs."""
     order = {one.id: place for place, one in enumerate(row.interfaces or ())}
-    return sorted(client.ports_of([row.uuid]), key=lambda port: (order.get(port.id, len(order)), port.id))
+    own = [port for port in client.ports_of([row.uuid]) if port.id in order or port.project_id in ("", row.project_id)]
+    return sorted(own, key=lambda port: (order.get(port.id, len(order)), port.id))

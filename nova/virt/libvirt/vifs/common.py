@@ -54,6 +54,7 @@ class Asked(NamedTuple):
     kvm: bool
     vcpus: int
     extra_specs: Mapping[str, str]
+    sysfs: Path = vfs.SYSFS
 
 
 class Kind(Protocol):

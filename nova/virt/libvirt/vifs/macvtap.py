@@ -48,7 +48,7 @@ def spec(interface: Interface, asked: Asked) -> VifSpec:
     if interface.type != OF_FUNCTION:
         source, mode = _source(interface), detail(interface, "macvtap_mode") or "vepa"
     else:
-        source, mode = vfs.device_of(pci_address(interface)) or "", "passthrough"
+        source, mode = vfs.device_of(pci_address(interface), asked.sysfs) or "", "passthrough"
     if mode not in MODES:
         raise BadPort(id=interface.id, reason=f"a macvtap has no mode {mode}")
     return replace(plain(interface, asked), type="direct", source={"dev": source, "mode": mode}, mtu=None)

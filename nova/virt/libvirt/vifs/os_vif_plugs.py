@@ -1,9 +1,9 @@
 """Ports of Neutron's on Open vSwitch and on Linux bridges, plugged by the library os-vif (https://docs.openstack.org/
 os-vif), as other compute services plug them: agents know what it leaves on a host.
 
-What of it needs root runs in privsep daemons of its own, which have CAP_NET_ADMIN and little else. As root we start them
-ourselves, otherwise by sudo; ``[vif_plug_ovs_privileged]`` and ``[vif_plug_linux_bridge_privileged]`` can say otherwise.
-It ends when our end of its socket does, however we end. Options: ``[os_vif_ovs]`` and ``[os_vif_linux_bridge]``.
+What of it needs root runs in privsep daemons of its own, which have CAP_NET_ADMIN and little else. As root we start
+them ourselves, otherwise by sudo; ``[vif_plug_ovs_privileged]`` and ``[vif_plug_linux_bridge_privileged]`` can say
+otherwise. They end when we do, in whatever way. Its options are in ``[os_vif_ovs]`` and ``[os_vif_linux_bridge]``.
 
 The library is for the life of a process, reads the process's one configuration, and is loaded with the first port:
 a host without Neutron never has it. It is asked one thing at a time: the netlink library below it runs an event loop,
@@ -115,8 +115,9 @@ class OsVif:
     def _helper(self) -> Sequence[str]:
         """privsep's, from the folder of our own interpreter, with our own configuration's files. What libraries tell
         of their future would be in our log."""
-        files = [word for file in self._conf.config_file or () for word in ("--config-file", file)]
-        return ("env", "PYTHONWARNINGS=ignore", str(Path(sys.executable).parent / "privsep-helper"), *files)
+        files = getattr(self._conf, "config_file", None) or ()  # a configuration that was not read has no such option
+        words = [word for file in files for word in ("--config-file", file)]
+        return ("env", "PYTHONWARNINGS=ignore", str(Path(sys.executable).parent / "privsep-helper"), *words)
 
 
 def _guest(server_uuid: str) -> Any:

@@ -299,3 +299,9 @@ def test_running_guest_when_its_destination_has_another_switch_then_its_interfac
     found, wanted = ET.fromstring(moved(CASES[here][1], wire)), ET.fromstring(CASES[there][1])
     assert found.attrib == wanted.attrib
     assert {one.tag: ET.tostring(one) for one in found} == {one.tag: ET.tostring(one) for one in wanted}
+
+
+def test_spec_of_a_macvtap_of_a_function_when_asked_then_its_device_is_found_below_the_given_sysfs(tmp_path):
+    (tmp_path / "bus/pci/devices/0000:09:00.1/net/eth9").mkdir(parents=True)
+    one = interface("hw_veb", vnic_type="macvtap", profile={"pci_slot": "0000:09:00.1"})
+    assert vifs.spec(one, asked()._replace(sysfs=tmp_path)).source == {"dev": "eth9", "mode": "passthrough"}
