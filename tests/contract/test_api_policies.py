@@ -49,7 +49,8 @@ def test_rule_of_each_route_names_its_operation() -> None:
 
 def test_rules_that_handlers_ask_beside_are_those_the_contract_names() -> None:
     """A rule's name in a handler is a rule: one that is not would be a programming error at the first request."""
-    known, prefix = {rule.name for rule in (*RULES, *legacy_networks.RULES)}, re.compile(r'"((?:os_compute_api|compute|network):[\w:-]+)"')
+    known = {rule.name for rule in (*RULES, *legacy_networks.RULES)}
+    prefix = re.compile(r'"((?:os_compute_api|compute|network):[\w:-]+)"')
     for path in pathlib.Path(handlers.__file__).parent.glob("*.py"):
         for name in prefix.findall(path.read_text()):
             assert name in known or any(one.startswith(name) for one in known), f"{path.name}: {name}"

@@ -20,8 +20,8 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "stop": (13, 8), "start": (14, 10), "soft_reboot": (14, 10), "hard_reboot": (14, 10),
     "pause": (13, 8), "unpause": (14, 10), "suspend": (14, 8), "resume": (14, 10),
     "rescue": (18, 10), "unrescue": (14, 10), "changePassword": (15, 8), "trigger_crash_dump": (14, 10),
-    "createImage": (21, 12), "createBackup": (23, 12), "rebuild": (28, 10), "resize": (58, 23),
-    "revertResize": (44, 19), "confirmResize": (31, 11), "migrate": (49, 23), "live-migration": (72, 32),
+    "createImage": (21, 12), "createBackup": (23, 12), "rebuild": (28, 10), "resize": (60, 23),
+    "revertResize": (44, 19), "confirmResize": (31, 11), "migrate": (51, 23), "live-migration": (72, 32),
     "shelve": (35, 19), "shelveOffload": (22, 11), "unshelve": (19, 10), "delete": (36, 13)}
 
 
