@@ -7,7 +7,7 @@ import contextlib
 import math
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -75,10 +75,11 @@ class Patience(NamedTuple):
 
     until: float = math.inf
     again: bool = True
+    clock: Callable[[], float] = time.monotonic
 
     @property
     def left_s(self) -> float:
-        return self.until - time.monotonic()
+        return self.until - self.clock()
 
 
 ENDLESS = Patience()
@@ -91,10 +92,12 @@ def patience() -> Patience:
 
 
 @contextlib.contextmanager
-def waited_for(seconds: float, again: bool = True) -> Iterator[None]:
-    """The block is waited for no longer than this, nor than those who are waited for around it."""
+def waited_for(seconds: float, again: bool = True, clock: Callable[[], float] | None = None) -> Iterator[None]:
+    """The block is waited for no longer than this, nor than those who are waited for around it. ``clock``: the one
+    of the outermost of them."""
     around = _patience.get()
-    token = _patience.set(Patience(min(around.until, time.monotonic() + seconds), again and around.again))
+    clock = clock or around.clock
+    token = _patience.set(Patience(min(around.until, clock() + seconds), again and around.again, clock))
     try:
         yield
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from nova import errors
 from nova.cert.authority import KEY_BITS, Authority, Clock, Files, now, private_text
 from nova.model.certificates import VpnCredentials
 from nova.privileged.files import locked, write_whole
+
+LOG = logging.getLogger(__name__)
 
 ROOT_SUBJECT = "/O=NOVA ROOT/L=Mountain View/ST=California/C=US"
 LONGEST_WORD = 64  # of a subject's parts (RFC 5280, ub-common-name)
@@ -32,7 +35,16 @@ class CertService:
 
     def start(self) -> None:
         """The root is made when there is none."""
+        self.renew()
+
+    def renew(self) -> None:
+        """What of all authorities is to end soon, as others may read the files; one that fails keeps no other."""
         self.root.ensure()
+        for folder in sorted((self._folder / "projects").glob("*/")):
+            try:
+                self._project(folder.name)
+            except (errors.NovaError, OSError, ValueError) as error:
+                LOG.error("the authority in %s could not be renewed: %s", folder, error)
 
     def fetch_ca(self, project_id: str) -> str:
         return self._of(project_id).certificate

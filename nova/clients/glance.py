@@ -20,7 +20,6 @@ LOG = logging.getLogger(__name__)
 
 CHUNK_BYTES = 1 << 16  # what is lost of a stream that breaks off is less than one
 UPLOAD_CHUNK_BYTES = 1 << 20
-PAGE_MAX = 1000
 
 #: Members of an image's JSON that are Glance's own; what else is text is a custom property.
 BASE_KEYS = frozenset({

@@ -17,7 +17,15 @@ import requests
 
 from nova import errors
 from nova.clients import neutron_values as values
-from nova.clients.session import Caller, Credentials, MissingThere, Service, ServiceConflict, ServiceRefused
+from nova.clients.session import (
+    Caller,
+    Credentials,
+    MissingThere,
+    Service,
+    ServiceConflict,
+    ServiceDown,
+    ServiceRefused,
+)
 from nova.model.ports import (
     Counted,
     NeutronFloating,
@@ -156,8 +164,8 @@ class Neutron:
         """Fields by their names in the API. ``if_match``: only while the port is at that revision, else
         ServiceConflict (extension revision-if-match)."""
         headers = {"If-Match": f"revision_number={if_match}"} if if_match is not None else {}
-        body = self._caller.call("PUT", f"/v2.0/ports/{port_id}", what=f"port {port_id}", headers=headers,
-                                 json={"port": dict(fields)}, as_user=as_user).json()
+        body = self._json("PUT", f"/v2.0/ports/{port_id}", what=f"port {port_id}", headers=headers,
+                          json={"port": dict(fields)}, as_user=as_user)
         return values.port(body["port"])
 
     def delete_port(self, port_id: str) -> None:
@@ -275,14 +283,21 @@ class Neutron:
     # -- inside
 
     def _get(self, path: str, params: Mapping[str, Any], as_user: bool, what: str) -> dict[str, Any]:
-        body: dict[str, Any] = self._caller.call("GET", f"/v2.0/{path}", as_user=as_user, what=what,
-                                                 params=_flat(params)).json()
-        return body
+        return self._json("GET", f"/v2.0/{path}", as_user=as_user, what=what, params=_flat(params))
 
     def _send(self, method: str, path: str, body: Any, what: str, as_user: bool = False) -> dict[str, Any]:
         kwargs = {} if body is None else {"json": body}
-        answer: dict[str, Any] = self._caller.call(method, f"/v2.0/{path}", as_user=as_user, what=what, **kwargs).json()
-        return answer
+        return self._json(method, f"/v2.0/{path}", as_user=as_user, what=what, **kwargs)
+
+    def _json(self, method: str, path: str, **kwargs: Any) -> dict[str, Any]:
+        answer = self._caller.call(method, path, **kwargs)
+        try:
+            body = answer.json()
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):  # of a proxy before it, say
+            raise ServiceDown(service="network", reason=f"what answers {method} {path} is not Neutron")
+        return body
 
     def _delete(self, path: str, what: str) -> None:
         try:
@@ -297,8 +312,7 @@ class Neutron:
         found: list[T] = []
         key = noun.replace("-", "_")
         while params is not None:
-            body = self._caller.call("GET", f"/v2.0/{noun}", as_user=as_user, what=f"such {noun}",
-                                     params=params).json()
+            body = self._json("GET", f"/v2.0/{noun}", as_user=as_user, what=f"such {noun}", params=params)
             found += [read(one) for one in body[key]]
             params = _next(body.get(f"{key}_links") or ()) if body[key] else None
         return tuple(found)

@@ -24,6 +24,8 @@ LOG = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0
+SHORTEST_S = 0.001  # 0 would be for ever
+LATE_S = 5.0  # with less left nothing is begun that may not be repeated: nobody would learn what came of it
 FALLBACKS = ("service_user", "keystone_authtoken")
 
 
@@ -66,7 +68,7 @@ def load(conf: Any, section: str) -> Credentials:
     CredentialsWrong when a section names an ``auth_type`` but not what it needs.
     """
     loading.register_session_conf_options(conf, section)
-    session = loading.load_session_from_conf_options(conf, section)
+    session = patient(loading.load_session_from_conf_options(conf, section))
     session.timeout = session.timeout or READ_TIMEOUT_S
     for candidate in (section, *FALLBACKS):
         auth = load_auth(conf, candidate)
@@ -74,6 +76,28 @@ def load(conf: Any, section: str) -> Credentials:
             return Credentials(session, auth, bool(conf.service_user.send_service_user_token))
     LOG.info("No credentials for the %s service: calls carry no token", section)
     return Credentials(session, None)
+
+
+def patient(session: ksession.Session) -> ksession.Session:
+    """The session, none of whose requests lasts longer than its thread is waited for: those that nobody sees (for a
+    token, for versions, once more with a new token) neither."""
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, _Patient())
+    return session
+
+
+class _Patient(ksession.TCPKeepAliveAdapter):
+    def send(self, request: Any, stream: bool = False, timeout: Any = None, *args: Any, **kwargs: Any) -> Any:
+        return super().send(request, stream, _within(context.patience().left_s, timeout), *args, **kwargs)
+
+
+def _within(left_s: float, timeout: Any) -> Any:
+    """``timeout`` as requests has it: seconds, to connect and to read, or None."""
+    if left_s == math.inf:
+        return timeout
+    parts = timeout if isinstance(timeout, tuple) else (timeout, timeout)
+    connect, read = (max(left_s if one is None else min(one, left_s), SHORTEST_S) for one in parts)
+    return connect, read
 
 
 def load_auth(conf: Any, section: str) -> plugin.BaseAuthPlugin | None:
@@ -144,6 +168,8 @@ class Caller:
         ServiceDown.
         """
         last: errors.NovaError = ServiceDown(service=self.service.name, reason="no time is left to ask it")
+        if method == "POST" and context.patience().left_s < LATE_S:
+            raise last
         with context.waited_for(self.service.deadline_s):
             for attempt, address in enumerate(self._addresses(method)):
                 pause = min(self.service.retry_wait_s * 2 ** (attempt - 1), 5) if attempt else 0
@@ -173,7 +199,7 @@ class Caller:
             self._credentials.session, auth=self._auth(as_user, address), service_type=self.service.service_type,
             interface=list(self.service.interfaces), region_name=self.service.region_name, endpoint_override=address,
             user_agent="nova", raise_exc=True, connect_retries=0, global_request_id=_request_id())
-        left = max(context.patience().left_s, 0.001)
+        left = max(context.patience().left_s, SHORTEST_S)
         try:
             return client.request(path, method, timeout=(min(CONNECT_TIMEOUT_S, left),
                                                          min(self.service.read_timeout_s, left)), **kwargs)

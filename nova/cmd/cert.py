@@ -6,8 +6,10 @@ from typing import Any
 
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
+from nova.service import Every
 
 BINARY = "nova-cert"
+RENEW_S = 86400.0  # how often what is to end within a month is looked for
 
 
 class Cert:
@@ -22,6 +24,7 @@ class Cert:
         self.service = CertService(options)
         self.reporting = Reporting(options, BINARY, "cert", self.bus, self.bus.client(ConductorRPC))
         self.server: Any = None
+        self.renewing = Every(RENEW_S, self.service.renew, "renewing of certificates")
 
     def start(self) -> None:
         from nova.rpc.contracts.cert import CertRPC
@@ -30,10 +33,12 @@ class Cert:
         self.server = self.bus.server(CertRPC, self.service)
         self.server.start()
         self.reporting.start((CertRPC,))
+        self.renewing.start()
 
     def stop(self, seconds: float) -> None:
         self.bus.stop([self.server], seconds)
         self.reporting.stop()
+        self.renewing.stop()
 
 
 def main() -> int:

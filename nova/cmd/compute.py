@@ -76,12 +76,12 @@ def packet_filters(options: Any) -> Any:
 
 
 def hairpins(options: Any) -> Any:
-    """What lets guests on nova-network's bridges reach themselves by their floating addresses, or None. Taps of other
-    network services are never handed to it."""
+    """What lets guests on nova-network's bridges reach themselves by their floating addresses, and not the host by its
+    own, or None. Taps of other network services are never handed to it."""
     from nova.privileged import links
 
     is_libvirt = DRIVERS.get(options.compute_driver or "") is _libvirt
-    return links.ensure_hairpins if is_libvirt and not options.fake_network else None
+    return links.ensure_guest_ports if is_libvirt and not options.fake_network else None
 
 
 class Compute:

@@ -4,22 +4,51 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nova.cmd.doctor import BAD, OK, WARN, Finding
+from nova import errors
+from nova.cmd.doctor import BAD, OK, WARN, Finding, is_compute
 
 
-def packet_filter(options: Any, switches: Path | None = None) -> Finding:
+def kept_elsewhere(options: Any) -> bool:
+    """Whether those filter who keep the networks: on a compute host the conductor's word, for its own file does not
+    decide it. NovaError."""
+    from nova.conf.network import neutron_in_use
+    from nova.rpc import host_secret
+    from nova.rpc.contracts.conductor_host import ConductorHostRPC
+    from nova.rpc.transport import Bus
+
+    if not is_compute(options):
+        return neutron_in_use(options)
+    bus = Bus(options, options.host, secret=host_secret.peek(Path(options.state_path)))
+    return bus.client(ConductorHostRPC).host_firewall(options.host).kept_elsewhere
+
+
+def packet_filter(options: Any, switches: Path | None = None, elsewhere: Callable[[Any], bool] = kept_elsewhere
+                  ) -> Finding:
     """``switches``: where the kernel says whether bridges ask iptables."""
+    from nova.conf.network import neutron_in_use
+
+    written = neutron_in_use(options)
+    try:
+        told = elsewhere(options)
+    except errors.NovaError:
+        told = written
+    found = Finding(OK, "security groups are Neutron's, whose agents filter") if told else _ours(options, switches)
+    if told != written and found.state == OK:
+        return Finding(WARN, f"{found.what}; but [DEFAULT]use_neutron = {str(written).lower()} on this host",
+                       f"set it to {str(told).lower()}: nova-compute follows the conductors, other programs may not")
+    return found
+
+
+def _ours(options: Any, switches: Path | None) -> Finding:
     from nova.cmd.compute import packet_filters
     from nova.compute import flows
     from nova.compute.host_filter import BRIDGE_SWITCHES, CURE, unset
-    from nova.conf.network import neutron_in_use
     from nova.service import CanNotStart
 
-    if neutron_in_use(options):
-        return Finding(OK, "security groups are Neutron's, whose agents filter")
     try:
         if packet_filters(options) is None:
             return Finding(OK, "nova-compute filters nothing here (compute_driver, firewall_driver, fake_network)")

@@ -3,7 +3,7 @@
 States, not deltas. A refresh asks after whoever wanted it has come, so many of them wait for one asking, and the newest
 word is applied last. An order for a guest that is new here brings the guest's part along; where that and what is known
 differ, the whole is asked for, since neither says which is newer. A guest has its rules before it runs. Where the
-conductor says that whoever keeps the networks filters, nothing is touched here.
+conductor says that whoever keeps the networks filters, what stands here of ours goes, and nothing is added.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from nova import errors
 from nova.compute.host_filter import CURE, HostFilter, NotHeld
 from nova.model import security_rules
 from nova.model.base import HostName
@@ -60,6 +61,7 @@ class Firewall:
         self._turn = 0  # each order that brings a guest is one
         self._known = False  # what the conductor says
         self._elsewhere = False  # it says that others filter
+        self._withdrawn = False  # and nothing of ours stands here any more
         self._lock = threading.Lock()  # of the above
         self._asking, self._applying = _Turns(), _Turns()
 
@@ -122,11 +124,9 @@ class Firewall:
         self._guests[guest.server_uuid] = _Held(guest, self._turn)
 
     def _ask(self) -> None:
-        held = bool(self._guests or self._dropped)
         while not self._take():
             LOG.debug("an order came while the packet filter's state was read: it is read again")
-        if held or not self._elsewhere:
-            self._apply()
+        self._apply()
 
     def _take(self) -> bool:
         """Ask, and believe the answer. False: an order brought a guest meanwhile that the answer contradicts."""
@@ -161,11 +161,27 @@ class Firewall:
         self._applying.take(self._write)
 
     def _write(self) -> None:
+        if self._elsewhere:
+            self._withdraw()
+            return
+        self._withdrawn = False
         with self._lock:
             state = HostFirewall(host=self._host, dropped=self._dropped,
                                  guests=tuple(held.guest for held in self._guests.values()))
         if self._filters.apply(state):
             LOG.info("the packet filter has the rules of %d guests", len(state.guests))
+
+    def _withdraw(self) -> None:
+        """What an earlier life of ours left would hold guests back whom others filter. Never fails: no reason to keep
+        guests from starting. The next word of the conductor's tries again."""
+        if self._withdrawn:
+            return
+        try:
+            if self._filters.withdraw():
+                LOG.info("whoever keeps the networks filters: nova-compute's own rules are removed")
+            self._withdrawn = True
+        except errors.NovaError as error:
+            LOG.warning("whoever keeps the networks filters, but nova-compute's own rules are there still: %s", error)
 
 
 def _missing(build: BuildOrder, known: GuestFirewall) -> tuple[GuardedInterface, ...]:

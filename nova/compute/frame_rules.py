@@ -14,12 +14,12 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
-from nova.compute.packet_rules import PROGRAM, link_local
+from nova.compute.packet_rules import OWN, PROGRAM, link_local
 from nova.model.security_groups import GuardedInterface, HostFirewall
 from nova.privileged.iptables import Table
 
-TAPS = f"{PROGRAM}-taps"
-ECHOES = f"{PROGRAM}-echoes"
+TABLE = "nat"
+TAPS, ECHOES = f"{OWN}taps", f"{OWN}echoes"
 
 #: What no guest sends: answers of DHCP servers, router advertisements, redirects, tagged frames.
 NEVER = (
@@ -40,8 +40,8 @@ def table(state: HostFirewall) -> Table:
     chains = {TAPS: tuple(f"-i {one.device} -j {PROGRAM}-{one.device}" for one in taps),
               ECHOES: tuple(f"-s {one.mac} -d Multicast -o {one.device} -j DROP" for one in taps),
               **{f"{PROGRAM}-{one.device}": tuple(_sends(one)) for one in taps}}
-    return Table("nat", chains=chains, first={"PREROUTING": (TAPS,), "POSTROUTING": (ECHOES,)},
-                 own=f"{PROGRAM}-", sparse=True)
+    return Table(TABLE, chains=chains, first={"PREROUTING": (TAPS,), "POSTROUTING": (ECHOES,)},
+                 own=OWN, sparse=True)
 
 
 def _sends(interface: GuardedInterface) -> Iterator[str]:

@@ -3,6 +3,7 @@
 What a guest sends to its own floating address is translated on the bridge and belongs on the very port it came in by,
 where a bridge drops it. A tap is a new port each time its guest starts, so it is said after each order that may have
 made one, and again now and then. What the guest says to all would come back to it, too: ``frame_rules.py`` drops that.
+The same call sees to it that the host speaks no IPv6 by them, as the kernel would have it do by every new device.
 """
 
 from __future__ import annotations

@@ -37,6 +37,10 @@ class HostFilter(Protocol):
         """Make the host hold the state's rules, and no others of ours; whether anything had to change. Repeats
         harmlessly. Unavailable: it could not be done, and what was there holds."""
 
+    def withdraw(self) -> bool:
+        """Leave nothing of ours, whoever of us made it; whether there was anything. Makes nothing, and turns nothing
+        on. Unavailable: it could not be done."""
+
     def lacks(self) -> str:
         """Why the rules do not hold whatever is applied; empty when they do."""
 
@@ -55,12 +59,20 @@ class PacketFilters:
     def apply(self, state: HostFirewall) -> bool:
         self._ask_for_bridged_packets()
         changed = self._frames.apply([frame_rules.table(state)])
-        for version, packets in self._packets.items():
-            changed |= packets.apply([packet_rules.table(state, self._options, version)])
+        rewritten = [packets.apply([packet_rules.table(state, self._options, version)])
+                     for version, packets in self._packets.items()]
         before, self._applied = self._applied, state
         if before is not None:
-            flows.forget(self._runner, flows.narrowed(before, state))
-        return changed
+            flows.judge_anew(self._runner, flows.narrowed(before, state))
+        elif any(rewritten):  # whatever stood here from before this process, it was something else
+            flows.judge_anew(self._runner, flows.everybody(state))
+        return changed or any(rewritten)
+
+    def withdraw(self) -> bool:
+        self._applied, self._lacks = None, ""
+        found = [self._frames.remove(frame_rules.TABLE, frame_rules.OWN)]
+        found += [packets.remove(packet_rules.TABLE, packet_rules.OWN) for packets in self._packets.values()]
+        return any(found)
 
     def lacks(self) -> str:
         return self._lacks
@@ -69,7 +81,7 @@ class PacketFilters:
         """Without this, what one guest sends another on the same bridge passes every security group."""
         lacks = "; ".join(unset(self._switches, turn_on=True))
         if lacks and not self._lacks:
-            LOG.warning("SECURITY GROUPS DO NOT HOLD between guests on one bridge, and none is started here (%s). To "
+            LOG.error("SECURITY GROUPS DO NOT HOLD between guests on one bridge, and none is started here (%s). To "
                         "cure it, %s", lacks, CURE)
         self._lacks = lacks
 

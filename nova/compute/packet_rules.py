@@ -12,10 +12,12 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from nova.compute.flows import MARKED
 from nova.model.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
 from nova.privileged.iptables import Table
 
-PROGRAM = "nova-compute"
+PROGRAM, TABLE = "nova-compute", "filter"
+OWN = f"{PROGRAM}-"  # how names of all chains of ours begin
 TOP = "nova-filter-top"  # shared with nova-network
 INSTANCE = f"{PROGRAM}-inst-"
 ANY = -1
@@ -49,7 +51,7 @@ def table(state: HostFirewall, options: RuleOptions, version: int) -> Table:
         chain("provider"): _unique(rule for one in state.dropped for rule in _rules(one, version, options.drop)),
         chain("sg-fallback"): (f"-j {options.drop}",),
         **{f"{INSTANCE}{guest.id}": _unique(_guest(guest, options, version)) for guest in guests}}
-    return Table("filter", chains=chains, shared=(TOP,), own=INSTANCE,
+    return Table(TABLE, chains=chains, shared=(TOP,), own=INSTANCE,
                  first={"INPUT": (chain("INPUT"),), "FORWARD": (TOP, chain("FORWARD")),
                         "OUTPUT": (TOP, chain("OUTPUT")), TOP: (chain("local"),)})
 
@@ -76,7 +78,9 @@ def _addresses(interface: GuardedInterface, version: int) -> Iterator[str]:
 
 def _guest(guest: GuestFirewall, options: RuleOptions, version: int) -> Iterator[str]:
     yield f"-m conntrack --ctstate INVALID -j {options.drop}"
-    yield "-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"
+    yield "-m conntrack --ctstate RELATED -j ACCEPT"
+    yield "-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j ACCEPT"
+    yield f"-m conntrack --ctstate ESTABLISHED -m connmark ! --mark {MARKED} -j ACCEPT"
     yield f"-j {chain('provider')}"
     for interface in guest.interfaces:
         if version == 4 and interface.dhcp_server:

@@ -19,7 +19,7 @@ from nova.model.orders import NetworkEvent
 LOG = logging.getLogger(__name__)
 
 PLUGGED, FAILED = "network-vif-plugged", "failed"
-KEPT_S = 300.0
+KEPT_S = 1800.0  # some ports are connected when they are bound, and the guest's image comes after that
 MOST = 10_000  # of all guests: a service that never ends to talk must not fill the memory
 LOOK_S = 1.0  # how soon a waiting order notices that a newer one wants its server
 

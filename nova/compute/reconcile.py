@@ -7,8 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from nova.compute.events import PowerEvents
 from nova.compute.fences import Fences
+from nova.compute.guarding import Guard, NoGuard
 from nova.compute.guests import Guests
 from nova.compute.host import Host
 from nova.compute.markers import Markers
@@ -30,6 +33,7 @@ class Desk:
     fences: Fences
     markers: Markers
     events: PowerEvents
+    guard: Guard = NoGuard()
 
 
 class Reconciler:
@@ -137,17 +141,19 @@ class Reconciler:
     def _start(self, guest: ExpectedGuest) -> None:
         try:
             with self._desk.orders.alone(guest.server_uuid):
-                self._plug(guest.server_uuid)
+                self._connect(guest.server_uuid)
                 self._desk.driver.start(guest.server_uuid)
             LOG.info("started guest %s again", guest.instance_name, extra={"server": guest.server_uuid})
         except Exception:
             LOG.exception("guest %s ran before and could not be started again", guest.instance_name,
                           extra={"server": guest.server_uuid})
 
-    def _plug(self, server_uuid: str) -> None:
-        """A host that was rebooted has no taps and bridges. Nobody waits for the network service's word here: events
+    def _connect(self, server_uuid: str) -> None:
+        """A host that was rebooted has no taps, no bridges, and perhaps no way to filter. (Its rules are those that the
+        conductor has just told: the kept order's are old.) Nobody waits for the network service's word here: events
         come to who takes orders, and there is no telling yet which interfaces it believes to be connected still."""
         driver = self._desk.driver
         order = driver.kept_order(server_uuid) if isinstance(driver, KeptOrders) else None
         if order is not None:
+            self._desk.guard.guard(msgspec.structs.replace(order, firewall=None))
             driver.plug(order)

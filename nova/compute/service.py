@@ -116,7 +116,7 @@ class ComputeService(Ordered, Told, Screens, GuestNetworks):
         self._batches = Batches(table, guests.hurry, self._orders,
                                 parts.conductor, host, _limits(parts.options))
         self._debts = Debts(guests, moves, self._orders, self._fences, parts.conductor, host)
-        desk = Desk(parts.driver, guests, self._orders, self._fences, markers, self._events)
+        desk = Desk(parts.driver, guests, self._orders, self._fences, markers, self._events, self._firewall)
         self._reconciler = Reconciler(desk, parts.conductor, parts.options, host)
         self._periodic = Periodic(self._jobs(), host.clock)
 

@@ -40,13 +40,14 @@ class GuestAnswers:
 
     def facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
         """NoSuchGuest; Invalid: a provider's address is not one guest's; Unavailable: Neutron, which knows that."""
-        uuid = query.server_uuid
-        if query.provider_id is not None:
-            uuid = self.world.networking.guest_at(query.provider_id, query.address or "")
+        uuid, projects = query.server_uuid, {query.project_id} - {None}
+        if query.provider_id is not None:  # anybody can say of a port of theirs that it is any server's
+            uuid, project = self.world.networking.guest_at(query.provider_id, query.address or "")
+            projects.add(project)
         with self.world.cell.reading() as tx:
             uuid = uuid or _at(tx, host, query.address)
             row = servers.rows_of(tx, [uuid]).get(uuid) if uuid else None
-            if row is None or query.project_id not in (None, row.project_id) or not may_ask_for(tx, host, row):
+            if row is None or projects - {row.project_id} or not may_ask_for(tx, host, row):
                 raise NoSuchGuest(name=query.server_uuid or query.address)
             metadata, _tags = servers.children(tx, [row.uuid])
         packing = packing_at(self.world, row, row.host) if row.host else None
@@ -92,11 +93,12 @@ def _at(tx: Connection, host: str, address: str | None) -> str | None:
 
 def may_ask_for(tx: Connection, host: str, row: Any) -> bool:
     """Whether a host's metadata service may tell this guest's secrets: for its own guests, and for those of networks
-    that it serves; where control daemons run for all, and where the metadata service runs without guests beside it."""
+    that it serves; where control daemons run for all, and where the metadata service runs without guests beside it
+    (now, and before: who took a compute host from the cloud may not trust it)."""
     if row.host == host:
         return True
-    runs = services.binaries(tx, host)
-    if runs & CONTROL or services.METADATA in runs and services.COMPUTE not in runs:
+    runs, ran = services.binaries_ever(tx, host)
+    if runs & CONTROL or services.METADATA in runs and services.COMPUTE not in runs | ran:
         return True
     return networks.any_served(tx, host, [one.network_id for one in row.interfaces or ()])
 

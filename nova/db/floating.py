@@ -8,6 +8,7 @@ floating ones they have: so that none ever follows a fixed address to its next o
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from nova.model.networks import FixedAddress, Interface
 
 BATCH = 1000  # addresses a statement
 LARGEST = 2**63
+UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class NoSuchFloating(errors.NotFound):
@@ -127,6 +129,9 @@ def count(tx: Connection, project_id: str) -> int:
 
 
 def _key(id: str) -> int:
+    """NoSuchFloating: no key is so, as Neutron's ids. BadId: it is no id at all."""
+    if UUID.fullmatch(id):
+        raise NoSuchFloating(id=id)
     if not id.isascii() or not id.isdigit():
         raise BadId(id=id[:60])
     number = int(id[:40])

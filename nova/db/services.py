@@ -123,8 +123,13 @@ def secrets(tx: Connection, host: str) -> tuple[str, ...]:
 
 def binaries(tx: Connection, host: str) -> set[str]:
     """What runs on a host, as far as it registers."""
-    return set(tx.execute(sa.select(services.c.binary).where(services.c.host == host,
-                                                             services.c.deleted == 0)).scalars())
+    return binaries_ever(tx, host)[0]
+
+
+def binaries_ever(tx: Connection, host: str) -> tuple[set[str], set[str]]:
+    """What runs on a host, as far as it registers; and what did once (its services were deleted)."""
+    rows = tx.execute(sa.select(services.c.binary, services.c.deleted).where(services.c.host == host)).all()
+    return {row.binary for row in rows if not row.deleted}, {row.binary for row in rows if row.deleted}
 
 
 def compute_id(tx: Connection, host: str) -> str | None:

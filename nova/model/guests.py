@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nova.model.base import HostName, Value
+from nova.model.base import Value
 from nova.model.networks import Interface
 
 
@@ -61,9 +61,3 @@ class GuestQuery(Value):
 class GuestPassword(Value):
     server_uuid: str
     password: str
-
-
-class HostWord(Value):
-    """The host that speaks, where a call carries nothing else."""
-
-    host: HostName

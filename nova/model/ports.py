@@ -5,7 +5,7 @@ Source: the public reference of the Networking API v2.0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -16,6 +16,7 @@ from nova.model.networks import Route
 DIRECT = frozenset({"direct", "direct-physical", "macvtap", "virtio-forwarder", "vdpa", "remote-managed"})
 UNBOUND, FAILED = "unbound", "binding_failed"
 ACTIVE, INACTIVE = "ACTIVE", "INACTIVE"
+OWNER = "compute:"  # what the device_owner of servers' ports begins with; then comes a zone
 
 
 class NeutronNetwork(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +94,13 @@ class Port(msgspec.Struct, frozen=True, kw_only=True):
     dns_name: str = ""
     created_at: Time | None = None
     revision: int | None = None  # counts up with each change, where the service tells
+
+
+def belongs(port: Port, server_uuid: str, project_id: str, known: Collection[str] = ()) -> bool:
+    """Whether it is that server's. Anybody can say so of a port of theirs: it counts of those that the server's row
+    knows (``known``, ids), and of its project's that were made or taken as a server's."""
+    return port.device_id == server_uuid and (
+        port.id in known or (port.project_id in ("", project_id) and port.device_owner.startswith(OWNER)))
 
 
 class PortBinding(msgspec.Struct, frozen=True, kw_only=True):

@@ -137,13 +137,14 @@ class ServerTarget(Value):
 
 class ServerQuery(Value):
     """Names one server. A scope it is not in is NotFound, as if it did not exist. ``with_unknown``: while its cell
-    does not answer, it is shown as an unknown one.
+    does not answer, it is shown as an unknown one. ``as_kept``: as its row has it; the network service is not asked.
     """
 
     uuid: str
     scope: Scope = Scope()
     with_deleted: bool = False
     with_unknown: bool = False
+    as_kept: bool = False
 
 
 class Condition(Value):

@@ -86,7 +86,7 @@ class OpenVSwitch:
                     f"external-ids:attached-mac={mac}")
         self._vsctl("--may-exist", "add-port", self._options.linuxnet_ovs_integration_bridge, device,
                     "--", "set", "Interface", device, *settings)
-        _without_ipv6(device, network, self._options, self._links)
+        _own_ipv6(device, network, self._options, self._links)
         self._links.ensure_up(device, mac, network.mtu)
 
     def join(self, network: Network, interface: str) -> None:
@@ -115,7 +115,7 @@ class NeutronLinuxBridge:
         self._links.ensure_bridge(_neutron_bridge(network), None, network.mtu)
         self._links.ensure_tap(Tap(self.device(network), gateway_mac(network, self._options.host), network.mtu,
                                    _neutron_bridge(network)))
-        _without_ipv6(self.device(network), network, self._options, self._links)
+        _own_ipv6(self.device(network), network, self._options, self._links)
 
     def join(self, network: Network, interface: str) -> None:
         """The agent's to do."""
@@ -124,10 +124,9 @@ class NeutronLinuxBridge:
         """Its tap and bridge are devices like others."""
 
 
-def _without_ipv6(device: str, network: Network, options: NetworkOptions, links: Links) -> None:
-    """A device that ``ensure_bridge`` does not make. (Where the network has a range of IPv6, that turns it on.)"""
-    if not spoken(network, options):
-        links.set_ipv6(device, False)
+def _own_ipv6(device: str, network: Network, options: NetworkOptions, links: Links) -> None:
+    """Of a device that ``ensure_bridge`` does not make, and the kernel lets speak and listen to anybody."""
+    links.set_ipv6(device, spoken(network, options))
 
 
 def _gateway_name(network: Network) -> str:

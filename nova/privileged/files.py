@@ -13,6 +13,7 @@ from pathlib import Path
 from nova.errors import Unavailable
 
 LOCK_POLL_S = 0.02
+IPV6_SETTINGS = Path("/proc/sys/net/ipv6/conf")  # of the network namespace that the process is in
 
 
 class LockBusy(Unavailable):
@@ -65,13 +66,32 @@ def enable_forwarding(switch: Path = Path("/proc/sys/net/ipv4/ip_forward")) -> N
         switch.write_text("1\n")
 
 
-def enable_forwarding_v6(settings: Path = Path("/proc/sys/net/ipv6/conf")) -> None:
+def enable_forwarding_v6(settings: Path = IPV6_SETTINGS) -> None:
     """The same for IPv6. An interface by which this host learns its own router goes on doing so: a host that forwards
-    would else stop listening (2 says: although it forwards)."""
+    would else stop listening (2 says: although it forwards). What is made later (``default``), and what speaks no IPv6,
+    is guests' side, where anybody may call himself a router."""
     switch = settings / "all" / "forwarding"
     if switch.read_text().strip() == "1":
         return
     for listens in settings.glob("*/accept_ra"):
-        if listens.read_text().strip() == "1":
+        speaks = listens.with_name("disable_ipv6").read_text().strip() == "0"
+        if listens.parent.name not in ("all", "default") and speaks and listens.read_text().strip() == "1":
             listens.write_text("2\n")
     switch.write_text("1\n")
+
+
+def speak_ipv6(device: str, on: bool, settings: Path = IPV6_SETTINGS) -> None:
+    """Whether the host itself speaks IPv6 on a device: a link-local address comes and goes with it. OSError; nothing
+    on a kernel without IPv6, or without that device."""
+    _set(settings / device / "disable_ipv6", "0" if on else "1")
+
+
+def hear_no_routers(device: str, settings: Path = IPV6_SETTINGS) -> None:
+    """Whoever calls himself a router there gives the host neither routes nor addresses. Else as above."""
+    _set(settings / device / "accept_ra", "0")
+
+
+def _set(switch: Path, value: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if switch.read_text().strip() != value:
+            switch.write_text(value)

@@ -90,6 +90,7 @@ class SavedRule(NamedTuple):
 
 Saved = dict[str, list[SavedRule]]  # chain -> its rules in order
 
+_JUMP = re.compile(r"-[jg] (\S+)")
 _RULE = re.compile(r"(?:(\[\d+:\d+\]) )?-A (\S+)(?: (.*))?")
 
 
@@ -120,6 +121,20 @@ class PacketFilter:
                     raise
                 self._one_by_one(wanted)
         return True
+
+    def remove(self, table: str, own: str) -> bool:
+        """Take away the table's chains whose names begin so, and the jumps to them; False when there are none (or no
+        such program, which nobody can have made them with). CommandFailed: they are all there still."""
+        with files.locked(self._lock):
+            try:
+                saved = parse(self._runner.run(self._dialect.save).stdout)
+            except CommandFailed as error:
+                LOG.debug("Nothing to be removed from the packet filter: %s", error)
+                return False
+            lines = removal(table, own, saved.get(table, {}), self._dialect)
+            if lines:
+                self._restore(lines)
+        return bool(lines)
 
     def _one_by_one(self, wanted: Iterable[tuple[Table, list[str]]]) -> None:
         """So that one table the kernel can't have doesn't keep the others away; the first failure is raised last."""
@@ -173,6 +188,15 @@ def changes(table: Table, saved: Saved, foreign: Foreign, dialect: Dialect = IPV
         declared.append(f":{chain} {dialect.new_chain}")
         rules.append(f"-X {chain}")
     return [f"*{table.name}", *declared, *rules, "COMMIT"] if declared or rules else []
+
+
+def removal(table: str, own: str, saved: Saved, dialect: Dialect = IPV4) -> list[str]:
+    """Lines for iptables-restore that leave no chain whose name begins with ``own``; none when there is none."""
+    gone = [chain for chain in saved if chain.startswith(own)]
+    jumps = [f"-D {chain} {rule.text}" for chain, rules in saved.items() if chain not in gone
+             for rule in rules if (found := _JUMP.search(rule.text)) and found[1] in gone]
+    emptied = [f":{chain} {dialect.new_chain}" for chain in gone]
+    return [f"*{table}", *emptied, *jumps, *(f"-X {chain}" for chain in gone), "COMMIT"] if gone else []
 
 
 def _outlived(table: Table, saved: Saved) -> list[str]:

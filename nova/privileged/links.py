@@ -6,14 +6,12 @@ through :func:`_netlink`, which gives it a real thread where green threads share
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
 import socket
 import struct
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyroute2 import IPRoute
@@ -22,6 +20,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 from nova import concurrency
 from nova.errors import Unavailable
 from nova.model.addressing import generate_mac
+from nova.privileged import files
 
 IPV4, IPV6 = socket.AF_INET, socket.AF_INET6
 SCOPES = {"global": 0, "link": 253, "host": 254}
@@ -30,7 +29,6 @@ NO_DAD = 0x02  # an IPv6 address is used at once: nobody is asked whether it is 
 KERNEL_MADE = 2  # a route's protocol: the kernel keeps it with its address
 TUNSETIFF, TUNSETPERSIST, TUNSETOWNER = 0x400454CA, 0x400454CB, 0x400454CC
 IFF_UP = 0x1
-IPV6_SETTINGS = Path("/proc/sys/net/ipv6/conf")  # of the network namespace that the process is in
 IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
 
 
@@ -109,10 +107,13 @@ def enslave(bridge: str, interface: str) -> None:
 
 
 def set_ipv6(device: str, on: bool) -> None:
-    """Whether the host itself speaks IPv6 on the device: a link-local address comes and goes with it."""
+    """Whether the host itself speaks IPv6 on the device: a link-local address comes and goes with it. Where it is to
+    be the guests' router, it hears no other, unless the network is one that the host itself lives on."""
     def work(ip: IPRoute) -> None:
-        _need(ip, device)
-        _set_ipv6(device, on)
+        index = _need(ip, device)
+        if on and not _lives_on(ip, index):
+            files.hear_no_routers(device)
+        files.speak_ipv6(device, on)
     _netlink(device, work)
 
 
@@ -141,17 +142,6 @@ def release(interface: str) -> None:
     _netlink(interface, work)
 
 
-def ensure_veth(name: str, peer: str, mtu: int | None = None) -> None:
-    """Two devices that are each other's cable, up."""
-    def work(ip: IPRoute) -> None:
-        if _index(ip, name) is None:
-            with _ignoring(errno.EEXIST):
-                ip.link("add", ifname=name, kind="veth", peer={"ifname": peer})
-        for device in (name, peer):
-            _up(ip, _link(ip, _need(ip, device)), mtu)
-    _netlink(name, work)
-
-
 def delete(device: str) -> None:
     """Remove a device; nothing when there is none."""
     def work(ip: IPRoute) -> None:
@@ -162,14 +152,17 @@ def delete(device: str) -> None:
     _netlink(device, work)
 
 
-def ensure_hairpins(devices: Iterable[str]) -> tuple[str, ...]:
-    """Bridges' ports that give frames back to where they came from; which of them did not. What is not there, or no
-    bridge's, is left out."""
+def ensure_guest_ports(devices: Iterable[str]) -> tuple[str, ...]:
+    """Bridges' ports that give frames back to where they came from, and by which the host itself speaks no IPv6; which
+    of them gave none back. What is not there, or no bridge's, is left out."""
     def work(ip: IPRoute) -> tuple[str, ...]:
         turned = []
         for link in ip.get_links():
-            name = link.get_attr("IFLA_IFNAME")
-            if name in wanted and _reflects(link) is False:
+            name, reflects = link.get_attr("IFLA_IFNAME"), _reflects(link)
+            if name not in wanted or reflects is None:
+                continue
+            files.speak_ipv6(name, False)
+            if not reflects:
                 with _ignoring(errno.ENODEV):
                     ip.brport("set", index=link["index"], mode=1)
                     turned.append(name)
@@ -290,16 +283,14 @@ def _ensure_bridge(ip: IPRoute, name: str, interface: str | None, wanted: tuple[
     if data.get_attr("IFLA_BR_STP_STATE") or data.get_attr("IFLA_BR_FORWARD_DELAY"):
         ip.link("set", index=index, kind="bridge", br_stp_state=0, br_forward_delay=0)
     if not link["flags"] & IFF_UP:  # ours, and new (or whoever made it died here): before it has any address
-        _set_ipv6(name, False)
+        files.speak_ipv6(name, False)
     _up(ip, link, mtu)
 
 
-def _set_ipv6(device: str, on: bool) -> None:
-    """OSError as it is, but for kernels without IPv6."""
-    switch, value = IPV6_SETTINGS / device / "disable_ipv6", "0" if on else "1"
-    with contextlib.suppress(FileNotFoundError):
-        if switch.read_text().strip() != value:
-            switch.write_text(value)
+def _lives_on(ip: IPRoute, index: int) -> bool:
+    """Whether the host has IPv6 addresses of its own on the device, or on a port of it."""
+    devices = {index} | {link["index"] for link in ip.get_links() if link.get_attr("IFLA_MASTER") == index}
+    return any(found["scope"] == SCOPES["global"] and found["index"] in devices for found in ip.get_addr(family=IPV6))
 
 
 def _reflects(link: Any) -> bool | None:
@@ -327,7 +318,7 @@ def _enslave(ip: IPRoute, bridge: str, interface: str) -> None:
         ip.link("set", index=index, master=master)
     _up(ip, link)
     if any(one.scope == SCOPES["global"] for one in _addresses(ip, index, IPV6)):
-        _set_ipv6(_link(ip, master).get_attr("IFLA_IFNAME"), True)
+        files.speak_ipv6(_link(ip, master).get_attr("IFLA_IFNAME"), True)
     moving = _addresses(ip, index)
     for address in moving:
         _add_address(ip, master, address)

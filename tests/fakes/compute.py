@@ -216,6 +216,7 @@ class World:
         self.offers: Offers = {}  # of consoles
         self.vendor: Any = NoVendorData()
         self.hairpins: Any = None
+        self.filters: Any = None
         self.conductor = FakeConductorHost()
         self.host = Host(HostName(name), state_path, clock=clock or Clock())
         self.driver = self.new_driver()
@@ -227,7 +228,8 @@ class World:
     def new_service(self) -> ComputeService:
         client = local.connect(ConductorHostRPC, self.conductor, self.host.name)
         parts = Parts(self.driver, client, None, options(compute_options, **self.settings), store=self.store,
-                      consoles=self.offers, vendor=self.vendor, hairpins=self.hairpins)
+                      consoles=self.offers, vendor=self.vendor, hairpins=self.hairpins,
+                      filters=self.filters)
         return ComputeService(parts, self.host)
 
     def start(self) -> World:

@@ -78,6 +78,7 @@ class Servers:
         self.actions: list[InstanceAction] = []
         self.orders: list[ServerOrder] = []
         self.queries: list[ServerListQuery] = []
+        self.looked_at: list[ServerQuery] = []
         self.created: list[NewServer] = []
         self.updates: list[ServerUpdate] = []
         self.console = "login: \n"
@@ -109,6 +110,7 @@ class Servers:
         return CreatedServers(reservation_id="r-fake", uuids=tuple(server.uuid for server in made))
 
     def get_server(self, query: ServerQuery) -> ServerDetail:
+        self.looked_at.append(query)
         server = self._find(query.uuid, query.scope, query.with_deleted)
         if server.unknown and not query.with_unknown:
             raise errors.Unavailable("The database does not answer")

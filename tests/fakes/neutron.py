@@ -98,6 +98,9 @@ class FakeNeutron:
         return subnet
 
     def add_port(self, network: str, **members: Any) -> str:
+        """A server's (``device_id``) is as we make them, unless ``device_owner`` says otherwise."""
+        if members.get("device_id"):
+            members.setdefault("device_owner", "compute:nova")
         return str(self._make_port({"network_id": network, "tenant_id": "demo", **members})["id"])
 
     def add_group(self, name: str, project: str = "demo") -> str:

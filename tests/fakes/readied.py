@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
-from nova import context
+from nova import context, errors
+from nova.model.networks import RequestedNetwork
 from nova.model.server_orders import CreateBackup, LiveMigrateServer, MigrateServer
 from nova.model.servers import ServerOrder
 from tests.fakes.small_cloud import DEMO
@@ -16,12 +18,20 @@ BEFORE: dict[str, tuple[str, ...]] = {
     "start": ("stop",), "unpause": ("pause",), "resume": ("suspend",), "unrescue": ("rescue",),
     "confirmResize": ("resize",), "revertResize": ("resize",), "restore": ("soft_delete",),
     "stop_deleted": ("soft_delete",),
-    "shelveOffload": ("shelve",), "unshelve": ("shelve",)}
+    "shelveOffload": ("shelve",), "unshelve": ("shelve",), "detach_interface": ("attach_interface",)}
 #: action -> options that make it, and what is before it, what they are
 OPTIONS: dict[str, dict[str, int]] = {
     "soft_delete": {"reclaim_instance_interval": 3600}, "restore": {"reclaim_instance_interval": 3600},
     "stop_deleted": {"reclaim_instance_interval": 3600},
     "shelveOffload": {"shelved_offload_time": -1}, "shelve": {"shelved_offload_time": 0}}
+
+
+def attach(walk: Walk, uuid: str) -> None:
+    [first, *_] = walk.cloud.server(uuid).interfaces
+    with contextlib.suppress(errors.NovaError):  # the caller waits for the guest, and hears of what went wrong
+        walk.networks.attach(uuid, RequestedNetwork(network_id=first.network_id))
+
+
 #: As the walk has them, but for chance.
 OWN: dict[str, Any] = {"soft_delete": ACTIONS["delete"],
        "stop_deleted": lambda walk, uuid: walk.cloud.control.order_server(
@@ -29,6 +39,7 @@ OWN: dict[str, Any] = {"soft_delete": ACTIONS["delete"],
        "createBackup": lambda walk, uuid: walk.cloud.control.create_backup(CreateBackup(
            uuid=uuid, name="daily", backup_type="daily", rotation=1)),
        "migrate": lambda walk, uuid: walk.cloud.control.migrate_server(MigrateServer(uuid=uuid)),
+       "attach_interface": attach, "detach_interface": lambda walk, uuid: walk.networks.detach(uuid),
        "live-migration": lambda walk, uuid: walk.cloud.control.live_migrate_server(LiveMigrateServer(uuid=uuid))}
 #: (action, what a step of it is for) that does not come up here.
 NOT_TAKEN = {("unshelve", "on_host"), ("migrate", "flavor")}

@@ -29,7 +29,7 @@ ORDERS: dict[str, tuple[str, Any]] = {
 BEFORE: dict[str, tuple[str, ...]] = {
     "start": ("stop",), "unpause": ("pause",), "resume": ("suspend",), "unrescue": ("rescue",),
     "confirmResize": ("resize",), "revertResize": ("resize",), "restore": ("soft_delete",),
-    "shelveOffload": ("shelve",), "unshelve": ("shelve", "shelveOffload")}
+    "shelveOffload": ("shelve",), "unshelve": ("shelve", "shelveOffload"), "detach_interface": ("attach_interface",)}
 
 #: action -> arguments that its operation has here, of those that steps are left out without
 GIVEN = {"resize": {"flavor"}, "createBackup": {"kept"}, "unshelve": {"offloaded"}, "restore": {"start"}}

@@ -65,7 +65,7 @@ def test_host_without_its_secret_does_not_start_and_says_what_to_do(cloud: Cloud
 def test_metadata_service_proves_itself_and_is_in_no_list(cloud: Cloud) -> None:
     server = cloud.api().boot("vm3")
     asked = urllib.request.Request(f"http://127.0.0.1:{PORT}/latest/meta-data/hostname", headers={
-        "X-Instance-ID": server["id"], "X-Tenant-ID": "demo",
+        "X-Instance-ID": server["id"], "X-Tenant-ID": "demo", "X-Forwarded-For": "10.0.0.5",
         "X-Instance-ID-Signature": hmac.new(SHARED.encode(), server["id"].encode(), "sha256").hexdigest()})
     with urllib.request.urlopen(asked, timeout=10) as answer:
         assert answer.read().decode().startswith("vm3")

@@ -102,6 +102,11 @@ class Life(Scene):
     def order(self, uuid: str, action: str) -> None:
         if action == "soft_delete":
             self.api.delete(uuid)
+        elif action == "attach_interface":
+            self.api.call("POST", f"/servers/{uuid}/os-interface", {"interfaceAttachment": {}})
+        elif action == "detach_interface":
+            [*_, last] = self.api.get(f"/servers/{uuid}/os-interface")["interfaceAttachments"]
+            self.api.call("DELETE", f"/servers/{uuid}/os-interface/{last['port_id']}")
         else:
             self.api.act(uuid, *ORDERS[action])
 

@@ -27,7 +27,7 @@ def api(backends, request: pytest.FixtureRequest) -> Iterator[Database]:
         server = backends.database(request.param)
     except Absent as absent:
         pytest.skip(f"needs the Debian package {absent}")
-    database = Database(server.create("group_races_api"), pool_size=WRITERS)
+    database = Database(server.create("server_group_races_api"), pool_size=WRITERS)
     api_models.metadata.create_all(database.engine)
     yield database
     database.dispose()

@@ -182,7 +182,8 @@ def test_script_when_run_as_a_program_then_it_serves(cloud: Cloud) -> None:
 def test_metadata_when_under_gunicorn_then_a_guest_is_told_who_it_is(cloud: Cloud) -> None:
     server = cloud.api().boot("guest")
     signature = hmac.new(SECRET.encode(), server["id"].encode(), hashlib.sha256).hexdigest()
-    headers = {"X-Instance-ID": server["id"], "X-Tenant-ID": "demo", "X-Instance-ID-Signature": signature}
+    headers = {"X-Instance-ID": server["id"], "X-Tenant-ID": "demo", "X-Instance-ID-Signature": signature,
+               "X-Forwarded-For": "10.0.0.5"}
     port = free_port()
     one = Served(cloud, gunicorn(port, "nova.wsgi.metadata:application"), port, cloud.root / "log" / "metadata.log")
     try:

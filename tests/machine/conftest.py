@@ -1,4 +1,4 @@
-"""A sandbox a session, and another for shared storage: two hosts with libvirt, Keystone, Glance, MariaDB, RabbitMQ."""
+"""Sandboxes that files share: hosts with libvirt, Keystone, Glance, MariaDB, RabbitMQ."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="session")
-def shared_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """Another, whose hosts keep guests' disks in one directory."""
-    with _sandbox(request, "--shared-storage") as made:
+def wide_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """Another, of three hosts, which keep guests' disks in one directory."""
+    with _sandbox(request, "--hosts", "3", "--shared-storage") as made:
         yield made
 
 
@@ -106,14 +106,7 @@ def admin(sandbox: Sandbox) -> Live:
 NEUTRON = ("--driver", "fake", "--computes", "3", "--no-demo", "--neutron")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def neutron_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     with _sandbox(request, *NEUTRON) as made:
-        yield made
-
-
-@pytest.fixture(scope="session")
-def wide_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """Three hosts, nova-network's FlatDHCP."""
-    with _sandbox(request, "--hosts", "3") as made:
         yield made

@@ -155,7 +155,7 @@ def test_interface_plugged_in_under_a_packet_filter_gets_its_address_and_is_reac
     told.interfaces, told.allowed = (*living.interfaces, extra), (PINGS,)
     firewall.guard(plug_order(living, extra, True).build)
     attach(rig.driver, living, extra)
-    assert links.ensure_hairpins([extra.device]) == (extra.device,)
+    assert links.ensure_guest_ports([extra.device]) == (extra.device,)
     with addresses_given(extra.mac):
         assert eventually(lambda: answers(GUESTS), 60), serial.run("ip addr; cat /run/nova-guest/net/*.log; true")
     assert f"inet {GUESTS}/24" in serial.run(f"ip addr show {device_of(serial, extra.mac)}")

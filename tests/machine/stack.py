@@ -25,7 +25,7 @@ from tests.machine.live import Live
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "bin"))  # bin/ is not a package: what is behind bin/stack is imported from its folder
 
-from stacklib import databases, demo, identity, novaconf, rooms  # noqa: E402
+from stacklib import credentials, databases, demo, identity, novaconf, rooms  # noqa: E402
 from stacklib.control import Control  # noqa: E402
 from stacklib.credentials import PROJECTS  # noqa: E402
 from stacklib.layout import CONTROLLER, Layout, load  # noqa: E402
@@ -34,6 +34,7 @@ from stacklib.secrets import Secrets  # noqa: E402
 
 UP_S, COMMAND_S, READY_S = 900, 120, 90
 NEWEST = "2.104"
+INSIDE = ("--mount", "--net", "--uts", "--ipc", "--cgroup", "--pid")
 __all__ = ["SSH", "TINY", "TOP", "Footprint", "Live", "Outline", "Sandbox", "demo", "novaconf", "outline", "remains"]
 TINY = {"name": "t1.nano", "ram": 128, "vcpus": 1, "disk": 1}
 SSH = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "BatchMode=yes", "ConnectTimeout=10")
@@ -74,10 +75,12 @@ class Sandbox:
 
     def run(self, *argv: str, user: str = "demo", host: str | None = None, code: int | None = 0,
             stdin: str = "", seconds: float = COMMAND_S) -> str:
-        """Run a command at the controller, or at a host; its standard output."""
-        where = ["--host", host] if host else []
-        words = [str(TOP / "bin" / "stack"), "--state", str(self.state), "exec", "--as", user, *where, "--", *argv]
-        done = subprocess.run(words, text=True, input=stdin, capture_output=True, timeout=seconds, check=False)
+        """Run a command at the controller, or at a host; its standard output. As ``bin/stack exec`` does, but for the
+        third of a second in which that starts."""
+        words = ["nsenter", f"--target={self.control.room_pid(host or CONTROLLER)}", *INSIDE, "--", *argv]
+        told = credentials.environment(self.layout, self.secrets, user, host or "")
+        own = {name: value for name, value in told.items() if not name.startswith("PYTHON")}  # users' are not ours
+        done = subprocess.run(words, text=True, input=stdin, capture_output=True, timeout=seconds, check=False, env=own)
         assert code is None or done.returncode == code, f"{argv}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
 

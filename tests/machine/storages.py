@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.machine.stack import Sandbox
 
 #: Fixtures of conftest.py. A run tries one kind, the next run the other; with --long each tries both.
-STORAGES = {"block": "sandbox", "shared": "shared_sandbox"}
+STORAGES = {"block": "sandbox", "shared": "wide_sandbox"}
 
 
 @pytest.fixture(scope="module", params=sampling.drawn(list(STORAGES), 1))

@@ -15,6 +15,7 @@ import pytest
 
 from nova.model.floating import FloatingOnHost
 from nova.model.networks import NetworkOnHost
+from tests import sampling
 from tests.fakes.network import guest, network
 from tests.machine.network_cases import Cloud, Namespace, eventually, obstacle
 
@@ -74,7 +75,7 @@ class FloatingCloud(Cloud):
         for number in (1, 2):
             self.host("ip", "link", "set", f"tap{number}", "master", "br1")
         # with br_netfilter, what a guest sends to its own floating address is bridged back where it came from
-        self.host(sys.executable, "-c", "from nova.privileged import links; links.ensure_hairpins(['tap1', 'tap2'])")
+        self.host(sys.executable, "-c", "from nova.privileged import links; links.ensure_guest_ports(['tap1', 'tap2'])")
         for place, name in ((self.guest, "one"), (self.second, "two"), (self.outside, "out")):
             if place is not self.outside:
                 place("ip", "route", "replace", "default", "via", "10.0.1.1")
@@ -107,7 +108,7 @@ class FloatingCloud(Cloud):
         self.second.remove()
 
 
-@pytest.fixture(params=["eventlet", "threads"])
+@pytest.fixture(params=[pytest.param("eventlet", marks=pytest.mark.long), "threads"])
 def cloud(tmp_path, request, monkeypatch) -> Iterator[FloatingCloud]:
     monkeypatch.setenv("NOVA_CONCURRENCY", request.param)
     made = FloatingCloud(tmp_path)
@@ -228,7 +229,7 @@ def test_restart_leaves_translation_as_it_is_and_a_killed_daemon_finds_what_is_o
     assert FLOATING not in cloud.rules()
 
 
-@pytest.mark.parametrize("delay_ms", [0, 10, 40, 120])
+@pytest.mark.parametrize("delay_ms", sampling.drawn([0, 40, 10, 120], 2))
 def test_killed_while_it_changes_addresses_it_converges(cloud, delay_ms):
     assert cloud.floats(2, **{F: FIXED}) == "ok", cloud.log()
     order = NetworkOnHost(network=network(1), addresses=(guest(3), guest(4)), version=3,

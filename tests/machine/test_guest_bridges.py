@@ -55,3 +55,21 @@ def test_bridge_when_it_speaks_ipv6_for_a_network_then_a_guest_that_comes_change
 def test_bridge_when_its_interface_brings_ipv6_then_the_host_goes_on_to_speak_it():
     found = on_bridge("ip('addr', 'add', 'fd01::7/64', 'dev', 'eth0', 'nodad')", "links.ensure_bridge('br1', 'eth0')")
     assert [one for one in found if one.startswith("fe80:")]
+
+
+@pytest.mark.parametrize("steps, heard", [
+    (("links.ensure_bridge('br1', 'eth0')", "links.set_ipv6('br1', True)"), "0"),
+    (("ip('link', 'add', 'br1', 'type', 'veth', 'peer', 'name', 'br2')", "ip('link', 'set', 'br1', 'up')",
+      "links.set_ipv6('br1', True)"), "0"),
+    (("ip('addr', 'add', 'fd01::7/64', 'dev', 'eth0', 'nodad')", "links.ensure_bridge('br1', 'eth0')",
+      "links.set_ipv6('br1', True)"), "1")])
+def test_bridge_when_the_host_is_its_router_then_it_hears_no_other_but_where_it_lives_itself(steps, heard):
+    told = "open('/proc/sys/net/ipv6/conf/br1/accept_ra').read().strip()"
+    assert f"fd07::1{heard}" in on_bridge(*steps, f"ip('addr', 'add', 'fd07::1%s/64' % {told}, 'dev', 'br1')")
+
+
+def test_port_when_a_guest_is_behind_it_then_the_host_speaks_no_ipv6_by_it():
+    found = on_bridge("links.ensure_bridge('br0')", "ip('link', 'add', 'br1', 'type', 'veth', 'peer', 'name', 'br2')",
+                      "ip('link', 'set', 'br2', 'up')", "ip('link', 'set', 'br1', 'master', 'br0', 'up')",
+                      "time.sleep(0.05)", "links.ensure_guest_ports(['br1', 'eth0'])")
+    assert found == []

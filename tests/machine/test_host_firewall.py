@@ -197,46 +197,66 @@ def test_connections_when_a_rule_is_opened_and_closed_then_they_follow_and_no_ch
     assert set(tries.lines[mark:]) == {"no"}
 
 
-#: Answers each line of one connection; asks one line each time it is told to, and says what comes.
-ECHO = """
-import socket, sys
+#: Of one connection: talks all the time, and answers what it is asked.
+TALK = """
+import socket, sys, threading, time
 listener = socket.create_server(("0.0.0.0", int(sys.argv[1])))
 print("ready", flush=True)
 connection, _peer = listener.accept()
-while data := connection.recv(100):
-    connection.sendall(data)
+def talk():
+    while True:
+        connection.sendall(b".")
+        time.sleep(0.02)
+threading.Thread(target=talk, daemon=True).start()
+while connection.recv(1):
+    connection.sendall(b"!")
 """
+#: Asks each time it is told to, and says whether an answer comes.
 ASK = """
-import socket, sys
+import socket, sys, time
 connection = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)
-connection.settimeout(0.4)
+connection.settimeout(0.1)
+def answered():
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        try:
+            if b"!" in connection.recv(1000):
+                return "yes"
+        except TimeoutError:
+            pass
+    return "no"
 for line in sys.stdin:
-    try:
-        connection.sendall(b"x")
-        print("yes" if connection.recv(100) else "closed", flush=True)
-    except OSError:
-        print("no", flush=True)
+    connection.sendall(b"x")
+    print(answered(), flush=True)
 """
 
 
 @pytest.mark.skipif(not shutil.which("conntrack", path="/usr/sbin:/sbin"), reason="needs Debian's conntrack")
-def test_connection_when_its_rule_is_closed_then_it_carries_nothing_and_another_s_goes_on(cloud):
+@pytest.mark.parametrize("seen", [True, False])
+def test_connection_when_its_rule_is_closed_then_it_carries_nothing_and_another_s_goes_on(cloud, seen):
+    """``seen``: by the very process that opened it. However much the guest says, nothing comes in."""
     other = AllowedTraffic(protocol="tcp", from_port=PORT + 1, to_port=PORT + 1, cidr="10.0.0.2/32")
     cloud.filters.apply(state(guest(1, WEB, other), guest(2)))
-    asking = []
     with contextlib.ExitStack() as stack:
-        for port in (PORT, PORT + 1):
-            listening = subprocess.Popen(["ip", "netns", "exec", cloud.guests[1].name, sys.executable, "-c", ECHO,
-                                          str(port)], stdout=subprocess.PIPE, text=True)
-            stack.callback(_end, listening)
-            assert listening.stdout is not None and listening.stdout.readline() == "ready\n"
-            asks = subprocess.Popen(["ip", "netns", "exec", cloud.guests[2].name, sys.executable, "-c", ASK,
-                                     "10.0.0.1", str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            stack.callback(_end, asks)
-            asking.append(asks)
+        asking = [_talk_with(cloud, port, stack) for port in (PORT, PORT + 1)]
         assert [_asked(one) for one in asking] == ["yes", "yes"]
-        cloud.filters.apply(state(guest(1, other), guest(2)))
+        filters = cloud.filters if seen else PacketFilters(
+            InNamespace(cloud.host.name), cloud.folder, RuleOptions(same_net=False), switches=cloud.folder / "none")
+        filters.apply(state(guest(1, other), guest(2)))
         assert [_asked(one) for one in asking] == ["no", "yes"]
+        assert [_asked(one) for one in asking] == ["no", "yes"]
+
+
+def _talk_with(cloud: Cloud, port: int, stack: contextlib.ExitStack) -> subprocess.Popen[str]:
+    """Of guest 2's, with guest 1."""
+    talks = subprocess.Popen(["ip", "netns", "exec", cloud.guests[1].name, sys.executable, "-c", TALK, str(port)],
+                             stdout=subprocess.PIPE, text=True)
+    stack.callback(_end, talks)
+    assert talks.stdout is not None and talks.stdout.readline() == "ready\n"
+    asks = subprocess.Popen(["ip", "netns", "exec", cloud.guests[2].name, sys.executable, "-c", ASK, "10.0.0.1",
+                             str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    stack.callback(_end, asks)
+    return asks
 
 
 def _asked(process: subprocess.Popen[str]) -> str:
@@ -334,7 +354,7 @@ def test_frames_when_they_are_the_guest_s_own_then_they_pass_and_spoofed_ones_do
 
 
 def test_frames_when_a_port_gives_frames_back_then_what_the_guest_says_to_all_does_not_come_back(cloud):
-    turn_on = "from nova.privileged import links; print(links.ensure_hairpins(['tap1', 'tap9']))"
+    turn_on = "from nova.privileged import links; print(links.ensure_guest_ports(['tap1', 'tap9']))"
     assert [cloud.host(sys.executable, "-c", turn_on).strip() for _ in range(2)] == ["('tap1',)", "()"]
 
     def echoes() -> int:
@@ -374,6 +394,17 @@ def test_rules_when_guests_are_gone_then_nothing_of_theirs_is_left(cloud):
     cloud.filters.apply(OPEN)
     cloud.filters.apply(state())
     assert "inst-" not in cloud.rules() and "tap" not in cloud.rules().replace("nova-compute-taps", "")
+
+
+def test_rules_when_others_filter_from_now_on_then_nothing_of_ours_is_left_and_all_pass(cloud):
+    own = "-A FORWARD -s 10.9.9.9/32 -j DROP"
+    cloud.host("iptables", *own.split())
+    cloud.filters.apply(CLOSED)
+    later = PacketFilters(InNamespace(cloud.host.name), cloud.folder, RuleOptions(), switches=cloud.folder / "none")
+    assert later.withdraw() and not later.withdraw()
+    assert "nova-compute" not in cloud.rules() and own in cloud.rules()
+    assert arrived(cloud, {**OWN, **SPOOFED}) == set(OWN) | set(SPOOFED)
+    assert later.apply(CLOSED) and arrived(cloud, {"mac": SPOOFED["mac"]}) == set()
 
 
 def test_switch_when_bridges_do_not_ask_iptables_then_it_is_turned_on(cloud):

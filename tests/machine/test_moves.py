@@ -104,9 +104,8 @@ class Mover:
 
     def __init__(self, sandbox: Sandbox, hosts: dict[str, MoveHost], uuid: str, address: str) -> None:
         self.sandbox, self._hosts, self.uuid, self.address = sandbox, hosts, uuid, address
-        self.here, self.there = (hosts[name] for name in sandbox.hosts)
-        if uuid not in self.here.do("guests"):
-            self.turn()
+        self.here = next(host for host in hosts.values() if uuid in host.do("guests"))
+        self.there = next(host for host in hosts.values() if host is not self.here)
         self.build = self.here.do("order", uuid, BuildOrder)
 
     def turn(self) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import sampling
 from tests.fakes.network import guest
 from tests.machine.network_cases import Cloud, Namespace, eventually, obstacle
 
@@ -75,7 +76,7 @@ def test_killed_at_every_step_in_turn_the_guests_traffic_flows_on(cloud, outside
     assert state(cloud) == before and cloud.missing() == []
 
 
-@pytest.mark.parametrize("point", ["ipv4:before", *(f"{step}:after" for step in STEPS)])
+@pytest.mark.parametrize("point", sampling.drawn(["ipv4:before", *(f"{step}:after" for step in STEPS)], 4))
 def test_killed_at_its_first_work_the_next_start_makes_the_rest(cloud, outside, point):
     cloud.start(dies_at=point)
     assert cloud.ended() == -signal.SIGKILL, f"it does not come to {point}"
@@ -93,8 +94,8 @@ def test_killed_at_its_first_work_the_next_start_makes_the_rest(cloud, outside, 
     eventually(lambda: "br1" not in cloud.host("ip", "-o", "link") and not left(cloud), "what it made goes again")
 
 
-@pytest.mark.parametrize("point", [f"clear-{step}:{when}" for step in ("dhcp", "ipv6", "record")
-                                   for when in ("before", "after")])
+@pytest.mark.parametrize("point", sampling.drawn([f"clear-{step}:{when}" for when in ("before", "after")
+                                                  for step in ("dhcp", "ipv6", "record")], 2))
 def test_killed_while_a_network_is_taken_down_the_next_start_ends_it(cloud, point):
     cloud.start()
     assert cloud.serve(guest(3), version=1) == "ok", cloud.log()

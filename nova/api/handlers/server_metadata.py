@@ -27,7 +27,7 @@ class NoSuchNetwork(errors.NotFound):
 
 
 def _server(req: Request, server_id: str) -> ServerDetail:
-    server: ServerDetail = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope()))
+    server: ServerDetail = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope(), as_kept=True))
     req.authorize(server.project_id, server.user_id)
     return server
 

@@ -27,7 +27,7 @@ class BadTag(errors.Invalid):
 
 
 def _tags(req: Request, server_id: str) -> tuple[str, ...]:
-    server: ServerDetail = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope()))
+    server: ServerDetail = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope(), as_kept=True))
     req.authorize(server.project_id, server.user_id)
     return server.tags
 

@@ -94,7 +94,7 @@ def update(req: Request, server_id: str) -> dict[str, Any]:
 
 def _check_pin(req: Request, server_id: str, zone: str) -> None:
     """PinConflict unless ``zone`` is where the server is, or is pinned to already."""
-    server: ServerDetail = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope()))
+    server: ServerDetail = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope(), as_kept=True))
     pinned = server.pinned_availability_zone
     if zone != pinned and (pinned is not None or zone != server.availability_zone):
         raise PinConflict(uuid=server_id, zone=zone, current=server.availability_zone or "none")

@@ -52,8 +52,8 @@ def listed(networks: tuple[Network, ...], req: Request) -> dict[str, Any]:
 
 
 #: What a project sees of its networks in os-tenant-networks.
-OF_PROJECT = View(Out("id", "uuid"), Out("label", "label"), Out("cidr", lambda network, req: str(network.cidr)),
-                  of=Network)
+OF_PROJECT = View(Out("id", "uuid"), Out("label", "label"),
+                  Out("cidr", lambda network, req: str(network.cidr), type="string"), of=Network)
 
 FIXED = View(Out("address", "address"), Out("cidr", "cidr"), Out("host", "host"), Out("hostname", "hostname"),
              Out("reserved", "reserved", since="2.4"), of=FixedAddressRow)

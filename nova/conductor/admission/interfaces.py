@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from nova import concurrency, errors
+from nova import concurrency, context, errors
 from nova.conductor.admission.beginning import begin_on_host, builtins, locked, row_of
 from nova.conductor.steps.interfaces import INTERFACE, WISH
 from nova.conductor.world import World
@@ -19,7 +19,7 @@ from nova.model.networks import Interface, RequestedNetwork
 from nova.model.servers import ServerQuery
 
 ATTACH, DETACH = "attach_interface", "detach_interface"
-WAIT_S = 50.0  # less than the caller's patience (rpc_response_timeout)
+WAIT_S = 50.0  # at most; and no longer than the caller does (by its rpc_response_timeout)
 LOOK_S, LONGEST_PAUSE_S = 0.02, 0.5
 UNDO_WAIT_S = 5.0  # for one that is being taken back: where its host says nothing, that may last
 
@@ -63,10 +63,11 @@ class Interfaces:
         return tuple(self.world.networking.interfaces_now(row))
 
     def attach_interface(self, server_uuid: str, wish: RequestedNetwork) -> Interface:
-        end = time.monotonic() + self._wait_s
+        waits_s = min(self._wait_s, context.patience().left_s)
+        end = time.monotonic() + waits_s
         checked = self.world.networking.check_interface(row_of(self.world, server_uuid), wish)
         entry = self._begin(ATTACH, server_uuid, lambda row: {WISH: builtins(checked)}, end)
-        return self._attached(entry, end)
+        return self._attached(entry, end, waits_s)
 
     def detach_interface(self, server_uuid: str, interface_id: str) -> None:
         def arguments(row: Any) -> Mapping[str, Any]:
@@ -74,7 +75,7 @@ class Interfaces:
                 if one.id == interface_id:
                     return {INTERFACE: builtins(one)}
             raise NoSuchInterface(server=server_uuid, interface=interface_id)
-        self._begin(DETACH, server_uuid, arguments, time.monotonic() + self._wait_s)
+        self._begin(DETACH, server_uuid, arguments, time.monotonic() + min(self._wait_s, context.patience().left_s))
 
     def add_fixed_address(self, server_uuid: str, network_id: str) -> None:
         self._addresses("add_fixed_address")(server_uuid, network_id)
@@ -112,7 +113,7 @@ class Interfaces:
         self.world.runner.start([entry])
         return entry
 
-    def _attached(self, entry: states.Entry, end: float) -> Interface:
+    def _attached(self, entry: states.Entry, end: float, waits_s: float) -> Interface:
         """The interface, once the guest has it; or why it never will."""
         pause = LOOK_S
         while True:
@@ -125,7 +126,7 @@ class Interfaces:
             if found.outcome is not None or found.direction == "undo":
                 raise _fault(found)
             if time.monotonic() + pause > end:
-                raise Slow(server=entry.server_uuid, seconds=self._wait_s)
+                raise Slow(server=entry.server_uuid, seconds=waits_s)
             concurrency.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_S)
 

@@ -70,6 +70,10 @@ class NetworkBackEnd(Protocol):
         """Nothing of the servers' is left: interfaces we made are gone, those we were given are free. Raising means
         "try again later"."""
 
+    def look_again(self, ops: Sequence[Op]) -> None:
+        """Before guests start: what their rows still show as not connected may be by now, so that no host waits for
+        it; what is learnt is written. Raises nothing."""
+
     # -- a server's moves
 
     def follow(self, tx: Connection, op: Op, host: str) -> None:
@@ -120,9 +124,9 @@ class NetworkBackEnd(Protocol):
         """Names of the servers' groups, by uuid, for a page of them: one call at most. Those not in it: as their rows
         say."""
 
-    def guest_at(self, provider_id: str, address: str) -> str:
-        """The uuid of the server whose one port has the address, on networks whose metadata this provider (a load
-        balancer) hands on. Invalid: not exactly one; Unavailable."""
+    def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
+        """The server whose one port has the address, on networks whose metadata this provider (a load balancer) hands
+        on: its uuid, as the port says, and whose project's the port is. Invalid: not exactly one; Unavailable."""
 
     def told(self, event: ExternalEvent, server: Any) -> None:
         """An external event about one of the server's interfaces."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nova import errors
+from nova.model.ports import OWNER
 
 
 class NotOnePort(errors.Invalid):
@@ -13,12 +14,13 @@ class NotOnePort(errors.Invalid):
                "it must be one.")
 
 
-def guest_at(client: Any, provider_id: str, address: str) -> str:
-    """The server's uuid. ``client``: nova.clients.neutron.Neutron. NotOnePort; Unavailable."""
+def guest_at(client: Any, provider_id: str, address: str) -> tuple[str, str]:
+    """(the server's uuid, the project of the port that says so). ``client``: nova.clients.neutron.Neutron. NotOnePort;
+    Unavailable."""
     subnets = client.subnets(filters={"advanced_service_providers": provider_id})
     networks = sorted({subnet.network_id for subnet in subnets})
     ports = client.ports({"fixed_ips": f"ip_address={address}", "network_id": networks}) if networks else ()
-    servers = [port.device_id for port in ports if port.device_id]
+    servers = [port for port in ports if port.device_id and port.device_owner.startswith(OWNER)]
     if len(servers) != 1:
         raise NotOnePort(address=address, provider=provider_id, count=len(servers))
-    return str(servers[0])
+    return servers[0].device_id, servers[0].project_id

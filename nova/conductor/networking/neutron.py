@@ -17,7 +17,8 @@ from nova.conductor.networking import metadata_providers
 from nova.conductor.networking.back_end import Admitted, NetworkWish
 from nova.conductor.networking.neutron_addresses import NeutronAddresses
 from nova.conductor.networking.neutron_binding import Binder, begin_round, keep_given
-from nova.conductor.networking.neutron_health import Events, Healer, Reader
+from nova.conductor.networking.neutron_events import Events
+from nova.conductor.networking.neutron_health import Healer, Reader
 from nova.conductor.networking.neutron_known import Known
 from nova.conductor.networking.neutron_moves import Mover
 from nova.conductor.workflow import NotYet, Op, Result
@@ -25,6 +26,7 @@ from nova.conductor.world import World
 from nova.db.engine import Connection
 from nova.model.base import HostName
 from nova.model.networks import Interface, RequestedNetwork
+from nova.model.ports import belongs
 from nova.model.security_groups import GuestFirewall, HostFirewall
 from nova.model.server_parts import ExternalEvent
 
@@ -84,6 +86,9 @@ class Neutron:
         except errors.NovaError as error:
             LOG.warning("ports are not gone yet: %s", error.message, extra={"server": ops[0].uuid})
             raise NotYet(what=f"{SERVICE} ({error.message})") from None
+
+    def look_again(self, ops: Sequence[Op]) -> None:
+        self.reader.look_again(ops)
 
     # -- moves
 
@@ -152,12 +157,12 @@ class Neutron:
             return {}
 
     def _groups_of(self, projects: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
-        fields = ["id", "network_id", "device_id", "project_id", "tenant_id", "security_groups"]
+        fields = ["id", "network_id", "device_id", "device_owner", "project_id", "tenant_id", "security_groups"]
         wanted: dict[str, Any] = {"device_id": sorted(projects)}
         if len(projects) > MOST_LISTED and len(set(projects.values())) == 1:
             wanted = {"tenant_id": next(iter(projects.values()))}  # more than we need, in one call
         ports = [port for page in _pages(wanted) for port in self.client.ports({**page, "fields": fields})
-                 if port.project_id in ("", projects.get(port.device_id))]
+                 if port.device_id in projects and belongs(port, port.device_id, projects[port.device_id])]
         names = self.known.group_names({one for port in ports for one in port.security_group_ids})
         shown: dict[str, dict[str, None]] = {}
         for port in ports:
@@ -165,7 +170,7 @@ class Neutron:
             mine.update(dict.fromkeys(names[one] for one in port.security_group_ids if one in names))
         return {uuid: tuple(sorted(mine)) for uuid, mine in shown.items()}
 
-    def guest_at(self, provider_id: str, address: str) -> str:
+    def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
         return metadata_providers.guest_at(self.client, provider_id, address)
 
     def firewall_on(self, host: HostName) -> HostFirewall:

@@ -41,7 +41,8 @@ class NeutronAddresses:
                     LOG.info("subnet %s gives no address: %s", subnet.id, error.message, extra={"server": server_uuid})
                     refused = error
                 else:
-                    return self._refresh([server_uuid])
+                    self._refresh([server_uuid])
+                    return
         if refused is not None:
             raise errors.Invalid(refused.message)
         raise NoPortThere(network=network_id, server=server_uuid)
@@ -51,7 +52,8 @@ class NeutronAddresses:
             rest = [one for one in _as_asked(port) if one["ip_address"] != address]
             if len(rest) < len(port.addresses):
                 self._client.update_port(port.id, {"fixed_ips": rest})
-                return self._refresh([server_uuid])
+                self._refresh([server_uuid])
+                return
         raise NotItsAddress(server=server_uuid, address=address)
 
     def _ports(self, server_uuid: str) -> list[Port]:

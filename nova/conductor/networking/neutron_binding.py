@@ -24,13 +24,12 @@ from nova.conductor.networking.neutron_known import Known
 from nova.conductor.workflow import Op, Result
 from nova.conductor.world import World
 from nova.model.networks import Interface, RequestedNetwork
-from nova.model.ports import FAILED, Port
+from nova.model.ports import FAILED, OWNER, Port, belongs
 from nova.model.security_groups import DEFAULT
 
 LOG = logging.getLogger(__name__)
 
 AT_ONCE = 20  # ports made by one request, which takes some seconds
-OWNER = "compute:"
 ROUND = "ports"  # in an operation's data: how often its ports were begun with
 
 
@@ -87,8 +86,8 @@ class Binder:
     def _adopt(self, wanted: Iterable[Wanted], ports: Sequence[Port]) -> None:
         """What an earlier attempt made, be it that nobody learnt of it."""
         for one in wanted:
-            mine = [port for port in ports if port.device_id == one.op.uuid and port.id not in one.others
-                    and not _foreign(port, one.op.server)]
+            mine = [port for port in ports if port.id not in one.others
+                    and belongs(port, one.op.uuid, one.op.server.project_id)]
             taken = {port.id for port in one.found.values()}
             for at, request in one.missing():
                 port = next((port for port in mine if port.id not in taken and _is(port, request)), None)
@@ -260,7 +259,7 @@ class Binder:
         lacking = {one for op in ops for one in known_ids(op)} - {port.id for port in ports}
         for port in (*ports, *self.client.ports_by_id(lacking)):
             op = servers.get(port.device_id)
-            if op is None or (_foreign(port, op.server) and port.id not in known_ids(op)):
+            if op is None or not belongs(port, op.uuid, op.server.project_id, known_ids(op)):
                 continue
             self.free(port) if port.id in given_ids(op) else self.client.delete_port(port.id)
 
@@ -320,11 +319,6 @@ def _is(port: Port, request: RequestedNetwork) -> bool:
         return port.id == request.port_id
     return port.network_id == request.network_id and (
         not request.fixed_ip or any(one.address == request.fixed_ip for one in port.addresses))
-
-
-def _foreign(port: Port, server: Any) -> bool:
-    """Another project's port that says it is this server's: anybody can say that of a port of theirs."""
-    return bool(port.project_id and port.project_id != server.project_id)
 
 
 def known_ids(op: Op) -> set[str]:

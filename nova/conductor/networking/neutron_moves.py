@@ -20,7 +20,7 @@ from nova.conductor.networking.neutron_claims import ClaimedPorts
 from nova.conductor.networking.neutron_demands import profile_of
 from nova.conductor.workflow import Op
 from nova.model.networks import Interface
-from nova.model.ports import ACTIVE, FAILED, Port, PortBinding
+from nova.model.ports import ACTIVE, FAILED, Port, PortBinding, belongs
 
 LOG = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class Mover:
         """The server's; no others' that say they are."""
         known = known_ids(op)
         return [port for port in self._client.ports_of([op.uuid])
-                if port.id in known or port.project_id in ("", op.server.project_id)]
+                if belongs(port, op.uuid, op.server.project_id, known)]
 
     def _write(self, op: Op, ports: Sequence[Port]) -> None:
         """What the server's row knows of its interfaces beyond their bindings stays."""
@@ -137,8 +137,7 @@ class Mover:
         servers = {op.uuid: op for op in leaving}
         for port in self._client.ports_of(servers):
             op = servers.get(port.device_id)
-            if op is None or not port.host or (port.id not in known_ids(op)
-                                               and port.project_id not in ("", op.server.project_id)):
+            if op is None or not port.host or not belongs(port, op.uuid, op.server.project_id, known_ids(op)):
                 continue
             fields: dict[str, Any] = {"binding:host_id": ""}
             profile = profile_of(port.profile)

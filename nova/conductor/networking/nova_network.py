@@ -62,6 +62,9 @@ class NovaNetwork:
         self.floating.write_servers(ops)
         return [{} for _ in ops]
 
+    def look_again(self, ops: Sequence[Op]) -> None:
+        """Nobody waits for interfaces that have no status."""
+
     def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
         rule_hosts = set(self.groups.hosts_letting_in(tx, [op.uuid for op in ops])) | _rule_hosts(ops)
         for op in ops:
@@ -143,7 +146,7 @@ class NovaNetwork:
     def groups_shown(self, servers: Sequence[Any]) -> Mapping[str, tuple[str, ...]]:
         return {}
 
-    def guest_at(self, provider_id: str, address: str) -> str:
+    def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
         raise NotOnePort(address=address, provider=provider_id, count=0)
 
     def told(self, event: ExternalEvent, server: Any) -> None:

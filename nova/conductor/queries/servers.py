@@ -67,7 +67,7 @@ class Servers:
         with self.world.cell.reading() as tx:
             row = servers.detail_row(tx, query.uuid, query.scope, query.with_deleted)
             found = self._details(tx, [row])
-        return self._with_groups_now(found)[0]
+        return found[0] if query.as_kept else self._with_groups_now(found)[0]
 
     def _with_group(self, server: ServerDetail) -> ServerDetail:
         with self.world.api.reading() as tx:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -154,9 +154,11 @@ def owe_destroy(world: World, host: str, op: Op, why: errors.NovaError) -> None:
 
 
 class GuestStep(Step):
-    """One order for guests that exist, on their own host."""
+    """One order for guests that exist, on their own host. ``plugs``: it may start them, which waits for their network.
+    """
 
     method = ""
+    plugs: ClassVar[bool] = False
 
     def __init__(self, task: TaskState | None = None, reboot: str = "soft", *, event: str | None = None,
                  when: str | None = None) -> None:
@@ -167,6 +169,8 @@ class GuestStep(Step):
         host = ops[0].server.host
         if not host:
             return [NoHost(server=op.uuid) for op in ops]
+        if self.plugs:
+            world.networking.look_again(ops)
         orders = tuple(self.order(world, op) for op in ops)
         outcomes = getattr(world.compute, self.method)(host, orders)
         return [{**result, "host": host} if not isinstance(result, errors.NovaError) else result
@@ -177,7 +181,7 @@ class GuestStep(Step):
 
 
 class StartGuests(GuestStep):
-    method, event = "start_guests", "compute_start_instance"
+    method, event, plugs = "start_guests", "compute_start_instance", True
 
 
 class StopGuests(GuestStep):
@@ -185,7 +189,7 @@ class StopGuests(GuestStep):
 
 
 class RebootGuests(GuestStep):
-    method, event = "reboot_guests", "compute_reboot_instance"
+    method, event, plugs = "reboot_guests", "compute_reboot_instance", True
 
 
 class PauseGuests(GuestStep):
@@ -201,7 +205,7 @@ class SuspendGuests(GuestStep):
 
 
 class ResumeGuests(GuestStep):
-    method, event = "resume_guests", "compute_resume_instance"
+    method, event, plugs = "resume_guests", "compute_resume_instance", True
 
 
 class CrashGuests(GuestStep):
@@ -209,14 +213,14 @@ class CrashGuests(GuestStep):
 
 
 class UnrescueGuests(GuestStep):
-    method, event = "unrescue_guests", "compute_unrescue_instance"
+    method, event, plugs = "unrescue_guests", "compute_unrescue_instance", True
 
 
 class RescueGuests(GuestStep):
     """From the image that its admission found. The rescue system's password is lost with the runner that has it: then
     the image's own way in is all there is."""
 
-    method, event = "rescue_guests", "compute_rescue_instance"
+    method, event, plugs = "rescue_guests", "compute_rescue_instance", True
 
     def order(self, world: World, op: Op) -> RescueOrder:
         build = build_order(world, op.server, op, fence(op))

@@ -90,7 +90,7 @@ class CountAsRebuilt(Step):
 class RebuildGuests(GuestStep):
     """A server that was off stays off."""
 
-    method, event = "rebuild_guests", "compute_rebuild_instance"
+    method, event, plugs = "rebuild_guests", "compute_rebuild_instance", True
 
     def order(self, world: World, op: Op) -> RebuildOrder:
         arguments = op.entry.arguments

@@ -153,6 +153,7 @@ def tenant_networks(world: World) -> None:
         return f"{OWN}/{world.ask('POST', OWN, body, version=LAST)['network']['id']}"
     each(live, "DELETE /os-tenant-networks/{network_id}", mine)
     live.shows("os-tenant-networks", "networks-post-res", mine(LAST))
+    live.shows("os-tenant-networks", "networks-list-res", OWN)
     expect_refusals(world, ("POST", OWN, {"network": {"label": "none"}}, 400),
                     ("DELETE", f"{OWN}/{NOWHERE}", None, 404))
 

@@ -66,7 +66,7 @@ OLD_NETWORK_SAMPLES = (
     "os-networks/network-add-req",
     "os-networks/network-create-req",
     "os-security-group-default-rules/",
-    "os-tenant-networks/networks-post-re",
+    "os-tenant-networks/",
     "os-virtual-interfaces/",
 )
 #: Single samples that wait (a block device that comes with volumes), or that no version takes: sample -> why.

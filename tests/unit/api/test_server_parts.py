@@ -22,6 +22,12 @@ def client() -> ApiClient:
     return made
 
 
+def test_server_when_only_a_part_of_it_is_shown_then_the_network_service_is_not_asked(client):
+    for path, as_kept in (("/tags", True), ("/metadata", True), ("", False)):
+        client.get(f"/servers/{UUID}{path}")
+        assert client.conductor.looked_at[-1].as_kept == as_kept
+
+
 # tags
 
 def test_putting_a_tag_is_201_with_its_location_and_204_when_it_is_there(client):

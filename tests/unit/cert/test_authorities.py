@@ -121,6 +121,25 @@ def test_certificates_when_they_are_to_end_soon_then_they_are_renewed_with_the_s
     assert (tmp_path / "CA/projects/demo/index.txt").read_text().count("\n") == 2
 
 
+def test_renew_when_something_is_to_end_soon_then_all_files_are_made_again_and_a_broken_one_keeps_no_other(
+        tmp_path, clock, caplog):
+    certs = service(tmp_path, clock)
+    certs.start()
+    certs.renew()  # no project has any
+    for project in ("a", "b", "c"):
+        certs.vpn_credentials(project)
+    (tmp_path / "CA/projects/b/cacert.pem").write_text("no certificate")
+    files = [tmp_path / "CA" / where / name for where in ("", "projects/a", "projects/c")
+             for name in ("cacert.pem", "crl.pem")]
+    before = [one.read_bytes() for one in files]
+    certs.renew()
+    assert [one.read_bytes() for one in files] == before
+    clock.now += datetime.timedelta(days=350)
+    certs.renew()
+    assert all(one.read_bytes() != old for one, old in zip(files, before, strict=True))
+    assert "projects/b could not be renewed" in caplog.text
+
+
 @pytest.mark.parametrize("project", ["", "..", "a/b", "a b", "x" * 256])
 def test_vpn_credentials_when_the_project_names_a_path_then_invalid_and_nothing_is_made(tmp_path, clock, project):
     with pytest.raises(errors.Invalid):

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import socket
+import time
+from typing import Any
 
 import pytest
+import requests
+from keystoneauth1 import session as ksession
+from keystoneauth1.identity import v3
 from oslo_config import cfg
 
 from nova import conf as nova_conf
 from nova import context, errors
 from nova.clients import neutron as client_module
 from nova.clients import session
+from nova.clients.neutron import NeutronCaller
 from nova.clients.neutron_values import asked, counted, network
 from nova.conf.network import neutron_in_use
 from tests.fakes.neutron import FakeNeutron
@@ -121,6 +128,62 @@ def test_call_when_somebody_waits_then_all_attempts_end_before_that(fake, again,
     with context.waited_for(0.0), pytest.raises(errors.Unavailable, match="no time is left"):
         fake.client().networks()
     assert len(fake.timeouts) == asked
+
+
+def test_calls_when_nobody_answers_them_then_all_of_them_together_end_before_who_waits_goes(fake):
+    """As a conductor's call has them: one after the other, each with its attempts."""
+    now = [0.0]
+
+    def hang(request: Any) -> Any:
+        now[0] += fake.timeouts[-1][1]
+        raise requests.ReadTimeout("timeout")
+    fake.answer = hang
+    client = fake.client(retries=3)
+    with context.waited_for(48.0, clock=lambda: now[0]):
+        for _ in range(5):
+            with pytest.raises(errors.Unavailable):
+                client.networks()
+        with pytest.raises(errors.Unavailable):
+            client.create_ports([{"network_id": "n"}])
+        assert 0 < now[0] <= 48.0
+    assert context.patience().left_s == float("inf")
+
+
+@pytest.mark.parametrize("answer", ["<html>Bad Gateway</html>", "[]", ""])
+def test_call_when_something_else_answers_then_the_service_is_unavailable(fake, client, answer):
+    fake.transport.send = lambda request, **kwargs: plain(request, answer)
+    for call in (client.networks, client.extensions, lambda: client.update_port("p", {}),
+                 lambda: client.create_ports([{"network_id": "n"}])):
+        with pytest.raises(errors.Unavailable, match="not Neutron"):
+            call()
+
+
+def test_post_when_whoever_waits_is_about_to_go_then_it_is_not_begun_and_reads_are(fake, client):
+    network = fake.add_network()
+    with context.waited_for(4.0):
+        assert client.networks()
+        with pytest.raises(errors.Unavailable, match="no time is left"):
+            client.create_ports([{"network_id": network, "tenant_id": "demo"}])
+    assert fake.asked("POST") == [] and client.create_ports([{"network_id": network, "tenant_id": "demo"}])
+
+
+def plain(request: Any, text: str) -> requests.Response:
+    answer = requests.Response()
+    answer.status_code, answer.request, answer.url, answer._content = 200, request, request.url, text.encode()
+    return answer
+
+
+def test_token_when_keystone_hangs_then_nobody_waits_for_longer_than_the_call_is_waited_for():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        plugin = v3.Password(f"{url}/v3", username="nova", password="x", user_domain_id="d", project_id="p")
+        http = session.patient(ksession.Session(timeout=60.0))
+        caller = NeutronCaller(session.Service("network", "network", (url,), retries=0),
+                               session.Credentials(http, plugin))
+        begun = time.monotonic()
+        with context.waited_for(0.1), pytest.raises(errors.Unavailable):
+            caller.call("GET", "/v2.0/networks")
+        assert time.monotonic() - begun < 5.0
 
 
 def test_call_when_no_time_is_left_for_another_attempt_then_it_is_not_made(fake):

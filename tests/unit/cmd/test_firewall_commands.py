@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from nova.cmd import compute, firewall_commands
+from nova import errors
+from nova.cmd import compute, doctor, firewall_commands
+from nova.cmd.doctor_filter import packet_filter
 from nova.compute.host_filter import PacketFilters
 from nova.service import CanNotStart
 from tests.fakes.conductor_security_groups import SecurityGroupsOfFake
@@ -63,15 +65,29 @@ def test_hairpins_when_the_host_has_nova_networks_taps_then_they_are_turned_on(t
     assert (compute.hairpins(options(tmp_path, **values)) is not None) == wanted
 
 
-def test_doctor_when_bridges_do_not_ask_iptables_then_it_says_how_to_cure_that(tmp_path):
-    from nova.cmd import doctor
-    from nova.cmd.doctor_filter import packet_filter
+def found(options: Any, switches: Any, told: bool | None = None) -> doctor.Finding:
+    """``told``: by the conductor; None: nobody answers."""
+    def elsewhere(_options: Any) -> bool:
+        if told is None:
+            raise errors.Unavailable("no conductor")
+        return told
+    return packet_filter(options, switches, elsewhere)
 
-    found = packet_filter(options(tmp_path), tmp_path / "none")
-    assert found.state == doctor.BAD and "modprobe br_netfilter" in found.cure
+
+def test_doctor_when_bridges_do_not_ask_iptables_then_it_says_how_to_cure_that(tmp_path):
+    said = found(options(tmp_path), tmp_path / "none")
+    assert said.state == doctor.BAD and "modprobe br_netfilter" in said.cure
     for values in ({"use_neutron": True}, {"compute_driver": "fake.FakeDriver"}):
-        assert packet_filter(options(tmp_path, **values), tmp_path / "none").state == doctor.OK
+        assert found(options(tmp_path, **values), tmp_path / "none").state == doctor.OK
     for name in ("bridge-nf-call-iptables", "bridge-nf-call-ip6tables"):
         (tmp_path / name).write_text("0")
-    assert packet_filter(options(tmp_path), tmp_path).state == doctor.OK
-    assert packet_filter(options(tmp_path, firewall_driver="Magic"), tmp_path).state == doctor.BAD
+    assert found(options(tmp_path), tmp_path).state != doctor.BAD  # a warning, where the program conntrack is missing
+    assert found(options(tmp_path, firewall_driver="Magic"), tmp_path).state == doctor.BAD
+
+
+def test_doctor_when_the_host_s_file_says_something_else_than_the_conductor_then_the_conductor_is_believed(tmp_path):
+    wrong = found(options(tmp_path, use_neutron=True), tmp_path / "none", told=False)
+    assert wrong.state == doctor.BAD and "do not hold" in wrong.what
+    wrong = found(options(tmp_path), tmp_path / "none", told=True)
+    assert wrong.state == doctor.WARN and "Neutron" in wrong.what and "to true" in wrong.cure
+    assert found(options(tmp_path, use_neutron=True), tmp_path / "none", told=True).state == doctor.OK

@@ -59,7 +59,14 @@ class Conductor:
 class Kept:
     def __init__(self) -> None:
         self.states: list[HostFirewall] = []
-        self.broken, self.hole = False, ""
+        self.broken, self.hole, self.withdrawn = False, "", 0
+
+    def withdraw(self) -> bool:
+        if self.broken:
+            raise errors.Unavailable("no iptables")
+        self.withdrawn += 1
+        self.states.clear()
+        return True
 
     def lacks(self) -> str:
         return self.hole
@@ -107,7 +114,7 @@ def test_guard_when_nobody_knows_the_guest_then_nothing_reaches_it():
     assert host.kept.guests[UUID].allowed == () and host.kept.guests[UUID].interfaces == part().interfaces
 
 
-def test_guard_when_the_conductor_says_that_others_filter_then_nothing_is_touched_and_nobody_asked_again():
+def test_guard_when_the_conductor_says_that_others_filter_then_nothing_is_added_and_nobody_asked_again():
     host = Host()
     host.conductor.elsewhere = True
     host.wall.refresh()
@@ -116,6 +123,36 @@ def test_guard_when_the_conductor_says_that_others_filter_then_nothing_is_touche
     host.wall.mend()
     host.wall.refresh()
     assert host.kept.states == [] and host.conductor.asked == 2
+
+
+def test_refresh_when_others_filter_then_what_an_earlier_life_left_goes_once_and_is_tried_until_it_does(caplog):
+    host = Host()
+    host.conductor.elsewhere = host.kept.broken = True
+    host.wall.refresh()
+    assert host.kept.withdrawn == 0 and "are there still" in caplog.text
+    host.kept.broken = False
+    for _ in range(3):
+        host.wall.refresh()
+        host.wall.guard(order())
+    assert host.kept.withdrawn == 1
+    host.conductor.elsewhere, host.conductor.guests = False, (part(UUID, SSH),)
+    host.wall.refresh()
+    host.conductor.elsewhere = True
+    host.wall.refresh()
+    assert host.kept.withdrawn == 2 and host.kept.states == []
+
+
+def test_guard_when_the_conductor_never_answered_then_a_guest_is_closed_whatever_the_host_s_file_says():
+    host = Host()
+    host.wall.guard(order(part()))
+    assert host.kept.guests == {UUID: part()}
+
+    def away() -> None:
+        raise errors.Unavailable("no conductor")
+    host.conductor.on_ask = away
+    with pytest.raises(errors.Unavailable):
+        host.wall.guard(order(uuid=OTHER))
+    assert set(host.kept.guests) == {UUID} and host.kept.withdrawn == 0
 
 
 def test_guard_when_others_filter_and_an_order_brings_rules_then_the_conductor_is_asked_who_does():
@@ -250,13 +287,14 @@ class Program:
     def __init__(self) -> None:
         self.fed: list[tuple[str, str]] = []
         self.refuses = ""
+        self.saved: dict[str, str] = {}
 
     def run(self, argv: Any, *, stdin: str | None = None, **_more: Any) -> Completed:
         if stdin is not None:
             if argv[0] == self.refuses:
                 raise CommandFailed(command=argv[0], where="here", reason="no")
             self.fed.append((argv[0], stdin))
-        return Completed(0)
+        return Completed(0, self.saved.get(argv[0], ""))
 
 
 def test_filters_when_guests_come_then_each_of_the_three_is_written_in_one_go(tmp_path):
@@ -277,10 +315,52 @@ def test_filters_when_bridges_can_not_be_made_to_ask_then_one_clear_line_says_so
     for _ in range(2):
         filters.apply(HostFirewall(host="a"))
     [said] = [one for one in caplog.records if "SECURITY GROUPS DO NOT HOLD" in one.message]
-    assert said.levelname == "WARNING" and "modprobe br_netfilter" in said.message
+    assert said.levelname == "ERROR" and "modprobe br_netfilter" in said.message
     assert "bridge-nf-call-iptables: No such file" in filters.lacks()
     (tmp_path / "none").mkdir()
     for name in ("bridge-nf-call-iptables", "bridge-nf-call-ip6tables"):
         (tmp_path / "none" / name).write_text("0")
     filters.apply(HostFirewall(host="a"))
     assert filters.lacks() == ""
+
+
+SAVED = """*filter
+:INPUT ACCEPT [0:0]
+:FORWARD DROP [7:7]
+:nova-compute-INPUT - [0:0]
+:nova-compute-inst-1 - [0:0]
+:nova-compute-local - [0:0]
+:nova-filter-top - [0:0]
+:nova-computers - [0:0]
+[1:1] -A INPUT -j nova-compute-INPUT
+[1:1] -A INPUT -j nova-computers
+[0:0] -A FORWARD -j nova-filter-top
+[0:0] -A nova-filter-top -j nova-compute-local
+[0:0] -A nova-compute-local -d 10.0.0.5/32 -j nova-compute-inst-1
+[0:0] -A nova-compute-inst-1 -m conntrack --ctstate INVALID -j DROP
+COMMIT
+"""
+
+
+def test_filters_when_they_withdraw_then_ours_go_whoever_made_them_and_no_other_s_do(tmp_path):
+    program = Program()
+    program.saved = {"iptables-save": SAVED, "ebtables-save": "*nat\n:PREROUTING ACCEPT\n:nova-compute-taps RETURN\n"
+                                                              "-A PREROUTING -j nova-compute-taps\n"}
+    filters = PacketFilters(program, tmp_path, RuleOptions(), switches=tmp_path / "none")
+    assert filters.withdraw()
+    assert program.fed == [
+        ("ebtables-restore", "*nat\n:nova-compute-taps RETURN\n-D PREROUTING -j nova-compute-taps\n"
+                             "-X nova-compute-taps\nCOMMIT\n"),
+        ("iptables-restore", "*filter\n:nova-compute-INPUT - [0:0]\n:nova-compute-inst-1 - [0:0]\n"
+                             ":nova-compute-local - [0:0]\n-D INPUT -j nova-compute-INPUT\n"
+                             "-D nova-filter-top -j nova-compute-local\n-X nova-compute-INPUT\n"
+                             "-X nova-compute-inst-1\n-X nova-compute-local\nCOMMIT\n")]
+    program.saved = {}
+    assert not filters.withdraw() and len(program.fed) == 2 and filters.lacks() == ""
+
+
+def test_filters_when_there_are_no_such_programs_then_there_is_nothing_to_withdraw(tmp_path):
+    class Missing:
+        def run(self, argv: Any, **_more: Any) -> Completed:
+            raise CommandFailed(command=argv[0], where="here", reason="is not installed")
+    assert not PacketFilters(Missing(), tmp_path, RuleOptions(), switches=tmp_path / "none").withdraw()

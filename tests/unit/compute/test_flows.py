@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
 import pytest
 
-from nova.compute.flows import forget, narrowed
+from nova.compute.flows import everybody, judge_anew, narrowed
 from nova.compute.host_filter import PacketFilters
 from nova.compute.packet_rules import RuleOptions
 from nova.model.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
@@ -28,8 +29,11 @@ def host(*guests: GuestFirewall, dropped: tuple[AllowedTraffic, ...] = ()) -> Ho
 
 
 class Runner:
+    """A kernel that keeps what it is fed, and whose connections are looked for in vain."""
+
     def __init__(self) -> None:
-        self.forgot: list[tuple[str, str]] = []
+        self.judged: list[list[str]] = []
+        self.tables: dict[str, str] = {}
         self.fails = False
 
     def run(self, argv: Any, **more: Any) -> Completed:
@@ -37,8 +41,18 @@ class Runner:
             if self.fails:
                 raise CommandFailed(command="conntrack", where="here", reason="conntrack is not installed")
             assert more["ok"] == (0, 1)
-            self.forgot.append((argv[3], argv[5]))
-        return Completed(0)
+            self.judged.append(list(argv[1:]))
+        elif "stdin" in more:
+            fed = re.sub(r"-I (\S+) \d+", r"-A \1", more["stdin"])
+            self.tables[argv[0].replace("-restore", "-save")] = fed
+        return Completed(0, self.tables.get(argv[0], ""))
+
+
+ONE_S = [
+    ["-U", "-f", "ipv4", "-p", "tcp", "-r", "10.0.0.1", "-m", "0x20000000/0x20000000"],
+    ["-D", "-f", "ipv4", "-r", "10.0.0.1", "-m", "0/0x20000000"],
+    ["-U", "-f", "ipv6", "-p", "tcp", "-r", "fd00::1", "-m", "0x20000000/0x20000000"],
+    ["-D", "-f", "ipv6", "-r", "fd00::1", "-m", "0/0x20000000"]]
 
 
 @pytest.mark.parametrize("after, expected", [
@@ -50,22 +64,36 @@ def test_narrowed_when_the_rules_change_then_only_guests_that_get_less(after, ex
     assert narrowed(host(guest(1, SSH, WEB), guest(2, SSH)), after) == expected
 
 
-def test_filters_when_a_rule_is_closed_then_flows_are_forgotten_after_it_and_only_once(tmp_path):
+def test_everybody_when_guests_share_an_address_then_it_is_there_once():
+    assert everybody(host(guest(1), guest(1, SSH), guest(2))) == ("10.0.0.1", "fd00::1", "10.0.0.2", "fd00::2")
+
+
+def test_filters_when_a_rule_is_closed_then_connections_are_judged_anew_after_it_and_only_once(tmp_path):
     runner = Runner()
     filters = PacketFilters(runner, tmp_path, RuleOptions(), switches=tmp_path)
     for state in (host(guest(1, SSH)), host(guest(1, SSH, WEB))):
         filters.apply(state)
-    assert runner.forgot == []
+    runner.judged.clear()
     for _ in range(2):
         filters.apply(host(guest(1, SSH)))
-    assert runner.forgot == [("ipv4", "10.0.0.1"), ("ipv6", "fd00::1")]
+    assert runner.judged == ONE_S
 
 
-def test_forget_when_the_program_fails_or_there_is_no_time_then_it_says_so_and_ends(caplog):
+def test_filters_when_they_are_new_then_connections_are_judged_anew_where_other_rules_stood_before(tmp_path):
+    """A rule may have been closed while nobody was here to see it."""
+    runner = Runner()
+    open_, closed = host(guest(1, SSH, WEB)), host(guest(1, SSH))
+    for state, expected in ((open_, ONE_S), (open_, []), (closed, ONE_S)):
+        runner.judged.clear()
+        PacketFilters(runner, tmp_path, RuleOptions(), switches=tmp_path).apply(state)
+        assert runner.judged == expected
+
+
+def test_judge_anew_when_the_program_fails_or_there_is_no_time_then_it_says_so_and_ends(caplog):
     runner = Runner()
     runner.fails = True
     with caplog.at_level(logging.WARNING):
-        forget(runner, ["10.0.0.1", "10.0.0.2"])
-        forget(runner, ["10.0.0.1"], 0.0)
+        judge_anew(runner, ["10.0.0.1", "10.0.0.2"])
+        judge_anew(runner, ["10.0.0.1"], 0.0)
     assert ["not installed" in one.message for one in caplog.records] == [True, False]
     assert "too many" in caplog.text

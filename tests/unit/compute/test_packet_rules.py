@@ -36,7 +36,9 @@ def test_chain_when_a_guest_has_rules_then_they_stand_between_answers_and_the_dr
         traffic("icmpv6", 128, 0, "::/0")), RuleOptions(), 4)
     assert chain(table) == [
         "-m conntrack --ctstate INVALID -j DROP",
-        "-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
+        "-m conntrack --ctstate RELATED -j ACCEPT",
+        "-m conntrack --ctstate ESTABLISHED --ctdir REPLY -j ACCEPT",
+        "-m conntrack --ctstate ESTABLISHED -m connmark ! --mark 0x20000000/0x20000000 -j ACCEPT",
         "-j nova-compute-provider",
         "-s 10.0.0.1/32 -p udp -m udp --sport 67 --dport 68 -j ACCEPT",
         "-s 10.0.0.0/24 -j ACCEPT",
@@ -54,7 +56,7 @@ def test_chain_when_a_guest_has_rules_then_they_stand_between_answers_and_the_dr
 def test_chain_of_ipv6_when_the_guest_has_an_address_then_its_link_local_one_is_guarded_too():
     table = packet_rules.table(state(traffic("tcp", 80, 80, "::/0"), traffic("icmpv6", 128, 0, "2001:db8::/32"),
                                      traffic("tcp", 22, 22, "0.0.0.0/0")), RuleOptions(), 6)
-    assert chain(table)[3:] == [
+    assert chain(table)[5:] == [
         "-s fd00::/64 -j ACCEPT",
         "-s fe80::1/128 -p ipv6-icmp -j ACCEPT",
         "-s fe80::/64 -j ACCEPT",
@@ -67,9 +69,9 @@ def test_chain_of_ipv6_when_the_guest_has_an_address_then_its_link_local_one_is_
 
 def test_chain_when_a_network_s_guests_are_strangers_then_only_neighbours_are_found():
     closed = RuleOptions(same_net=False, drop="LOGDROP")
-    assert chain(packet_rules.table(state(), closed, 4))[3:] == [
+    assert chain(packet_rules.table(state(), closed, 4))[5:] == [
         "-s 10.0.0.1/32 -p udp -m udp --sport 67 --dport 68 -j ACCEPT", "-j nova-compute-sg-fallback"]
-    assert [rule[-30:] for rule in chain(packet_rules.table(state(), closed, 6))[4:6]] == [
+    assert [rule[-30:] for rule in chain(packet_rules.table(state(), closed, 6))[6:8]] == [
         "icmp6 --icmpv6-type 135 -j ACCEPT"[-30:], "icmp6 --icmpv6-type 136 -j ACCEPT"[-30:]]
     assert chain(packet_rules.table(state(), closed, 4), "sg-fallback") == ["-j LOGDROP"]
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from nova.conf import fake as fake_options
+from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, ExpectedGuest
+from nova.model.security_groups import GuestFirewall, HostFirewall
+from nova.model.security_rules import guarded
 from nova.model.states import PowerState
 from nova.virt.fake import FakeDriver
 from tests.fakes.compute import HOST, build_order, guest_order, options
@@ -99,9 +102,9 @@ def test_start_when_a_half_built_guest_is_in_no_record_then_it_stays_as_it_is(wo
     assert world.conductor.have == (order.server_uuid,)
 
 
-def _down(world):
+def _down(world, **fields):
     """A guest that ran, on a host that was switched off."""
-    order = build_order()
+    order = build_order(**fields)
     world.build(order)
     world.driver.change_power(order.server_uuid, PowerState.SHUTDOWN)
     world.conductor.expected = (_expected(order),)
@@ -147,6 +150,41 @@ def test_start_when_guests_are_to_be_resumed_then_what_their_taps_need_is_there_
     calls = [name for name, uuid in world.driver.calls if uuid == order.server_uuid and name in ("plug", "start")]
     assert calls == ["plug", "start"]
     assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING
+
+
+class Filters:
+    """Packet filters that note what is there when, and may be of no use."""
+
+    def __init__(self, calls: list[tuple[str, str]], hole: str) -> None:
+        self._calls, self._hole = calls, hole
+
+    def apply(self, state: HostFirewall) -> bool:
+        self._calls.extend(("filter", guest.server_uuid) for guest in state.guests)
+        return True
+
+    def withdraw(self) -> bool:
+        return False
+
+    def lacks(self) -> str:
+        return self._hole
+
+
+@pytest.mark.parametrize("hole, expected", [("", ["filter", "filter", "plug", "start"]),
+                                            ("no br_netfilter", ["filter", "filter"])])
+def test_start_when_guests_are_to_be_resumed_then_they_are_filtered_before_or_not_started(make_world, hole, expected):
+    card = Interface(id="p", mac="fa:16:3e:00:00:01", network_id="n", label="n", device="tap1", bridge="br1")
+    world = make_world(resume_guests_state_on_host_boot=True).start()
+    order = _down(world, interfaces=(card,))
+    world.conductor.firewall = HostFirewall(host=HOST, guests=(
+        GuestFirewall(server_uuid=order.server_uuid, id=1, instance_name="i", interfaces=guarded((card,))),))
+    world.service.stop(0.0)
+    world.driver = Keeping(options(fake_options), HOST, world.state_path)
+    world.driver.order = order
+    world.filters = Filters(world.driver.calls, hole)
+    world.service = world.new_service()
+    world.start()
+    assert [name for name, uuid in world.driver.calls if uuid == order.server_uuid
+            and name in ("filter", "plug", "start")] == expected
 
 
 @pytest.mark.parametrize("why", ["overtaken", "task", "was off", "fails"])

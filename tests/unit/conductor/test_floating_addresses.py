@@ -116,8 +116,9 @@ def test_release_when_it_is_not_the_projects_then_it_is_refused(pool):
     mine = allocate(pool, "other")
     with pytest.raises(errors.Forbidden):
         pool.control.release_floating_address(mine.id, MINE)
-    with pytest.raises(errors.NotFound):
-        pool.control.release_floating_address("999", MINE)
+    for nobodys in ("999", "00000000-0000-4000-8000-000000000000"):
+        with pytest.raises(errors.NotFound):
+            pool.control.release_floating_address(nobodys, MINE)
     with pytest.raises(errors.Invalid):
         pool.control.release_floating_address("no-number", MINE)
     pool.control.release_floating_address(mine.id, Scope())

@@ -148,8 +148,9 @@ class Neutron:
 
 
 def test_provider_when_one_port_has_the_address_then_it_is_its_server() -> None:
-    neutron = Neutron(Port(id="p", network_id="n1", device_id="u1"))
-    assert guest_at(neutron, "lb", "10.0.0.5") == "u1"
+    neutron = Neutron(Port(id="p", network_id="n1", device_id="u1", device_owner="compute:a", project_id="demo"),
+                      Port(id="d", network_id="n1", device_id="dhcp", device_owner="network:dhcp"))
+    assert guest_at(neutron, "lb", "10.0.0.5") == ("u1", "demo")
     assert neutron.asked == [{"advanced_service_providers": "lb"},
                              {"fixed_ips": "ip_address=10.0.0.5", "network_id": ["n1", "n2"]}]
 
@@ -157,8 +158,8 @@ def test_provider_when_one_port_has_the_address_then_it_is_its_server() -> None:
 @pytest.mark.parametrize("servers", [(), ("",), ("u1", "u2")])
 def test_provider_when_it_is_not_one_port_then_400(servers) -> None:
     with pytest.raises(NotOnePort) as raised:
-        guest_at(Neutron(*[Port(id=f"p{n}", network_id="n1", device_id=one) for n, one in enumerate(servers)]),
-                 "lb", "10.0.0.5")
+        guest_at(Neutron(*[Port(id=f"p{n}", network_id="n1", device_id=one, device_owner="compute:a")
+                           for n, one in enumerate(servers)]), "lb", "10.0.0.5")
     assert raised.value.status == 400
 
 
@@ -167,8 +168,15 @@ def test_provider_when_asked_through_the_contract_then_the_back_end_says_who(clo
     query = GuestQuery(provider_id="lb", address="10.0.0.5")
     with pytest.raises(errors.Invalid):
         cloud.hosts.guest_facts("net", query)  # nova-network has no such thing
-    cloud.world.networking.guest_at = lambda provider, address: uuid
+    cloud.world.networking.guest_at = lambda provider, address: (uuid, "demo")
     assert cloud.hosts.guest_facts("net", query).uuid == uuid
+
+
+def test_provider_when_another_projects_port_says_it_is_the_servers_then_404(cloud) -> None:
+    uuid, = cloud.active()
+    cloud.world.networking.guest_at = lambda provider, address: (uuid, "other")
+    with pytest.raises(errors.NotFound):
+        cloud.hosts.guest_facts("net", GuestQuery(provider_id="lb", address="10.0.0.5"))
 
 
 # -- config drives' orders

@@ -118,6 +118,15 @@ def test_facts_when_a_host_has_nothing_to_do_with_the_guest_then_it_learns_nothi
         cloud.hosts.set_guest_password(host, GuestPassword(server_uuid=uuid, password="x"))
 
 
+def test_facts_when_a_host_was_taken_from_the_cloud_then_its_metadata_service_learns_nothing(cloud: SmallCloud) -> None:
+    uuid, = cloud.active()
+    cloud.daemons.register(Registration(host="b", binary="nova-metadata", topic="metadata"))
+    cloud.write("cell", tables.services.update().where(
+        tables.services.c.host == "b", tables.services.c.binary == "nova-compute").values(deleted=tables.services.c.id))
+    with pytest.raises(errors.NotFound):
+        cloud.hosts.guest_facts("b", GuestQuery(server_uuid=uuid))
+
+
 def test_facts_when_a_compute_host_serves_the_network_then_it_gets_them(cloud: SmallCloud) -> None:
     uuid, = cloud.active()
     cloud.write("cell", tables.networks.update().values(host="b"))

@@ -306,6 +306,8 @@ def test_attach_when_it_takes_longer_than_callers_wait_then_they_are_told_so_and
     cloud.computes["host1"].before["attach"] = lambda orders: go.wait(10)
     with pytest.raises(errors.Unavailable, match="takes longer"), context.entered(DEMO):
         Interfaces(cloud.world, wait_s=0.05).attach_interface(uuid, WISH)
+    with pytest.raises(errors.Conflict), context.entered(DEMO), context.waited_for(0.05):
+        cloud.control.attach_interface(uuid, WISH)  # who goes sooner is told sooner
     go.set()
     cloud.settle(uuid)
     check_whole(cloud, uuid, 2)

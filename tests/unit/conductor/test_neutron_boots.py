@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+import sqlalchemy as sa
 
 from nova import context, errors
 from nova.conductor.workflows import CREATE_SERVER, DELETE_SERVER
+from nova.db.models import cell as tables
 from nova.model.networks import RequestedNetwork
 from nova.model.servers import ServerListQuery, ServerQuery
 from tests.fakes.neutron_cloud import NeutronCloud
@@ -188,12 +191,40 @@ def test_create_when_the_undo_finds_neutron_away_then_it_is_done_later(cloud, mo
     assert len(cloud.neutron.of(uuid)) == (row.vm_state == "active")
 
 
-def test_port_when_another_projects_says_it_is_the_servers_then_it_is_left_alone(cloud):
+@pytest.mark.parametrize("whose", [{"tenant_id": "evil", "project_id": "evil"}, {"device_owner": ""},
+                                   {"device_owner": "network:dhcp"}])
+def test_port_when_it_only_says_that_it_is_the_servers_then_it_is_left_alone(cloud, whose):
     [uuid] = cloud.active()
-    foreign = cloud.neutron.add_port(cloud.net, tenant_id="evil", project_id="evil", device_id=uuid)
+    group = cloud.neutron.add_group("theirs", "evil")
+    foreign = cloud.neutron.add_port(cloud.net, device_id=uuid, security_groups=[group], **whose)
     assert foreign not in {one.id for one in cloud.world.networking.interfaces_now(cloud.server(uuid))}
+    cloud.world.networking.healer.turn()
+    assert foreign not in {one.id for one in cloud.server(uuid).interfaces}
+    assert cloud.world.networking.groups_shown([cloud.server(uuid)]) == {uuid: ("default",)}
     cloud.delete(uuid)
     assert list(cloud.neutron.ports) == [foreign]
+
+
+def test_start_when_the_row_lacks_news_of_the_network_then_neutron_is_asked_and_nothing_is_waited_for(cloud):
+    [uuid] = cloud.active()
+    [down] = [msgspec.structs.replace(one, status="DOWN") for one in cloud.server(uuid).interfaces]
+    for status, trouble in (("ACTIVE", None), ("DOWN", "DOWN"), ("DOWN", 503)):
+        cloud.write("cell", sa.update(tables.servers).where(tables.servers.c.uuid == uuid).values(interfaces=(down,)))
+        cloud.neutron.ports[down.id]["status"] = status if trouble != 503 else "ACTIVE"
+        if trouble == 503:
+            cloud.neutron.trouble("GET", "ports", 503)
+        cloud.neutron.requests.clear()
+        cloud.order(uuid, "hard_reboot")
+        cloud.ended(uuid)
+        order = [order for kind, order in cloud.computes["host1"].orders if kind == "reboot"][-1]
+        assert [one.status for one in (*order.interfaces, *order.build.interfaces)] == [status] * 2
+        assert len(cloud.neutron.requests) == 1 and cloud.server(uuid).interfaces[0].status == status
+    cloud.neutron.ports[down.id]["status"] = "ACTIVE"
+    for _ in range(2):
+        cloud.neutron.requests.clear()
+        cloud.order(uuid, "hard_reboot")
+        cloud.ended(uuid)
+    assert cloud.neutron.requests == [], "a row that knows asks nobody"
 
 
 def test_boot_when_the_port_became_anothers_meanwhile_then_it_is_an_error_and_the_port_stays_theirs(cloud):
@@ -250,6 +281,7 @@ def test_servers_when_their_groups_changed_in_neutron_then_they_are_shown_by_one
     assert cloud.control.get_server(ServerQuery(uuid=uuids[0])).security_groups == ("web",)
     assert len(cloud.neutron.requests) == 3
     cloud.control.list_servers(ServerListQuery(detail=False))
+    assert cloud.control.get_server(ServerQuery(uuid=uuids[0], as_kept=True)).security_groups == ("default",)
     assert len(cloud.neutron.requests) == 3
 
 

@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.cmd import conductor as daemon
 from nova.conductor import periodic
-from nova.conductor.networking.neutron_health import Healer, Later
+from nova.conductor.networking.neutron_events import Later
+from nova.conductor.networking.neutron_health import Healer
 from nova.db.models import cell as tables
 from nova.model.networks import RequestedNetwork
 from nova.model.server_parts import ExternalEvent
@@ -88,6 +89,17 @@ def test_heal_when_something_can_not_be_read_then_nothing_is_lost(cloud, path, h
         cloud.world.networking.interfaces_now(cloud.server(uuid))
 
 
+def test_heal_when_neutron_shows_no_port_of_any_server_then_it_is_not_believed(cloud, caplog):
+    uuids = cloud.active(2)
+    before = [shown(cloud, uuid) for uuid in uuids]
+    kept = dict(cloud.neutron.ports)
+    cloud.neutron.ports.clear()
+    assert heal(cloud) == 0 and [shown(cloud, uuid) for uuid in uuids] == before
+    assert "are the credentials" in caplog.text.lower()
+    cloud.neutron.ports[before[0][0]] = kept[before[0][0]]
+    assert heal(cloud) == 1 and [shown(cloud, uuid) for uuid in uuids] == [before[0], []]
+
+
 def test_heal_when_a_list_leaves_a_port_out_that_is_there_then_it_stays(cloud):
     """A replica that lags, say."""
     [uuid] = cloud.active()
@@ -141,6 +153,15 @@ def test_event_when_the_network_changed_then_the_row_follows(cloud):
     assert cloud.computes["host1"].events == []
 
 
+def test_event_when_neutron_is_away_then_the_row_follows_when_it_is_back(cloud):
+    [uuid] = cloud.active()
+    cloud.world.networking.events.late.pause_s = 0.01
+    cloud.neutron.networks[cloud.net]["name"] = "renamed"
+    cloud.neutron.trouble("GET", "ports", 503, times=4)
+    tell(cloud, uuid, "network-changed")
+    until(lambda: cloud.server(uuid).interfaces[0].label == "renamed", "the row says what Neutron says")
+
+
 def test_events_when_ports_are_plugged_then_each_host_is_told_once(cloud):
     uuids = cloud.active(3)
     told: list[Any] = []
@@ -187,6 +208,38 @@ def test_event_when_a_port_was_deleted_then_the_guest_gives_its_interface_up_onc
     cloud.settle(uuid)
     [order] = [order for kind, order in cloud.computes["host1"].orders if kind == "detach"]
     assert order.interface.id == gone and [one.id for one in order.build.interfaces] == [stays]
+
+
+@pytest.mark.parametrize("neutron_too", [False, True], ids=["busy", "busy and Neutron away"])
+def test_event_when_a_port_was_deleted_while_something_ran_then_the_guest_gives_it_up_afterwards(cloud, neutron_too):
+    [uuid] = cloud.active(networks=(RequestedNetwork(network_id=cloud.net), RequestedNetwork(network_id=cloud.net)))
+    gone, stays = shown(cloud, uuid)
+    networking = cloud.world.networking
+    networking.events.late.pause_s = 0.01
+    row = tables.servers.c.uuid == uuid
+    cloud.write("cell", sa.update(tables.servers).where(row).values(task_state="rebooting"))
+    del cloud.neutron.ports[gone]
+    if neutron_too:
+        cloud.neutron.trouble("GET", "ports", 503, times=5)
+    tell(cloud, uuid, "network-vif-deleted", gone)
+    until(lambda: not networking.events.busy, "events are passed on")
+    assert shown(cloud, uuid) == [gone, stays] and networking.healer.spared == {uuid}
+    cloud.write("cell", sa.update(tables.servers).where(row).values(task_state=None))
+    until(lambda: shown(cloud, uuid) == [stays], "the row has one interface less")
+    until(lambda: not networking.events.late._looks, "nothing is left to look at")
+    cloud.settle(uuid)
+    [order] = [order for kind, order in cloud.computes["host1"].orders if kind == "detach"]
+    assert order.interface.id == gone and networking.healer.spared == set()
+
+
+def test_heal_when_a_guest_is_about_to_give_an_interface_up_then_its_row_is_left_alone(cloud):
+    [uuid] = cloud.active()
+    before = shown(cloud, uuid)
+    cloud.neutron.ports.clear()
+    cloud.world.networking.healer.spared = {uuid}
+    assert heal(cloud) == 0 and shown(cloud, uuid) == before
+    cloud.world.networking.healer.spared = ()
+    assert heal(cloud) == 1 and shown(cloud, uuid) == []
 
 
 @pytest.mark.parametrize("why", ["it is there", "nobody knows it"])

@@ -157,10 +157,10 @@ class Cloud:
         self.server, self.other = add_servers(database, server_row(interfaces=(first,)), server_row())
         self.client.held = {
             UNGUARDED: Port(id=UNGUARDED, network_id=PRIVATE, device_id=self.server, port_security=False,
-                            addresses=(PortAddress(address="10.9.9.9"),)),
+                            device_owner="compute:nova", addresses=(PortAddress(address="10.9.9.9"),)),
             PORT: Port(id=PORT, network_id=PRIVATE, device_id=self.server, security_group_ids=(DEFAULT,),
                        addresses=(PortAddress(address="fd00::5"), PortAddress(address="10.1.1.5"))),
-            uuid(23): Port(id=uuid(23), network_id=PRIVATE, device_id=self.other,
+            uuid(23): Port(id=uuid(23), network_id=PRIVATE, device_id=self.other, device_owner="compute:nova",
                            addresses=(PortAddress(address="10.1.1.6"),))}
         world: Any = SimpleNamespace(cell=database)
         self.changed: list[str] = []
@@ -349,11 +349,13 @@ def test_membership_when_changed_then_every_guarded_port_and_no_other(cloud):
     assert cloud.changed == [cloud.server, cloud.server]
 
 
-def test_membership_when_another_project_says_its_port_is_the_server_s_then_it_is_neither_shown_nor_changed(cloud):
+@pytest.mark.parametrize("whose", [{"project_id": "other", "device_owner": "compute:nova"}, {"device_owner": ""},
+                                   {"device_owner": "network:dhcp"}])
+def test_membership_when_a_port_only_says_it_is_the_server_s_then_it_is_neither_shown_nor_changed(cloud, whose):
     theirs = uuid(23)
     cloud.client.groups[uuid(15)] = NeutronGroup(id=uuid(15), name="theirs", project_id="other")
     cloud.client.held[theirs] = msgspec.structs.replace(
-        cloud.client.held[PORT], id=theirs, project_id="other", security_group_ids=(uuid(15),))
+        cloud.client.held[PORT], id=theirs, security_group_ids=(uuid(15),), **whose)
     found = cloud.groups.list_server_security_groups(ServerQuery(uuid=cloud.server, scope=MINE))
     assert [one.name for one in found] == ["default"]
     cloud.groups.change_group_membership(GroupMembership(server_uuid=cloud.server, group="web"))

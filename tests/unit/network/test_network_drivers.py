@@ -103,7 +103,7 @@ def test_a_gateway_of_its_own_device_when_the_network_has_no_ipv6_then_the_host_
     built = Built(tmp_path, driver=driver, use_ipv6=True)
     built.links.devices["gw-0aa1bb22-cc"] = []
     built.serve(network(uuid=UUID, cidr_v6="fd00::/64" if spoken else None))
-    assert built.links.ipv6.get("gw-0aa1bb22-cc") is (None if spoken else False)
+    assert built.links.ipv6["gw-0aa1bb22-cc"] is spoken
 
 
 def test_ipv6_when_the_network_has_a_range_then_it_is_turned_on_before_the_host_s_addresses(tmp_path):

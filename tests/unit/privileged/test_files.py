@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,46 @@ def test_enable_forwarding_writes_only_when_it_is_off(tmp_path):
     os.utime(switch, (1, 1))
     files.enable_forwarding(switch)
     assert switch.stat().st_mtime == 1
+
+
+def _ipv6(root: Path, **devices: tuple[str, str]) -> Path:
+    """A kernel's settings: device to disable_ipv6 and accept_ra."""
+    for name, (disabled, listens) in {"all": ("0", "1"), "default": ("0", "1"), **devices}.items():
+        (root / name).mkdir()
+        (root / name / "disable_ipv6").write_text(f"{disabled}\n")
+        (root / name / "accept_ra").write_text(f"{listens}\n")
+    (root / "all" / "forwarding").write_text("0\n")
+    return root
+
+
+def test_enable_forwarding_v6_when_the_host_has_a_router_then_it_is_heard_and_no_guest_s_is(tmp_path):
+    settings = _ipv6(tmp_path, eth0=("0", "1"), eth1=("0", "0"), br1=("1", "1"))
+    files.enable_forwarding_v6(settings)
+    heard = {path.parent.name: path.read_text().strip() for path in settings.glob("*/accept_ra")}
+    assert heard == {"all": "1", "default": "1", "eth0": "2", "eth1": "0", "br1": "1"}
+    assert (settings / "all" / "forwarding").read_text() == "1\n"
+    (settings / "eth1" / "accept_ra").write_text("1\n")
+    files.enable_forwarding_v6(settings)
+    assert (settings / "eth1" / "accept_ra").read_text() == "1\n"
+
+
+def test_ipv6_when_the_host_does_not_speak_it_on_a_device_then_its_switch_says_so_alone(tmp_path):
+    settings = _ipv6(tmp_path, br1=("0", "1"), br2=("0", "1"))
+    files.speak_ipv6("br1", False, settings)
+    switch = settings / "br1" / "disable_ipv6"
+    assert switch.read_text() == "1"
+    os.utime(switch, (1, 1))
+    files.speak_ipv6("br1", False, settings)
+    assert switch.stat().st_mtime == 1
+    files.hear_no_routers("br1", settings)
+    files.speak_ipv6("br1", True, settings)
+    assert switch.read_text() == "0" and (settings / "br1" / "accept_ra").read_text() == "0"
+    assert (settings / "br2" / "disable_ipv6").read_text() == "0\n"
+
+
+def test_ipv6_when_the_kernel_has_none_then_nothing_is_to_be_done(tmp_path):
+    files.speak_ipv6("br1", False, tmp_path / "none")
+    files.hear_no_routers("br1", tmp_path / "none")
 
 
 @pytest.mark.parametrize(("argv", "reason"), [

@@ -12,7 +12,7 @@ from nova.clients.session import MissingThere, ServiceConflict
 from nova.conductor.world import World
 from nova.db import servers
 from nova.model.base import Scope
-from nova.model.ports import Port
+from nova.model.ports import Port, belongs
 
 
 class BadId(errors.Invalid):
@@ -69,5 +69,5 @@ def ports_of(client: Any, row: Any) -> Sequence[Port]:
     """A server's ports, in the order in which the guest has them; our own credentials see them all. No others' that say
     they are its: anybody can say so of a port of theirs."""
     order = {one.id: place for place, one in enumerate(row.interfaces or ())}
-    own = [port for port in client.ports_of([row.uuid]) if port.id in order or port.project_id in ("", row.project_id)]
+    own = [port for port in client.ports_of([row.uuid]) if belongs(port, row.uuid, row.project_id, order)]
     return sorted(own, key=lambda port: (order.get(port.id, len(order)), port.id))

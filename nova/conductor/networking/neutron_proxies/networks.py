@@ -28,7 +28,7 @@ class Networks:
             raise Absent(what="Network", id=uuid)
         found = [one for one in self._client.networks({"id": uuid}, as_user=True) if _usable(one, scope)]
         if not found and self._of_all:
-            found = [one for one in self._client.networks({"id": uuid, "tenant_id": self._of_all})]
+            found = list(self._client.networks({"id": uuid, "tenant_id": self._of_all}))
         if not found:
             raise Absent(what="Network", id=uuid)
         return _shown(found[0])

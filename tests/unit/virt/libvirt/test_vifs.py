@@ -75,7 +75,7 @@ def interface(type: str, **fields: Any) -> Interface:
 
 
 def asked(extra: dict[str, str] | None = None, kvm: bool = True) -> vifs.Asked:
-    return vifs.Asked(wishes({}, extra or {}), SETTINGS, kvm, 2, extra or {})
+    return vifs.Asked(wishes({}, extra or {}), SETTINGS, kvm, 2, extra or {}, Path("/nowhere"))
 
 
 def text_of(one: Interface, **more: Any) -> str:
