@@ -13,11 +13,13 @@ import time
 import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from nova import errors
+from nova.cmd.doctor_filter import packet_filter
+from nova.cmd.doctor_neutron import neutron
+from nova.cmd.finding import BAD, OK, WARN, Check, Finding, is_compute
 
-OK, WARN, BAD = "ok", "warning", "FAILED"
 FREE_GB = 5
 SKEW_S = 5.0
 NAMED_HOSTS = 5
@@ -31,17 +33,6 @@ CONSOLE_PLACES = {
 TOOLS = ("dnsmasq", "iptables-save", "iptables-restore", "dhcp_release")
 OPTIONAL_TOOLS = {"use_ipv6": ("radvd", "radvd"), "send_arp_for_ha": ("arping", "iputils-arping"),
                   "share_dhcp_address": ("ebtables-restore", "iptables")}  # by option: the program, its package
-
-
-class Finding(NamedTuple):
-    """``cure`` is what to do; empty when nothing is to be done."""
-
-    state: str
-    what: str
-    cure: str = ""
-
-
-Check = Callable[[Any], Finding]
 
 
 def config(options: Any) -> Finding:
@@ -72,11 +63,6 @@ def broker(options: Any) -> Finding:
         return Finding(BAD, f"the broker is there, but no conductor answers: {error.message}",
                        "start nova-conductor and look at its log; check the user and vhost in transport_url")
     return Finding(OK, f"a conductor answered over the broker in {1000 * (time.monotonic() - started):.0f} ms{answer}")
-
-
-def is_compute(options: Any) -> bool:
-    """Whether this is a compute host's configuration: its broker user may speak to the conductors' door for hosts."""
-    return bool(options.compute_driver) and not options.database.connection
 
 
 def round_trip(options: Any, bus: Any) -> str:
@@ -150,12 +136,6 @@ def glance(options: Any) -> Finding:
                        "check that Glance runs, and its endpoint in the catalog or [glance]api_servers")
     return Finding(OK if images else WARN, "Glance answers" + ("" if images else ", but has no image"),
                    "" if images else "openstack image create --file FILE --disk-format qcow2 NAME")
-
-
-def neutron(options: Any) -> Finding:
-    from nova.cmd import doctor_neutron
-
-    return doctor_neutron.neutron(options)
 
 
 def placement(options: Any) -> Finding:
@@ -400,12 +380,6 @@ def kvm(options: Any) -> Finding:
     return Finding(OK, "KVM works") if works else \
         Finding(WARN, "KVM can not be used here: guests run under QEMU's emulation, ten times slower",
                 "switch virtualisation on in the firmware, or nest it in the outer hypervisor")
-
-
-def packet_filter(options: Any) -> Finding:
-    from nova.cmd import doctor_filter
-
-    return doctor_filter.packet_filter(options)
 
 
 def _run(argv: list[str]) -> Any:
