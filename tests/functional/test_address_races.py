@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from nova.db.types import later
 from nova.model.networks import RequestedNetwork
 from tests.fakes.rows import add_network, add_servers, server_row
 from tests.functional.backends import KINDS, Absent
+from tests.functional.racing import together
 
 WRITERS = 8
 FIXED = tables.fixed_addresses
@@ -33,26 +33,6 @@ def cell(backends, request: pytest.FixtureRequest) -> Iterator[Database]:
     tables.metadata.create_all(database.engine)
     yield database
     database.dispose()
-
-
-def together(acts: list[Callable[[], Any]]) -> list[Any]:
-    """Results (or the NovaError raised) of acts that all start at the same time."""
-    found: list[Any] = [None] * len(acts)
-    barrier = threading.Barrier(len(acts))
-
-    def run(number: int) -> None:
-        barrier.wait()
-        try:
-            found[number] = acts[number]()
-        except errors.NovaError as error:
-            found[number] = error
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(acts))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
-    return found
 
 
 def test_quota_of_addresses_when_many_take_at_once_then_it_is_never_exceeded(cell: Database) -> None:

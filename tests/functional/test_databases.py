@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -22,6 +21,7 @@ from nova.model.servers import ServerListQuery
 from nova.model.states import ACTIONS
 from tests.fakes.rows import BORN, SMALL, add_ledger, add_network, add_provider, add_servers, server_row
 from tests.functional.backends import KINDS, Absent
+from tests.functional.racing import together
 
 WRITERS = 8
 
@@ -51,26 +51,6 @@ def api(stores) -> Database:
 @pytest.fixture
 def cell(stores) -> Database:
     return stores[1]
-
-
-def together(acts: list[Callable[[], Any]]) -> list[Any]:
-    """Results (or the NovaError raised) of acts that all start at the same time."""
-    found: list[Any] = [None] * len(acts)
-    barrier = threading.Barrier(len(acts))
-
-    def run(number: int) -> None:
-        barrier.wait()
-        try:
-            found[number] = acts[number]()
-        except errors.NovaError as error:
-            found[number] = error
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(acts))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
-    return found
 
 
 def test_claims_when_they_race_for_the_last_room_then_it_is_given_out_exactly(api: Database) -> None:

@@ -24,7 +24,7 @@ from nova.model.networks import RequestedNetwork
 from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
 from tests.fakes.rows import add_network, add_servers, server_row
 from tests.functional.backends import KINDS, Absent
-from tests.functional.test_databases import together
+from tests.functional.racing import together
 
 ASKED, LIMIT, POOL = 200, 20, 12
 NUMBERS = itertools.count(1)

@@ -35,7 +35,8 @@ from nova.model.scheduling import Resources, Wishes
 from tests.fakes.placement import wish
 from tests.fakes.rows import SMALL, add_ledger, add_provider, new_uuid
 from tests.functional.backends import KINDS, Absent
-from tests.functional.test_databases import WRITERS, together
+from tests.functional.racing import together
+from tests.functional.test_databases import WRITERS
 
 
 @pytest.fixture(scope="module", params=list(KINDS))

@@ -25,7 +25,7 @@ from nova.model.flavors import Flavor, NewFlavor
 from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
 from nova.model.servers import NewServer
 from tests.functional.backends import KINDS, Absent
-from tests.functional.test_databases import together
+from tests.functional.racing import together
 
 CREATES, LIMIT, POOL = 50, 20, 12
 PROJECTS = itertools.count()

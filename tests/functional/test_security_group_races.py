@@ -29,7 +29,7 @@ from nova.model.security_groups import (
 )
 from tests.fakes.rows import add_servers, server_row
 from tests.functional.backends import KINDS, Absent
-from tests.functional.test_databases import together
+from tests.functional.racing import together
 
 POOL = 12
 NUMBERS = itertools.count(1)

@@ -16,7 +16,8 @@ from nova.model.base import Scope
 from nova.model.server_groups import AFFINITY, ANTI_AFFINITY
 from tests.fakes.rows import SMALL, add_ledger, add_provider
 from tests.functional.backends import KINDS, Absent
-from tests.functional.test_databases import WRITERS, together
+from tests.functional.racing import together
+from tests.functional.test_databases import WRITERS
 from tests.unit.db.test_server_group_claims import add_group, add_members, places
 
 

@@ -1,0 +1,31 @@
+"""Acts that race."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from nova import errors
+
+END_S = 120  # a deadlock is told apart from a busy machine
+
+
+def together(acts: list[Callable[[], Any]]) -> list[Any]:
+    """Results (or the NovaError raised) of acts that all start at the same time."""
+    found: list[Any] = [None] * len(acts)
+    barrier = threading.Barrier(len(acts))
+
+    def run(number: int) -> None:
+        barrier.wait()
+        try:
+            found[number] = acts[number]()
+        except errors.NovaError as error:
+            found[number] = error
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(acts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(END_S)
+        assert not thread.is_alive()
+    return found
