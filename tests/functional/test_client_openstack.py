@@ -16,13 +16,16 @@ from tests.functional.client import IMAGE
 from tests.functional.clients import ACCOUNTS, VENV, Failed, User, Worker, public_key
 from tests.functional.cloud import Cloud, Plan
 
-#: commands of the compute API that need volumes, shares or networks' own operations
-LATER = re.compile(r"server (add|remove|volume|share)\b")
+#: commands of the compute API that need volumes or shares
+LATER = re.compile(r"server (add |remove )?(volume|share)\b")
 #: where sessions of the command are
 SESSIONS = [Path(__file__), *map(Path(__file__).with_name, ("test_client_life.py", "test_client_consoles.py"))]
-#: gone from every server; of the client alone; one that needs a host that left; old names of `server migration ...`
+#: gone from every server; of the client alone; one that needs a host that left; old names of `server migration ...`;
+#: what Neutron alone has
 OTHER = {"compute agent create", "compute agent delete", "compute agent set", "server ssh", "compute service delete",
-         "server migrate confirm", "server migrate revert"}
+         "server migrate confirm", "server migrate revert",
+         "server add port", "server add floating ip", "server remove floating ip"}
+OLD = {"X-OpenStack-Nova-API-Version": "2.35"}  # the newest that still has nova-network's own operations
 CREATE = "server create --flavor m1.tiny --image tiny --nic auto --wait"
 
 
@@ -389,6 +392,31 @@ def test_usage_when_shown_and_listed_then_the_server_counts(admin, demo, vm) -> 
 def test_compute_agent_when_asked_then_it_says_that_they_are_gone(admin) -> None:
     with pytest.raises(Failed, match="410|[Gg]one|no longer"):
         admin.openstack("compute agent list")
+
+
+# --- networks, where they are nova-network's
+
+
+def test_server_when_interfaces_and_groups_come_and_go_then_show_tells_them(demo, cloud: Cloud, vm) -> None:
+    api = cloud.api()
+    [network] = [one["id"] for one in api.call("GET", "/os-networks", **OLD).json()["networks"]]
+    first = demo.openstack(f"server show {vm}")["addresses"]["private"]
+    demo.do(f"server add network {vm} {network}")
+    [made] = [demo.openstack(f"server add fixed ip {vm} {network}")]
+    assert made["Network ID"] == network and made["Server ID"]
+    addresses = demo.openstack(f"server show {vm}")["addresses"]["private"]
+    assert addresses[:1] == first and len(addresses) == 3
+    demo.do(f"server remove port {vm} {made['Port ID']}")
+    old = User(demo.worker, "demo", "2.43")
+    old.do(f"server remove fixed ip {vm} {first[0]}")
+    demo.do(f"server remove network {vm} {network}")
+    wait_until("it has none left", lambda: not demo.openstack(f"server show {vm}")["addresses"], 20)
+    demo.do(f"server add network {vm} {network}")
+    api.call("POST", "/os-security-groups", {"security_group": {"name": "web", "description": "pages"}}, **OLD)
+    demo.do(f"server add security group {vm} web")
+    assert named(demo.openstack(f"server show {vm}")["security_groups"], "name") == {"default", "web"}
+    demo.do(f"server remove security group {vm} web")
+    assert named(demo.openstack(f"server show {vm}")["security_groups"], "name") == {"default"}
 
 
 # --- the program itself

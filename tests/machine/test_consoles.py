@@ -374,22 +374,25 @@ def answers_without_api(console: Console) -> None:
     console.type("clear\n")
 
 
-@pytest.mark.parametrize("kind", PAGES)
-def test_page_when_the_guest_dies_then_it_says_that_the_console_ended(
-        browser: Browser, runs: Server, kind: str) -> None:
-    with browser.tab(f"{kind}-died") as console:
-        url = address(runs, kind)
-        console.open(url)
-        console.page.wait_for_selector(".xterm" if kind == "serial" else "canvas")
+def test_pages_when_the_guest_dies_then_each_says_that_the_console_ended(browser: Browser, runs: Server) -> None:
+    urls = {kind: address(runs, kind) for kind in PAGES}
+    with contextlib.ExitStack() as stack:
+        tabs = {kind: stack.enter_context(browser.tab(f"{kind}-died")) for kind in PAGES}
+        for kind, console in tabs.items():
+            console.open(urls[kind])
+            console.page.wait_for_selector(".xterm" if kind == "serial" else "canvas")
         time.sleep(2)
         runs.sandbox.virsh(runs.host, "destroy", runs.uuid)
-        console.says("(server|guest|console|host).*(clos|end|stop|gone)")
+        for console in tabs.values():
+            console.says("(server|guest|console|host).*(clos|end|stop|gone)")
         runs.settled("SHUTOFF")
-        assert console.open(url) in (403, 404, 503)
-        console.says("does not run|stopped")
-    with pytest.raises(Refused) as refused:
-        address(runs, kind)
-    assert refused.value.status == 409
+        for kind, console in tabs.items():
+            assert console.open(urls[kind]) in (403, 404, 503)
+            console.says("does not run|stopped")
+    for kind in PAGES:
+        with pytest.raises(Refused) as refused:
+            address(runs, kind)
+        assert refused.value.status == 409
 
 
 def test_session_when_the_guests_host_restarts_then_words_say_so_and_it_opens_again(

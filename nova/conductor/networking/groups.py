@@ -96,8 +96,12 @@ class Groups:
         return self.world.cell.transact(work)
 
     def get_security_group(self, id: str, scope: Scope) -> SecurityGroup:
+        """NoSuchGroup, for what is no id as well: `openstack` asks by name first, and lists when there is none so."""
+        key = rows.key_of(id)
+        if key is None:
+            raise rows.NoSuchGroup(group=id)
         with self.world.cell.reading() as tx:
-            return rows.get(tx, _key(id), scope)
+            return rows.get(tx, key, scope)
 
     def create_security_group(self, group: NewSecurityGroup) -> SecurityGroup:
         who = context.current()

@@ -115,8 +115,10 @@ def test_group_when_another_project_looks_then_it_is_not_there(cloud):
                     lambda: rule(cloud, made, THEIRS, protocol="icmp")):
         with pytest.raises(errors.NotFound):
             refused()
-    with pytest.raises(errors.Invalid):
+    with pytest.raises(errors.NotFound):  # `openstack` looks by name first, and lists when told so
         cloud.control.get_security_group("web", MINE)
+    with pytest.raises(errors.Invalid):
+        cloud.control.delete_security_group("web", MINE)
     assert listed(cloud) == ["default", "web"] and listed(cloud, limit=1, offset=1) == ["web"]
     assert listed(cloud, offset=1) == ["web"]
 
