@@ -32,3 +32,8 @@ def drawn(values: Sequence[Any], few: int) -> list[Any]:
 def third(values: Sequence[Any]) -> list[Any]:
     """A third of a long product whose every case another test tries on whole hosts."""
     return drawn(values, -(-len(values) // 3))
+
+
+def one_in(every: int, values: Sequence[Any]) -> list[Any]:
+    """Of so many neighbours in a product one each; a run with the next seed has the next ones."""
+    return list(values) if LONG else list(values[SEED % every::every])

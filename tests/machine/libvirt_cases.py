@@ -243,6 +243,7 @@ PARTS = {"kernel": GUEST.with_name("tiny-vmlinuz"), "ramdisk": GUEST.with_name("
          "root": GUEST.with_name("tiny-root.qcow2")}
 
 
+@pytest.mark.long  # test_devices.py and test_user_path.py boot such guests, too
 @pytest.mark.skipif(not all(part.exists() for part in PARTS.values()), reason="bin/build-guest has not made the parts")
 def test_guest_with_a_kernel_and_a_ramdisk_of_its_own_boots(rig):
     images = {"image": Image(id="root", disk_format="qcow2"), "kernel": Image(id="kernel", disk_format="aki"),
