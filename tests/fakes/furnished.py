@@ -22,17 +22,17 @@ class Furnished(NamedTuple):
     told: tuple[tuple[Any, ...], ...]
 
 
-#: (folder of the empty schemas, hosts) -> what a cloud with these has at first.
+#: (folder of the empty schemas, the cloud's kind and hosts) -> what a cloud with these has at first.
 _KEPT: dict[tuple[Path, tuple[str, ...]], Furnished] = {}
 
 
-def of(templates: Path, computes: Sequence[str]) -> Furnished | None:
-    return _KEPT.get((templates, tuple(computes)))
+def of(templates: Path, kind: Sequence[str]) -> Furnished | None:
+    return _KEPT.get((templates, tuple(kind)))
 
 
-def keep(folder: Path, templates: Path, computes: Sequence[str], told: Iterable[Sequence[Any]]) -> None:
+def keep(folder: Path, templates: Path, kind: Sequence[str], told: Iterable[Sequence[Any]]) -> None:
     """Copy the databases of a new cloud in ``folder``, without its conductor: each has one of its own."""
-    (kept := templates / "-".join(["furnished", *computes])).mkdir()
+    (kept := templates / "-".join(["furnished", *kind])).mkdir()
     for name in SCHEMAS:
         with (contextlib.closing(sqlite3.connect(folder / name)) as made,
               contextlib.closing(sqlite3.connect(kept / name)) as copy):
@@ -40,4 +40,4 @@ def keep(folder: Path, templates: Path, computes: Sequence[str], told: Iterable[
             if name == "cell":
                 copy.execute("DELETE FROM runners")
                 copy.commit()
-    _KEPT[templates, tuple(computes)] = Furnished(kept, tuple(map(tuple, told)))
+    _KEPT[templates, tuple(kind)] = Furnished(kept, tuple(map(tuple, told)))

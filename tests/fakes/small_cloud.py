@@ -290,12 +290,13 @@ def silent(_kind: str, _order: Any) -> Outcome:
 class SmallCloud:
     """Some compute hosts, a network host ``net``, a flavor ``1`` and a network. ``templates`` holds made databases.
 
-    The first cloud with these hosts registers them and makes its flavor and network by the conductor's own calls; what
+    The first cloud of its class with these hosts registers them and makes its flavor and network by the conductor's own calls; what
     that has written is kept for the next ones, which differ in nothing but how long it took.
     """
 
     def __init__(self, folder: Path, templates: Path, computes: Sequence[str] = ("a", "b")) -> None:
-        again = furnished.of(templates, computes)
+        kind = (type(self).__name__, *computes)  # networks are made as each kind of cloud is configured
+        again = furnished.of(templates, kind)
         for name in SCHEMAS:
             shutil.copyfile((again.folder if again else templates) / name, folder / name)
         self.api, self.cell = QuickDatabase(folder / "api"), QuickDatabase(folder / "cell")
@@ -314,8 +315,8 @@ class SmallCloud:
         self.control = self.bus.client(ConductorRPC)
         if again is None:
             self._furnish(computes)
-            furnished.keep(folder, templates, computes, (self.scheduler.choices, self.scheduler.told,
-                                                         self.network.served))
+            furnished.keep(folder, templates, kind, (self.scheduler.choices, self.scheduler.told,
+                                                     self.network.served))
         else:
             self._as_furnished(computes, again)
 

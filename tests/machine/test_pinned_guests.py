@@ -143,6 +143,7 @@ def other_apart(sandbox: Sandbox, set_apart: str) -> Iterator[str]:
 
 def test_live_migration_of_a_pinned_guest_when_the_other_host_can_then_it_runs_pinned_there(
         sandbox: Sandbox, guest: Server, other_apart: str) -> None:
+    guest.awake()  # it was just started anew
     here, there, booted = guest.host, guest.other_host, guest.boot_id()
     guest.api = guest.admin
     guest.act("os-migrateLive", {"host": None, "block_migration": "auto"})
