@@ -290,8 +290,8 @@ def silent(_kind: str, _order: Any) -> Outcome:
 class SmallCloud:
     """Some compute hosts, a network host ``net``, a flavor ``1`` and a network. ``templates`` holds made databases.
 
-    The first cloud of its class with these hosts registers them and makes its flavor and network by the conductor's own calls; what
-    that has written is kept for the next ones, which differ in nothing but how long it took.
+    The first cloud of its class with these hosts registers them and makes its flavor and network by the conductor's own
+    calls; what that has written is kept for the next ones, which differ in nothing but how long it took.
     """
 
     def __init__(self, folder: Path, templates: Path, computes: Sequence[str] = ("a", "b")) -> None:
