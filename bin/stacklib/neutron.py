@@ -18,6 +18,7 @@ from .stack import SERVICE_USER, Stack
 
 PRIVATE, PUBLIC, ROUTER = "private", "public", "router"
 PUBLIC_CIDR, PUBLIC_GATEWAY = "172.24.4.0/24", "172.24.4.1"
+POOL, POOL_CIDR = "guests", "10.220.0.0/16"  # what projects without a network get theirs of, when they ask for one
 PHYSICAL_NETWORKS = ("public", "physnet1")
 PLUGINS = ("router", "qos", "tag", "auto_allocate", "segments", "network_ip_availability", "revisions", "timestamp")
 EXTENSIONS = ("port_security", "qos", "dns_domain_ports", "uplink_status_propagation", "port_numa_affinity_policy")
@@ -141,9 +142,11 @@ def prepare_networks(stack: Stack) -> str:
 
 def _make_networks(stack: Stack) -> None:
     admin, demo = (_as(stack, user) for user in ("admin", "demo"))
-    outside = {"router:external": True, "provider:network_type": "flat", "provider:physical_network": PUBLIC}
+    outside = {"router:external": True, "is_default": True, "provider:network_type": "flat", "provider:physical_network": PUBLIC}
     public = _ensure(admin, "network", {"name": PUBLIC, **outside})
     _ensure_subnet(admin, public, PUBLIC_CIDR, PUBLIC_GATEWAY, dhcp=False)
+    _ensure(admin, "subnetpool", {"name": POOL, "prefixes": [POOL_CIDR], "default_prefixlen": 26, "shared": True,
+                                  "is_default": True})
     private = _ensure(demo, "network", {"name": PRIVATE})
     subnet = _ensure_subnet(demo, private, GUEST_CIDR, GUEST_GATEWAY, dhcp=True)
     router = _ensure(demo, "router", {"name": ROUTER, "external_gateway_info": {"network_id": public}})

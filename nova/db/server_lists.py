@@ -12,8 +12,9 @@ from sqlalchemy.engine import Connection, Row
 
 from nova import errors
 from nova.db.engine import codes
-from nova.db.models.cell import fixed_addresses, server_metadata, server_tags, servers
+from nova.db.models.cell import server_metadata, server_tags, servers
 from nova.db.servers import details, within
+from nova.db.shown_addresses import shows_address
 from nova.db.statements import TOO_SLOW, hurried, regexp
 from nova.model import states
 from nova.model.servers import Condition, ServerListQuery
@@ -88,7 +89,7 @@ def _clauses(query: ServerListQuery) -> list[Any]:
         clauses.append(_has_metadata(key, value))
     for pattern, version in ((query.ip_regex, 4), (query.ip6_regex, 6)):
         if pattern is not None:
-            clauses.append(_has_address(pattern, version))
+            clauses.append(shows_address(servers.c.interfaces, sa.literal(pattern), sa.literal(version == 6)))
     clauses += _tag_clauses(query)
     clauses += _change_clauses(query)
     if query.locked is not None:
@@ -183,13 +184,6 @@ def _status(name: str) -> Any:
 def _has_metadata(key: str, value: str) -> Any:
     return servers.c.uuid.in_(sa.select(server_metadata.c.server_uuid).where(
         server_metadata.c.key == key, server_metadata.c.value == value))
-
-
-def _has_address(pattern: str, version: int) -> Any:
-    colon = fixed_addresses.c.address.contains(":")
-    return servers.c.uuid.in_(sa.select(fixed_addresses.c.server_uuid).where(
-        fixed_addresses.c.server_uuid.is_not(None), colon if version == 6 else sa.not_(colon),
-        regexp(fixed_addresses.c.address, pattern)))
 
 
 def _tag_clauses(query: ServerListQuery) -> list[Any]:

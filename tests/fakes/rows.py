@@ -14,7 +14,7 @@ from nova.db.models import api, cell
 from nova.model import addressing
 from nova.model.flavors import Flavor
 from nova.model.hosts import Inventory, Node
-from nova.model.networks import NewNetwork
+from nova.model.networks import FixedAddress, Interface, NewNetwork
 from nova.model.scheduling import Resources
 
 SMALL = Resources(vcpus=1, memory_mb=512, disk_gb=1)
@@ -62,3 +62,10 @@ def add_network(database: Database, cidr: str = "10.0.0.0/28", **fields: Any) ->
     plan = addressing.plan(NewNetwork(label="private", cidr=cidr, bridge="br100", **fields), (), addressing.Defaults())
     database.transact(lambda tx: networks.insert(tx, plan.networks))
     return plan.networks[0].network.uuid
+
+
+def plugged(*addresses: str) -> tuple[Interface, ...]:
+    """Interfaces whose other addresses are all different ones."""
+    return tuple(Interface(id="v", mac="fa:16:3e:00:00:01", network_id="n", label="private", gateway="10.0.0.254",
+                           addresses=(FixedAddress(address=one, version=6 if ":" in one else 4),),
+                           floating_addresses=(FixedAddress(address="192.0.2.7"),)) for one in addresses)

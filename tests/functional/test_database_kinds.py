@@ -19,7 +19,7 @@ from nova.model.networks import RequestedNetwork
 from nova.model.servers import Condition, ServerListQuery
 from nova.model.services import Registration
 from nova.model.states import ACTIONS, VmState
-from tests.fakes.rows import add_network, add_servers, new_uuid, server_row
+from tests.fakes.rows import add_network, add_servers, new_uuid, plugged, server_row
 from tests.functional.backends import KINDS, Absent
 
 
@@ -58,6 +58,26 @@ def test_pattern_when_it_would_take_for_ever_then_it_is_broken_off(cell: Databas
         with pytest.raises(server_lists.BadExpression, match="more than 1 seconds"):
             server_lists.select(tx, wanted, 10)
         assert tx.exec_driver_sql("SELECT SLEEP(1.2)").scalar_one() == 0  # the connection's next statement has time
+
+
+def test_address_when_it_is_looked_for_then_servers_whose_fixed_ones_match_are_found(cell: Database) -> None:
+    """Not those of gateways or floating ones; anchors are the address's own ends, and a server may have several."""
+    short, both, none = add_servers(cell, server_row(interfaces=plugged("10.7.0.1")), server_row(
+        interfaces=plugged("10.7.0.12", "fd07::1")), server_row())
+    with cell.reading() as tx:
+        def found(**query: str) -> set[str]:
+            return {row.uuid for row in server_lists.select(tx, ServerListQuery(detail=False, **query), 100)}
+        assert found(ip_regex="^10.7.0.1$") == {short}
+        assert found(ip_regex="7.0.1") == {short, both}
+        assert found(ip6_regex="^fd07:") == {both}
+        assert found(ip_regex="fd07|192.0.2|10.0.0.254") == set() and found(ip6_regex="10.7") == set()
+        assert none not in found(ip_regex=".")
+
+
+def test_address_when_its_pattern_is_none_then_invalid(cell: Database) -> None:
+    add_servers(cell, server_row(interfaces=plugged("10.7.0.1")))
+    with cell.reading() as tx, pytest.raises(server_lists.BadExpression):
+        server_lists.select(tx, ServerListQuery(ip_regex="[1"), 10)
 
 
 @pytest.mark.parametrize("column", ["id", "power_state", "launch_index"])

@@ -1,8 +1,8 @@
 """Runs tempest's tests of a list against a sandbox on the fake driver: ``python -m tests.tempest [LIST]``.
 
 Without a list: compute.txt beside this file, of which every test must pass; a skipped one has not. With ``--guests``:
-guests.txt, against two hosts with libvirt, whose guests tempest logs in to. With ``--neutron``: the
-tests of a list that is named, against a sandbox whose networks are Neutron's.
+guests.txt, against two hosts with libvirt, whose guests tempest logs in to. With ``--neutron``: neutron.txt, against a
+sandbox whose networks are Neutron's.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.machine.stack import NEWEST, TOP, Sandbox, demo
 from tests.tempest import conf
 from tests.tempest.outcome import Outcome, Result, judge, patterns, wanted
 
-LIST, GUESTS = (Path(__file__).resolve().with_name(name) for name in ("compute.txt", "guests.txt"))
+LIST, GUESTS, NEUTRON = (Path(__file__).resolve().with_name(f"{name}.txt") for name in ("compute", "guests", "neutron"))
 COMPUTES = 2
 NETWORK, OUTSIDE, REGION = "private", "public", "RegionOne"  # as bin/stack names them
 #: The state directory of a sandbox that is up already: it is used and left as it is. For those who write tests.
@@ -193,7 +193,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bin/test tempest", description=__doc__.splitlines()[0])
     parser.add_argument("list", nargs="?", type=Path, metavar="LIST", help="names of tests, one a line")
     parser.add_argument("--guests", action="store_true", help="against guests that run; without a list: guests.txt")
-    parser.add_argument("--neutron", action="store_true", help="on Neutron's networks; takes a list")
+    parser.add_argument("--neutron", action="store_true", help="on Neutron's networks; without a list: neutron.txt")
     parser.add_argument("--workers", type=int, default=2, help="tests side by side (2)")
     parser.add_argument("--passed", type=Path, metavar="FILE", help="write the names of those that passed, for a list")
     parser.add_argument("--counts", type=Path, help=argparse.SUPPRESS)  # a file for "PASSED FAILED SKIPPED"
@@ -202,9 +202,7 @@ def main(argv: list[str]) -> int:
         print(f"tempest: skipped: {reason}")
         tell_counts(args.counts, (0, 0, 1))
         return 0
-    if args.neutron and not args.list:
-        parser.error("--neutron needs a LIST of tests")
-    chosen = args.list or (GUESTS if args.guests else LIST)
+    chosen = args.list or (GUESTS if args.guests else NEUTRON if args.neutron else LIST)
     names = wanted(chosen)
     folder = Path(tempfile.mkdtemp(prefix="nova-tempest-"))
     folder.chmod(0o700)  # tempest.conf has the administrator's password
@@ -218,7 +216,7 @@ def main(argv: list[str]) -> int:
     tell_counts(args.counts, outcome.counts)
     if args.passed:
         args.passed.write_text("".join(f"{name}\n" for name in sorted(outcome.passed)))
-    must_pass = outcome.skipped if chosen.resolve() in (LIST, GUESTS) else {}
+    must_pass = outcome.skipped if chosen.resolve() in (LIST, GUESTS, NEUTRON) else {}
     return 1 if outcome.failed or must_pass or not outcome.passed else 0
 
 

@@ -127,10 +127,10 @@ def _change(req: Request, server_id: str, action: str, member: bool) -> None:
 # -- what was asked for
 
 def _words(asked: Mapping[str, Any]) -> tuple[str, str]:
-    """Name and description, without the space around them."""
-    name, description = asked["name"].strip(), asked["description"].strip()
+    """Name and description, as they came: the space around them is theirs."""
+    name, description = asked["name"], asked["description"]
     for what, value in (("name", name), ("description", description)):
-        if not value.isprintable() or (what == "name" and not value):
+        if not value.isprintable() or (what == "name" and not value.strip()):
             raise BadValue(name=f"security group {what}", value=value, what="printable text")
     return name, description
 

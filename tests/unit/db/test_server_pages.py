@@ -21,7 +21,7 @@ from nova.model.base import Page, Scope
 from nova.model.servers import Condition, ServerListQuery
 from nova.model.states import TaskState, VmState
 from tests.fakes.databases import QuickDatabase
-from tests.fakes.rows import BORN, add_servers, server_row
+from tests.fakes.rows import BORN, add_servers, plugged, server_row
 from tests.sampling import examples
 
 SORTABLE = ("created_at", "name", "host", "vm_state", "task_state", "launched_at", "updated_at", "uuid", "id",
@@ -141,18 +141,18 @@ def test_condition_when_it_is_given_then_it_chooses(cell, condition, names):
 
 
 def test_filters_when_they_are_of_other_tables_then_they_choose(cell):
-    one, two, three = add_servers(cell, server_row(), server_row(), server_row())
+    one, two, three = add_servers(cell, *(server_row(interfaces=plugged(address))
+                                          for address in ("10.0.0.1", "10.0.0.12", "fd00::1")))
 
     def fill(tx: Any) -> None:
         for uuid, key in ((one, "a"), (one, "b"), (two, "a")):
             tx.execute(sa.insert(tables.server_metadata).values(server_uuid=uuid, key=key, value="1"))
             tx.execute(sa.insert(tables.server_tags).values(server_uuid=uuid, tag=key))
-        for uuid, address in ((one, "10.0.0.1"), (two, "10.0.0.12"), (three, "fd00::1")):
-            tx.execute(sa.insert(tables.fixed_addresses).values(network_id=1, address=address, server_uuid=uuid))
     cell.transact(fill)
     cases: list[tuple[dict[str, Any], set[str]]] = [
         ({"metadata": {"a": "1"}}, {one, two}), ({"metadata": {"a": "1", "b": "1"}}, {one}),
         ({"metadata": {"a": "2"}}, set()), ({"ip_regex": "0.1"}, {one, two}), ({"ip_regex": "0.1$"}, {one}),
+        ({"ip_regex": "^192|254|fa:"}, set()),
         ({"ip6_regex": "^fd"}, {three}), ({"tags_all": ("a", "b")}, {one}), ({"tags_any": ("a", "b")}, {one, two}),
         ({"not_tags_all": ("a", "b")}, {two, three}), ({"not_tags_any": ("a", "b")}, {three})]
     for fields, uuids in cases:
