@@ -142,7 +142,8 @@ def prepare_networks(stack: Stack) -> str:
 
 def _make_networks(stack: Stack) -> None:
     admin, demo = (_as(stack, user) for user in ("admin", "demo"))
-    outside = {"router:external": True, "is_default": True, "provider:network_type": "flat", "provider:physical_network": PUBLIC}
+    outside = {"router:external": True, "is_default": True, "provider:network_type": "flat",
+               "provider:physical_network": PUBLIC}
     public = _ensure(admin, "network", {"name": PUBLIC, **outside})
     _ensure_subnet(admin, public, PUBLIC_CIDR, PUBLIC_GATEWAY, dhcp=False)
     _ensure(admin, "subnetpool", {"name": POOL, "prefixes": [POOL_CIDR], "default_prefixlen": 26, "shared": True,
