@@ -36,7 +36,8 @@ class Refusal(Exception):
 
 
 class Trouble:
-    """What becomes of a request: ``how`` is a status, "refused", "timeout" (nothing was done), or "lost" (it was)."""
+    """What becomes of a request: ``how`` is a status, "refused", "timeout" (nothing was done), "lost" (it was), or
+    "blind" (there is nothing of the kind that the asker may see)."""
 
     def __init__(self, method: str, path: str, how: int | str, times: int) -> None:
         self.method, self.path, self.how, self.left = method, path, how, times
@@ -69,12 +70,12 @@ class FakeNeutron:
         self._turn = threading.RLock()
         self.transport = _Transport(self)
 
-    def client(self, retries: int = 1, extension_sync_s: float = 600) -> Neutron:
+    def client(self, retries: int = 1, extension_sync_s: float = 600, doubts_s: Sequence[float] = ()) -> Neutron:
         service = session.Service("network", "network", (URL,), retries=retries, retry_wait_s=0.0)
         http = requests.Session()
         http.mount(URL, self.transport)
         return Neutron(NeutronCaller(service, session.Credentials(ksession.Session(session=http), None)),
-                       extension_sync_s)
+                       extension_sync_s, doubts_s)
 
     # -- what there is
 
@@ -147,6 +148,8 @@ class FakeNeutron:
                 raise requests.ConnectionError("refused")
             if trouble.how == "timeout":
                 raise requests.ReadTimeout("timeout")
+            if trouble.how == "blind":
+                return 200, {path.partition("/")[0]: []}
             if trouble.how != "lost":
                 return int(trouble.how), {"message": "not now"}
         try:

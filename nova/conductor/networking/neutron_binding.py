@@ -252,12 +252,12 @@ class Binder:
     # -- letting go
 
     def unbind(self, ops: Sequence[Op]) -> None:
-        """Raises what went wrong: nothing may be left. What the list lacks of the ports that we know is asked for by
-        id: a Neutron that has just begun may take us for an ordinary user, who is shown none of others'."""
+        """Raises what went wrong: nothing may be left, so what the list lacks of the ports that we know is asked for
+        by id, and more than once."""
         ports = self.client.ports_of(op.uuid for op in ops)
         servers = {op.uuid: op for op in ops}
         lacking = {one for op in ops for one in known_ids(op)} - {port.id for port in ports}
-        for port in (*ports, *self.client.ports_by_id(lacking)):
+        for port in (*ports, *self.client.known_ports(lacking)):
             op = servers.get(port.device_id)
             if op is None or not belongs(port, op.uuid, op.server.project_id, known_ids(op)):
                 continue

@@ -20,7 +20,7 @@ from nova.clients import session
 from nova.clients.neutron import NeutronCaller
 from nova.clients.neutron_values import asked, counted, network
 from nova.conf.network import neutron_in_use
-from tests.fakes.neutron import FakeNeutron
+from tests.fakes.neutron import FakeNeutron, Trouble
 
 
 @pytest.fixture
@@ -79,6 +79,15 @@ def test_reads_when_nobody_answers_once_then_they_are_repeated_and_posts_are_not
         client.create_ports([{"network_id": network, "tenant_id": "demo"}])
     assert "network service" in raised.value.message
     assert len(fake.asked("POST")) == 1
+
+
+@pytest.mark.parametrize("blind, looks, found", [(0, 1, True), (1, 2, True), (2, 3, True), (3, 3, False)])
+def test_known_ports_when_they_are_not_shown_then_looked_for_again_before_they_count_as_gone(fake, blind, looks, found):
+    port = fake.add_port(fake.add_network())
+    fake.troubles.append(Trouble("GET", "ports", "blind", blind))
+    shown = fake.client(doubts_s=(0.0, 0.0)).known_ports([port])
+    assert [one.id for one in shown] == ([port] if found else [])
+    assert len([path for _method, path in fake.requests if path.startswith("ports")]) == looks
 
 
 def test_delete_when_it_is_gone_then_nothing_is_said(client):

@@ -15,6 +15,7 @@ from nova.conductor.workflows import CREATE_SERVER, DELETE_SERVER
 from nova.db.models import cell as tables
 from nova.model.networks import RequestedNetwork
 from nova.model.servers import ServerListQuery, ServerQuery
+from tests.fakes.neutron import Trouble
 from tests.fakes.neutron_cloud import NeutronCloud
 from tests.fakes.small_cloud import DEMO
 from tests.unit.conductor.test_statement_counts import statements
@@ -64,6 +65,14 @@ def test_boot_of_many_when_asked_at_once_then_their_ports_are_made_together(clou
 
 def test_delete_when_all_is_well_then_its_ports_are_gone(cloud):
     [uuid] = cloud.active()
+    cloud.delete(uuid)
+    assert cloud.held() == {} and cloud.neutron.ports == {}
+
+
+def test_delete_when_neutron_has_just_begun_and_shows_us_nothing_then_the_port_is_not_left(cloud):
+    [uuid] = cloud.active()
+    cloud.world.networking.client._doubts_s = (0.0,)
+    cloud.neutron.troubles.append(Trouble("GET", "ports", "blind", 2))  # by server, and by id
     cloud.delete(uuid)
     assert cloud.held() == {} and cloud.neutron.ports == {}
 
