@@ -41,9 +41,10 @@ def build(site: Site, authenticate: Middleware, outer: tuple[Middleware, ...] = 
     return stacked(application, (lambda inner: RequestId(inner, REQUEST_ID_HEADERS), AccessLog, *outer))
 
 
-def from_conf(conductor: Any, consoles: Any, conf: cfg.ConfigOpts) -> Application:
-    """The API as ``conf`` says; ``conductor`` is a client of ConductorRPC, ``consoles`` one of ConsoleAuthRPC."""
-    policy = Policy(conf)
+def from_conf(conductor: Any, consoles: Any, conf: cfg.ConfigOpts, policy: Policy | None = None) -> Application:
+    """The API as ``conf`` says; ``conductor`` is a client of ConductorRPC, ``consoles`` one of ConsoleAuthRPC.
+    ``policy``: one that was made of ``conf`` before; to read all rules takes longer than all else here."""
+    policy = policy or Policy(conf)
     options = Options(max_limit=conf.api.max_limit, compute_link_prefix=conf.api.compute_link_prefix,
                       glance_link_prefix=conf.api.glance_link_prefix,
                       enable_instance_password=conf.api.enable_instance_password,

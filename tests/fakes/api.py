@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from oslo_config import cfg
 from nova.api import app
 from nova.conf import api as api_section
 from nova.conf import network, osapi
+from nova.policies import Policy
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.rpc.local import connect
@@ -33,6 +35,13 @@ def configuration(use_neutron: bool = True, **api: Any) -> cfg.ConfigOpts:
     return conf
 
 
+@functools.cache
+def usual() -> tuple[cfg.ConfigOpts, Policy]:
+    """The configuration of clients that name none, and its rules."""
+    conf = configuration()
+    return conf, Policy(conf)
+
+
 class ApiClient:
     """Requests as ``token`` (noauth2: USER:PROJECT) at ``version``; paths begin below /v2.1 unless ``prefix`` says."""
 
@@ -40,8 +49,9 @@ class ApiClient:
                  version: str | None = None) -> None:
         self.conductor = conductor or FakeConductor()
         self.consoles = FakeConsoles()
+        options, policy = (conf, None) if conf else usual()
         self.application = app.from_conf(connect(ConductorRPC, self.conductor),
-                                         connect(ConsoleAuthRPC, self.consoles), conf or configuration())
+                                         connect(ConsoleAuthRPC, self.consoles), options, policy)
         self.token, self.version, self.prefix = token, version, "/v2.1"
 
     def request(self, method: str, path: str, body: Any = None, *, token: str | None = "", version: str | None = "",
