@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import sysconfig
@@ -80,7 +81,7 @@ def sync(schema: str, database: Database, revision: str = "head") -> tuple[str |
 
 
 #: How a database keeps all but one sync of a schema waiting; the lock ends with its connection, whatever happens to
-#: us. SQLite's writers are alone by themselves. A lock of MariaDB's is the server's, so that it names the database.
+#: us. A lock of MariaDB's is the server's, so that it names the database.
 _LOCKS = {"postgresql": "SELECT 1 FROM pg_advisory_lock(hashtext(:name))",
           "mysql": "SELECT GET_LOCK(CONCAT(:name, SHA1(DATABASE())), 600)"}
 _LOCKS["mariadb"] = _LOCKS["mysql"]
@@ -88,10 +89,11 @@ _LOCKS["mariadb"] = _LOCKS["mysql"]
 
 @contextlib.contextmanager
 def _alone(schema: str, database: Database) -> Iterator[None]:
-    take = _LOCKS.get(database.dialect)
-    if take is None:
-        yield
+    if database.dialect == "sqlite":
+        with _alone_with_file(database.engine.url.database or ""):
+            yield
         return
+    take = _LOCKS[database.dialect]
     with database.reading() as connection:
         try:
             if connection.execute(sa.text(take), {"name": f"nova.{schema}."}).scalar_one() != 1:
@@ -99,6 +101,18 @@ def _alone(schema: str, database: Database) -> Iterator[None]:
             yield
         finally:
             connection.invalidate()  # closed: it would come back into the pool with the lock
+
+
+@contextlib.contextmanager
+def _alone_with_file(path: str) -> Iterator[None]:
+    """SQLite's writers are alone for a revision at a time only, and its own locks are of another kind. A database in
+    memory is nobody else's."""
+    if path in ("", ":memory:"):
+        yield
+        return
+    with open(path, "ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def check(schema: str, database: Database) -> None:

@@ -92,7 +92,7 @@ def security_groups_refused(world: World) -> None:
     nobody = "6c2b1d4e-52f1-4c6e-9d0b-7a3f8e1c9b55"
     words = {"description": "x"}
     for version in (1, 35):
-        live.call("GET", f"{GROUPS}/nothing", None, version, expect=400)
+        live.call("GET", f"{GROUPS}/nothing", None, version, expect=404)
         live.call("DELETE", f"{GROUPS}/nothing", None, version, expect=400)
         live.call("PUT", f"{GROUPS}/nothing", {"security_group": {"name": "x", **words}}, version, expect=400)
         for method, body in (("GET", None), ("DELETE", None), ("PUT", {"security_group": {"name": "x", **words}})):
