@@ -14,6 +14,7 @@ import pytest
 from nova import errors, http_server
 from nova.console import app, gate, kinds, paper, sessions, static, target, terminal
 from tests.fakes.console_front import GOOD, FakeConsoleAuth, FakeEnd, echo, rfb
+from tests.functional.backends import wait_until
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -182,7 +183,7 @@ def test_spice_page_hands_its_token_on_and_leaves_no_cookie(spice: Proxy, page: 
     assert opened.value.url.endswith(f"?token={GOOD}")
     page.wait_for_function("document.readyState === 'complete'")
     assert page.context.cookies() == [] and page.evaluate("document.cookie") == ""
-    assert spice.auth.checks[-1].redeem, "its WebSocket got as far as the token's check"
+    wait_until("its WebSocket gets as far as the token's check", lambda: spice.auth.checks[-1].redeem, 10)
 
 
 def test_serial_page_carries_what_is_typed_and_shown(serial: Proxy, page: Page) -> None:
