@@ -14,6 +14,7 @@ from .stack import Stack
 
 CHAIN = re.compile(r"(?<![\w-])nova-(filter-top|postrouting-bottom|(network|compute|api|api-meta)-[\w-]+)")
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
+SPEAKS_NO_IPV6 = Path(f"/proc/sys/net/ipv6/conf/{BRIDGE}/disable_ipv6")
 METADATA_ADDRESS = "169.254.169.254/32"
 TABLES = ("filter", "nat", "mangle")
 
@@ -40,6 +41,8 @@ def prepare(stack: Stack) -> str:
         result = _ip(*command)
         if result.returncode:
             raise StackError(f"ip {' '.join(command)}: {result.stderr.strip()}")
+        if "add" in command and SPEAKS_NO_IPV6.exists():  # else guests reach what listens on [::] here
+            SPEAKS_NO_IPV6.write_text("1")
     return f"{BRIDGE} {address}"
 
 
