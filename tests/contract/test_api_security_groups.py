@@ -73,6 +73,15 @@ def test_actions_and_groups_of_a_server_at_every_version_pass_the_contract(clien
                 assert {one["name"] for one in found.json["security_groups"]} == {"default", "web"}
 
 
+def test_group_when_its_name_has_space_around_then_servers_join_and_leave_it_by_that(client: ApiClient) -> None:
+    asked = {"security_group": {"name": " space ", "description": " d "}}
+    made = client.post(GROUPS, asked).json["security_group"]
+    assert (made["name"], made["description"]) == (" space ", " d ")
+    for action in ("addSecurityGroup", "removeSecurityGroup"):
+        answer = client.post(f"/servers/{UUID}/action", {action: {"name": " space "}})
+        assert answer.status_int == 202, answer.text
+
+
 @pytest.mark.parametrize("action, name, code", [
     ("addSecurityGroup", "nowhere", 404), ("removeSecurityGroup", "web", 404), ("addSecurityGroup", "default", 400),
     ("addSecurityGroup", "  ", 400)])

@@ -118,8 +118,8 @@ def remove(req: Request, server_id: str) -> None:
 
 def _change(req: Request, server_id: str, action: str, member: bool) -> None:
     target(req, server_id)
-    name = req.body[action]["name"].strip()
-    if not name:
+    name = req.body[action]["name"]
+    if not name.strip():
         raise BadValue(name="name", value=name, what="the name or id of a security group")
     req.conductor.change_group_membership(GroupMembership(server_uuid=server_id, group=name, member=member))
 
