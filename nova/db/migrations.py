@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -150,6 +150,17 @@ def live_of(tx: Connection, server_uuid: str) -> tuple[Migration, ...]:
         migrations.c.server_uuid == server_uuid, migrations.c.type == LIVE_MIGRATION,
         migrations.c.status.in_(LIVE_STATUSES)).order_by(migrations.c.id))
     return tuple(_value(row) for row in rows)
+
+
+def destinations(tx: Connection, server_uuids: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """The hosts that servers' live migrations under way take them to, by server: one statement for all."""
+    rows = tx.execute(sa.select(migrations.c.server_uuid, migrations.c.dest_compute).where(
+        migrations.c.server_uuid.in_(server_uuids), migrations.c.type == LIVE_MIGRATION,
+        migrations.c.status.in_(LIVE_STATUSES), migrations.c.dest_compute.is_not(None)).order_by(migrations.c.id))
+    found: dict[str, tuple[str, ...]] = {}
+    for row in rows:
+        found[row.server_uuid] = (*found.get(row.server_uuid, ()), row.dest_compute)
+    return found
 
 
 def get(tx: Connection, server_uuid: str, key: int) -> Migration:

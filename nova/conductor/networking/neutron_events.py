@@ -199,8 +199,7 @@ class Events:
         with self._world.cell.reading() as tx:
             rows = interface_cache.read(tx, sorted(uuids))
             moving = [uuid for uuid, row in rows.items() if row.task_state is not None]
-            return {uuid: tuple(move.dest_compute for move in migrations.live_of(tx, uuid) if move.dest_compute)
-                    for uuid in moving}
+            return migrations.destinations(tx, moving) if moving else {}
 
 
 __all__ = ["Events", "Later"]
