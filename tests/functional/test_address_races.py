@@ -15,9 +15,9 @@ from nova.db.engine import Database
 from nova.db.models import cell as tables
 from nova.db.types import later
 from nova.model.networks import RequestedNetwork
+from tests.fakes.racing import together
 from tests.fakes.rows import add_network, add_servers, server_row
 from tests.functional.backends import KINDS, Absent
-from tests.functional.racing import together
 
 WRITERS = 8
 FIXED = tables.fixed_addresses

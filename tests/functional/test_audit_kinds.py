@@ -15,9 +15,9 @@ from nova.db.engine import Database
 from nova.db.models import api as api_models
 from nova.db.models import cell as cell_models
 from nova.model.audits import EXTRA, MISSING, ORPHAN, TOO_MUCH, WRONG
+from tests.fakes.racing import together
 from tests.fakes.rows import SMALL, add_ledger, add_provider, add_servers, new_uuid, server_row
 from tests.functional.backends import KINDS, Absent
-from tests.functional.racing import together
 from tests.functional.test_databases import WRITERS
 
 ALLOCATIONS = api_models.allocations

@@ -13,9 +13,9 @@ from nova.db.engine import Database
 from nova.db.models import cell as tables
 from nova.model.consoles import ConsoleAddress, token_hash
 from nova.model.states import ACTIONS
+from tests.fakes.racing import together
 from tests.fakes.rows import add_servers, server_row
 from tests.functional.backends import KINDS, Absent
-from tests.functional.racing import together
 
 TOKENS = tables.console_tokens
 AT = ConsoleAddress(access_url_base="http://proxy/é?a=b", host="10.0.0.1", port=5900)

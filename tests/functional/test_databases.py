@@ -19,9 +19,9 @@ from nova.model.base import Page
 from nova.model.networks import RequestedNetwork
 from nova.model.servers import ServerListQuery
 from nova.model.states import ACTIONS
+from tests.fakes.racing import together
 from tests.fakes.rows import BORN, SMALL, add_ledger, add_network, add_provider, add_servers, server_row
 from tests.functional.backends import KINDS, Absent
-from tests.functional.racing import together
 
 WRITERS = 8
 

@@ -22,9 +22,9 @@ from nova.model.base import Scope
 from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingQuery, FloatingRange
 from nova.model.networks import RequestedNetwork
 from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
+from tests.fakes.racing import together
 from tests.fakes.rows import add_network, add_servers, server_row
 from tests.functional.backends import KINDS, Absent
-from tests.functional.racing import together
 
 ASKED, LIMIT, POOL = 200, 20, 12
 NUMBERS = itertools.count(1)

@@ -33,9 +33,9 @@ from nova.model.providers import (
 )
 from nova.model.scheduling import Resources, Wishes
 from tests.fakes.placement import wish
+from tests.fakes.racing import together
 from tests.fakes.rows import SMALL, add_ledger, add_provider, new_uuid
 from tests.functional.backends import KINDS, Absent
-from tests.functional.racing import together
 from tests.functional.test_databases import WRITERS
 
 

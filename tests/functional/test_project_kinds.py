@@ -18,9 +18,9 @@ from nova.model.base import Page, Scope
 from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
 from nova.model.keypairs import NewKeypair
 from nova.model.usage import DONE, HostAudit, UsageQuery
+from tests.fakes.racing import together
 from tests.fakes.rows import add_servers, server_row
 from tests.functional.backends import KINDS, Absent
-from tests.functional.racing import together
 
 HOUR = datetime.timedelta(hours=1)
 START = datetime.datetime(2026, 3, 1, 0, 0, 0, 250000)

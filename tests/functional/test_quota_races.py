@@ -24,8 +24,8 @@ from nova.db.models import cell as cell_models
 from nova.model.flavors import Flavor, NewFlavor
 from nova.model.quotas import NETWORK_RESOURCES, RESOURCES
 from nova.model.servers import NewServer
+from tests.fakes.racing import together
 from tests.functional.backends import KINDS, Absent
-from tests.functional.racing import together
 
 CREATES, LIMIT, POOL = 50, 20, 12
 PROJECTS = itertools.count()

@@ -27,9 +27,9 @@ from nova.model.security_groups import (
     SecurityGroupQuery,
     SecurityGroupUpdate,
 )
+from tests.fakes.racing import together
 from tests.fakes.rows import add_servers, server_row
 from tests.functional.backends import KINDS, Absent
-from tests.functional.racing import together
 
 POOL = 12
 NUMBERS = itertools.count(1)

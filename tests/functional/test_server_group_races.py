@@ -14,9 +14,9 @@ from nova.db.engine import Database
 from nova.db.models import api as api_models
 from nova.model.base import Scope
 from nova.model.server_groups import AFFINITY, ANTI_AFFINITY
+from tests.fakes.racing import together
 from tests.fakes.rows import SMALL, add_ledger, add_provider
 from tests.functional.backends import KINDS, Absent
-from tests.functional.racing import together
 from tests.functional.test_databases import WRITERS
 from tests.unit.db.test_server_group_claims import add_group, add_members, places
 

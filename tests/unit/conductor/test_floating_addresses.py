@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingQu
 from nova.model.quotas import QuotaUpdate
 from nova.notifications.notifier import Notifier, Options
 from tests.fakes.notifications import Kept
+from tests.fakes.racing import together
 from tests.fakes.small_cloud import DEMO, SmallCloud, until
 from tests.unit.conductor.test_statement_counts import statements
 
@@ -56,24 +56,6 @@ def translated(cloud: SmallCloud) -> dict[str, str]:
     return {one.address: one.fixed_address for one in cloud.network.served[-1].floating}
 
 
-def together(*works: Any) -> list[Any]:
-    """Results or errors, of all at once."""
-    found: list[Any] = [None] * len(works)
-
-    def run(at: int) -> None:
-        try:
-            with context.entered(DEMO):
-                found[at] = works[at]()
-        except errors.NovaError as error:
-            found[at] = error
-    threads = [threading.Thread(target=run, args=(at,)) for at in range(len(works))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    return found
-
-
 # -- pools and quota
 
 def test_allocate_when_the_pool_has_some_then_each_is_given_once(pool):
@@ -88,7 +70,7 @@ def test_allocate_when_the_pool_has_some_then_each_is_given_once(pool):
 def test_allocate_when_many_race_then_the_quota_holds_and_none_is_given_twice(pool):
     pool.control.create_floating_addresses(FloatingRange(ip_range="198.51.100.0/24"))
     pool.control.update_quotas(QuotaUpdate(project_id="demo", limits={"floating_ips": 20}))
-    results = together(*[lambda: [_try(pool) for _ in range(20)]] * 10)
+    results = together([lambda: [_try(pool) for _ in range(20)]] * 10)
     taken = [one for found in results for one in found if isinstance(one, FloatingAddress)]
     refused = [one for found in results for one in found if isinstance(one, errors.NovaError)]
     assert len(taken) == len({one.address for one in taken}) == 20
@@ -314,7 +296,7 @@ def _raise(error: Exception) -> None:
 
 def test_associate_when_two_servers_want_one_then_one_has_it(pool):
     (first, second), one = pool.active(2), allocate(pool)
-    together(*[lambda uuid=uuid: associate(pool, uuid, one.address) for uuid in (first, second)] * 4)
+    together([lambda uuid=uuid: associate(pool, uuid, one.address) for uuid in (first, second)] * 4)
     owner = pool.control.get_floating_address(one.id, MINE).server_uuid
     assert {uuid: shown(pool, uuid) for uuid in (first, second)} == {
         owner: [one.address], (second if owner == first else first): []}
@@ -323,7 +305,7 @@ def test_associate_when_two_servers_want_one_then_one_has_it(pool):
 
 def test_associate_when_several_come_to_one_server_at_once_then_all_are_shown(pool):
     [uuid], some = pool.active(), [allocate(pool) for _ in range(6)]
-    together(*[lambda one=one: associate(pool, uuid, one.address) for one in some])
+    together([lambda one=one: associate(pool, uuid, one.address) for one in some])
     assert sorted(shown(pool, uuid)) == sorted(one.address for one in some)
     associate(pool, uuid, some[0].address)
     assert translated(pool) == dict.fromkeys((one.address for one in some), pool.addresses()[uuid])
@@ -334,7 +316,7 @@ def test_associate_when_the_server_is_deleted_meanwhile_then_none_points_to_what
     uuids, some = pool.active(6), [allocate(pool) for _ in range(6)]
     works = [lambda uuid=uuid, one=one: associate(pool, uuid, one.address) for uuid, one in zip(uuids, some,
                                                                                                 strict=True)]
-    together(*works, *[lambda uuid=uuid: pool.delete(uuid) for uuid in uuids])
+    together([*works, *[lambda uuid=uuid: pool.delete(uuid) for uuid in uuids]])
     rows = pool.rows("cell", sa.select(tables.floating_addresses.c.fixed_address_id))
     assert {row.fixed_address_id for row in rows} == {None}
     assert translated(pool) == {}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -29,6 +27,7 @@ from nova.model.security_groups import (
     SecurityRule,
 )
 from nova.model.servers import ServerQuery
+from tests.fakes.racing import together
 from tests.fakes.small_cloud import DEMO, SmallCloud, until
 
 MINE, THEIRS = Scope(project_id="demo"), Scope(project_id="other")
@@ -60,22 +59,6 @@ def rule(cloud: SmallCloud, to: SecurityGroup, scope: Scope = MINE, **fields: An
         return cloud.control.create_security_rule(NewSecurityRule(group_id=to.id, **fields), scope)
 
 
-def together(*works: Callable[[], Any]) -> list[Any]:
-    found: list[Any] = [None] * len(works)
-
-    def run(at: int) -> None:
-        try:
-            found[at] = works[at]()
-        except errors.NovaError as error:
-            found[at] = error
-    threads = [threading.Thread(target=run, args=(at,)) for at in range(len(works))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    return found
-
-
 def on(cloud: SmallCloud, host: str = "a") -> HostFirewall:
     with cloud.cell.reading() as tx:
         return host_rules.of_host(tx, host, "instance-%08x")
@@ -93,7 +76,7 @@ def members(cloud: SmallCloud) -> set[str]:
 
 def test_default_group_when_many_look_first_then_it_is_one_with_the_default_rules(cloud):
     cloud.control.create_default_rule(NewSecurityRule(group_id="", protocol="TCP", from_port=80, to_port=80))
-    results = together(*[lambda: listed(cloud)] * 8)
+    results = together([lambda: listed(cloud)] * 8)
     assert results == [["default"]] * 8
     [made] = cloud.rows("cell", sa.select(tables.security_group_rules))
     assert (made.protocol, made.from_port, made.cidr) == ("tcp", 80, "0.0.0.0/0")
@@ -162,7 +145,7 @@ def test_create_when_a_group_is_unknown_then_it_is_refused_before_anything_is_ma
 
 def test_groups_when_many_race_then_the_quota_holds(cloud):
     cloud.control.update_quotas(QuotaUpdate(project_id="demo", limits={"security_groups": 4}))
-    results = together(*[lambda at=at: group(cloud, f"g{at}") for at in range(8)])
+    results = together([lambda at=at: group(cloud, f"g{at}") for at in range(8)])
     assert sum(isinstance(one, SecurityGroup) for one in results) == 3  # the default group counts
     assert {one.kind for one in results if isinstance(one, errors.NovaError)} == {"over_quota"}
     assert len(listed(cloud)) == 4
@@ -173,7 +156,7 @@ def test_groups_when_many_race_then_the_quota_holds(cloud):
 def test_rules_when_many_race_then_the_quota_of_each_group_holds(cloud):
     cloud.control.update_quotas(QuotaUpdate(project_id="demo", limits={"security_group_rules": 3}))
     made, other = group(cloud), group(cloud, "db")
-    results = together(*[lambda at=at: ssh(cloud, made, at) for at in range(1, 9)])
+    results = together([lambda at=at: ssh(cloud, made, at) for at in range(1, 9)])
     assert sum(isinstance(one, SecurityRule) for one in results) == 3
     ssh(cloud, other)
     assert cloud.control.get_quotas("demo", None, True).in_use["security_group_rules"] == 3
@@ -181,7 +164,7 @@ def test_rules_when_many_race_then_the_quota_of_each_group_holds(cloud):
 
 def test_rule_when_it_is_there_then_it_is_refused_however_many_race(cloud):
     made = group(cloud)
-    results = together(*[lambda: ssh(cloud, made)] * 6)
+    results = together([lambda: ssh(cloud, made)] * 6)
     assert sum(isinstance(one, SecurityRule) for one in results) == 1
     assert {one.kind for one in results if isinstance(one, errors.NovaError)} == {"invalid"}
 

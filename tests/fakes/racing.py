@@ -1,7 +1,8 @@
-"""Acts that race."""
+"""Acts that race, in the context of who has them race."""
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +23,8 @@ def together(acts: list[Callable[[], Any]]) -> list[Any]:
             found[number] = acts[number]()
         except errors.NovaError as error:
             found[number] = error
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(acts))]
+    threads = [threading.Thread(target=contextvars.copy_context().run, args=(run, number))
+               for number in range(len(acts))]
     for thread in threads:
         thread.start()
     for thread in threads:
