@@ -79,7 +79,7 @@ def daemons(stack: Stack, room: str | None) -> list[Daemon]:
         name=f"{prefix}virtlogd", argv=("/usr/sbin/virtlogd",), room=room, tier=STORES, probe=Probe("unix", LOG_SOCKET)
     )
     argv: tuple[str, ...] = ("/usr/sbin/libvirtd", *(("--listen",) if room else ()))  # for the other rooms
-    if room is None and Path("/dev/kvm").exists() and not kvm.works():
+    if room is None and kvm.must_be_hidden(stack.layout):
         argv = _without_kvm(stack)
     libvirtd = Daemon(name=f"{prefix}libvirtd", argv=argv, room=room, tier=STORES, probe=Probe("unix", SOCKET))
     files = [stack.layout.path("rooms", room, PRIVATE["/etc/libvirt"], name) for name in CONF_FILES] if room else []

@@ -11,7 +11,6 @@ made in the machine's own network, so that nothing there can be met or has to be
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 
 from . import cgroups, kvm, libvirt
@@ -66,7 +65,7 @@ def _plan(stack: Stack, room: str) -> RoomPlan:
         group=f"{group(layout)}/{room}",
         hosts_file=str(layout.path("rooms", "hosts")),
         binds=libvirt.host_binds(stack, room) if hypervisor else (),
-        mask_kvm=hypervisor and not kvm.works() and os.path.exists("/dev/kvm"),
+        mask_kvm=hypervisor and kvm.must_be_hidden(layout),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import credentials, demo, identity
+from . import credentials, demo, identity, kvm
 from . import layout as places
 from .errors import StackError
 from .layout import Layout
@@ -32,6 +32,8 @@ def text(stack: Stack, progress: Progress, whole: bool) -> str:
     lines = ["", f"The cloud is up, after {progress.total():.0f} s. Its files are in {layout.state}.", "", "Endpoints"]
     lines += [f"  {kind:10} {url}" for kind, url in endpoints(layout).items()]
     lines += ["", "Use it", *_usage(layout)]
+    if layout.hypervisor_rooms:
+        lines += ["", "Guests", f"  {kvm.sentence(layout)}"]
     if whole and layout.choices.demo:
         lines += ["", "Demo server", *_demo(stack)]
     slow = sorted(progress.seconds.items(), key=lambda item: -item[1])

@@ -16,6 +16,7 @@ from . import (
     glance,
     identity,
     keystone,
+    kvm,
     libvirt,
     memcached,
     neutron,
@@ -54,6 +55,8 @@ def up(layout: Layout, neighbours_only: bool = False) -> None:
         _refuse_taken_ports(layout)
         stack = Stack(layout, Secrets(layout.path("secrets.json")), ensure_supervisor(layout))
         credentials.write_files(layout, stack.secrets)
+        if layout.hypervisor_rooms:
+            progress.timed(Stage("kvm", lambda: kvm.sentence(layout)))
         if layout.sandbox:
             progress.timed(Stage("rooms", lambda: sandbox.prepare(stack)))
         stages.run(_stages(stack, neighbours_only), progress)

@@ -8,7 +8,6 @@ import ipaddress
 import os
 import shutil
 import socket
-import subprocess
 import time
 import urllib.parse
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from nova import errors
 from nova.cmd.doctor_filter import packet_filter
 from nova.cmd.doctor_neutron import neutron
 from nova.cmd.finding import BAD, OK, WARN, Check, Finding, is_compute
+from nova.privileged.runner import SYSTEM_PATH, CommandFailed, SystemRunner
 
 FREE_GB = 5
 SKEW_S = 5.0
@@ -159,11 +159,12 @@ def libvirt(options: Any) -> Finding:
     if not (options.compute_driver or "").endswith("LibvirtDriver"):
         return Finding(OK, f"libvirt is not used (compute_driver = {options.compute_driver})")
     uri = options.libvirt.connection_uri or "qemu:///system"
-    done = _run(["virsh", "-c", uri, "version", "--daemon"])
-    if done is None:
+    if shutil.which("virsh", path=SYSTEM_PATH) is None:
         return Finding(WARN, "virsh is not installed here", "on a compute host: apt install libvirt-clients")
-    if done.returncode:
-        return Finding(BAD, f"libvirt at {uri} does not answer: {done.stderr.strip().splitlines()[-1:]}",
+    try:
+        done = SystemRunner(15).run(["virsh", "-c", uri, "version", "--daemon"])
+    except CommandFailed as error:
+        return Finding(BAD, f"libvirt at {uri} does not answer: {error.data['reason'].splitlines()[-1]}",
                        "start libvirtd, or correct [libvirt]connection_uri")
     return Finding(OK, done.stdout.strip().splitlines()[-1])
 
@@ -234,6 +235,9 @@ def hosts(options: Any) -> Finding:
         return found
     down = [one.host for one in found if not one.up]
     unused = [f"{one.host} ({one.disabled_reason or 'no reason given'})" for one in found if one.disabled]
+    if len(down) == len(found):
+        return Finding(BAD, f"no compute host is up: {_some(down) if down else 'none has registered'}",
+                       "start nova-compute there, and look at the last line of its log")
     said = [f"{len(named)} {what}: {_some(named)}" for named, what in ((down, "down"), (unused, "disabled")) if named]
     if not said:
         return Finding(OK, f"all {len(found)} compute hosts are up and enabled")
@@ -368,25 +372,21 @@ def disk(options: Any) -> Finding:
 
 
 def kvm(options: Any) -> Finding:
+    """As nova-compute found it, or as it would."""
     if not (options.compute_driver or "").endswith("LibvirtDriver"):
         return Finding(OK, "KVM is not used")
-    from nova.privileged.runner import SystemRunner
-    from nova.virt.libvirt import kvm as probe
+    from nova.privileged import kvm as probe
 
-    try:
-        works = probe.works("x86_64", Path(options.state_path), SystemRunner(5))
-    except Exception as error:
-        return Finding(WARN, f"KVM could not be tried: {error}", "install qemu-system-x86")
-    return Finding(OK, "KVM works") if works else \
-        Finding(WARN, "KVM can not be used here: guests run under QEMU's emulation, ten times slower",
-                "switch virtualisation on in the firmware, or nest it in the outer hypervisor")
-
-
-def _run(argv: list[str]) -> Any:
-    try:
-        return subprocess.run(argv, capture_output=True, text=True, timeout=15, check=False)
-    except (FileNotFoundError, subprocess.TimeoutExpired):
-        return None
+    found = probe.answer("x86_64", Path(options.state_path), SystemRunner(options.libvirt.kvm_probe_timeout))
+    chosen = options.libvirt.virt_type
+    if found is probe.Answer.WORKS:
+        return Finding(OK, probe.SENTENCES[found])
+    if chosen == "qemu":
+        return Finding(OK, "KVM is not used ([libvirt]virt_type = qemu)")
+    if chosen == "kvm":
+        return Finding(BAD, f"[libvirt]virt_type = kvm, and {probe.SENTENCES[found]}", "set it to auto, or mend KVM")
+    return Finding(WARN, probe.SENTENCES[found],
+                   "switch virtualisation on in the firmware, or nest it in the outer hypervisor")
 
 
 CHECKS: tuple[tuple[str, Check], ...] = (

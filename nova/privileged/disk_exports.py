@@ -16,7 +16,6 @@ import random
 import secrets
 import shutil
 import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,8 +24,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nova import concurrency, errors
-from nova.privileged.runner import SYSTEM_PATH
+from nova import errors
+from nova.privileged.runner import CommandFailed, Process, conversation
 
 PROGRAM = "qemu-storage-daemon"
 PID_FILE, OFFER_FILE, KEYS = "exports.pid", "exports.json", "exports.psk"
@@ -34,6 +33,7 @@ KEYS_FILE = "keys.psk"  # as QEMU calls it
 KEY_PREFIX = ".key-"
 LONGEST_S = 24 * 3600
 STOP_S = 5.0
+ANSWER_S = 30.0  # for all that is asked of it at its start
 BUSY = ("Address already in use", "Failed to bind")
 
 
@@ -119,31 +119,19 @@ def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> Offer:
     argv = ["timeout", "--kill-after=10", str(LONGEST_S), PROGRAM, "--pidfile", str(folder / PID_FILE),
             "--chardev", "stdio,id=orders", "--monitor", "chardev=orders"]
     try:
-        process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                   start_new_session=True, cwd="/", env={"PATH": SYSTEM_PATH, "LC_ALL": "C"})
-    except OSError as error:
-        raise CannotOffer(reason=str(error)) from error
-    with _buried(process):
-        try:
-            return _tell(process, paths, listen, folder / KEYS)
-        except (_Refused, OSError, ValueError) as error:
-            process.terminate()  # timeout(1) hands it on
-            raise CannotOffer(reason=str(error) or f"{PROGRAM} ended") from error
+        with conversation(argv, ANSWER_S) as process:
+            try:
+                return _tell(process, paths, listen, folder / KEYS)
+            except (_Refused, OSError, ValueError):
+                process.terminate()  # timeout(1) hands it on
+                raise
+    except CommandFailed as error:
+        raise CannotOffer(reason=error.data["reason"]) from error
+    except (_Refused, OSError, ValueError) as error:
+        raise CannotOffer(reason=str(error) or f"{PROGRAM} ended") from error
 
 
-@contextlib.contextmanager
-def _buried(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Our end of its pipes goes; and somebody must see it die, should we be there then."""
-    assert process.stdin and process.stdout
-    try:
-        yield
-    finally:
-        process.stdin.close()
-        process.stdout.close()
-        concurrency.spawn(process.wait, name="disk-exports")
-
-
-def _tell(process: subprocess.Popen[bytes], paths: Mapping[str, str], listen: Listen, keys: Path) -> Offer:
+def _tell(process: Process, paths: Mapping[str, str], listen: Listen, keys: Path) -> Offer:
     assert process.stdin and process.stdout
     process.stdout.readline()  # its greeting
     _ask(process, "qmp_capabilities")
@@ -163,7 +151,7 @@ def _tell(process: subprocess.Popen[bytes], paths: Mapping[str, str], listen: Li
     return Offer(address=listen.address, port=port, names=names, paths=dict(paths))
 
 
-def _listen(process: subprocess.Popen[bytes], listen: Listen) -> int:
+def _listen(process: Process, listen: Listen) -> int:
     first, last = listen.ports
     ports = list(range(first, last + 1))
     random.shuffle(ports)
@@ -178,7 +166,7 @@ def _listen(process: subprocess.Popen[bytes], listen: Listen) -> int:
     raise _Refused(f"no port of {first} to {last} is free")
 
 
-def _ask(process: subprocess.Popen[bytes], execute: str, **arguments: Any) -> None:
+def _ask(process: Process, execute: str, **arguments: Any) -> None:
     assert process.stdin and process.stdout
     process.stdin.write(json.dumps({"execute": execute, "arguments": arguments}).encode() + b"\n")
     process.stdin.flush()

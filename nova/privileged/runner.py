@@ -1,21 +1,40 @@
-"""Runs a program of the system: an argument list, bounded in time, never a shell."""
+"""Runs programs of the system: the one place that does. An argument list, bounded in time and output, never a shell.
+
+Output goes to files in memory and not through pipes: a program's own child that keeps its output open then keeps nobody
+waiting, and no reader is needed. Whoever waits looks again and again, because the standard library's own time-out is of
+another class where eventlet has replaced its modules: what is here means the same in green threads and in native ones.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import logging
 import os
 import re
+import signal
 import subprocess
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple, Protocol
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import BinaryIO, NamedTuple, Protocol
 
+from nova import concurrency
 from nova.errors import Unavailable
 
 LOG = logging.getLogger(__name__)
 
+Process = subprocess.Popen[bytes]
+
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SECRETS = re.compile(r"(file\.export=|\"export\": *\"|nbd://[^/]*/)[^,\"\s]+")
 LONGEST_COMPLAINT = 400  # characters of stderr in a message
+MAX_OUTPUT = 16 << 20  # bytes, of stdout and of stderr each
+FIRST_LOOK_S, LAST_LOOK_S = 0.001, 0.05
+#: A killed program that waits in the kernel (a hanging device) does not end. It is left behind after so long.
+DEATH_S = 2.0
+REASONS = {errno.EAGAIN: "the system can start no more processes", errno.EACCES: "it may not be executed",
+           errno.ENOEXEC: "it is no program of this machine", errno.ENOMEM: "there is no memory to start it"}
 
 
 class CommandFailed(Unavailable):
@@ -23,8 +42,14 @@ class CommandFailed(Unavailable):
     message = "`{command}` failed on {where}: {reason}"
 
 
+class CommandTooSlow(CommandFailed):
+    """It was killed, as it had not ended in time."""
+
+    code = "host.command_too_slow"
+
+
 class Completed(NamedTuple):
-    """What a program left: exit code, and its output as text."""
+    """What a program left: exit code (below 0: the signal that ended it), and its output as text."""
 
     code: int
     stdout: str = ""
@@ -36,7 +61,8 @@ class Runner(Protocol):
 
     def run(self, argv: Sequence[str], *, stdin: str | None = None, ok: Collection[int] = (0,),
             environment: Mapping[str, str] | None = None) -> Completed:
-        """Run to the end. CommandFailed: not installed, too slow, or an exit code that is not in ``ok``."""
+        """Run to the end. CommandFailed: it can not be started, writes without end, or left a code not in ``ok``;
+        CommandTooSlow."""
 
 
 class SystemRunner:
@@ -47,21 +73,57 @@ class SystemRunner:
 
     def run(self, argv: Sequence[str], *, stdin: str | None = None, ok: Collection[int] = (0,),
             environment: Mapping[str, str] | None = None) -> Completed:
-        env = {**os.environ, "LC_ALL": "C", "PATH": SYSTEM_PATH, **(environment or {})}
-        try:
-            done = subprocess.run(list(argv), input=stdin, env=env, timeout=self.timeout_s,
-                                  capture_output=True, text=True, errors="replace", check=False)
-        except FileNotFoundError:
-            raise _failed(argv, f"{argv[0]} is not installed") from None
-        except OSError as error:
-            raise _failed(argv, str(error)) from error
-        except subprocess.TimeoutExpired:
-            raise _failed(argv, f"it took longer than {self.timeout_s:g} s") from None
-        LOG.debug("ran %s: exit %d", hide(" ".join(argv)), done.returncode)
-        if done.returncode not in ok:
+        with _in_memory() as given, _in_memory() as output, _in_memory() as complaints:
+            given.write((stdin or "").encode())
+            given.seek(0)
+            process = _started(argv, {**system_environment(), **(environment or {})}, given, output, complaints)
+            self._wait(process, argv, (output, complaints))
+            done = Completed(process.returncode, _text(output), _text(complaints))
+        LOG.debug("ran %s: exit %d", hide(" ".join(argv)), done.code)
+        if done.code not in ok:
             complaint = hide((done.stderr or done.stdout).strip())[:LONGEST_COMPLAINT]
-            raise _failed(argv, complaint or f"exit {done.returncode}")
-        return Completed(done.returncode, done.stdout, done.stderr)
+            raise _failed(argv, complaint or _how_it_ended(done.code))
+        return done
+
+    def _wait(self, process: Process, argv: Sequence[str], outputs: Collection[BinaryIO]) -> None:
+        until, pause = time.monotonic() + self.timeout_s, FIRST_LOOK_S
+        while process.poll() is None:
+            if time.monotonic() > until:
+                _kill(process)
+                raise _failed(argv, f"it took longer than {self.timeout_s:g} s", CommandTooSlow)
+            _check_size(process, argv, outputs)
+            concurrency.sleep(pause)
+            pause = min(2 * pause, LAST_LOOK_S)
+        _check_size(process, argv, outputs)
+
+
+@contextlib.contextmanager
+def conversation(argv: Sequence[str], timeout_s: float) -> Iterator[Process]:
+    """A program that is spoken with over pipes and stays when the talk is over; after ``timeout_s`` it is killed, which
+    ends a talk that hangs (its output ends). Its own process group is led by it. CommandFailed: it can not be started.
+    """
+    try:
+        process = subprocess.Popen(list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, start_new_session=True, cwd="/",
+                                   env={"PATH": SYSTEM_PATH, "LC_ALL": "C"})
+    except (OSError, ValueError) as error:
+        raise _failed(argv, _why_not(argv, error)) from None
+    assert process.stdin and process.stdout
+    over = threading.Event()
+    concurrency.spawn(_kill_unless, over, process, timeout_s, name="conversation")
+    try:
+        yield process
+    finally:
+        over.set()
+        with contextlib.suppress(OSError):  # what could not be written to a program that ended
+            process.stdin.close()
+        process.stdout.close()
+        concurrency.spawn(process.wait, name=argv[0])  # somebody must see it die, should we be there then
+
+
+def system_environment() -> dict[str, str]:
+    """What programs of the system see: ours, with their own search path and messages in English."""
+    return {**os.environ, "LC_ALL": "C", "PATH": SYSTEM_PATH}
 
 
 def hide(text: str) -> str:
@@ -69,5 +131,56 @@ def hide(text: str) -> str:
     return SECRETS.sub(r"\1***", text)
 
 
-def _failed(argv: Sequence[str], reason: str) -> CommandFailed:
-    return CommandFailed(command=argv[0], where=os.uname().nodename, reason=reason)
+def _started(argv: Sequence[str], environment: Mapping[str, str], given: BinaryIO, output: BinaryIO,
+             complaints: BinaryIO) -> Process:
+    try:
+        return subprocess.Popen(list(argv), stdin=given, stdout=output, stderr=complaints, env=environment,
+                                start_new_session=True)
+    except (OSError, ValueError) as error:
+        raise _failed(argv, _why_not(argv, error)) from None
+
+
+def _why_not(argv: Sequence[str], error: OSError | ValueError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"{argv[0]} is not installed"
+    if isinstance(error, OSError) and error.errno in REASONS:
+        return f"{REASONS[error.errno]} ({error.strerror})"
+    return str(error)
+
+
+def _how_it_ended(code: int) -> str:
+    return f"exit {code}" if code >= 0 else f"it was ended by {signal.Signals(-code).name}"
+
+
+def _check_size(process: Process, argv: Sequence[str], outputs: Collection[BinaryIO]) -> None:
+    if any(os.fstat(output.fileno()).st_size > MAX_OUTPUT for output in outputs):
+        _kill(process)
+        raise _failed(argv, f"it wrote more than {MAX_OUTPUT >> 20} MB")
+
+
+def _kill(process: Process) -> None:
+    """The program and what it started, and wait a little for its end."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    until = time.monotonic() + DEATH_S
+    while process.poll() is None and time.monotonic() < until:
+        concurrency.sleep(0.01)
+
+
+def _kill_unless(over: threading.Event, process: Process, timeout_s: float) -> None:
+    if not over.wait(timeout_s):
+        LOG.warning("%s did not answer within %g s, and is killed", process.args[0], timeout_s)  # type: ignore[index]
+        _kill(process)
+
+
+def _in_memory() -> BinaryIO:
+    return open(os.memfd_create("nova-command"), "w+b", buffering=0)
+
+
+def _text(output: BinaryIO) -> str:
+    output.seek(0)
+    return output.read().decode(errors="replace")
+
+
+def _failed(argv: Sequence[str], reason: str, kind: type[CommandFailed] = CommandFailed) -> CommandFailed:
+    return kind(command=argv[0], where=os.uname().nodename, reason=reason)

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from nova import errors
 from nova.model.hosts import Node
+from nova.privileged import kvm
 from nova.privileged.runner import Runner
-from nova.virt.libvirt import firmware, host_traits, kvm, tpm
+from nova.virt.libvirt import firmware, host_traits, tpm
 from nova.virt.libvirt.facts import HostFacts
 from nova.virt.libvirt.firmware import runnable
 from nova.virt.libvirt.folders import Folders

@@ -21,7 +21,7 @@ class BadSetting(errors.Invalid):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Paths are absolute; times in seconds. ``virt_type`` auto is decided by :mod:`nova.virt.libvirt.kvm`."""
+    """Paths are absolute; times in seconds. ``virt_type`` auto is decided by :mod:`nova.privileged.kvm`."""
 
     instances_path: Path
     state_path: Path

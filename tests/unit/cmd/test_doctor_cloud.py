@@ -85,6 +85,14 @@ def test_hosts_when_some_are_down_or_drained_then_they_are_named_with_the_way_ba
     assert "1 disabled: h3 (drained by ann on c1)" in finding.what and "undrain" in finding.cure
 
 
+@pytest.mark.parametrize(("there", "named"), [((), "none has registered"), ((service(1, up=False),), "h1")])
+def test_hosts_when_no_compute_host_is_up_then_the_doctor_fails(bus: Bus, there: tuple, named: str) -> None:
+    bus.services = there
+    finding = doctor.hosts(options())
+    assert finding.state == doctor.BAD and f"no compute host is up: {named}" in finding.what
+    assert "start nova-compute" in finding.cure
+
+
 def test_tasks_when_operations_stand_still_then_the_oldest_are_named(bus: Bus) -> None:
     bus.servers = tuple(server(number, task_state=TaskState.MIGRATING) for number in range(7))
     finding = doctor.tasks(options())

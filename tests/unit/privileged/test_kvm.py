@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from nova.privileged import kvm
+from nova.privileged.kvm import Answer
 from nova.privileged.runner import CommandFailed, Completed, SystemRunner
-from nova.virt.libvirt import kvm
 
 
 class Runner:
@@ -87,6 +88,40 @@ def test_choose_auto_with_a_damaged_result_tries_again(device, tmp_path, kept):
     assert kvm.choose("auto", "x86_64", tmp_path, runner) == "kvm" and runner.runs == 1
 
 
+@pytest.mark.parametrize(("plays", "expected"), [
+    (f"exit {kvm.EXIT}", Answer.WORKS), ("exit 1", Answer.FAILS), ("exit 0", Answer.FAILS),
+    ("kill -6 $$", Answer.FAILS), ("sleep 20", Answer.HANGS), ("sleep 20 & wait", Answer.HANGS)])
+def test_trial_when_an_emulator_plays_it_then_works_fails_or_hangs(device, tmp_path, monkeypatch, plays, expected):
+    device(REAL)
+    emulator = tmp_path / "emulator"
+    emulator.write_text(f"#!/bin/sh\n{plays}\n")
+    emulator.chmod(0o755)
+    monkeypatch.setitem(kvm.EMULATORS, "x86_64", str(emulator))
+    assert kvm.answer("x86_64", tmp_path, SystemRunner(0.5)) is expected
+    emulator.write_text("#!/bin/sh\nexit 99\n")  # not asked again in this boot
+    assert kvm.answer("x86_64", tmp_path, SystemRunner(0.5)) is expected
+    assert kvm.choose("auto", "x86_64", tmp_path, SystemRunner(0.5)) == ("kvm" if expected is Answer.WORKS else "qemu")
+
+
+def test_trial_when_there_is_no_emulator_then_it_fails_and_is_tried_again(device, tmp_path, monkeypatch):
+    device(REAL)
+    monkeypatch.setitem(kvm.EMULATORS, "x86_64", str(tmp_path / "none"))
+    assert kvm.answer("x86_64", tmp_path, SystemRunner(5)) is Answer.FAILS
+    assert not (tmp_path / "kvm.json").exists()
+
+
+def test_answer_when_the_directory_can_not_be_written_then_it_is_given_all_the_same(device, tmp_path):
+    device(REAL)
+    (tmp_path / "file").touch()
+    assert kvm.answer("x86_64", tmp_path / "file" / "state", Runner()) is Answer.WORKS
+
+
+def test_answer_when_the_kept_result_is_an_older_releases_then_it_tries_again(device, tmp_path):
+    device(REAL)
+    (tmp_path / "kvm.json").write_text('{"key": "x", "works": true}')
+    assert kvm.answer("x86_64", tmp_path, Runner(1)) is Answer.FAILS
+
+
 @pytest.mark.skipif(not shutil.which("qemu-system-x86_64"), reason="needs qemu-system-x86_64")
 def test_trial_guest_really_runs():
-    assert kvm.trial("qemu-system-x86_64", SystemRunner(30), "tcg") is True
+    assert kvm.trial("qemu-system-x86_64", SystemRunner(30), "tcg") is Answer.WORKS

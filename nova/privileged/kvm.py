@@ -1,0 +1,129 @@
+"""Whether KVM really works here: a guest of 150 bytes is run under it, once a boot of the machine.
+
+/dev/kvm may be there and not work (no nested virtualization, or one that fails or hangs in 64-bit mode), and libvirt
+offers it all the same. The trial guest is a boot ROM that enters 64-bit mode with paging, as every kernel does first,
+writes half a megabyte, uses an SSE register and sends one byte to QEMU's exit port: only a processor that ran all of it
+exits so. nova-compute, ``nova-manage doctor`` and ``bin/stack`` ask here, so that they never say different things.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import logging
+import os
+import tempfile
+from pathlib import Path
+
+from nova.privileged.runner import CommandFailed, CommandTooSlow, Runner
+
+LOG = logging.getLogger(__name__)
+
+DEVICE = Path("/dev/kvm")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+ROM_BYTES = 1 << 16
+#: The ROM's last 256 bytes (at 0xfff00), from the assembly
+#:   .code16  cli; ds = es = 0; clear 0x1000..0x4000; PML4[0] = 0x2003; PDPT[0] = 0x3003; PD[0] = 2 MB page at 0
+#:            cr4 = PAE | OSFXSR | OSXMMEXCPT; cr3 = 0x1000; EFER |= LME; lgdt gdtr; cr0 = PG | ET | PE; ljmp 8:long
+#:   .code64  long: rep stosq 0x10000 words from 0x8000; movq %rcx, %xmm0; mov $0x2a, %al; out %al, $0xf4; hlt
+#:            gdt: .quad 0, 0x00209a0000000000; gdtr: .word 15; .long gdt
+PROGRAM = bytes.fromhex(
+    "fa31c08ed88ec0fcbf0010b90018f3ab66c70600100320000066c70600200330000066c70600308300000066b8200600000f"
+    "22e066b8001000000f22d866b9800000c00f32660d000100000f302e660f011690ff66b8110000800f22c066ea65ff0f0008"
+    "00bf00800000b90000010031c0f348ab66480f6ec1b02ae6f4f46690000000000000000000000000009a20000f0080ff0f00")
+RESET = bytes.fromhex("ea00ff00f0")  # ljmp 0xf000:0xff00, where a processor begins: 16 bytes below the end
+ROM = bytes(ROM_BYTES - 256) + PROGRAM.ljust(240, b"\0") + RESET.ljust(16, b"\0")
+ANSWER = 0x2A
+EXIT = (ANSWER << 1) | 1  # how isa-debug-exit ends QEMU
+EMULATORS = {"x86_64": "qemu-system-x86_64"}
+
+
+
+
+class Answer(enum.StrEnum):
+    """What the trial says of KVM. The values are kept in ``state_path/kvm.json``."""
+
+    ABSENT = "absent"
+    WORKS = "works"
+    FAILS = "fails"
+    HANGS = "hangs"
+
+
+SLOW = "guests run under QEMU's emulation, ten times slower"
+#: For log, doctor and ``bin/stack up``.
+SENTENCES = {
+    Answer.ABSENT: f"there is no /dev/kvm: {SLOW}",
+    Answer.WORKS: "KVM works",
+    Answer.FAILS: f"KVM does not work on this host, though /dev/kvm is there: {SLOW}",
+    Answer.HANGS: f"KVM hangs on this host (a trial guest did not end in time): {SLOW}",
+}
+
+
+def choose(virt_type: str, arch: str, state_path: Path, runner: Runner) -> str:
+    """kvm or qemu: the operator's word, or (``auto``) what the trial says."""
+    if virt_type != "auto":
+        return virt_type
+    return "kvm" if answer(arch, state_path, runner) is Answer.WORKS else "qemu"
+
+
+def answer(arch: str, state_path: Path, runner: Runner) -> Answer:
+    """The trial's answer, which is kept for as long as the machine is up and has the same /dev/kvm. ``runner`` bounds
+    the trial's time."""
+    key, kept = _key(), state_path / "kvm.json"
+    if key is None:
+        return Answer.ABSENT
+    try:
+        known = json.loads(kept.read_text())
+        if known["key"] == key:
+            return Answer(known["answer"])
+    except (OSError, ValueError, KeyError, TypeError):
+        LOG.debug("no kept answer of a KVM trial")
+    try:
+        found = trial(EMULATORS.get(arch, ""), runner, "kvm")
+    except CommandFailed as error:  # not kept: the emulator may be installed a minute later
+        LOG.warning("KVM could not be tried, so it counts as not working: %s", error.message)
+        return Answer.FAILS
+    LOG.log(logging.INFO if found is Answer.WORKS else logging.WARNING, "%s", SENTENCES[found])
+    _keep(kept, {"key": key, "answer": found})
+    return found
+
+
+def trial(emulator: str, runner: Runner, accelerator: str) -> Answer:
+    """Run the trial guest. On an architecture without one, KVM counts as working where its device is. CommandFailed:
+    the emulator can not be started."""
+    if not emulator:
+        return Answer.WORKS
+    with tempfile.TemporaryDirectory(prefix="nova-kvm-") as folder:
+        rom = Path(folder, "rom")
+        rom.write_bytes(ROM)
+        try:
+            done = runner.run([emulator, "-nodefaults", "-display", "none", "-no-user-config", "-no-reboot", "-m", "4",
+                               "-machine", f"pc,accel={accelerator}", "-bios", str(rom),
+                               "-device", "isa-debug-exit,iobase=0xf4,iosize=0x01"], ok=range(-64, 256))
+        except CommandTooSlow:
+            return Answer.HANGS
+    if done.code != EXIT:
+        LOG.info("the KVM trial's guest ended with %d instead of %d: %s", done.code, EXIT, done.stderr.strip()[:200])
+    return Answer.WORKS if done.code == EXIT else Answer.FAILS
+
+
+def _keep(kept: Path, result: dict[str, str]) -> None:
+    """For the next start; an ordinary user's doctor may not write there, and tries again each time."""
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        fresh = kept.with_name(".kvm.json.new")
+        fresh.write_text(json.dumps(result))
+        fresh.replace(kept)
+    except OSError as error:
+        LOG.debug("the KVM trial's answer can not be kept: %s", error)
+
+
+def _key() -> str | None:
+    """What the result belongs to: this boot and this device; None when there is no KVM device."""
+    try:
+        found = os.stat(DEVICE)
+    except OSError:
+        return None
+    if found.st_rdev != os.makedev(10, 232):  # something else lies there, to hide it
+        return None
+    return f"{BOOT_ID.read_text().strip()} {found.st_dev}:{found.st_ino}:{found.st_mode:o}"

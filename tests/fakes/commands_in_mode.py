@@ -1,0 +1,96 @@
+"""How programs end, run by the real runner in a process whose threads are native or green: a JSON object, by the case's
+name ``[class of the error or "", what it says or the output, seconds]``.
+
+    python -m tests.fakes.commands_in_mode eventlet|threads FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+TIMEOUT_S = 0.3
+NOBODY = 65534
+
+
+def main(mode: str, folder: str) -> None:
+    warnings.simplefilter("ignore")
+    os.environ["NOVA_CONCURRENCY"] = mode
+    from nova import concurrency
+
+    assert concurrency.patch() == mode
+    print(json.dumps({name: outcome(case) for name, case in cases(Path(folder)).items()}), flush=True)
+
+
+def outcome(case: Callable[[], Any]) -> tuple[str, str, float]:
+    from nova.errors import NovaError
+
+    started = time.monotonic()
+    try:
+        error, said = "", str(case())
+    except NovaError as failure:
+        error, said = type(failure).__name__, failure.message
+    except Exception as failure:  # what the runner let through: the test names it
+        error, said = f"raw {type(failure).__module__}.{type(failure).__name__}", str(failure)
+    return error, said, time.monotonic() - started
+
+
+def cases(folder: Path) -> dict[str, Callable[[], Any]]:
+    from nova.privileged.runner import SystemRunner
+
+    patient, hasty = SystemRunner(20.0), SystemRunner(TIMEOUT_S)
+    text, empty = folder / "not-executable", folder / "no-program"
+    text.write_text("text")
+    empty.write_bytes(b"\x7fELF nothing")
+    empty.chmod(0o755)
+    return {
+        "output": lambda: patient.run(["sh", "-c", "echo out; echo err >&2"]),
+        "input": lambda: patient.run(["wc", "-c"], stdin="é" * 200_000).stdout.strip(),
+        "no input": lambda: patient.run(["cat"]).stdout,
+        "ends badly": lambda: patient.run(["sh", "-c", "echo why >&2; exit 3"]),
+        "bad end expected": lambda: patient.run(["sh", "-c", "exit 3"], ok=(3,)).code,
+        "too slow": lambda: hasty.run(["sleep", "20"]),
+        "slow child": lambda: hasty.run(["sh", "-c", "sleep 20; true"]),
+        "ignores SIGTERM": lambda: hasty.run(["sh", "-c", "trap '' TERM; sleep 20; sleep 20"]),
+        "signal": lambda: patient.run(["sh", "-c", "kill -9 $$"]),
+        "flood": lambda: patient.run(["yes"]),
+        "quick flood": lambda: patient.run(["head", "-c", str(17 << 20), "/dev/zero"]).code,
+        "grandchild": lambda: patient.run(["sh", "-c", "sleep 20 & echo left"]).stdout.strip(),
+        "missing": lambda: patient.run(["no-such-program"]),
+        "not executable": lambda: patient.run([str(text)]),
+        "no program": lambda: patient.run([str(empty)]),
+        "null byte": lambda: patient.run(["echo", "a\0b"]),
+        "binary output": lambda: patient.run(["printf", r"\377"]).stdout,
+        "conversation": lambda: _talk(["cat"]),
+        "conversation hangs": lambda: _talk(["sleep", "20"]),
+        "conversation missing": lambda: _talk(["no-such-program"]),
+        "full process table": lambda: _without_processes(lambda: patient.run(["true"])),  # last: it gives up its rights
+    }
+
+
+def _talk(argv: list[str]) -> str:
+    from nova.privileged.runner import conversation
+
+    with conversation(argv, TIMEOUT_S) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(b"hello\n")
+        process.stdin.flush()
+        return process.stdout.readline().decode()
+
+
+def _without_processes(case: Callable[[], Any]) -> Any:
+    if os.getuid() == 0:
+        os.setuid(NOBODY)  # root may always start more
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    return case()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
