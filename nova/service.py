@@ -120,8 +120,10 @@ class _Start:
             self.service = service
         except errors.NovaError as error:
             LOG.error("%s can not start: %s", binary, error.message)
-        except Exception:
-            LOG.exception("%s can not start", binary)
+        except Exception as error:
+            LOG.exception("a failure that nobody foresaw, while %s started", binary)
+            LOG.error("%s can not start: %s: %s. It is no known fault of this machine: please report it with the line "
+                      "before, which says where it happened", binary, type(error).__name__, error)
         finally:
             self.over = True
 

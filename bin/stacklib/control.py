@@ -16,6 +16,7 @@ from .spec import Daemon
 
 ANSWER_SECONDS = 60.0
 LOG_LINES = 15
+LINE_LENGTH, LINE_HEAD = 600, 100  # characters of a line, and those of its beginning
 
 
 class Control:
@@ -129,4 +130,12 @@ def last_lines(path: Path, count: int = LOG_LINES) -> str:
             lines = stream.read().decode(errors="replace").splitlines()
     except OSError:
         return "  (no log)"
-    return "\n".join(f"  {line[:400]}" for line in lines[-count:])
+    return "\n".join(f"  {shortened(line)}" for line in lines[-count:])
+
+
+def shortened(line: str) -> str:
+    """A log line to read: when it began and how it ends, where a traceback has its cause. What a daemon says of why it
+    can not start stays whole."""
+    if len(line) <= LINE_LENGTH or "can not start: " in line:
+        return line
+    return f"{line[:LINE_HEAD]} [...] {line[LINE_HEAD - LINE_LENGTH:]}"

@@ -46,10 +46,8 @@ class Machine:
         if self.phase is Phase.STOPPING:
             self.again = True
             return []
-        if self.phase in (Phase.STARTING, Phase.READY):
-            return []
-        self.exits = 0
-        return self._spawn(now)
+        self.exits = 0  # who asks now is not told of failures that were before
+        return [] if self.phase in (Phase.STARTING, Phase.READY) else self._spawn(now)
 
     def ready(self, now: float) -> list[Order]:
         if self.phase is Phase.STARTING:

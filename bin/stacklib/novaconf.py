@@ -30,6 +30,8 @@ def control(layout: Layout, secrets: Secrets) -> Settings:
                 **({} if layout.sandbox else _on_the_machine(layout)),
                 # no guests: networks are served in the records alone
                 "fake_network": "true" if layout.choices.driver == "fake" else "",
+                # else the first resize that somebody tries finds no host
+                "allow_resize_to_same_host": "true" if len(layout.computes) == 1 else "",
             },
             "api": {"auth_strategy": layout.choices.auth if layout.choices.auth != "keystone" else ""},
             "placement_api": {"listen": "" if layout.sandbox else layout.address},

@@ -34,7 +34,9 @@ class Units:
         if changed:
             self._systemctl("daemon-reload")
         for daemon in daemons:
-            verb = "restart" if daemon.name in changed else "start"
+            # "start" would wait out the pause of a unit that ended, or be refused after many ends
+            verb = "restart" if daemon.name in changed or not self._is_active(daemon.name) else "start"
+            self._systemctl("reset-failed", f"{daemon.name}.service", check=False)
             result = self._systemctl(verb, f"{daemon.name}.service", check=False)
             if result.returncode:
                 raise StackError(
@@ -59,6 +61,9 @@ class Units:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         return True
+
+    def _is_active(self, name: str) -> bool:
+        return self._systemctl("is-active", f"{name}.service", check=False).returncode == 0
 
     def names(self) -> list[str]:
         stamps = self.stack.layout.path("stamps").glob("unit-*")

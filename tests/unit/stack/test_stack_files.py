@@ -32,6 +32,14 @@ def test_control_conf_then_no_database_url_and_fewer_than_fifteen_lines(make_lay
     assert conf["DEFAULT"]["my_ip"] == "10.200.0.1"
 
 
+@pytest.mark.parametrize(("choices", "expected"), [
+    ({}, True), ({"driver": "fake", "computes": 1}, True), ({"sandbox": True, "hosts": 1}, True),
+    ({"driver": "fake", "computes": 3}, False), ({"sandbox": True, "hosts": 2}, False)])
+def test_control_conf_when_the_cloud_has_one_host_then_a_resize_may_stay_there(make_layout, secrets, choices, expected):
+    defaults = novaconf.control(make_layout(**choices), secrets)["DEFAULT"]
+    assert ("allow_resize_to_same_host" in defaults) is expected
+
+
 def test_control_conf_on_the_machine_then_nothing_listens_on_every_address(make_layout, secrets, monkeypatch):
     monkeypatch.setattr(plain, "outside", lambda: plain.Outside("ens3", "192.0.2.7"))
     whole = parsed(novaconf.control(make_layout(driver="fake"), secrets))

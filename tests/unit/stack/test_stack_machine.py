@@ -36,6 +36,24 @@ def test_exits_in_a_row_then_the_pause_doubles_up_to_a_bound_and_those_who_wait_
     assert pauses == [1, 2, 4, 8, 16, BACKOFF_MAX, BACKOFF_MAX, BACKOFF_MAX]
 
 
+def test_start_when_it_is_just_being_tried_again_then_earlier_failures_count_no_more():
+    machine = Machine(stop_seconds=5)
+    machine.start(0)
+    for now in (1, 10, 20):
+        machine.exited(now)
+        machine.timer(now + 9)
+    assert machine.phase is Phase.STARTING and machine.start(30) == []
+    machine.exited(31)
+    assert not machine.hopeless
+
+
+def test_start_when_it_waits_for_its_pause_to_end_then_spawned_at_once():
+    machine = Machine(stop_seconds=5)
+    machine.start(0)
+    machine.exited(1)
+    assert machine.phase is Phase.BACKOFF and machine.start(1.1) == [Order.SPAWN]
+
+
 def test_exit_when_it_was_steady_before_then_the_pause_is_short_again():
     machine = Machine(stop_seconds=5)
     machine.start(0)

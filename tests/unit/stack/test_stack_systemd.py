@@ -19,6 +19,7 @@ SHIPPED = sorted(systemd.SHIPPED.glob("*.service"))
 SYSTEMCTL = """#!/bin/sh
 echo "$@" >> "$CALLS"
 case "$1" in
+  is-active) test ! -e "$INACTIVE" ;;
   show) printf 'ActiveState=active\\nMainPID=7\\nNRestarts=2\\nActiveEnterTimestampMonotonic=0\\n' ;;
   start|restart) test ! -e "$FAIL" ;;
 esac
@@ -54,6 +55,7 @@ def calls(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
     monkeypatch.setenv("FAIL", str(tmp_path / "fail"))
+    monkeypatch.setenv("INACTIVE", str(tmp_path / "inactive"))
     return lambda: (tmp_path / "calls").read_text().splitlines()
 
 
@@ -68,6 +70,18 @@ def daemon(word: str = "a") -> Daemon:
     return Daemon(name="nova-scheduler", argv=("/v/nova-scheduler", word), probe=Probe("notify")).stamped()
 
 
+def changes(calls: list[str]) -> list[str]:
+    return [verb for verb in (line.split()[0] for line in calls) if verb not in ("is-active", "reset-failed")]
+
+
+def test_units_when_one_waits_after_a_failure_then_it_is_started_at_once(units, calls, tmp_path):
+    units.start(daemon())
+    (tmp_path / "inactive").touch()
+    units.start(daemon())
+    assert changes(calls()) == ["daemon-reload", "restart", "restart"]
+    assert calls()[-2:] == ["reset-failed nova-scheduler.service", "restart nova-scheduler.service"]
+
+
 def test_units_when_started_twice_then_installed_once_and_a_change_restarts(units, calls):
     assert units.start(daemon()) == "started nova-scheduler"
     dropin = units.units / "nova-scheduler.service.d" / "stack.conf"
@@ -75,8 +89,7 @@ def test_units_when_started_twice_then_installed_once_and_a_change_restarts(unit
     assert f"ReadWritePaths={units.stack.layout.state}" in dropin.read_text()
     assert units.start(daemon()) == "running"
     units.start(daemon("b"))
-    verbs = [line.split()[0] for line in calls()]
-    assert verbs == ["daemon-reload", "restart", "start", "daemon-reload", "restart"]
+    assert changes(calls()) == ["daemon-reload", "restart", "start", "daemon-reload", "restart"]
     assert units.rows()[0][:3] == ("nova-scheduler", "-", "active")
     units.remove()
     assert list(units.units.iterdir()) == []

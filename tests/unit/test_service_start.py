@@ -1,0 +1,44 @@
+"""What a daemon that can not start says last."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import pytest
+
+from nova import errors
+from nova.service import CanNotStart, _Start
+
+
+class Failing:
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def start(self) -> None:
+        raise self.error
+
+    def stop(self, seconds: float) -> None:
+        raise AssertionError("it never started")
+
+
+def last_line(error: Exception, caplog: pytest.LogCaptureFixture) -> str:
+    begun = _Start("nova-compute", lambda index: Failing(error), 0)
+    until = time.monotonic() + 5
+    while not begun.over and time.monotonic() < until:
+        time.sleep(0.001)
+    assert begun.over and begun.service is None
+    assert all(record.levelno == logging.ERROR for record in caplog.records)
+    return caplog.records[-1].getMessage()
+
+
+@pytest.mark.parametrize("error", [CanNotStart(reason="set [DEFAULT]x"), errors.Unavailable("set [DEFAULT]x")])
+def test_start_when_the_reason_is_known_then_it_is_the_only_line(error, caplog):
+    assert last_line(error, caplog) == "nova-compute can not start: set [DEFAULT]x"
+    assert len(caplog.records) == 1
+
+
+def test_start_when_nobody_foresaw_the_failure_then_the_last_line_names_it_and_says_what_to_do(caplog):
+    said = last_line(KeyError("odd"), caplog)
+    assert said.startswith("nova-compute can not start: KeyError: 'odd'.") and "report it" in said
+    assert caplog.records[0].exc_info
