@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypedDict
 
 REASON_CHARS = 500
+TURNS = 3  # runs that together have all tests
 #: the exception at the end of a traceback: a line with its dotted name, and what follows
 ERROR = re.compile(r"^[A-Za-z_][\w.]*(?::.*|$)(?:\n.*)*?(?=\n\S*Traceback|\nDuring |\Z)", re.MULTILINE)
 #: tempest logs every request that a test makes: the last one's answer helps to see why the test failed
@@ -40,6 +41,13 @@ def wanted(path: Path) -> list[str]:
     """Names in a list file: a test's, a class's or a module's a line, with or without [tags]; `#` begins a comment."""
     lines = (line.split("#")[0].split("[")[0].strip() for line in path.read_text().splitlines())
     return list(dict.fromkeys(line for line in lines if line))
+
+
+def of_turn(names: Sequence[str], turn: int, of: int = TURNS) -> list[str]:
+    """The tests of every third class: a class is set up once for all its tests."""
+    classes = dict.fromkeys(name.rpartition(".")[0] for name in names)
+    chosen = set(list(classes)[turn % of::of])
+    return [name for name in names if name.rpartition(".")[0] in chosen]
 
 
 def patterns(names: list[str]) -> str:

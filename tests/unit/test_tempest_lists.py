@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.tempest import conf
-from tests.tempest.outcome import Result, judge, patterns, reason, wanted
+from tests.tempest.outcome import TURNS, Result, judge, of_turn, patterns, reason, wanted
 
 FOLDER = Path(__file__).resolve().parents[1] / "tempest"
 CONTRACT = Path(__file__).resolve().parents[3] / "shared" / "contract" / "tempest_compute.txt"
@@ -20,6 +20,15 @@ testtools.matchers._impl.MismatchError: 1 != 2
 
 def result(name: str, status: str = "success", **details: str) -> Result:
     return {"id": name, "status": status, "details": details}
+
+
+def test_turns_when_all_have_been_then_every_test_ran_once_and_classes_stayed_whole() -> None:
+    names = wanted(FOLDER / "compute.txt")
+    turns = [of_turn(names, number) for number in range(7, 7 + TURNS)]
+    assert sorted(name for turn in turns for name in turn) == sorted(names)
+    owners = [{name.rpartition(".")[0] for name in turn} for turn in turns]
+    assert not owners[0] & owners[1] and not owners[1] & owners[2]
+    assert all(len(turn) > len(names) / TURNS / 2 for turn in turns)
 
 
 def test_judge_when_tests_pass_fail_and_skip_then_each_has_its_reason() -> None:
