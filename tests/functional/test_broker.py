@@ -12,6 +12,8 @@ from tests.functional.backends import Broker, wait_until
 from tests.functional.client import Refused
 from tests.functional.cloud import Cloud, Plan
 
+pytestmark = pytest.mark.in_turn(0, 3)
+
 RECOVERY_S = 15.0
 
 

@@ -11,6 +11,8 @@ from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE, Refused
 from tests.functional.cloud import ADMIN, Cloud, Plan
 
+pytestmark = pytest.mark.in_turn(0, 3)
+
 NOTICED_S, BACK_S = 5.0, 40.0
 PARTIAL = {"id", "status", "tenant_id", "created", "links"}
 SHOWN = PARTIAL | {"user_id", "image", "flavor", "OS-EXT-AZ:availability_zone", "OS-EXT-STS:power_state"}

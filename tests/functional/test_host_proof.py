@@ -13,6 +13,8 @@ from nova.rpc import host_secret
 from tests.functional.backends import free_port, wait_until
 from tests.functional.cloud import Cloud, Plan
 
+pytestmark = pytest.mark.in_turn(1, 3)
+
 PORT, SHARED = free_port(), "between proxy and service"
 OPTIONS = {"DEFAULT": {"rpc_host_proof": "on", "enabled_apis": "osapi_compute,metadata",
                        "metadata_listen": "127.0.0.1", "metadata_listen_port": PORT, "metadata_workers": 1},

@@ -21,6 +21,8 @@ from tests.functional.client import Client
 from tests.functional.cloud import Cloud, Plan, render
 from tests.functional.daemons import Daemon
 
+pytestmark = pytest.mark.in_turn(1, 3)
+
 START_S = 20.0
 
 

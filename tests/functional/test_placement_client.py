@@ -14,6 +14,8 @@ import pytest
 from tests.functional.clients import VENV, Failed, User
 from tests.functional.cloud import Cloud, Plan
 
+pytestmark = pytest.mark.in_turn(2, 3)
+
 COMMANDS = ("import importlib.metadata as m; print(*[e.name.replace('_', ' ') for e in "
             "m.distribution('osc-placement').entry_points if e.group == 'openstack.placement.v1'], sep='\\n')")
 NEWEST = "1.39"

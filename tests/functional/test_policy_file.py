@@ -13,6 +13,8 @@ from tests.functional.client import Refused
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.daemons import TOP, environment
 
+pytestmark = pytest.mark.in_turn(1, 3)
+
 START = "os_compute_api:servers:start"
 
 

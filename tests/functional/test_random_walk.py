@@ -16,7 +16,8 @@ from tests.fakes.walking import FLAVORS, IMAGES, PINNED, walking_cloud
 from tests.fakes.walking_networks import KINDS, NovaNetworks, WalkingNetworks
 from tests.fakes.walking_neutron import NeutronNetworks, NeutronWalkCloud
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+pytestmark = [pytest.mark.in_turn(0, 3),
+              pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
 
 HOSTS = ("host1", "host2", "host3", "host4", "host5")
 SERVERS, ACTIONS, ALL_ACTIONS = 20, 400, 2000

@@ -18,6 +18,8 @@ from nova import errors
 from nova.cmd import conductor
 from tests.functional.backends import Process, free_port, listening, wait_until
 
+pytestmark = pytest.mark.in_turn(2, 3)
+
 #: Where bin/stack installs what runs next door.
 PROGRAMS = Path(os.environ.get("NOVA_STACK_VENVS", "/opt/nova-stack")) / "nextdoor" / "bin"
 PASSWORD = "secret"

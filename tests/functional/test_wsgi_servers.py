@@ -19,6 +19,8 @@ from tests.functional.client import Client
 from tests.functional.cloud import Cloud, Plan
 from tests.functional.daemons import TOP, environment
 
+pytestmark = pytest.mark.in_turn(2, 3)
+
 WORKERS = 2
 START_S = 60.0
 SECRET = "between-proxies"

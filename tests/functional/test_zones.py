@@ -10,6 +10,8 @@ from tests.functional.backends import wait_until
 from tests.functional.client import IMAGE, Client, Refused
 from tests.functional.cloud import Cloud, Plan
 
+pytestmark = pytest.mark.in_turn(2, 3)
+
 
 @pytest.fixture(scope="module")
 def cloud(make_cloud) -> Cloud:

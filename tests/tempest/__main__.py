@@ -24,7 +24,7 @@ from nova.virt.fake.knobs import FILE as KNOBS
 from tests.machine.live import Live
 from tests.machine.stack import NEWEST, TOP, Sandbox, demo
 from tests.tempest import conf
-from tests.tempest.outcome import Outcome, Result, judge, of_turn, patterns, wanted
+from tests.tempest.outcome import TURNS, Outcome, Result, judge, of_turn, patterns, wanted
 
 LIST, GUESTS, NEUTRON = (Path(__file__).resolve().with_name(f"{name}.txt") for name in ("compute", "guests", "neutron"))
 COMPUTES = 2
@@ -195,8 +195,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--guests", action="store_true", help="against guests that run; without a list: guests.txt")
     parser.add_argument("--neutron", action="store_true", help="on Neutron's networks; without a list: neutron.txt")
     parser.add_argument("--workers", type=int, default=2, help="tests side by side (2)")
-    parser.add_argument("--turn", type=int, metavar="N", help="a third of the list's classes alone, which another N has "
-                        "others of: three numbers in a row have all")
+    parser.add_argument("--turn", type=int, metavar="N",
+                        help="a third of the list's classes alone; three numbers in a row have all")
     parser.add_argument("--passed", type=Path, metavar="FILE", help="write the names of those that passed, for a list")
     parser.add_argument("--counts", type=Path, help=argparse.SUPPRESS)  # a file for "PASSED FAILED SKIPPED"
     args = parser.parse_args(argv)
@@ -208,8 +208,8 @@ def main(argv: list[str]) -> int:
     names = wanted(chosen)
     if args.turn is not None:
         everything, names = names, of_turn(names, args.turn)
-        print(f"-- not run: {len(everything) - len(names)} of {len(everything)} tests of tempest, whose turn is in one of "
-              "the next two commits", flush=True)
+        print(f"-- not run: {len(everything) - len(names)} of {len(everything)} tests of tempest, all of which have "
+              f"their turn in {TURNS} runs with successive seeds", flush=True)
     folder = Path(tempfile.mkdtemp(prefix="nova-tempest-"))
     folder.chmod(0o700)  # tempest.conf has the administrator's password
     try:
