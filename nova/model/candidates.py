@@ -83,7 +83,7 @@ class Rule:
                       if (parts := [slot.resources[name] for slot in self.slots if name in slot.resources])]
         self._choosy = any(slot.group.required or slot.group.forbidden or slot.group.member_of
                            or slot.group.not_member_of or slot.group.in_tree for slot in self.slots)
-        self._alone = [number for number, slot in enumerate(self.slots) if slot.group.suffix and slot.resources] if (
+        self._alone = [number for number, slot in enumerate(self.slots) if slot.group.suffix] if (
             request.group_policy == "isolate") else []
         self._bare = [group for group in request.groups if not group.suffix and not any(group.resources.values())]
         self._spread = [group for group in request.groups if not group.suffix and group.required
@@ -113,9 +113,11 @@ class Rule:
         return Solution({one.id: {name: total for name, total, _ in self._sums}} if self._sums else {},
                         {slot.group.suffix: (one.id,) for slot in self.slots})
 
-    def solutions(self, tree: Tree, shared: Sequence[Sharing] = ()) -> Iterator[Solution]:
-        """All ways to meet the request (of very many, those that come first), each once."""
-        return self._search(tree, shared, False)
+    def solutions(self, tree: Tree, shared: Sequence[Sharing] = (), only: ProviderState | None = None,
+                  ) -> Iterator[Solution]:
+        """All ways to meet the request (of very many, those that come first), each once. ``only``: by no provider of
+        the tree but this one."""
+        return self._search(tree, shared, False, only)
 
     def why_not(self, tree: Tree) -> str:
         """Why there is no solution, in a few words without a name of any provider."""
@@ -132,10 +134,11 @@ class Rule:
                 return f"no trait {', '.join(missing)}"
         return "its parts do not fit together"
 
-    def _search(self, tree: Tree, shared: Sequence[Sharing], one_is_enough: bool) -> Iterator[Solution]:
+    def _search(self, tree: Tree, shared: Sequence[Sharing], one_is_enough: bool, only: ProviderState | None = None,
+                ) -> Iterator[Solution]:
         if not self._root_fits(tree[0]):
             return
-        places = _places(tree, shared)
+        places = [place for place in _places(tree, shared) if only is None or not place.local or place.one is only]
         fitting: list[list[ProviderState]] = []
         for slot in self.slots:
             able = fitting[slot.twin] if slot.twin >= 0 else [place.one for place in places if _may(place, slot)]

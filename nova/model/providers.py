@@ -65,7 +65,8 @@ MOST_PARTS = 200  # of a request; see ResourceRequest.parts
 
 
 class ResourceRequest(Value):
-    """Groups that one consumer asks for together. ``group_policy`` isolate: no two named groups share a provider.
+    """Groups that one consumer asks for together. ``group_policy`` isolate: no two named groups share a provider, be
+    they for resources or for traits alone.
 
     ``same_subtree``: suffixes whose providers have one of them as their common ancestor. ``root_required`` and
     ``root_forbidden`` are traits of the tree's root.
@@ -238,7 +239,7 @@ class Reshape(Value):
 
 
 class CandidateQuery(Value):
-    """``limit`` None: all. ``nested``: below the roots too (from 1.29)."""
+    """``limit`` None: all. ``nested``: of several providers of a tree (from 1.29)."""
 
     request: ResourceRequest
     limit: int | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
@@ -29,35 +29,40 @@ class _Found(NamedTuple):
 
 
 def select(tx: Connection, query: CandidateQuery, disabled: Collection[str] = ()) -> Candidates:
-    """Solutions in the order of their trees' making, and all providers of the trees that they are in."""
-    wanted = forest.Wanted(query.request, disabled, query.limit, query.nested)
-    found = list(islice(_once(_all(tx, wanted)), query.limit))
+    """Solutions in the order of their trees' making, and all providers of the trees that they are in (where they are
+    not ``nested``: those that they name)."""
+    wanted = forest.Wanted(query.request, disabled, query.limit)
+    found = list(islice(_once(_all(tx, wanted, query.nested)), query.limit))
+    named = {key for one in found for ids in one.solution.mappings.values() for key in ids}
     known: dict[int, ProviderState] = {}
     roots: dict[int, str] = {}
     for tree in {tree[0].id: tree for one in found for tree in one.trees}.values():
         for provider in tree:
-            known[provider.id], roots[provider.id] = provider, tree[0].uuid
+            if query.nested or provider.id in named:
+                known[provider.id], roots[provider.id] = provider, tree[0].uuid
     return Candidates(candidates=tuple(_candidate(one.solution, known) for one in found),
                       summaries=tuple(_summary(one, known, roots[key]) for key, one in known.items()))
 
 
-def _all(tx: Connection, wanted: forest.Wanted) -> Iterator[_Found]:
+def _all(tx: Connection, wanted: forest.Wanted, nested: bool) -> Iterator[_Found]:
     sharing = forest.sharing(tx, wanted.disabled)
     homes = {one.provider.id: tree for tree in forest.load(tx, sorted({one.root.id for one in sharing}),
                                                            wanted.disabled)
              for one in sharing if one.root.id == tree[0].id} if sharing else {}
-    if not wanted.nested:
-        sharing = [one for one in sharing if one.provider.parent_id is None]
     rule = Rule(wanted.request)
     for page in forest.pages(tx, wanted, sharing):
         for tree in page:
-            yield from _of(rule, tree if wanted.nested else tree[:1], sharing, homes)
+            for only in [None] if nested else tree:
+                yield from _of(rule, tree, {one.provider.id: one for one in shared_with(tree, sharing)}, homes, only)
 
 
-def _of(rule: Rule, tree: Tree, sharing: Sequence[Sharing], homes: Mapping[int, Tree]) -> Iterator[_Found]:
-    shared = {one.provider.id: one for one in shared_with(tree, sharing)} if sharing else {}
-    for solution in islice(rule.solutions(tree, list(shared.values())), A_TREE):
+def _of(rule: Rule, tree: Tree, shared: Mapping[int, Sharing], homes: Mapping[int, Tree], only: ProviderState | None,
+        ) -> Iterator[_Found]:
+    """``only``: of each tree one provider at most, of this one no other."""
+    for solution in islice(rule.solutions(tree, list(shared.values()), only), A_TREE):
         given = {key for ids in solution.mappings.values() for key in ids}
+        if only and len({shared[key].root.id for key in given & shared.keys()}) < len(given & shared.keys()):
+            continue
         others = tuple(homes[key] for key in sorted(given & shared.keys()))
         yield _Found(solution, (tree, *others) if given - shared.keys() else others)
 

@@ -30,13 +30,12 @@ Tree = list[ProviderState]  # the root comes first
 
 
 class Wanted(NamedTuple):
-    """What trees are read for. ``disabled``: hosts whose nodes have that trait; ``limit``: about how many are enough;
-    ``nested``: what is below the roots is asked too."""
+    """What trees are read for. ``disabled``: hosts whose nodes have that trait; ``limit``: about how many are enough.
+    """
 
     request: ResourceRequest
     disabled: Collection[str] = ()
     limit: int | None = None
-    nested: bool = True
 
 
 def load(tx: Connection, roots: Sequence[int], disabled: Collection[str] = ()) -> list[Tree]:
@@ -161,23 +160,21 @@ def _of_group(group: RequestGroup, wanted: Wanted, shared: Sequence[Sharing]) ->
     outside = [one.provider for one in shared]
     for name, asked in group.resources.items():
         if asked and not any(name in one.amounts for one in outside):
-            found.append(_somewhere(lambda of, name=name, asked=asked: _has_room(of, name, asked, wanted), wanted))
+            found.append(_somewhere(lambda of, name=name, asked=asked: _has_room(of, name, asked, wanted)))
     if group.in_tree is not None and not any(group.in_tree in one.tree for one in shared):
         found.append(_root.c.id.in_(sa.select(sa.func.coalesce(providers.c.root_id, providers.c.id))
                                     .where(in_tree_of(group.in_tree))))
     for any_of in group.required:
         if not any(set(any_of) & set(one.traits) for one in outside):
-            found.append(_somewhere(lambda of, any_of=any_of: has_trait(of, any_of, wanted.disabled), wanted))
+            found.append(_somewhere(lambda of, any_of=any_of: has_trait(of, any_of, wanted.disabled)))
     for uuids in group.member_of:
         if not any(set(uuids) & {*one.provider.aggregates, *one.root.aggregates} for one in shared):
-            found.append(_somewhere(lambda of, uuids=uuids: is_member(of, uuids), wanted))
+            found.append(_somewhere(lambda of, uuids=uuids: is_member(of, uuids)))
     return found
 
 
-def _somewhere(condition: Any, wanted: Wanted) -> Any:
+def _somewhere(condition: Any) -> Any:
     """The root meets the condition, or something below it: two conditions, each with its own index."""
-    if not wanted.nested:
-        return condition(_root)
     return sa.or_(condition(_root), _any(sa.select(_child.c.id).where(_child.c.root_id == _root.c.id,
                                                                       condition(_child)), _root))
 

@@ -79,8 +79,39 @@ def test_candidates_when_trees_are_nested_then_groups_choose_their_providers(pla
     two = [RequestGroup(suffix=suffix, resources=vf) for suffix in ("1", "2")]
     assert len(ask(placement, vcpu, *two).candidates) == 4
     assert len(ask(placement, vcpu, *two, group_policy="isolate").candidates) == 2
-    assert ask(placement, RequestGroup(resources=vf), nested=False).candidates == ()
+    assert ask(placement, vcpu, RequestGroup(suffix="1", resources=vf), nested=False).candidates == ()
     assert len(ask(placement, RequestGroup(resources={"VCPU": 8}), nested=False).summaries) == 3  # a, b and the root
+
+
+def test_candidates_when_not_nested_then_they_are_of_one_provider_of_a_tree_be_it_the_root_or_not(
+        placement: Placement) -> None:
+    rack = new_uuid()
+    root = placement.make("root", aggregates=(rack,), MEMORY_MB=64)
+    nics = [placement.make(f"nic{number}", root, SRIOV_NET_VF=4, VGPU=1) for number in (1, 2)]
+    vf, gpu = {"SRIOV_NET_VF": 1}, {"VGPU": 1}
+    found = ask(placement, RequestGroup(resources={**vf, **gpu}), nested=False)
+    assert named(placement, found) == [{"nic1": {**vf, **gpu}}, {"nic2": {**vf, **gpu}}]
+    assert {one.uuid for one in found.summaries} == set(nics)
+    assert len(ask(placement, RequestGroup(resources=vf, member_of=((rack,),)), nested=False).candidates) == 2
+    assert len(ask(placement, RequestGroup(resources=vf), nested=False, limit=1).candidates) == 1
+    for groups in ([RequestGroup(resources={"MEMORY_MB": 1, **vf})],
+                   [RequestGroup(suffix="1", resources={"VGPU": 1}), RequestGroup(suffix="2", resources={"VGPU": 1})]):
+        assert ask(placement, *groups, nested=False).candidates == ()
+
+
+def test_candidates_when_not_nested_then_a_tree_that_shares_gives_by_one_provider_too(placement: Placement) -> None:
+    rack, share = new_uuid(), ("MISC_SHARES_VIA_AGGREGATE",)
+    near = placement.make("near", aggregates=(rack,))
+    placement.make("cpus", near, VCPU=4)
+    store = placement.make("store")
+    placement.make("disks", store, traits=share, aggregates=(rack,), VGPU=100)
+    placement.make("lines", store, traits=share, aggregates=(rack,), FPGA=100)
+    cpu, gpu = {"VCPU": 1}, {"VGPU": 5}
+    both = RequestGroup(resources={**cpu, **gpu}, in_tree=None)
+    assert {"cpus": cpu, "disks": gpu} in named(placement, ask(placement, both, nested=False))
+    three = RequestGroup(resources={**cpu, **gpu, "FPGA": 1})
+    assert len(ask(placement, three).candidates) == 1
+    assert ask(placement, three, nested=False).candidates == ()
 
 
 def test_candidates_when_a_subtree_is_asked_for_then_other_combinations_are_left_out(placement: Placement) -> None:

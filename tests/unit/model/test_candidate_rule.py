@@ -85,7 +85,7 @@ def right(tree: list[ProviderState], request: ResourceRequest, shared: list[Shar
         have = {trait for each, _wanted, one in pairs if each is part for trait in one.traits}
         if not part.suffix and any(not have & set(any_of) for any_of in part.required):
             return False
-    alone = [one.id for part, wanted, one in pairs if part.suffix and wanted]
+    alone = [one.id for part, _wanted, one in pairs if part.suffix]
     if request.group_policy == "isolate" and len(alone) != len(set(alone)):
         return False
     return all(one_subtree(tree, [one for part, _wanted, one in pairs if part.suffix in suffixes])
