@@ -7,7 +7,7 @@ of; so neither two writers nor a writer and a claim (which locks the same roots)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -78,21 +78,29 @@ def replace(tx: Connection, wanted: Sequence[ConsumerAllocations]) -> list[Locke
     _check_words(tx, wanted)
     held = _lock_consumers(tx, wanted)
     found = _lock_providers(tx, wanted, held)
-    return _replace(tx, wanted, held, found)
+    _replace(tx, wanted, held, found)
+    touched, named = _touched(wanted, held, found), _named(wanted, held, found)
+    locks.count_up(tx, touched, {one.id: int(one.uuid in named) for one in touched})
+    return touched
 
 
 def delete(tx: Connection, consumer: str) -> list[Locked]:
-    """NothingHeld, ServersOwn."""
+    """The providers that get something back; no generation counts that. NothingHeld, ServersOwn."""
     wanted = [ConsumerAllocations(consumer=consumer, generation=UNCHECKED)]
     held = _lock_consumers(tx, wanted)
     if not held[consumer].amounts:
         raise NothingHeld(consumer=consumer)
-    return _replace(tx, wanted, held, _lock_providers(tx, wanted, held))
+    found = _lock_providers(tx, wanted, held)
+    _replace(tx, wanted, held, found)
+    touched = _touched(wanted, held, found)
+    locks.count_up(tx, touched, {one.id: 0 for one in touched})
+    return touched
 
 
 def reshape(tx: Connection, wanted: Reshape) -> list[Locked]:
     """Inventories and allocations in one step: only the end must be right. What :func:`replace` and
-    ``inventories.replace`` raise."""
+    ``inventories.replace`` raise. A generation counts as for the three writes that it takes elsewhere: inventories old
+    and new together (where there are new ones), allocations, the new inventories."""
     _check_words(tx, wanted.allocations, [one.resource_class for each in wanted.inventories
                                           for one in each.inventories])
     held = _lock_consumers(tx, wanted.allocations)
@@ -103,12 +111,14 @@ def reshape(tx: Connection, wanted: Reshape) -> list[Locked]:
         one.check(each.generation)
         inventory_rows.check(tx, each.inventories)
         dropped.append((one, inventory_rows.write(tx, one, each.inventories)))
-    changed = {one.id: one for one in _replace(tx, wanted.allocations, held, found, counted=False)}
+    _replace(tx, wanted.allocations, held, found, {one.id for one, _ in dropped})
     for one, classes in dropped:
         inventory_rows.check_unused(tx, one, classes)
-        changed[one.id] = one
-    locks.count_up(tx, changed.values())
-    return list(changed.values())
+    counts = Counter(found[uuid].id for uuid in _named(wanted.allocations, held, found))
+    counts.update({found[each.uuid].id: 2 if each.inventories else 1 for each in wanted.inventories})
+    touched = {one.id: one for one in _touched(wanted.allocations, held, found)} | {one.id: one for one, _ in dropped}
+    locks.count_up(tx, touched.values(), counts)
+    return list(touched.values())
 
 
 def _check_words(tx: Connection, wanted: Sequence[ConsumerAllocations], more: Sequence[str] = ()) -> None:
@@ -188,21 +198,32 @@ def _lock_providers(tx: Connection, wanted: Sequence[ConsumerAllocations], held:
 # -- under the locks
 
 def _replace(tx: Connection, wanted: Sequence[ConsumerAllocations], held: Mapping[str, Held],
-             found: Mapping[str, Locked], counted: bool = True) -> list[Locked]:
+             found: Mapping[str, Locked], anew: Collection[int] = ()) -> None:
+    """``anew``: ids of providers that have new inventories, by which all that is had of them is judged."""
     after = {one.consumer: {(found[each.provider_uuid].id, name): amount for each in one.allocations
                             for name, amount in each.resources.items()} for one in wanted}
-    _check_room(tx, held, after, found)
+    _check_room(tx, held, after, {one.id: one.uuid for one in found.values()}, anew)
     if held:
         tx.execute(sa.delete(allocations).where(allocations.c.consumer.in_(sorted(held))))
     insert_all(tx, allocations, [{"provider_id": key, "consumer": consumer, "resource_class": name, "used": amount}
                                  for consumer, amounts in after.items() for (key, name), amount in amounts.items()])
     for one in wanted:
         _write_consumer(tx, one)
-    keys = {key for amounts in (*after.values(), *(one.amounts for one in held.values())) for key, _ in amounts}
-    changed = [one for one in found.values() if one.id in keys]
-    if counted:
-        locks.count_up(tx, changed)
-    return changed
+
+
+def _touched(wanted: Sequence[ConsumerAllocations], held: Mapping[str, Held], found: Mapping[str, Locked],
+             ) -> list[Locked]:
+    """The providers that consumers had something of, or have now."""
+    uuids = {each.provider_uuid for one in wanted for each in one.allocations}.union(
+        *(one.providers for one in held.values()))
+    return [one for uuid, one in found.items() if uuid in uuids]
+
+
+def _named(wanted: Sequence[ConsumerAllocations], held: Mapping[str, Held], found: Mapping[str, Locked]) -> set[str]:
+    """Uuids of those whose generations count the write: what is asked for, and what is given back by asking for
+    nothing. What a consumer has no more because it has something else now, is not counted there."""
+    return {each.provider_uuid for one in wanted for each in one.allocations}.union(
+        *(held[one.consumer].providers & found.keys() for one in wanted if not one.allocations))
 
 
 def _write_consumer(tx: Connection, one: ConsumerAllocations) -> None:
@@ -222,9 +243,9 @@ def _write_consumer(tx: Connection, one: ConsumerAllocations) -> None:
 
 
 def _check_room(tx: Connection, held: Mapping[str, Held], after: Mapping[str, Mapping[Key, int]],
-                found: Mapping[str, Locked]) -> None:
-    """NoRoom. What does not grow is not asked for again: a provider that shrank below its use lets go of it piece by
-    piece, and may have it pass from one consumer to another."""
+                uuids: Mapping[int, str], anew: Collection[int]) -> None:
+    """NoRoom. What does not grow is not asked for again, but of those ``anew``: a provider that shrank below its use
+    lets go of it piece by piece, and may have it pass from one consumer to another."""
     before: Counter[Key] = Counter()
     for one in held.values():
         before.update(one.amounts)
@@ -232,13 +253,12 @@ def _check_room(tx: Connection, held: Mapping[str, Held], after: Mapping[str, Ma
     for amounts in after.values():
         wished.update(amounts)
     have = _amounts(tx, sorted({key for key, _ in wished}))
-    uuids = {one.id: one.uuid for one in found.values()}
     for consumer, amounts in after.items():
         for key, given in amounts.items():
-            if held[consumer].amounts.get(key) != given:
+            if held[consumer].amounts.get(key) != given or key[0] in anew:
                 _check_units(uuids[key[0]], key[1], have.get(key), given)
     for key, all_given in wished.items():
-        if all_given > before[key]:
+        if all_given > before[key] or key[0] in anew:
             _check_capacity(uuids[key[0]], key[1], have[key], all_given - before[key])
 
 

@@ -1,12 +1,12 @@
 """Locks of trees: the root's row, taken before anything in the tree is read that a decision rests on.
 
-A provider's generation counts each change of what it has or gave. In a host's tree the root's counts them all: it is
-the stamp by which schedulers tell a host's newer state from an older one.
+A provider's generation counts writes as Placement's does (see doc/placement.rst). In a host's tree the root's counts
+all changes: it is the stamp by which schedulers tell a host's newer state from an older one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -88,12 +88,18 @@ def tree(tx: Connection, uuid: str, generation: int | None = None) -> Locked:
     return found
 
 
-def count_up(tx: Connection, changed: Iterable[Locked]) -> None:
-    """These providers were changed, under their trees' locks."""
-    keys = {key for one in changed for key in ((one.id, one.root) if one.host else (one.id,))}
-    if keys:
-        tx.execute(sa.update(providers).where(providers.c.id.in_(sorted(keys)))
-                   .values(generation=providers.c.generation + 1, updated_at=utc_now()))
+def count_up(tx: Connection, changed: Iterable[Locked], counts: Mapping[int, int] | None = None) -> None:
+    """These providers were changed, under their trees' locks. ``counts``: by how much their generations say so, by id;
+    one each by default. A host's root counts by 1 at least, whatever changed in its tree."""
+    changed = list(changed)
+    by = {one.id: 1 if counts is None else counts[one.id] for one in changed}
+    for one in changed:
+        if one.host:
+            by[one.root] = max(1, by.get(one.root, 0))
+    for step in sorted(set(by.values()) - {0}):
+        keys = sorted(key for key, value in by.items() if value == step)
+        tx.execute(sa.update(providers).where(providers.c.id.in_(keys))
+                   .values(generation=providers.c.generation + step, updated_at=utc_now()))
 
 
 def hosts_of(changed: Iterable[Locked]) -> list[str]:

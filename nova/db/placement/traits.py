@@ -75,12 +75,13 @@ def get_aggregates(tx: Connection, uuid: str) -> ProviderAggregates:
 
 
 def replace_aggregates(tx: Connection, wanted: ProviderAggregates) -> Locked:
-    """These, and no others; what a host is in stays the Compute API's. NoSuchProvider, ConcurrentUpdate."""
+    """These, and no others; what a host is in stays the Compute API's. The generation counts it where one was given.
+    NoSuchProvider, ConcurrentUpdate."""
     one = locks.tree(tx, wanted.uuid, wanted.generation)
     given = set(wanted.aggregates)
     if one.own_host and one.id == one.root:
         given -= set(tx.execute(_MEMBERSHIP.where(aggregate_hosts.c.host == one.own_host)).scalars())
     tx.execute(sa.delete(provider_aggregates).where(provider_aggregates.c.provider_id == one.id))
     insert_all(tx, provider_aggregates, [{"provider_id": one.id, "aggregate_uuid": uuid} for uuid in sorted(given)])
-    locks.count_up(tx, [one])
+    locks.count_up(tx, [one], {one.id: int(wanted.generation is not None)})
     return one

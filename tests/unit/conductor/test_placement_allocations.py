@@ -263,4 +263,63 @@ def test_reshape_when_all_is_right_then_inventory_and_allocations_move_together(
     placement.rpc.reshape(Reshape(inventories=(inventory(root, 2, VCPU=4), inventory(child, 0, VGPU=2)),
                                   allocations=(moved,)))
     assert held(placement, consumer) == {root: {"VCPU": 1}, child: {"VGPU": 2}}
-    assert (placement.get(root).generation, placement.get(child).generation) == (3, 1)
+    assert (placement.get(root).generation, placement.get(child).generation) == (5, 3)
+
+
+# -- generations, as Placement counts them
+
+def generations(placement: Placement, *uuids: str) -> list[int]:
+    return [placement.get(uuid).generation for uuid in uuids]
+
+
+def test_generation_when_allocations_are_replaced_then_the_providers_named_count_by_one(placement: Placement) -> None:
+    one, two = placement.make("one", VCPU=4, MEMORY_MB=9), placement.make("two", VCPU=4)
+    consumer = placement.allocate(one, VCPU=1, MEMORY_MB=2)
+    assert generations(placement, one, two) == [2, 1]
+    placement.allocate(two, consumer, 1, VCPU=1)
+    assert generations(placement, one, two) == [2, 2]  # what it has no more is not counted
+    placement.rpc.set_allocations((wish(consumer, {}, 2),))
+    assert generations(placement, one, two) == [2, 3]  # what it gives back by asking for nothing is
+
+
+def test_generation_when_allocations_are_deleted_then_it_stays_but_of_a_hosts_root(placement: Placement) -> None:
+    one = placement.make("one", VCPU=4)
+    placement.rpc.delete_allocations(placement.allocate(one, VCPU=1))
+    assert generations(placement, one) == [2]
+    consumer, before = placement.allocate(A, VCPU=1), placement.get(A).generation
+    placement.rpc.delete_allocations(consumer)
+    assert generations(placement, A) == [before + 1]  # it is the schedulers' stamp
+
+
+# -- reshaping, judged by what there is then
+
+def reshaped(provider: str, generation: int, consumers: tuple[ConsumerAllocations, ...], **vcpu: Any) -> Reshape:
+    inventory = ClassInventory(resource_class="VCPU", **{"total": 8, **vcpu})
+    return Reshape(inventories=(ProviderInventories(uuid=provider, generation=generation, inventories=(inventory,)),),
+                   allocations=consumers)
+
+
+@pytest.mark.parametrize("units", [
+    {"min_unit": 4}, {"max_unit": 2}, {"step_size": 2}, {"total": 2}, {"reserved": 6}, {"allocation_ratio": 0.25}],
+    ids=str)
+def test_reshape_when_unchanged_allocations_break_the_new_units_then_nothing_changes(
+        placement: Placement, units: dict[str, Any]) -> None:
+    one = placement.make("one", VCPU=8)
+    consumer = placement.allocate(one, VCPU=3)
+    same = (wish(consumer, {one: {"VCPU": 3}}, 1),)
+    assert placement.trouble("reshape", reshaped(one, 2, same, **units)) == NO_ROOM
+    assert placement.rpc.get_inventories(one).inventories[0].max_unit == 8 and generations(placement, one) == [2]
+    placement.rpc.reshape(reshaped(one, 2, same, total=3))
+
+
+def test_reshape_when_done_then_generations_count_what_it_takes_in_single_writes(placement: Placement) -> None:
+    old, new, bare = placement.make("old", VCPU=8), placement.make("new"), placement.make("bare", VCPU=8)
+    consumer = placement.allocate(old, VCPU=3)
+    inventory = ClassInventory(resource_class="VCPU", total=8)
+    placement.rpc.reshape(Reshape(
+        inventories=(ProviderInventories(uuid=old, generation=2),
+                     ProviderInventories(uuid=new, generation=0, inventories=(inventory,)),
+                     ProviderInventories(uuid=bare, generation=1, inventories=(inventory,))),
+        allocations=(wish(consumer, {new: {"VCPU": 3}}, 1),)))
+    assert generations(placement, old, new, bare) == [3, 3, 3]
+    assert placement.rpc.get_allocations(consumer).generation == 2

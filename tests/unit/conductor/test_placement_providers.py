@@ -344,3 +344,12 @@ def test_list_when_asked_with_conditions_then_those_come_that_meet_them_all(plac
     assert found(placement, member_of=((rack,),), not_member_of=(row,)) == ["small"]
     assert found(placement, in_tree=new_uuid()) == [] == found(placement, name="none")
     assert found(placement) == ["a", "b", "big", "small", "below"]
+
+
+def test_aggregates_when_no_generation_is_given_then_it_stays_but_of_a_hosts_root(placement: Placement) -> None:
+    uuid, before = placement.make("one"), placement.get(A).generation
+    for provider in (uuid, A):
+        placement.rpc.set_provider_aggregates(ProviderAggregates(uuid=provider, aggregates=(new_uuid(),)))
+    assert (placement.get(uuid).generation, placement.get(A).generation) == (0, before + 1)
+    placement.rpc.set_provider_aggregates(ProviderAggregates(uuid=uuid, generation=0, aggregates=(new_uuid(),)))
+    assert placement.get(uuid).generation == 1
