@@ -12,16 +12,17 @@ import webob
 
 from nova import errors
 from nova.placement import faults, versions
+from nova.placement.faults import JSON
 from nova.placement.request import Answer, Request, Site, canonical, http_date
 from nova.placement.routes import ROUTES, Route
 from nova.web import bodies, paths
+from nova.web.errors import UnsupportedMediaType
 from nova.web.formats import is_uuid
 from nova.web.query import BadQuery, query_pairs
 from nova.web.ranges import within
 from nova.web.routing import Router
 from nova.web.schema import BadInput, Values
 
-JSON = "application/json"
 _encode = msgspec.json.Encoder().encode
 
 
@@ -78,15 +79,16 @@ class Dispatcher:
         return self._answer(request, row, answer, start_response)
 
     def _find(self, environ: dict[str, Any], version: int) -> tuple[Route, list[str]]:
-        """NoSuchPath, MethodNotAllowed: at this version."""
+        """NoSuchPath; MethodNotAllowed: no version has the method here, or this one has others."""
         path, method = paths.text_of(environ), environ["REQUEST_METHOD"]
         parts = [] if path is None else path.removeprefix("/").split("/")
-        rows = [row for row in self.router.rows(parts) if within(version, row.since, row.until)] if parts else []
-        if not rows:
+        rows = self.router.rows(parts) if parts else []
+        now = [row for row in rows if within(version, row.since, row.until)]
+        if not rows or not now and any(row.method == method for row in rows):
             raise faults.NoSuchPath
-        row = next((row for row in rows if row.method == method), None)
+        row = next((row for row in now if row.method == method), None)
         if row is None:
-            environ[faults.ALLOW_KEY] = ", ".join(sorted(row.method for row in rows))
+            environ[faults.ALLOW_KEY] = ", ".join(sorted({row.method for row in now or rows}))
             raise faults.MethodNotAllowed(method=_method(environ))
         found = self.router.match(method, parts)
         return row, found[1] if found else []
@@ -99,7 +101,7 @@ class Dispatcher:
         headers = []
         if told.location is not None:
             headers.append(("location", request.host + request.prefix + told.location))
-        if (content or row.method == "GET") and versions.answers_have_times(request.version):
+        if (content or told.at or row.method == "GET") and versions.answers_have_times(request.version):
             headers += [("last-modified", http_date(told.at)), ("cache-control", "no-cache")]
         return _send(status, content, headers, start_response)
 
@@ -156,6 +158,8 @@ def _body(row: Route, http: webob.Request, version: int) -> Any:
     raw = http.body
     if raw and not http.environ.get("CONTENT_TYPE"):
         raise faults.NoContentType
+    if not raw and not http.environ.get("CONTENT_TYPE"):
+        raise UnsupportedMediaType(content_type="(none)")
     value = bodies.read(http)
     if value is None and not raw:
         raise faults.MalformedBody(reason="the request needs a body.")

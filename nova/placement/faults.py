@@ -12,6 +12,7 @@ from nova.placement import versions
 from nova.web.errors import Speech
 from nova.web.paths import VERSION_KEY
 
+JSON = "application/json"
 UNDEFINED = "placement.undefined_code"
 #: Codes that clients know; any other is "undefined" to them.
 CODES = frozenset({
@@ -108,4 +109,4 @@ def _headers(environ: dict[str, Any]) -> list[tuple[str, str]]:
     return [*(versions.answer_headers(version) if version else []), *([("allow", allowed)] if allowed else [])]
 
 
-SPEECH = Speech(_described, _headers)
+SPEECH = Speech(_described, _headers, JSON)

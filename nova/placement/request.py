@@ -25,7 +25,8 @@ class Site:
 
 @dataclass(frozen=True)
 class Answer:
-    """``body`` None: none. ``location``: a path below us, of what was made. ``at``: when what is shown last changed."""
+    """``body`` None: none. ``location``: a path below us, of what was made. ``at``: when what is shown last changed;
+    where it is told, an answer without a body says so too."""
 
     body: Any = None
     status: int | None = None

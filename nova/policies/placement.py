@@ -1,4 +1,5 @@
-"""Rules of Placement's API: for administrators and other services; what a project uses, its readers may see."""
+"""Rules of Placement's API: for administrators and other services, to reshape for services alone; what a project uses,
+its readers may see."""
 
 from __future__ import annotations
 
@@ -41,5 +42,5 @@ RULES = (
     Rule("placement:allocations:delete", SERVICE, ("DELETE /allocations/{consumer}",)),
     Rule("placement:resource_providers:allocations:list", SERVICE, (f"GET {_PROVIDER}/allocations",)),
     Rule("placement:allocation_candidates:list", SERVICE, ("GET /allocation_candidates",)),
-    Rule("placement:reshaper:reshape", SERVICE, ("POST /reshaper",)),
+    Rule("placement:reshaper:reshape", "rule:service_api", ("POST /reshaper",)),
 )

@@ -13,6 +13,8 @@ from nova.context import RequestContext
 from nova.policies import Policy
 
 KEYSTONE, NOAUTH = "keystone", "noauth2"
+#: Without Keystone: what these users may be; any other is a member of the project.
+NOAUTH_ROLES = {"admin": ("admin", "manager", "member", "reader"), "service": ("service",)}
 UNAUTHORIZED = b"Authentication required"
 
 
@@ -54,7 +56,7 @@ class KeystoneContext(Context):
 
 
 class NoAuth(Context):
-    """For trials on one machine: believes the caller. User ``admin`` is an administrator.
+    """For trials on one machine: believes the caller. User ``admin`` is an administrator, ``service`` a service.
 
     Who asks is in ``X-Auth-Token: USER:PROJECT``, or in X-Auth-User and X-Auth-Project-Id. A request for the root
     of the API that only names a user is a log-in: the answer's headers carry the token and the endpoint.
@@ -67,9 +69,8 @@ class NoAuth(Context):
         if not user:
             return None
         project = project or headers.get("X-Auth-Project-Id") or user
-        roles = ("admin", "manager", "member", "reader") if user == "admin" else ("member", "reader")
         return {"user_id": user, "project_id": project, "user_name": user, "project_name": project, "token": token,
-                "roles": roles}
+                "roles": NOAUTH_ROLES.get(user, ("member", "reader"))}
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         request = webob.Request(environ)

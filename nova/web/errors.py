@@ -23,11 +23,12 @@ class UnsupportedMediaType(errors.NovaError):
 
 class Speech(NamedTuple):
     """How an API words errors. ``described``: (status, body) of one, for the request; ``headers``: what every answer
-    has, by the request's environ.
+    has, by the request's environ; ``kind``: the media type of errors.
     """
 
     described: Callable[[Exception, dict[str, Any]], tuple[int, bytes]]
     headers: Callable[[dict[str, Any]], list[tuple[str, str]]]
+    kind: str = JSON
 
 
 class Errors:
@@ -55,5 +56,6 @@ class Errors:
         else:
             code = error.code if isinstance(error, errors.NovaError) else ""
             LOG.debug("%s %s: %s %s", environ["REQUEST_METHOD"], paths.logged(environ), status, code)
-        start(f"{status} {responses[status]}", [("Content-Type", JSON), ("Content-Length", str(len(content)))])
+        start(f"{status} {responses[status]}", [("Content-Type", self.speech.kind),
+                                               ("Content-Length", str(len(content)))])
         return [content]

@@ -15,7 +15,7 @@ from nova.rpc.contracts.placement import PlacementRPC
 from tests.fakes.api import configuration
 from tests.fakes.small_cloud import SmallCloud
 
-ADMIN, DEMO = "admin:admin", "demo:demo"
+ADMIN, DEMO, SERVICE = "admin:admin", "demo:demo", "service:service"
 NEWEST = "1.39"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from nova.model.base import utcnow
 from nova.model.providers import ProviderTraits, TraitQuery
 from nova.placement import faults
 from nova.placement.request import Answer, Request
@@ -36,7 +37,7 @@ def show(req: Request, name: str) -> Answer:
 
 def create(req: Request, name: str) -> Answer:
     made = req.conductor.create_trait(name)
-    return Answer(None, 201 if made else 204, f"/traits/{name}")
+    return Answer(None, 201 if made else 204, f"/traits/{name}", utcnow())
 
 
 def delete(req: Request, name: str) -> None:

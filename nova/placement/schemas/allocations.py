@@ -32,7 +32,7 @@ def _of_consumer(prefix: str = "") -> tuple[Field, ...]:
     provider = f"{prefix}allocations./{UUID}/"
     found = (row(provider, "object"), *_resources(provider), row(f"{provider}.generation", "integer"),
              row(f"{prefix}consumer_generation", ("integer", "null"), required=True, since="1.28", **GENERATION),
-             row(f"{prefix}mappings", "object", since="1.34"),
+             row(f"{prefix}mappings", "object", since="1.34", min_keys=1),
              row(f"{prefix}mappings./{SUFFIX}/", "array", since="1.34", min_items=1,
                  items=Spec(type="string", format="uuid")),
              row(f"{prefix}consumer_type", "string", required=True, since="1.38", **NAME))

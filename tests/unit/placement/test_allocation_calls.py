@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 
 from nova.placement.handlers.allocations import NOBODY
-from tests.fakes.placement_api import PlacementClient, claim, error_of
+from tests.fakes.placement_api import SERVICE, PlacementClient, claim, error_of
 
 A, B = "a" * 8 + "-0000-4000-8000-" + "a" * 12, "b" * 8 + "-0000-4000-8000-" + "b" * 12
 OWNER = {"project_id": "p1", "user_id": "u1"}
@@ -149,13 +151,13 @@ def test_reshape_when_inventory_moves_to_a_child_then_its_allocations_do(client:
                                    "inventories": {"MEMORY_MB": {"total": 1024}}},
                             child: {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}},
             "allocations": {A: claim({host: {"MEMORY_MB": 10}, child: {"VCPU": 2}}, 1)}}
-    assert client.post("/reshaper", body, version="1.29").status_int == 404
-    assert client.post("/reshaper", {"inventories": {}}).status_int == 400
-    done = client.post("/reshaper", body)
+    assert client.post("/reshaper", body, version="1.29", token=SERVICE).status_int == 404
+    assert client.post("/reshaper", {"inventories": {}}, token=SERVICE).status_int == 400
+    done = client.post("/reshaper", body, token=SERVICE)
     assert done.status_int == 204, done.text
     assert client.get(f"/resource_providers/{host}/usages").json["usages"] == {"MEMORY_MB": 10}
     assert client.get(f"/resource_providers/{child}/usages").json["usages"] == {"VCPU": 2}
-    again = client.post("/reshaper", body)
+    again = client.post("/reshaper", body, token=SERVICE)
     assert (again.status_int, error_of(again)["code"]) == (409, "placement.concurrent_update")
 
 
@@ -243,3 +245,43 @@ def test_candidates_when_the_query_is_wrong_then_400(still: PlacementClient, que
     assert answer.status_int == 400, answer.text
     if code:
         assert error_of(answer).get("code") == f"placement.query.{code}"
+
+
+@pytest.mark.parametrize("amount", [" 1", "1 ", "1\t", "+1", "1_0", "\u0661"])
+def test_amount_in_a_query_when_it_is_more_than_digits_then_400(still: PlacementClient, amount: str) -> None:
+    for path in ("resource_providers", "allocation_candidates"):
+        answer = still.get(f"/{path}?resources=VCPU:{quote(amount)}")
+        assert (answer.status_int, error_of(answer)["code"]) == (400, "placement.query.bad_value")
+
+
+def test_mappings_when_there_are_none_in_them_then_400(client: PlacementClient, host: str) -> None:
+    body = claim({host: {"VCPU": 1}}, mappings={})
+    answers = [client.put(f"/allocations/{A}", body), client.post("/allocations", {A: body}),
+               client.post("/reshaper", {"inventories": {}, "allocations": {A: body}}, token=SERVICE)]
+    for answer in answers:
+        assert answer.status_int == 400 and "mappings" in error_of(answer)["detail"]
+
+
+def test_reshape_when_an_administrator_asks_then_403_for_it_is_services(client: PlacementClient) -> None:
+    body: dict[str, object] = {"inventories": {}, "allocations": {}}
+    assert client.post("/reshaper", body).status_int == 403
+    assert client.post("/reshaper", body, token=SERVICE).status_int == 204
+
+
+def test_reshape_when_allocations_break_the_new_units_then_409(client: PlacementClient, host: str) -> None:
+    client.allocate(A, host, VCPU=3, MEMORY_MB=10)
+    body = {"inventories": {host: {"resource_provider_generation": client.generation(host), "inventories": {
+                "VCPU": {"total": 8, "step_size": 2}, "MEMORY_MB": {"total": 1024}}}},
+            "allocations": {A: claim({host: {"VCPU": 3, "MEMORY_MB": 10}}, 1)}}
+    answer = client.post("/reshaper", body, token=SERVICE)
+    assert answer.status_int == 409 and "step_size 2" in error_of(answer)["detail"]
+
+
+def test_candidates_when_a_group_for_traits_alone_is_isolated_then_it_has_a_provider_of_its_own(
+        client: PlacementClient) -> None:
+    host = client.provider("host", VCPU=8)
+    nic = client.provider("nic", host, SRIOV_NET_VF=4)
+    client.give_traits(nic, "CUSTOM_NET")
+    query = "resources1=SRIOV_NET_VF:1&required2=CUSTOM_NET&same_subtree=1,2&group_policy="
+    assert len(client.get(f"/allocation_candidates?{query}none").json["allocation_requests"]) == 1
+    assert client.get(f"/allocation_candidates?{query}isolate").json["allocation_requests"] == []

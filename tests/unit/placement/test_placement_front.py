@@ -90,6 +90,29 @@ def test_method_when_it_came_later_then_is_405_and_not_in_allow(still: Placement
     assert still.delete(f"/resource_providers/{MISSING}/inventories", version="1.5").status_int == 404
 
 
+@pytest.mark.parametrize(("path", "method", "allowed"), [
+    ("/allocations", "GET", "POST"), ("/traits", "POST", "GET"), ("/reshaper", "PUT", "POST")])
+def test_method_when_no_version_has_it_then_is_405_at_versions_before_the_path_too(
+        still: PlacementClient, path: str, method: str, allowed: str) -> None:
+    answer = still.request(method, path, version="1.0")
+    assert (answer.status_int, answer.headers["allow"]) == (405, allowed)
+    assert still.request(allowed, path, {}, version="1.0").status_int == 404
+
+
+@pytest.mark.parametrize(("method", "path", "headers", "status"), [
+    ("GET", "/nothing", {}, 404), ("GET", "/allocations", {}, 405), ("GET", "/resource_providers/x", {}, 404),
+    ("GET", "/resource_providers", {"Accept": "text/plain"}, 406), ("POST", "/resource_providers", {}, 415),
+    ("POST", "/resource_providers", {"Content-Type": "text/plain"}, 415)])
+def test_error_has_the_headers_of_its_version_and_is_json(still: PlacementClient, method: str, path: str,
+                                                          headers: dict[str, str], status: int) -> None:
+    answer = still.request(method, path, headers=headers, raw=b"{}" if headers else None)
+    assert (answer.status_int, error_of(answer)["status"]) == (status, status), answer.text
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["openstack-api-version"] == "placement 1.39"
+    assert answer.headers["vary"] == "openstack-api-version" and "last-modified" not in answer.headers
+    assert set(error_of(answer)) == {"status", "title", "detail", "request_id", "code"}
+
+
 @pytest.mark.parametrize(("path", "since"), [
     ("/traits", 6), ("/resource_classes", 2), ("/allocation_candidates?resources=VCPU:1", 10),
     ("/usages?project_id=p", 9)])
@@ -123,6 +146,14 @@ def test_body_when_it_is_no_object_then_is_400(still: PlacementClient, raw: byte
 def test_answers_have_times_from_1_15(still: PlacementClient) -> None:
     old, new = still.get("/resource_providers", version="1.14"), still.get("/resource_providers", version="1.15")
     assert "last-modified" not in old.headers and "cache-control" not in old.headers
+    assert new.headers["last-modified"].endswith("GMT") and new.headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.parametrize("method", ["PUT", "GET"])
+def test_answers_without_a_body_that_are_about_a_trait_have_times_too(client: PlacementClient, method: str) -> None:
+    client.put("/traits/CUSTOM_A")
+    old, new = (client.request(method, "/traits/CUSTOM_A", version=version) for version in ("1.14", "1.15"))
+    assert "last-modified" not in old.headers and old.status_int == new.status_int == 204
     assert new.headers["last-modified"].endswith("GMT") and new.headers["cache-control"] == "no-cache"
 
 
