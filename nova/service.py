@@ -22,6 +22,7 @@ LOG = logging.getLogger(__name__)
 
 RESPAWN_S = 1.0
 TICK_S = 0.2
+BEAT_AGAIN_S = 2.0  # after a heartbeat that reached nobody: who was cut off is heard of as soon as the broker is back
 
 
 class Service(Protocol):
@@ -216,11 +217,14 @@ class _Parent:
 
 
 class Every:
-    """Calls a function again and again, with jitter; an error is logged and the next call comes all the same."""
+    """Calls a function again and again, with jitter; an error is logged and the next call comes all the same.
+    ``again_s``: it comes so soon after one that found its peer unavailable, which is logged once.
+    """
 
-    def __init__(self, seconds: float, function: Callable[[], Any], name: str, at_once: bool = False) -> None:
-        self.seconds, self.function, self.name, self.at_once = seconds, function, name, at_once
-        self._stopped = False
+    def __init__(self, seconds: float, function: Callable[[], Any], name: str, at_once: bool = False,
+                 again_s: float | None = None) -> None:
+        self.seconds, self.function, self.name, self.at_once, self.again_s = seconds, function, name, at_once, again_s
+        self._stopped = self._unavailable = False
 
     def start(self) -> Every:
         concurrency.spawn(self._loop, name=self.name)
@@ -237,15 +241,20 @@ class Every:
                 concurrency.sleep(max(0.0, min(1.0, until - time.monotonic())))
                 if self._stopped:
                     return
-            wait = self.seconds * random.uniform(0.9, 1.1)
             self._once()
+            soon = self._unavailable and self.again_s is not None
+            wait = min(self.seconds, self.again_s or 0.0) if soon else self.seconds
+            wait *= random.uniform(0.9, 1.1)
 
     def _once(self) -> None:
+        before, self._unavailable = self._unavailable, False
         with context.entered(context.internal()):
             try:
                 self.function()
             except errors.NovaError as error:
-                LOG.warning("%s: %s", self.name, error.message)
+                self._unavailable = isinstance(error, errors.Unavailable)
+                again = before and self._unavailable and self.again_s is not None
+                LOG.log(logging.DEBUG if again else logging.WARNING, "%s: %s", self.name, error.message)
             except Exception:
                 LOG.exception("%s failed", self.name)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from nova import concurrency
 from nova.cmd import common
-from nova.service import CanNotStart, Every
+from nova.service import BEAT_AGAIN_S, CanNotStart, Every
 
 LOG = logging.getLogger(__name__)
 
@@ -133,7 +133,8 @@ class Compute:
         self.server = self.bus.server(ComputeRPC, self.service)
         self.server.start()
         beats = Beats(self.conductor, self.options.host, BINARY, self._heard)
-        self.beating = Every(float(registered.report_interval_s), beats, "heartbeat", at_once=True).start()
+        self.beating = Every(float(registered.report_interval_s), beats, "heartbeat", at_once=True,
+                             again_s=BEAT_AGAIN_S).start()
 
     def _heard(self, alive: Any) -> None:
         self.bus.peers.learn(alive.lowest)

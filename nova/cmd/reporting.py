@@ -9,7 +9,7 @@ from nova import concurrency, context
 from nova.cmd import common
 from nova.model.services import ContractVersion, Heartbeat, Registration
 from nova.rpc import host_secret
-from nova.service import Every, patiently
+from nova.service import BEAT_AGAIN_S, Every, patiently
 
 LOG = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Reporting:
         self.contracts = contracts
         with context.entered(context.internal()):
             patiently("registering with the conductor", self._register, lambda: self.stopped)
-        self._every = Every(self.period, self._beat, "heartbeat").start()
+        self._every = Every(self.period, self._beat, "heartbeat", again_s=BEAT_AGAIN_S).start()
 
     def _register(self) -> None:
         versions = tuple(ContractVersion(name=one.__name__, version=one.version)  # type: ignore[attr-defined]

@@ -6,12 +6,12 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from nova import errors
 from nova.conductor import announce
 from nova.conductor.world import World
-from nova.db import migrate, networks, services
+from nova.db import migrate, networks, services, silences
 from nova.db.engine import Connection, Database
 from nova.model.base import HostName, Time
 from nova.model.services import Alive, ContractVersion, Heartbeat, Registered, Registration
@@ -19,6 +19,7 @@ from nova.model.services import Alive, ContractVersion, Heartbeat, Registered, R
 LOG = logging.getLogger(__name__)
 
 
+Times = tuple[tuple[str, Time], ...]  # (host, when it was seen)
 OWING_S = 1.0  # how long an answer to "who owes something" serves all heartbeats
 
 
@@ -54,15 +55,18 @@ class Daemons:
         self._lowest: tuple[ContractVersion, ...] = ()
         self._owing: set[str] = set()
         self._owing_at = float("-inf")
+        self._heard_at: dict[str, float] = {}  # by binary, when one was heard of; see nova.db.silences
         self._lock = threading.Lock()
 
     def register(self, registration: Registration) -> Registered:
-        def write(tx: Connection) -> services.Kept:
+        def write(tx: Connection) -> tuple[services.Kept, Times]:
+            excused = self._end_silence(tx, {registration.binary})
             kept = services.register(tx, registration)
             if registration.binary == "nova-network":
                 networks.claim_unhosted(tx, registration.host)
-            return kept
-        kept = self.world.cell.transact(write)
+            return kept, excused
+        kept, excused = self.world.cell.transact(write)
+        self._heard({registration.binary})
         with self.world.cell.reading() as tx:
             debts = services.debts(tx, registration.host) if registration.host_id else ()
             self._lowest = services.lowest_versions(tx, self.world.settings.service_down_time)
@@ -73,6 +77,8 @@ class Daemons:
             announce.registered(self.world, registration.host, registration.binary)
         if registration.binary == "nova-compute":
             self.world.feed.host_changed(registration.host)
+        if excused:
+            self.world.feed.alive(*self._alive(set(), excused))
         return Registered(service_id=kept.id, report_interval_s=self.world.settings.report_interval, debts=debts,
                           lowest=self._lowest, wants_secret=not kept.has_secret)
 
@@ -112,20 +118,48 @@ class Daemons:
             beats, self._beats = self._beats, set()
         if not beats:
             return
+        binaries = {binary for _host, binary in beats}
+
+        def write(tx: Connection) -> Times:
+            excused = self._end_silence(tx, binaries)
+            services.beat(tx, sorted(beats))
+            return excused
         try:
-            self.world.cell.transact(lambda tx: services.beat(tx, sorted(beats)))
+            excused = self.world.cell.transact(write)
         except errors.Unavailable:
             with self._lock:
                 self._beats |= beats  # a minute without a database makes no host look dead
             raise
-        self.world.feed.alive(*self._alive({host for host, binary in beats if binary == "nova-compute"}))
+        self._heard(binaries)
+        self.world.feed.alive(*self._alive({host for host, binary in beats if binary == services.COMPUTE}, excused))
 
-    def _alive(self, hosts: set[str]) -> tuple[list[tuple[str, Time]], Time | None]:
-        if not hosts:
-            return [], None
+    def _alive(self, hosts: set[str], excused: Times) -> tuple[Times, Time | None]:
+        if not hosts and not excused:
+            return (), None
         with self.world.cell.reading() as tx:
             now = services.now(tx)
-        return [(host, now) for host in sorted(hosts)], now
+        return (*excused, *((host, now) for host in sorted(hosts))), now
+
+    def _end_silence(self, tx: Connection, binaries: Collection[str]) -> Times:
+        """Before these are written as heard of: the compute hosts that are excused, and when they count as seen. The
+        database is asked only about what this process has not heard of for long."""
+        down, now = self.world.settings.service_down_time, self._clock()
+        found: Times = ()
+        for binary in sorted(binaries):
+            if now - self._heard_at.get(binary, float("-inf")) <= down / 2:
+                continue
+            excused = silences.end(tx, binary, down)
+            if excused is None:
+                continue
+            LOG.info("no %s was heard of for %.0f s: the %d that were alive then have %.0f s to report", binary,
+                     excused.silent_s, len(excused.hosts), down / 2)
+            if binary == services.COMPUTE:
+                found = tuple((host, excused.seen_at) for host in excused.hosts)
+        return found
+
+    def _heard(self, binaries: Collection[str]) -> None:
+        """It is committed: a transaction that is done again must find the silence again."""
+        self._heard_at.update(dict.fromkeys(binaries, self._clock()))
 
     def refresh(self) -> None:
         """Forget services that were deleted; learn what versions are in use."""

@@ -126,6 +126,15 @@ class _Row:
         self.pending: dict[str, Pending] = {}  # server uuid -> decision
 
 
+class Excuse(NamedTuple):
+    """After a silence that began at ``newest``: until then, who was heard of since ``alive_since`` is not down. All by
+    the database's clock."""
+
+    newest: float = NEVER
+    alive_since: float = NEVER
+    until: float = NEVER
+
+
 class HostTable:
     """The hosts. Not thread-safe: the service holds its lock around every use.
 
@@ -151,6 +160,8 @@ class HostTable:
         self._offset = (0.0, NEVER)  # database's clock minus ours, and when that was learnt
         self._next_look = NEVER
         self._seen_since = NEVER  # no host that is up was heard of before
+        self._newest = NEVER  # when the host that was heard of last was
+        self._excuse = Excuse()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -160,7 +171,7 @@ class HostTable:
     def update(self, states: HostStates, asked: bool = False) -> None:
         """Take in what is newer than what we have. ``asked``: it answers our stamps, so that a host which we don't know
         after it was not there when it was made."""
-        told_at = self._clock() + self._offset[0]
+        told_at, told_before = self._clock() + self._offset[0], self._told_at
         if states.now is not None:
             told_at = _seconds(states.now)
             self._learn_time(told_at)
@@ -176,7 +187,17 @@ class HostTable:
         if asked and not states.more and states.now is not None:
             self._complete_at = max(self._complete_at, told_at)
         self.forget(states.claimed)
+        self._excuse_silence(told_before)
         self._refresh(changed)
+
+    def _excuse_silence(self, told_before: float) -> None:
+        """After a time in which nobody told us anything (or ever did), no host was heard of for long: rather all were
+        cut off than dead at once, and we are told again before their reports are. Those that were alive when the last
+        report came have half of the time to report; once for each silence."""
+        half = self._down_time / 2
+        if self._told_at - max(told_before, self._newest) > half and self._excuse.newest < self._newest:
+            self._excuse = Excuse(self._newest, self._newest - half, self._told_at + half)
+            self._next_look = NEVER
 
     def _merge(self, state: HostState, told_at: float) -> Key | None:
         """The key when something changed. A state without a host names its provider, and has amounts alone."""
@@ -188,12 +209,14 @@ class HostTable:
         if row is None:
             if not state.service_version or told_at <= max(self._complete_at, self._gone_at.get(key, NEVER)):
                 return None  # a part of a host we don't know; or we were told since that it is gone
-            self._rows[key] = _Row(self._places.of(state), told_at)
+            self._rows[key] = row = _Row(self._places.of(state), told_at)
+            self._newest = max(self._newest, row.seen_at)
             self._nodes.setdefault(state.host, set()).add(state.node)
             self._providers[state.provider_id] = key
             return key
         row.told_at = max(row.told_at, told_at)
         row.seen_at = max(row.seen_at, _seconds(state.last_seen_at))
+        self._newest = max(self._newest, row.seen_at)
         merged = self._places.of(merged_state(row.state, state, row.partly))
         changed = merged is not row.state
         if changed:
@@ -231,6 +254,7 @@ class HostTable:
         for node in self._nodes.get(host, ()):
             row = self._rows[host, node]
             row.seen_at = max(row.seen_at, seen_at)
+            self._newest = max(self._newest, seen_at)
             view = self._views.get((host, node))
             if view is not None and not view.up:
                 yield host, node
@@ -275,7 +299,9 @@ class HostTable:
 
     def _silent_since(self) -> float:
         """Who was not heard of since this moment is down."""
-        return self._judged_at() - self._down_time
+        limit = self._judged_at() - self._down_time
+        excused = self._clock() + self._offset[0] < self._excuse.until
+        return min(limit, self._excuse.alive_since) if excused else limit
 
     # our own decisions
 

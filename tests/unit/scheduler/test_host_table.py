@@ -245,3 +245,45 @@ def test_update_without_a_time_counts_as_told_now():
     clock.seconds += 1
     table.update(HostStates(states=(host_state("cn2", last_seen_at=NOW),)))
     assert set(hosts_of(table)) == {"cn1", "cn2"}
+
+
+# -- silence that is ours
+
+def ups(table):
+    return {name: host.up for name, host in hosts_of(table).items()}
+
+
+def test_hosts_when_nobody_told_us_anything_for_long_then_they_get_time_to_report_and_a_dead_one_is_found():
+    clock = Clock()
+    table = table_of(host_state("cn1"), host_state("cn2"), host_state("dead", last_seen_at=later(-200)), clock=clock)
+    assert ups(table) == {"cn1": True, "cn2": True, "dead": False}
+    clock.seconds += 600
+    table.update(told(at=600, alive=(("cn1", NOW), ("cn2", NOW), ("dead", later(-200)))))  # a sweep, before any report
+    assert ups(table) == {"cn1": True, "cn2": True, "dead": False}
+    clock.seconds += 30
+    table.update(told(at=630, alive=(("cn1", later(630)),)))
+    assert ups(table) == {"cn1": True, "cn2": True, "dead": False}
+    clock.seconds += 20
+    table.update(told(at=650, alive=(("cn1", later(650)),)))
+    assert ups(table) == {"cn1": True, "cn2": False, "dead": False}
+
+
+def test_hosts_when_all_are_dead_then_they_are_excused_once_for_their_silence():
+    clock = Clock()
+    table = table_of(host_state("cn1"), clock=clock)
+    for at, up in ((100, True), (160, False), (220, False), (400, False)):
+        clock.seconds = 1000 + at
+        table.update(told(at=at, alive=(("cn1", NOW),)))
+        assert ups(table) == {"cn1": up}, at
+
+
+def test_hosts_when_the_scheduler_began_while_all_were_silent_then_they_get_time_to_report():
+    clock = Clock()
+    table = HostTable(90, clock)
+    old = later(-600)
+    table.update(HostStates(states=(host_state("cn1", last_seen_at=old), host_state("cn2", last_seen_at=later(-700))),
+                            now=NOW, complete=True))
+    assert ups(table) == {"cn1": True, "cn2": False}
+    clock.seconds += 50
+    table.update(told(at=50))
+    assert ups(table) == {"cn1": False, "cn2": False}

@@ -1,0 +1,88 @@
+"""After a time in which nobody was heard of, hosts are not down before they could report; a dead one is found."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from nova.conductor.hosts import Daemons
+from nova.db.models.cell import services
+from nova.db.types import later
+from nova.model.services import Heartbeat, Registration, ServiceQuery
+from tests.fakes.small_cloud import SmallCloud
+
+COMPUTE = "nova-compute"
+
+
+def aged(cloud: SmallCloud, **seconds: int) -> Daemons:
+    """A conductor that begins now; these compute hosts were seen so long ago, nova-network's just now."""
+    for host, age in seconds.items():
+        cloud.write("cell", sa.update(services).where(services.c.host == host).values(last_seen_at=later(-age)))
+    cloud.scheduler.told.clear()
+    return Daemons(cloud.world, lambda: cloud.clock_s)
+
+
+def up(cloud: SmallCloud) -> dict[str, bool]:
+    return {one.host: one.up for one in cloud.control.list_services(ServiceQuery(binary=COMPUTE))}
+
+
+def beat(daemons: Daemons, host: str) -> None:
+    daemons.heartbeat(Heartbeat(host=host, binary=COMPUTE))
+    daemons.flush()
+
+
+@pytest.fixture
+def three(cloud: SmallCloud) -> SmallCloud:
+    cloud.add_compute("c")
+    return cloud
+
+
+def test_hosts_when_one_is_heard_of_after_a_silence_of_all_then_those_that_were_alive_are_up_and_told(
+        three: SmallCloud) -> None:
+    daemons = aged(three, a=600, b=610, c=800)
+    assert up(three) == {"a": False, "b": False, "c": False}
+    beat(daemons, "a")
+    assert up(three) == {"a": True, "b": True, "c": False}  # c was down when the silence began
+    told = dict(three.scheduler.told[-1].alive)
+    assert set(told) == {"a", "b"} and 40 < (told["a"] - told["b"]).total_seconds() < 50
+
+
+def test_host_when_it_died_in_the_silence_then_it_is_down_after_half_of_the_time(three: SmallCloud) -> None:
+    daemons = aged(three, a=600, b=610, c=800)
+    beat(daemons, "a")
+    seen = three.rows("cell", sa.select(services.c.last_seen_at, later(-45).label("half")).where(
+        services.c.host == "b", services.c.binary == COMPUTE))[0]
+    assert abs((seen.last_seen_at - seen.half).total_seconds()) < 3
+    three.clock_s += 1000
+    three.write("cell", sa.update(services).where(services.c.host == "b").values(last_seen_at=later(-91)))
+    beat(daemons, "a")  # this was no silence of all: a was heard of
+    assert up(three)["b"] is False
+
+
+def test_host_when_others_are_heard_of_all_the_time_then_it_is_not_excused(three: SmallCloud) -> None:
+    daemons = aged(three, a=20, b=100)
+    beat(daemons, "a")
+    assert up(three) == {"a": True, "b": False, "c": True}
+
+
+def test_hosts_when_one_registers_after_the_silence_then_it_ends_too(three: SmallCloud) -> None:
+    daemons = aged(three, a=600, b=610, c=620)
+    ids = three.rows("cell", sa.select(services.c.host_id).where(services.c.host == "a"))
+    daemons.register(Registration(host="a", binary=COMPUTE, topic="compute", host_id=ids[0].host_id))
+    assert up(three) == {"a": True, "b": True, "c": True}
+    assert {host for told in three.scheduler.told for host, _seen in told.alive} == {"a", "b", "c"}
+
+
+def test_silence_when_the_transaction_fails_then_the_next_one_ends_it(three: SmallCloud, monkeypatch) -> None:
+    from nova import errors
+    from nova.db.engine import DatabaseAway
+
+    def away(_work: object) -> None:
+        raise DatabaseAway(reason="restarts")
+    daemons = aged(three, a=600, b=610, c=800)
+    daemons.heartbeat(Heartbeat(host="a", binary=COMPUTE))
+    with monkeypatch.context() as patched, pytest.raises(errors.Unavailable):
+        patched.setattr(three.cell, "transact", away)
+        daemons.flush()
+    daemons.flush()
+    assert up(three)["b"]
