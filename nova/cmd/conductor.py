@@ -157,6 +157,7 @@ class Conductor:
     def __init__(self, options: Any, index: int) -> None:
         from nova.clients import glance, session
         from nova.conductor.feed import Feed
+        from nova.conductor.host_calls import HostCalls
         from nova.conductor.hosts import Daemons
         from nova.conductor.journal import Journal
         from nova.conductor.runner import Runner
@@ -174,7 +175,8 @@ class Conductor:
         api, cell = databases(options)
         self.bus = Bus(options, options.host)
         self.world = World(api=api, cell=cell, settings=settings(options), host=options.host,
-                           scheduler=self.bus.client(SchedulerRPC), compute=self.bus.client(ComputeRPC),
+                           scheduler=self.bus.client(SchedulerRPC),
+                           compute=HostCalls(ComputeRPC, self.bus.client(ComputeRPC), cell),
                            network=self.bus.client(NetworkRPC), certs=self.bus.client(CertRPC),
                            images=glance.of_groups(options.glance, session.load(options, "glance")),
                            notifier=oslo.make(options, options.host), quotas=quotas(options))
@@ -242,6 +244,7 @@ class Conductor:
         beat = Heartbeat(host=self.options.host, binary=BINARY)
         renew_s = self.journal.lease_s / 4
         jobs = [(renew_s, self.journal.renew, "lease"), (1.0, self.daemons.flush, "heartbeats"),
+                (1.0, self.world.compute.look, "hosts that came back"),
                 (renew_s, self._take_over, "takeover"),
                 (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
                 (self.options.report_interval, self.daemons.refresh, "known daemons")]

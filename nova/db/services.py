@@ -172,6 +172,13 @@ def is_up(row: Row[Any], down_after_s: int) -> bool:
     return bool(seen and not row.forced_down)
 
 
+def stamps(tx: Connection, binary: str, among: Iterable[str]) -> dict[str, int]:
+    """By host: what grows with each registration of this daemon there (and with each change of its service)."""
+    rows = tx.execute(sa.select(services.c.host, services.c.version).where(
+        services.c.binary == binary, services.c.deleted == 0, services.c.host.in_(sorted(among))))
+    return {row.host: int(row.version) for row in rows}
+
+
 def enabled_hosts(tx: Connection) -> set[str]:
     """Every host whose compute service may get servers, up or not."""
     return set(tx.execute(sa.select(services.c.host).where(

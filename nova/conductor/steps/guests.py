@@ -16,7 +16,7 @@ from nova.conductor.world import World
 from nova.db import migrations, services
 from nova.db.engine import Connection
 from nova.db.servers import instance_name
-from nova.model.base import utcnow
+from nova.model.base import Time, utcnow
 from nova.model.images import Image
 from nova.model.migrations import CANCELLED
 from nova.model.orders import BuildOrder, Fence, Outcome, PasswordOrder, RescueOrder
@@ -34,8 +34,12 @@ class NoHost(errors.Conflict):
 
 def fence(op: Op) -> Fence:
     """This operation's right to give orders, for the next half minute."""
-    return Fence(operation_id=op.entry.id, epoch=op.entry.epoch,
-                 start_by=utcnow() + datetime.timedelta(seconds=START_BY_S))
+    return Fence(operation_id=op.entry.id, epoch=op.entry.epoch, start_by=start_by())
+
+
+def start_by() -> Time:
+    """By when an order that is given now must begin."""
+    return utcnow() + datetime.timedelta(seconds=START_BY_S)
 
 
 def results_of(ops: Sequence[Op], outcomes: Sequence[Outcome]) -> list[Result]:

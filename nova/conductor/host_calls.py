@@ -1,0 +1,123 @@
+"""Orders whose host came back: what a dead nova-compute had taken off its queue is lost, and its caller would wait for
+the full silence (``long_rpc_silence``) though the host is back in seconds.
+
+So a call that waits for a host's work is sent again as soon as its host has registered anew, with a new time to begin
+by. That is harmless: an order is joined or given its result where it is known, is done again where it is not, and is
+refused where it was overtaken.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from nova import concurrency, errors
+from nova.conductor.steps.guests import start_by
+from nova.db import services
+from nova.db.engine import Database
+from nova.model.orders import Fence
+from nova.rpc.interface import Interface, Method, Timeout
+
+LOG = logging.getLogger(__name__)
+
+
+class HostCalls:
+    """Has the methods of ``client``, one of ``contract``; those of class LONG are sent again. :meth:`look` is to be
+    called every second: it reads something only while calls wait."""
+
+    def __init__(self, contract: type[Interface], client: Any, cell: Database) -> None:
+        self._cell = cell
+        self._waiting: set[_Call] = set()
+        self._lock = threading.Lock()
+        for name, method in contract.methods.items():
+            ask = getattr(client, name)
+            lasts = method.timeout is Timeout.LONG
+            setattr(self, name, functools.partial(self._call, contract, method, ask) if lasts else ask)
+
+    def _call(self, contract: type[Interface], method: Method, ask: Callable[..., Any], *args: Any, **kwargs: Any,
+              ) -> Any:
+        arguments = dict(list(method.signature.bind(None, *args, **kwargs).arguments.items())[1:])
+        call = _Call(arguments[contract.addressed_by or ""], method.name, ask, arguments)
+        with self._lock:
+            self._waiting.add(call)
+        try:
+            return call.answer()
+        finally:
+            with self._lock:
+                self._waiting.discard(call)
+
+    def look(self) -> None:
+        """Send again what waits for hosts that registered since the last look. One statement, whatever waits."""
+        with self._lock:
+            waiting = list(self._waiting)
+        if not waiting:
+            return
+        with self._cell.reading() as tx:
+            stamps = services.stamps(tx, services.COMPUTE, {call.host for call in waiting})
+        for call in waiting:
+            call.see(stamps.get(call.host))
+
+
+class _Call:
+    """One call, sent once or more; the first answer counts. That an earlier one stayed without answer says nothing."""
+
+    def __init__(self, host: str, name: str, ask: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+        self.host, self.name, self._ask, self._arguments = host, name, ask, arguments
+        self._context = contextvars.copy_context()
+        self._stamp: int | None = None  # of the host's registration, as of the first look
+        self._sent = 0
+        self._answer: Any = None
+        self._error: BaseException | None = None
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+
+    def answer(self) -> Any:
+        self._send()
+        self._over.wait()
+        if self._error is not None:
+            raise self._error
+        return self._answer
+
+    def see(self, stamp: int | None) -> None:
+        before, self._stamp = self._stamp, stamp
+        if before is not None and stamp is not None and stamp != before:
+            LOG.info("host %s registered anew while it was asked to %s: it is asked again", self.host, self.name)
+            self._arguments = {name: _renewed(value) for name, value in self._arguments.items()}
+            self._send()
+
+    def _send(self) -> None:
+        with self._lock:
+            self._sent += 1
+            number = self._sent
+        concurrency.spawn(self._context.copy().run, self._try, number, name=self.name)
+
+    def _try(self, number: int) -> None:
+        answer, error = None, None
+        try:
+            answer = self._ask(**self._arguments)
+        except BaseException as caught:  # it is the caller's, whatever it is
+            error = caught
+        with self._lock:
+            lost = number < self._sent and isinstance(error, errors.Unavailable)
+            if not lost and not self._over.is_set():
+                self._answer, self._error = answer, error
+                self._over.set()
+
+
+def _renewed(value: Any) -> Any:
+    """Orders that may begin within the next half minute; anything else as it is."""
+    if isinstance(value, tuple):
+        return tuple(map(_renewed, value))
+    fence = getattr(value, "fence", None)
+    if not isinstance(fence, Fence):
+        return value
+    return msgspec.structs.replace(value, fence=msgspec.structs.replace(fence, start_by=start_by()))
+
+
+__all__ = ["HostCalls"]
