@@ -11,7 +11,7 @@ from nova.compute import precache
 from nova.compute.guest_steps.build import ImageCache
 from nova.compute.host import Host, checked_uuid
 from nova.model.aggregates import CachedImage
-from nova.model.base import HostName
+from nova.model.base import HostName, utcnow
 from nova.model.diagnostics import Diagnostics
 from nova.model.guests import DevicePlace
 from nova.model.images import Image
@@ -83,7 +83,7 @@ class Told:
         self._check_host(host)
         if not isinstance(self._driver, Uptime):
             raise NoUptime(host=self._host.name)
-        return self._driver.uptime()
+        return self._driver.uptime().line(utcnow())
 
     def change_host_power(self, host: HostName, action: str) -> str:
         self._check_host(host)

@@ -9,6 +9,24 @@ from nova.model.providers import Amount, ChildProvider, ClassInventory, Provider
 from nova.model.topology import HostTopology, Packing
 
 
+class HostUptime(Value):
+    """How long a host is up, as it reported it. ``load``: averages of 1, 5 and 15 minutes at that time."""
+
+    booted_at: Time
+    users: int = 0
+    load: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def line(self, now: Time) -> str:
+        """As uptime(1) would say it at ``now``, which is UTC as ``booted_at``."""
+        minutes = max(0, int((now - self.booted_at).total_seconds())) // 60
+        days, hours, minutes = minutes // 1440, minutes // 60 % 24, minutes % 60
+        for_days = f"{days} day{'' if days == 1 else 's'}, " if days else ""
+        for_hours = f"{hours:2}:{minutes:02}" if hours else f"{minutes} min"
+        load = ", ".join(f"{value:.2f}" for value in self.load)
+        return (f" {now:%H:%M:%S} up {for_days}{for_hours},  {self.users} user{'' if self.users == 1 else 's'},  "
+                f"load average: {load}")
+
+
 class Node(Value):
     """One node of a host (a hypervisor). Memory in MB, disk in GB. ``capabilities`` feed the scheduler's filters."""
 
@@ -38,6 +56,7 @@ class Node(Value):
     children: tuple[ChildProvider, ...] = ()
     metrics: Mapping[str, float] = {}
     failed_builds: int = 0  # in a row
+    uptime: HostUptime | None = None  # of its host; None: the driver does not tell
 
 
 class Inventory(Value):

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from nova.model.consoles import ConsoleType
 from nova.model.diagnostics import Diagnostics
 from nova.model.guests import DevicePlace
-from nova.model.hosts import Node
+from nova.model.hosts import HostUptime, Node
 from nova.model.migrations import MigrationProgress
 from nova.model.orders import (
     BuildOrder,
@@ -149,8 +149,8 @@ class Diagnosis(Protocol):
 
 @runtime_checkable
 class Uptime(Protocol):
-    def uptime(self) -> str:
-        """The host's own ``uptime`` line."""
+    def uptime(self) -> HostUptime:
+        """The host's own."""
 
 
 @runtime_checkable

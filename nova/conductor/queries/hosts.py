@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import functools
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from nova import concurrency, errors
+from nova import errors
 from nova.conductor import zones
 from nova.conductor.world import World
 from nova.db import aggregates, hosts, services
@@ -19,7 +17,7 @@ from nova.db.claims import DISK_GB, MEMORY_MB, VCPU
 from nova.db.engine import Connection
 from nova.db.server_lists import NoSuchMarker
 from nova.model.flavors import Flavor
-from nova.model.hosts import HostStates, Stamp
+from nova.model.hosts import HostStates, HostUptime, Stamp
 from nova.model.services import (
     Amounts,
     HostPowerChange,
@@ -34,8 +32,6 @@ from nova.model.services import (
     Zone,
 )
 
-#: One page's uptimes: calls at a time, and seconds for all of them together.
-UPTIMES_AT_ONCE, UPTIME_S = 32, 10.0
 #: Names that one statement has at most; where there are more, all rows are read.
 MOST_NAMED = 1000
 
@@ -155,14 +151,12 @@ class Hosts:
     # -- hypervisors
 
     def list_hypervisors(self, query: HypervisorQuery) -> tuple[Hypervisor, ...]:
-        found = self._read(self._wanted(query))
+        found = self._read(self._wanted(query), query.with_uptime)
         named = query.uuid or (str(query.id) if query.id is not None else None)
         if named is not None and not found:
             raise NoSuchHypervisor(name=named)
         if query.with_servers and found:
             found = self._with(found, "servers", self._servers_by_node(found))
-        if query.with_uptime:
-            found = self._with(found, "uptime", self._uptimes(found))
         return tuple(found)
 
     def _wanted(self, query: HypervisorQuery) -> hosts.NodesWanted:
@@ -176,8 +170,9 @@ class Hosts:
         return hosts.NodesWanted(id=query.id, uuid=query.uuid, name_part=query.hostname_pattern, after=after,
                                  limit=query.limit)
 
-    def _read(self, wanted: hosts.NodesWanted) -> list[Hypervisor]:
-        """Three statements, whatever their number."""
+    def _read(self, wanted: hosts.NodesWanted, with_uptime: bool = False) -> list[Hypervisor]:
+        """Three statements, whatever their number. A host's uptime is what it reported; of one that is down there is
+        none."""
         with self.world.cell.reading() as tx:
             rows = hosts.node_rows(tx, wanted)
         if not rows:
@@ -186,9 +181,11 @@ class Hosts:
             providers = hosts.provider_rows(tx, uuids=_few([row.uuid for row in rows]))
             placed = aggregates.zones(tx, _few({row.host for row in rows}))
         down = self.world.settings.service_down_time
-        return [_hypervisor(row, providers.get(row.uuid),
-                            services.value(_service_row(row), services.as_time(row.clock), down,
-                                           self._zone(row.binary, row.host, placed))) for row in rows]
+        found = [_hypervisor(row, providers.get(row.uuid),
+                             services.value(_service_row(row), services.as_time(row.clock), down,
+                                            self._zone(row.binary, row.host, placed))) for row in rows]
+        return [msgspec.structs.replace(one, uptime=_uptime(one, row)) if with_uptime else one
+                for one, row in zip(found, rows, strict=True)]
 
     def _servers_by_node(self, found: Sequence[Hypervisor]) -> dict[tuple[str, str], tuple[ServerName, ...]]:
         with self.world.cell.reading() as tx:
@@ -202,28 +199,6 @@ class Hosts:
     @staticmethod
     def _with(found: Sequence[Hypervisor], field: str, values: dict[tuple[str, str], Any]) -> list[Hypervisor]:
         return [msgspec.structs.replace(one, **{field: values.get((one.host, one.hostname))}) for one in found]
-
-    def _uptimes(self, found: Sequence[Hypervisor]) -> dict[tuple[str, str], str]:
-        """By node: the uptimes of hosts that are up, asked side by side. Who has not answered in time has none."""
-        up = sorted({one.host for one in found if one.service is not None and one.service.up})
-        if not up:
-            return {}
-        until = time.monotonic() + UPTIME_S
-        pool = concurrency.Pool(min(len(up), UPTIMES_AT_ONCE), "uptimes")
-        asked = {host: pool.submit(contextvars.copy_context().run, self._uptime, host) for host in up}
-        told = {}
-        for host, answer in asked.items():
-            with contextlib.suppress(TimeoutError):
-                told[host] = answer.result(max(0.0, until - time.monotonic()))
-        pool.shutdown(wait=False)
-        return {(one.host, one.hostname): told[one.host] for one in found if told.get(one.host)}
-
-    def _uptime(self, host: str) -> str:
-        """Empty when the host does not answer, or its driver has none."""
-        try:
-            return str(self.world.compute.get_host_uptime(host))
-        except errors.NovaError:
-            return ""
 
     def get_hypervisor_statistics(self) -> HypervisorStatistics:
         live = [one for one in self._read(hosts.ALL) if one.service is not None and not one.service.disabled]
@@ -315,6 +290,12 @@ class _Row:
 
 def _service_row(row: Any) -> Any:
     return _Row(row)
+
+
+def _uptime(one: Hypervisor, row: Any) -> str | None:
+    told: HostUptime | None = row.facts.uptime
+    up = one.service is not None and one.service.up
+    return told.line(services.as_time(row.clock)) if told is not None and up else None
 
 
 def _hypervisor(row: Any, provider: dict[str, Any] | None, service: Service) -> Hypervisor:

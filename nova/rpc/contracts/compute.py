@@ -193,7 +193,7 @@ class ComputeRPC(Interface):
 
     @call(timeout=Timeout.SHORT)
     def get_host_uptime(self, host: HostName) -> str:
-        """The text of the host's ``uptime`` line."""
+        """The text of the host's ``uptime`` line. Asked by conductors of older releases alone: it is in inventories."""
 
     @call(since="1.1")
     def change_host_power(self, host: HostName, action: str) -> str:

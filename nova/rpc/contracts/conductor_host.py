@@ -16,7 +16,7 @@ from nova.rpc.interface import Interface, Timeout, call, cast
 class ConductorHostRPC(Interface):
     """My registration, heartbeat, inventory and guests; what my guests need; may I proceed."""
 
-    topic, version = "conductor-host", "1.3"
+    topic, version = "conductor-host", "1.4"
 
     @call(timeout=Timeout.SHORT, sensitive=True, introduces=True)
     def register(self, host: HostName, registration: Registration) -> Registered:

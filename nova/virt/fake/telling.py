@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from nova import errors
+from nova.model.base import utcnow
 from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
+from nova.model.hosts import HostUptime
 from nova.model.states import PowerState
 from nova.model.topology import Packing
 from nova.virt.fake.base import FakeBase, knobbed
@@ -58,10 +60,8 @@ class FakeTelling(FakeBase):
         guest = self._store.find(server_uuid)
         return guest.packing if guest is not None else None
 
-    def uptime(self) -> str:
-        up = int(time.monotonic() - self._started)
-        now = datetime.datetime.now()
-        return f" {now:%H:%M:%S} up {up // 3600:2}:{up // 60 % 60:02},  0 users,  load average: 0.00, 0.00, 0.00"
+    def uptime(self) -> HostUptime:
+        return HostUptime(booted_at=utcnow() - datetime.timedelta(seconds=int(time.monotonic() - self._started)))
 
     def change_host_power(self, action: str) -> str:
         """Of a host that is none: it only remembers."""

@@ -11,7 +11,7 @@ from typing import Any
 from nova import concurrency
 from nova.model.diagnostics import Diagnostics
 from nova.model.guests import DevicePlace
-from nova.model.hosts import Node
+from nova.model.hosts import HostUptime, Node
 from nova.model.orders import BuildOrder, GuestState
 from nova.model.states import PowerState
 from nova.model.topology import Packing
@@ -19,7 +19,7 @@ from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.qemu_img import Limits, QemuImg
 from nova.privileged.runner import Runner, SystemRunner
 from nova.virt.interface import PowerListener
-from nova.virt.libvirt import consoles
+from nova.virt.libvirt import consoles, uptime
 from nova.virt.libvirt.base import Tools
 from nova.virt.libvirt.console_settings import console_settings_of
 from nova.virt.libvirt.diagnostics import diagnostics_of
@@ -78,7 +78,6 @@ class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, Libvirt
             from nova.virt.libvirt.connection import Connection  # the library is loaded where it is needed
             hypervisor = Connection(settings.uri, settings.keepalive_s)
         folders = Folders(settings.instances_path, functools.cache(lambda: node_uuid(settings.state_path)))
-        self._runner = runner_of(30.0)
         tool = image_tool(settings, runner_of=runner_of)
         disks = DiskMaker(settings, tool, runner_of(DISK_TOOL_TIMEOUT_S))
         self._host = Host(hypervisor, settings, folders, runner_of(settings.kvm_probe_timeout_s), disks.space)
@@ -144,8 +143,8 @@ class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, Libvirt
     def device_places(self, server_uuid: str) -> dict[str, DevicePlace]:
         return running.places(self._tools.hypervisor.definition(server_uuid))
 
-    def uptime(self) -> str:
-        return self._runner.run(["uptime"]).stdout.strip()
+    def uptime(self) -> HostUptime:
+        return uptime.read()
 
     # --- what guests hold of the host
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
+
 import msgspec
 import pytest
 
 from nova.compute.host import Host
 from nova.compute.inventory import InventoryReports, offered
 from nova.conf import compute as compute_options
-from nova.model.hosts import Node
+from nova.model.hosts import HostUptime, Node
 from nova.model.traits import is_trait
 from tests.fakes.compute import HOST, FakeClock, FakeConductorHost, options
 
@@ -112,3 +114,29 @@ def test_traits_when_a_driver_moves_no_guests_then_it_has_not_got_that_trait(mak
     reports = make()
     reports.send("id")
     assert reports.conductor.inventories[0].nodes[0].traits == ("COMPUTE_NODE",)
+
+
+class Up(Nodes):
+    """A driver that tells its host's uptime."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told = HostUptime(booted_at=datetime.datetime(2026, 1, 1), load=(9.0, 9.0, 1.0))
+
+    def uptime(self) -> HostUptime:
+        return self.told
+
+
+@pytest.mark.parametrize("driver", [Up()])
+def test_uptime_when_told_then_it_is_in_the_inventory_and_news_only_when_the_load_has_moved_for_long(make, driver):
+    reports = make()
+    assert reports.send("id") and reports.conductor.inventories[-1].nodes[0].uptime == driver.told
+    driver.told = HostUptime(booted_at=datetime.datetime(2026, 1, 1, 0, 0, 1), users=3, load=(0.0, 0.0, 2.9))
+    assert not reports.send("id")
+    driver.told = HostUptime(booted_at=datetime.datetime(2026, 1, 1), load=(0.0, 0.0, 3.0))  # of 8 processors
+    assert reports.send("id")
+
+
+def test_uptime_when_the_driver_has_none_then_there_is_none(make):
+    reports = make()
+    assert reports.send("id") and reports.conductor.inventories[-1].nodes[0].uptime is None

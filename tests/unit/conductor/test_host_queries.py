@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import re
 from typing import Any
 
 import pytest
@@ -12,8 +14,10 @@ from nova.conductor import zones
 from nova.db import services
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
-from nova.db.types import utc_now
+from nova.db.types import later, utc_now
 from nova.model.aggregates import NewAggregate
+from nova.model.base import utcnow
+from nova.model.hosts import HostUptime
 from nova.model.services import Amounts, HostPowerChange, HypervisorQuery, ServiceQuery, ServiceUpdate
 from nova.scheduler.snapshot import HostTable
 from tests.fakes.small_cloud import FakeCompute, SmallCloud, node_id
@@ -190,11 +194,29 @@ def test_page_of_hypervisors_costs_the_same_whatever_its_length(fleet: SmallClou
 
 def test_hypervisor_tells_what_is_taken_and_by_whom(cloud: SmallCloud) -> None:
     uuid, = cloud.active()
-    found, = cloud.control.list_hypervisors(HypervisorQuery(uuid=node_id("a"), with_servers=True, with_uptime=True))
-    assert (found.vcpus_used, found.memory_mb_used, found.running_vms, found.uptime) == (1, 64, 1, "up 1 day")
+    found, = cloud.control.list_hypervisors(HypervisorQuery(uuid=node_id("a"), with_servers=True))
+    assert (found.vcpus_used, found.memory_mb_used, found.running_vms) == (1, 64, 1)
     assert [one.uuid for one in found.servers or ()] == [uuid]
     statistics = cloud.control.get_hypervisor_statistics()
     assert (statistics.count, statistics.vcpus, statistics.vcpus_used, statistics.free_ram_mb) == (2, 200, 1, 199_936)
+
+
+def test_uptimes_when_asked_for_then_they_are_read_and_no_host_is_asked(cloud: SmallCloud) -> None:
+    booted = utcnow() - datetime.timedelta(days=2, hours=3, minutes=4, seconds=5)
+    for host in ("a", "b"):
+        cloud.report(host, [host], version=2, uptime=HostUptime(booted_at=booted, users=1, load=(0.5, 1.25, 2.0)))
+        cloud.computes[host].get_host_uptime = None  # type: ignore[assignment, method-assign]
+    cloud.write("cell", sa.update(cell_tables.services).where(
+        cell_tables.services.c.host == "b").values(last_seen_at=later(-100)))
+    with statements(cloud) as seen:
+        told = {one.host: one.uptime for one in cloud.control.list_hypervisors(HypervisorQuery(with_uptime=True))}
+    assert len(seen) == 3 and told["b"] is None  # it is down
+    assert re.fullmatch(r" \d\d:\d\d:\d\d up 2 days,  3:04,  1 user,  load average: 0.50, 1.25, 2.00", told["a"] or "")
+    assert [one.uptime for one in cloud.control.list_hypervisors(HypervisorQuery())] == [None, None]
+
+
+def test_uptime_when_an_older_host_has_not_told_it_then_there_is_none(cloud: SmallCloud) -> None:
+    assert [one.uptime for one in cloud.control.list_hypervisors(HypervisorQuery(with_uptime=True))] == [None, None]
 
 
 def test_hypervisor_of_another_uuid_is_not_found(cloud: SmallCloud) -> None:

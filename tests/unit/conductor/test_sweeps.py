@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import threading
-import time
 from typing import Any
 
-import pytest
 import sqlalchemy as sa
 
-from nova import errors
 from nova.conductor import periodic
-from nova.conductor.queries import hosts as host_queries
 from nova.db import ledger
 from nova.db.models import api as tables
-from nova.model.services import HypervisorQuery
 from tests.fakes.small_cloud import SmallCloud, node_id
 
 OLD = datetime.datetime(2020, 1, 1)
@@ -68,38 +62,3 @@ def test_create_when_its_ledger_row_was_closed_then_it_ends_in_error(cloud: Smal
     row = cloud.ended(uuid)
     assert row.vm_state == "error" and "closed" in row.fault.message
     assert not cloud.claims() and not cloud.addresses()
-
-
-# -- uptimes
-
-def hypervisors(cloud: SmallCloud) -> dict[str, str | None]:
-    return {one.host: one.uptime for one in cloud.control.list_hypervisors(HypervisorQuery(with_uptime=True))}
-
-
-def test_uptimes_are_asked_side_by_side(cloud: SmallCloud) -> None:
-    barrier = threading.Barrier(2)
-
-    def wait(host: str) -> str:
-        barrier.wait(5)
-        return "up 2 days"
-    for compute in cloud.computes.values():
-        compute.get_host_uptime = wait  # type: ignore[method-assign]
-    assert hypervisors(cloud) == {"a": "up 2 days", "b": "up 2 days"}
-
-
-@pytest.mark.parametrize("error", [errors.NotSupported("none"), errors.Unavailable("silent")])
-def test_uptime_when_a_host_has_none_then_the_others_are_shown(cloud: SmallCloud, error: errors.NovaError) -> None:
-    def fail(host: str) -> str:
-        raise error
-    cloud.computes["a"].get_host_uptime = fail  # type: ignore[method-assign]
-    assert hypervisors(cloud) == {"a": None, "b": "up 1 day"}
-
-
-def test_uptimes_when_a_host_hangs_then_the_page_comes_in_time(cloud: SmallCloud, monkeypatch) -> None:
-    monkeypatch.setattr(host_queries, "UPTIME_S", 0.3)
-    go = threading.Event()
-    cloud.computes["a"].get_host_uptime = lambda host: str(go.wait(20))  # type: ignore[method-assign]
-    started = time.monotonic()
-    assert hypervisors(cloud) == {"a": None, "b": "up 1 day"}
-    assert time.monotonic() - started < 5
-    go.set()
