@@ -19,6 +19,7 @@ from nova.web.access_log import AccessLog
 from nova.web.errors import Errors
 from nova.web.layers import Application, Middleware, authentication, library_middleware, stacked
 from nova.web.request_id import HEADER, RequestId
+from nova.web.routing import Router
 
 REQUEST_ID_HEADERS = (HEADER, "x-compute-request-id")
 
@@ -35,8 +36,9 @@ def build(site: Site, authenticate: Middleware, outer: tuple[Middleware, ...] = 
 
     ``beside`` is served beside the versions: first part of the path -> application.
     """
-    rows = table(site.networks)
-    mounted = {"v2.1": authenticate(Dispatcher(rows, site)), "v2": authenticate(Dispatcher(rows, site, legacy=True))}
+    router = Router(table(site.networks))
+    mounted = {"v2.1": authenticate(Dispatcher(router, site)),
+               "v2": authenticate(Dispatcher(router, site, legacy=True))}
     application = Errors(Root(mounted, beside or {}, site.options), faults.SPEECH)
     return stacked(application, (lambda inner: RequestId(inner, REQUEST_ID_HEADERS), AccessLog, *outer))
 

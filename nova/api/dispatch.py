@@ -29,8 +29,8 @@ _encode = msgspec.json.Encoder().encode
 class Dispatcher:
     """A WSGI application; SCRIPT_NAME ends in the version's part of the path. Errors are raised, not answered."""
 
-    def __init__(self, routes: Iterable[routing.Route], site: Site, legacy: bool = False) -> None:
-        self.router: Router[routing.Route] = Router(routes)
+    def __init__(self, router: Router[routing.Route], site: Site, legacy: bool = False) -> None:
+        self.router = router
         self.site = site
         self.legacy = legacy
 
@@ -48,21 +48,23 @@ class Dispatcher:
         self._check(request, row, body)
         if row.policy is not None and not row.looks_first:
             request.authorize()
-        answer = row.handler(request, **_named(row, values))
+        _check_server(row, values)
+        answer = row.handler(request, **values)
         if row.policy is not None and not request.policy_asked:
             raise errors.Bug(f"{row.id} did not ask its policy rule")
         return self._answer(answer, row.success(request.version), start_response)
 
     def _find(self, method: str, path: str, context: RequestContext,
-              ) -> tuple[list[routing.Route], list[str], str | None] | None:
+              ) -> tuple[list[routing.Route], dict[str, str], str | None] | None:
         """(rows, parameters, project in the path); a first segment that may be a project id is taken for one."""
-        parts = path.removeprefix("/").split("/")
-        found = self.router.match(method, parts)
+        path = path.removeprefix("/")
+        found = self.router.match(method, f"/{path}")
         if found is not None:
             return (*found, None)
-        if len(parts) > 1 and (_PROJECT.fullmatch(parts[0]) or parts[0] == context.project_id):
-            found = self.router.match(method, parts[1:])
-        return None if found is None else (*found, parts[0])
+        project, slash, rest = path.partition("/")
+        if slash and (_PROJECT.fullmatch(project) or project == context.project_id):
+            found = self.router.match(method, f"/{rest}")
+        return None if found is None else (*found, project)
 
     def _request(self, environ: dict[str, Any], context: RequestContext, project: str | None) -> Request:
         http = webob.Request(environ)
@@ -119,12 +121,10 @@ def plain_not_found(start_response: Callable[..., Any]) -> Iterable[bytes]:
     return [content]
 
 
-def _named(row: routing.Route, values: list[str]) -> dict[str, str]:
-    """The path's parameters by name. NoSuchServer for an id that is none, where the handler would look it up first."""
-    named = dict(zip(row.names, values, strict=True))
+def _check_server(row: routing.Route, named: dict[str, str]) -> None:
+    """NoSuchServer for an id that is none, where the handler would look it up first."""
     if row.looks_first and "server_id" in named and not is_uuid(named["server_id"]):
         raise faults.NoSuchServer(server=named["server_id"])
-    return named
 
 
 def _after_project(path: str, project: str | None) -> str:

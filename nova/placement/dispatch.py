@@ -69,7 +69,7 @@ class Dispatcher:
         request.host = http.host_url
         if not row.looks_first:
             request.authorize()
-        named = _named(row, values)
+        named = _canonical(values)
         _check_accept(http)
         request.query = _query(row, environ, version)
         request.body = _body(row, http, version)
@@ -78,11 +78,13 @@ class Dispatcher:
             raise errors.Bug(f"{row.method} {row.path} did not ask its policy rule")
         return self._answer(request, row, answer, start_response)
 
-    def _find(self, environ: dict[str, Any], version: int) -> tuple[Route, list[str]]:
+    def _find(self, environ: dict[str, Any], version: int) -> tuple[Route, dict[str, str]]:
         """NoSuchPath; MethodNotAllowed: no version has the method here, or this one has others."""
         path, method = paths.text_of(environ), environ["REQUEST_METHOD"]
-        parts = [] if path is None else path.removeprefix("/").split("/")
-        rows = self.router.rows(parts) if parts else []
+        if path is None:
+            raise faults.NoSuchPath
+        path = f"/{path.removeprefix('/')}"
+        rows = self.router.rows(path)
         now = [row for row in rows if within(version, row.since, row.until)]
         if not rows or not now and any(row.method == method for row in rows):
             raise faults.NoSuchPath
@@ -90,8 +92,8 @@ class Dispatcher:
         if row is None:
             environ[faults.ALLOW_KEY] = ", ".join(sorted({row.method for row in now or rows}))
             raise faults.MethodNotAllowed(method=_method(environ))
-        found = self.router.match(method, parts)
-        return row, found[1] if found else []
+        found = self.router.match(method, path)
+        return row, found[1] if found else {}
 
     def _answer(self, request: Request, row: Route, answer: Any, start_response: Callable[..., Any],
                 ) -> Iterable[bytes]:
@@ -117,10 +119,8 @@ def _choose_version(environ: dict[str, Any], http: webob.Request) -> int:
     return version
 
 
-def _named(row: Route, values: list[str]) -> dict[str, str]:
-    """The path's parameters by name, uuids in their one form. NoSuchProvider, NotAConsumer: no uuid where one must be.
-    """
-    named = dict(zip(row.names, values, strict=True))
+def _canonical(named: dict[str, str]) -> dict[str, str]:
+    """The path's parameters, uuids in their one form. NoSuchProvider, NotAConsumer: no uuid where one must be."""
     for name, refusal in (("uuid", faults.NoSuchProvider), ("consumer", faults.NotAConsumer)):
         if name in named:
             if not is_uuid(named[name]):

@@ -1,10 +1,12 @@
-"""Which rows of a table of routes a path means: a trie of path segments, literals before parameters."""
+"""Which rows of a table of routes a path means: the ``routes`` library's mapper over them, made once."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
+
+from routes import Mapper
 
 
 class HasPath(Protocol):
@@ -19,36 +21,55 @@ class HasPath(Protocol):
 
 Row = TypeVar("Row", bound=HasPath)
 
-
-@dataclass
-class Node:
-    literals: dict[str, Node] = field(default_factory=dict)
-    parameter: Node | None = None
-    methods: dict[str, list[Any]] = field(default_factory=dict)
+_NAME = "[^/]+"  # the library's own would leave a line end behind it out
+_END = "end_"  # a group of the library's expression that is none of the path's parameters
 
 
 class Router(Generic[Row]):
+    """Literals stand before parameters. A slash at a path's end is nothing, but where a name may stand it is an empty
+    name, which no row has. ValueError: two rows name the parameters of one path differently.
+
+    Each method has a mapper of its own: what the library's one expression of all paths lets through is a hit then. A
+    miss behind it is tried against every path of the first segment, and that many times over.
+    """
+
     def __init__(self, routes: Iterable[Row]) -> None:
-        self._root = Node()
+        self._rows: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
         for route in routes:
-            node = self._root
-            for part in route.path.split("/")[1:]:
-                if part.startswith("{"):
-                    node.parameter = node.parameter or Node()
-                    node = node.parameter
-                else:
-                    node = node.literals.setdefault(part, Node())
-            node.methods.setdefault(route.method, []).append(route)
+            self._rows[route.path][route.method].append(route)
+        shapes = {_shape(path) for path in self._rows}
+        if len(shapes) < len(self._rows):
+            raise ValueError("Two paths differ in the names of their parameters only")
+        self._before_names = {shape[:at] for shape in shapes for at in range(len(shape)) if shape.startswith("/{}", at)}
+        self._of_all = self._mapper(self._rows)
+        methods = {method for by_method in self._rows.values() for method in by_method}
+        self._by_method = {method: self._mapper(path for path, by_method in self._rows.items() if method in by_method)
+                           for method in methods}
 
-    def match(self, method: str, path: list[str]) -> tuple[list[Row], list[str]] | None:
+    def match(self, method: str, path: str) -> tuple[list[Row], dict[str, str]] | None:
         """The rows of all versions and actions at this method and path, with the parameters' values."""
-        found = _match(self._root, method, path, [])
-        return None if found is None else (found[0].methods[method], found[1])
+        mapper = self._by_method.get(method)
+        found = mapper.routematch(path) if mapper is not None else None
+        if found is None:
+            return None
+        values, route = found
+        del values[_END]
+        return self._rows[route.name][method], values
 
-    def rows(self, path: list[str]) -> list[Row]:
+    def rows(self, path: str) -> list[Row]:
         """The rows of all methods at this path."""
-        found = _match(self._root, None, path, [])
-        return [] if found is None else [row for rows in found[0].methods.values() for row in rows]
+        found = self._of_all.routematch(path)
+        return [] if found is None else [row for rows in self._rows[found[1].name].values() for row in rows]
+
+    def _mapper(self, paths: Iterable[str]) -> Mapper:
+        mapper = Mapper(controller_scan=None, register=False)
+        mapper.encoding = None  # paths come as text
+        for path in sorted(paths, key=_literals_first):
+            requirements = dict.fromkeys(parameters(path), _NAME)
+            requirements[_END] = r"\Z" if _shape(path) in self._before_names else r"/?\Z"
+            mapper.connect(path, f"{path}{{{_END}}}", requirements=requirements)
+        mapper.create_regs([])
+        return mapper
 
 
 def parameters(path: str) -> tuple[str, ...]:
@@ -56,15 +77,10 @@ def parameters(path: str) -> tuple[str, ...]:
     return tuple(part[1:-1] for part in path.split("/") if part.startswith("{"))
 
 
-def _match(node: Node, method: str | None, path: list[str], values: list[str]) -> tuple[Node, list[str]] | None:
-    """The node that has the method (None: any)."""
-    if not path:
-        return (node, values) if (method in node.methods if method else node.methods) else None
-    head, rest = path[0], path[1:]
-    if not head and not rest and node.parameter is None:
-        return _match(node, method, [], values)  # a slash at the end; where a name may stand, it is an empty name
-    literal = node.literals.get(head)
-    found = _match(literal, method, rest, values) if literal else None
-    if found is None and node.parameter is not None and head:
-        found = _match(node.parameter, method, rest, [*values, head])
-    return found
+def _shape(path: str) -> str:
+    """The path without its parameters' names."""
+    return "/".join("{}" if part.startswith("{") else part for part in path.split("/"))
+
+
+def _literals_first(path: str) -> list[tuple[bool, str]]:
+    return [(part.startswith("{"), part) for part in path.split("/")]
