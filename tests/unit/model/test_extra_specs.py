@@ -71,3 +71,9 @@ def test_traits_are_whole_names() -> None:
     assert "HW_CPU_X86_AVX512VNNI" in traits.TRAITS
     assert traits.is_trait("CUSTOM_A") and not traits.is_trait("CUSTOM_") and not traits.is_trait("CUSTOM_a")
     assert traits.is_resource_class("PCPU") and not traits.is_resource_class("PCPUS")
+
+
+def test_standard_names_are_the_libraries_and_none_is_custom() -> None:
+    assert {"COMPUTE_NODE", "MISC_SHARES_VIA_AGGREGATE", "HW_PCI_ONE_TIME_USE"} <= traits.TRAITS
+    assert {"VCPU", "MEMORY_MB", "DISK_GB", "PCPU", "VGPU"} <= traits.RESOURCE_CLASSES
+    assert not any(name.startswith("CUSTOM_") for name in (*traits.TRAITS, *traits.RESOURCE_CLASSES))
