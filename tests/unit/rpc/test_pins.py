@@ -29,3 +29,10 @@ def test_pins_when_auto_or_nothing_then_the_newest_is_spoken():
 
 def test_pins_when_the_section_is_not_declared_then_none():
     assert transport.pins(cfg.ConfigOpts()) == {}
+
+
+def test_transport_when_nothing_is_said_then_a_listener_looks_each_second_whether_to_stop():
+    made = options()
+    transport.open_transport(made)
+    group = made.oslo_messaging_rabbit
+    assert group.heartbeat_timeout_threshold / group.heartbeat_rate / 2 <= 1  # as the library counts
