@@ -11,9 +11,11 @@ from http.client import responses
 from typing import Any
 
 from nova.api import routing, versions
-from nova.api.openapi_schemas import Schema, any_of, of_node, of_param, of_shape
+from nova.api.openapi_schemas import of_shape
 from nova.api.routing import Route
 from nova.api.view import During
+from nova.web.judging import Schema
+from nova.web.specs import any_of
 
 JSON, TEXT = "application/json", "text/plain"
 WRITES = ("POST", "PUT", "DELETE")
@@ -159,7 +161,7 @@ def _query(route: Route, version: int) -> list[dict[str, Any]]:
     if route.query is None:
         return []
     names, _patterns, _refuse = route.query.compiled(version)
-    return [{"name": name, "in": "query", "required": False, "schema": of_param(entry)}
+    return [{"name": name, "in": "query", "required": False, "schema": entry.schema()}
             for name, entry in names.items()]
 
 
@@ -169,7 +171,7 @@ def _body(route: Route, version: int, legacy: bool) -> Schema:
             return {}
         return {"type": "object", "properties": {route.action: {}}, "required": [route.action],
                 "additionalProperties": False}
-    schema = of_node(route.body.compiled(version, legacy), legacy)
+    schema = route.body.schema(version, legacy)
     if route.action is not None:  # the one key of its body, whatever the table says of it
         schema["required"] = [route.action]
         schema["additionalProperties"] = False

@@ -1,4 +1,4 @@
-"""Request bodies and query strings as tables of fields, and the small validator they are compiled to, per version.
+"""Request bodies and query strings as tables of fields, and the JSON Schema they are compiled to, per version.
 
 A row names a path: ``server.networks[].uuid`` steps into an object by ``.``, into a list's items by ``[]``;
 ``/regex/`` stands for every key that matches. Rows hold from ``since`` to ``until``; at one version a path has at most
@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nova import errors
+from nova.web.judging import Judge, Problem, Schema
 from nova.web.ranges import minor, within
-from nova.web.specs import Spec, alternatives, converted, expression, problem_of, shown
+from nova.web.specs import Spec, any_of, converted, expression, number, of_spec, problem_of, shown
 
 REFUSE, ACCEPT = "refuse", "accept"  # what to do with keys that no row names
 BODY = "(body)"
@@ -71,36 +72,64 @@ class Node:
     item: Node | None = None
     elsewhere: dict[str, list[str]] = field(default_factory=dict)  # key -> versions it is known at
 
-    def check(self, value: Any, where: str, lenient: bool) -> Any:
-        """A converted copy of ``value``. BadInput names the field, the value and what would be accepted."""
-        problem = problem_of(self.spec, value)
-        if problem is not None:
-            problem = alternatives([problem, *(problem_of(other, value) for other in self.or_)])
-            if problem is None:
-                return value
-            raise _refused(where, value, problem)
-        if isinstance(value, dict) and (self.keys or self.patterns or self.unknown == REFUSE):
-            return self._check_object(value, where, lenient)
+    def converted(self, value: Any) -> Any:
+        """A copy in which texts of numbers and booleans are such. What is no value of ours stays, for the judge."""
+        if isinstance(value, dict) and self._looks_in():
+            found = ((key, item, self._node_of(key)) for key, item in value.items())
+            return {key: item if node is None else node.converted(item) for key, item, node in found}
         if isinstance(value, list) and self.item is not None:
-            return [self.item.check(item, f"{where}[{index}]", lenient) for index, item in enumerate(value)]
+            return [self.item.converted(item) for item in value]
         return converted(self.spec, value)
 
-    def _check_object(self, value: dict[str, Any], where: str, lenient: bool) -> dict[str, Any]:
-        if self.spec.types == ("any",):
-            return value
-        for name, node in self.keys.items():
-            if node.required and name not in value:
-                raise _refused(where, value, f"'{name}' is a required property.")
-        result = {}
-        for key, item in value.items():
-            inner = self._node_of(key)
-            if inner is not None:
-                result[key] = inner.check(item, key if where == BODY else f"{where}.{key}", lenient)
-            elif self.unknown == ACCEPT:
-                result[key] = item
-            elif not lenient:
-                raise _refused(where, value, self._unexpected(key))
-        return result
+    def known(self, value: Any) -> Any:
+        """A copy without the keys that no row names."""
+        if isinstance(value, dict) and self._looks_in():
+            found = ((key, item, self._node_of(key)) for key, item in value.items())
+            return {key: item if node is None else node.known(item) for key, item, node in found
+                    if node is not None or self.unknown == ACCEPT}
+        if isinstance(value, list) and self.item is not None:
+            return [self.item.known(item) for item in value]
+        return value
+
+    def _looks_in(self) -> bool:
+        return bool(self.keys or self.patterns or self.unknown == REFUSE) and self.spec.types != ("any",)
+
+    def schema(self, lenient: bool) -> Schema:
+        """As JSON Schema. ``lenient``: as /v2 takes it, where unknown keys are dropped."""
+        schema = of_spec(self.spec)
+        for place in [schema, *schema.get("anyOf", ()), *schema.get("allOf", ())]:
+            if place.get("type") == "object":
+                place.update(self._keys_schema(lenient))
+            elif place.get("type") == "array" and self.item is not None:
+                place["items"] = self.item.schema(lenient)
+        return any_of([schema, *(of_spec(other) for other in self.or_)])
+
+    def _keys_schema(self, lenient: bool) -> Schema:
+        found: Schema = {}
+        if self.keys:
+            found["properties"] = {name: child.schema(lenient) for name, child in self.keys.items()}
+        if required := [name for name, child in self.keys.items() if child.required]:
+            found["required"] = required
+        if self.patterns:
+            found["patternProperties"] = {pattern.pattern.replace("\\Z", "$"): child.schema(lenient)
+                                          for pattern, child in self.patterns}
+        if self.unknown == REFUSE and not lenient:
+            found["additionalProperties"] = False
+        return found
+
+    def refusal(self, body: Any, problem: Problem) -> BadInput:
+        """The problem with the field's name in our spelling. Of a list of plain items the list is the field."""
+        node: Node | None = self
+        where, text, value = BODY, problem.text, body
+        for step in problem.path:
+            if isinstance(step, int) and (node is None or node.item is None):
+                return _refused(where, value, f"Item {step}: {text}")
+            value = value[step]
+            where = f"{where}[{step}]" if isinstance(step, int) else step if where == BODY else f"{where}.{step}"
+            node = None if node is None else node.item if isinstance(step, int) else node._node_of(step)
+        if problem.unexpected and node is not None:
+            text = node._unexpected(next(key for key in value if node._node_of(key) is None))
+        return _refused(where, value, text)
 
     def _node_of(self, key: str) -> Node | None:
         return self.keys.get(key) or next((node for pattern, node in self.patterns if pattern.search(key)), None)
@@ -184,6 +213,7 @@ class Body:
         self.may_be_missing = any(entry.path == BODY and "null" in entry.spec.types for entry in fields)
         self.legacy = legacy
         self.compiled = functools.cache(self._compile)
+        self.judged = functools.cache(self._judged)
 
     def _compile(self, version: int, legacy: bool) -> Node:
         if not legacy:
@@ -193,7 +223,20 @@ class Body:
 
     def check(self, body: Any, version: int, legacy: bool = False) -> Any:
         """A converted copy of ``body``, or BadInput. Under /v2 unknown keys are taken out, not refused."""
-        return self.compiled(version, legacy).check(body, BODY, legacy)
+        node, judge = self.judged(version, legacy)
+        made = node.converted(body)
+        problem = judge.problem(made)
+        if problem is not None:
+            raise node.refusal(made, problem)
+        return node.known(made) if legacy else made
+
+    def schema(self, version: int, legacy: bool = False) -> Schema:
+        """What bodies are held against, a copy to write into."""
+        return self.compiled(version, legacy).schema(legacy)
+
+    def _judged(self, version: int, legacy: bool) -> tuple[Node, Judge]:
+        node = self.compiled(version, legacy)
+        return node, Judge.of(node.schema(legacy))
 
 
 @dataclass(frozen=True)
@@ -205,6 +248,17 @@ class Param:
     repeat: bool = True
     since: str | None = None
     until: str | None = None
+
+    def schema(self) -> Schema:
+        """As the OpenAPI document has it. Numbers stand in a query as text, so that one form of them is enough."""
+        spec = self.spec
+        if "integer_like" in spec.types and not spec.allowed:
+            schema = number(spec, "integer")
+        elif "number_like" in spec.types and not spec.allowed:
+            schema = number(spec, "number")
+        else:
+            schema = of_spec(spec)
+        return {"type": "array", "items": schema} if self.repeat else schema
 
 
 def param(name: str, type: str = "string", *, repeat: bool = True, since: str | None = None,

@@ -1,18 +1,18 @@
-"""What one value may be, whether it is, and what would be accepted: the words of every refusal."""
+"""What one value may be: as JSON Schema, which is what judges it, and as what it is converted to."""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from nova.web.formats import BOOLEANS, FORMATS
+from nova.web.judging import MAX_INTEGER, Judge, Schema
 
-MAX_INTEGER = 2**63 - 1  # what databases hold
 MOST_SHOWN = 200  # characters of a value that came in
 
 
@@ -52,140 +52,148 @@ def expression(pattern: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"(?<!\\)\$", r"\\Z", pattern))
 
 
-def _types() -> dict[str, Callable[[Any], bool]]:
-    def integer(value: Any) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool)
-
-    def number(value: Any) -> bool:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-    def text(pattern: str) -> Callable[[Any], bool]:
-        match = re.compile(pattern).fullmatch
-        return lambda value: isinstance(value, str) and len(value) <= 40 and match(value) is not None
-
-    integer_text, number_text = text(r"-?[0-9]+"), text(r"-?[0-9]+(\.[0-9]+)?")
-    return {
-        "any": lambda value: True,
-        "null": lambda value: value is None,
-        "boolean": lambda value: isinstance(value, bool),
-        "string": lambda value: isinstance(value, str),
-        "object": lambda value: isinstance(value, dict),
-        "array": lambda value: isinstance(value, list),
-        "integer": integer,
-        "number": number,
-        "integer_like": lambda value: integer(value) or integer_text(value),
-        "number_like": lambda value: number(value) or number_text(value),
-        "boolean_like": lambda value: isinstance(value, bool) or (isinstance(value, str) and value in BOOLEANS),
-    }
+_INTEGER, _FRACTION = re.compile(r"-?[0-9]+"), re.compile(r"-?[0-9]+(\.[0-9]+)?")
+LONGEST_NUMBER = 40  # characters
 
 
-_TYPES = _types()
-_SPOKEN = {"integer_like": "an integer", "number_like": "a number", "null": "null", "any": "anything",
-           "boolean_like": "a boolean (true, false, or one of the texts true, on, yes, 1, false, off, no, 0)",
-           "string": "a string", "object": "an object", "array": "an array", "integer": "an integer",
-           "number": "a number", "boolean": "true or false"}
-_CONVERT: dict[str, Callable[[Any], Any]] = {
-    "integer_like": int,
-    "number_like": float,
-    "boolean_like": lambda value: value if isinstance(value, bool) else BOOLEANS[value],
-}
+def _integer(value: Any) -> Any:
+    """1.0 is an integer by JSON Schema."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _integer_like(value: Any) -> Any:
+    if isinstance(value, str):
+        return int(value) if len(value) <= LONGEST_NUMBER and _INTEGER.fullmatch(value) else value
+    return _integer(value)
+
+
+def _number_like(value: Any) -> Any:
+    if isinstance(value, str):
+        return float(value) if len(value) <= LONGEST_NUMBER and _FRACTION.fullmatch(value) else value
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _boolean_like(value: Any) -> Any:
+    return BOOLEANS.get(value, value) if isinstance(value, str) else value
+
+
+_CONVERT: dict[str, Callable[[Any], Any]] = {"integer": _integer, "integer_like": _integer_like,
+                                             "number_like": _number_like, "boolean_like": _boolean_like}
 
 
 def converted(spec: Spec, value: Any) -> Any:
+    """The number or boolean that a text means where it may; any other value as it is."""
     for kind in spec.types:
-        if kind in _CONVERT and value is not None and _TYPES[kind](value):
+        if kind in _CONVERT:
             return _CONVERT[kind](value)
     return value
 
 
-def _text_problem(spec: Spec, value: str) -> str | None:
-    if spec.min_length is not None and len(value) < spec.min_length:
-        return "It must not be empty." if spec.min_length == 1 else _short(spec.min_length)
-    if spec.max_length is not None and len(value) > spec.max_length:
-        return f"It is too long: at most {spec.max_length} characters." if spec.max_length else "It must be empty."
-    if spec.pattern is not None and not expression(spec.pattern).search(value):
-        return f"It must match the regular expression {spec.pattern}"
-    if spec.format in FORMATS and not FORMATS[spec.format][0](value):
-        return f"It must be {FORMATS[spec.format][1]}."
-    return None
+#: What the kinds of a value are called, where several may stand.
+SPOKEN = {"integer_like": "an integer", "number_like": "a number", "string": "a string", "object": "an object",
+          "boolean_like": "a boolean (true, false, or one of the texts true, on, yes, 1, false, off, no, 0)",
+          "array": "an array", "integer": "an integer", "number": "a number", "boolean": "true or false"}
+INTEGER_TEXT, NUMBER_TEXT = r"^-?[0-9]+$", r"^-?[0-9]+(\.[0-9]+)?$"
+_TEXT = {"pattern": "pattern", "min_length": "minLength", "max_length": "maxLength"}
+_NUMBER = {"min": "minimum", "max": "maximum", "above": "exclusiveMinimum"}
+_ARRAY = {"min_items": "minItems", "max_items": "maxItems"}
+_OBJECT = {"min_keys": "minProperties", "max_keys": "maxProperties"}
 
 
-def _short(least: int) -> str:
-    return f"It is too short: at least {least} characters."
+def _rules(spec: Spec, names: Mapping[str, str]) -> Schema:
+    return {name: getattr(spec, ours) for ours, name in names.items() if getattr(spec, ours) is not None}
 
 
-def _number_problem(spec: Spec, value: float) -> str | None:
-    if spec.min is not None and value < spec.min:
-        return f"It is less than the minimum of {spec.min}."
-    if spec.max is not None and value > spec.max:
-        return f"It is greater than the maximum of {spec.max}."
-    if spec.above is not None and value <= spec.above:
-        return f"It must be greater than {spec.above}."
-    if isinstance(value, int) and abs(value) > MAX_INTEGER and not spec.huge:
-        return "It is an integer beyond 64 bits."
-    return None
+def _text(spec: Spec) -> Schema:
+    schema = {"type": "string", **_rules(spec, _TEXT)}
+    if spec.format in FORMATS:
+        schema["format"] = spec.format
+        schema["description"] = FORMATS[spec.format][1]
+    return schema
 
 
-def _size_problem(size: int, least: int | None, most: int | None, what: str) -> str | None:
-    if least is not None and size < least:
-        return f"It has too few {what}: at least {least}."
-    if most is not None and size > most:
-        return f"It has too many {what}: at most {most}."
-    return None
+def number(spec: Spec, kind: str) -> Schema:
+    schema = {"type": kind, **_rules(spec, _NUMBER)}
+    if kind == "integer" and not spec.huge:  # of other numbers a body's reader sees to it
+        schema.setdefault("maximum", MAX_INTEGER)
+        if "exclusiveMinimum" not in schema:
+            schema.setdefault("minimum", -MAX_INTEGER)
+    return schema
 
 
-def _key_problem(spec: Spec, value: dict[str, Any]) -> str | None:
-    if spec.any_key and value.keys().isdisjoint(spec.any_key):
-        return f"It must have at least one of: {', '.join(spec.any_key)}."
-    return None
+def _number_text(spec: Spec, pattern: str) -> Schema:
+    """A number given as text; its bounds hold too, which a schema of a text cannot say: but for the sign."""
+    if spec.min is not None and spec.min >= 0:
+        pattern = pattern.replace("-?", "", 1)
+    return {"type": "string", "pattern": pattern, "maxLength": min(spec.max_length or LONGEST_NUMBER, LONGEST_NUMBER),
+            **({"minLength": spec.min_length} if spec.min_length else {})}
 
 
-def _array_problem(spec: Spec, value: list[Any]) -> str | None:
-    problem = _size_problem(len(value), spec.min_items, spec.max_items, "items")
-    if problem is None and spec.unique_items:
-        problem = _repetition(value)
-    if problem is None and spec.items is not None:
-        wrong = ((index, problem_of(spec.items, item)) for index, item in enumerate(value))
-        problem = next((f"Item {index}: {reason}" for index, reason in wrong if reason), None)
-    return problem
+def _array(spec: Spec) -> Schema:
+    schema: Schema = {"type": "array", **_rules(spec, _ARRAY)}
+    if spec.unique_items:
+        schema["uniqueItems"] = True
+    if spec.items is not None:
+        schema["items"] = of_spec(spec.items)
+    return schema
 
 
-def _repetition(value: list[Any]) -> str | None:
-    seen = set()
-    for index, item in enumerate(value):
-        text = msgspec.json.encode(item, order="sorted")
-        if text in seen:
-            return f"Its items must differ from each other: item {index} is there already."
-        seen.add(text)
-    return None
+def _object(spec: Spec) -> Schema:
+    schema: Schema = {"type": "object", **_rules(spec, _OBJECT)}
+    if spec.any_key:
+        schema["anyOf"] = [{"required": [key]} for key in spec.any_key]
+    return schema
 
 
-def alternatives(problems: Iterable[str | None]) -> str | None:
-    """One text of what is wrong by each of several shapes; None when one of them fits."""
-    wrong = list(problems)
-    return None if None in wrong else " Or: ".join(str(reason) for reason in wrong)
+def _any(spec: Spec) -> Schema:
+    """Every kind of value; a rule holds for its own kind."""
+    schema = {**_text(spec), **_rules(spec, {**_NUMBER, **_ARRAY, **_OBJECT})}
+    del schema["type"]
+    return schema
+
+
+_KINDS: dict[str, Callable[[Spec], list[Schema]]] = {
+    "any": lambda spec: [_any(spec)],
+    "null": lambda spec: [{"type": "null"}],
+    "boolean": lambda spec: [{"type": "boolean"}],
+    "string": lambda spec: [_text(spec)],
+    "object": lambda spec: [_object(spec)],
+    "array": lambda spec: [_array(spec)],
+    "integer": lambda spec: [number(spec, "integer")],
+    "number": lambda spec: [number(spec, "number")],
+    "integer_like": lambda spec: [number(spec, "integer"), _number_text(spec, INTEGER_TEXT)],
+    "number_like": lambda spec: [number(spec, "number"), _number_text(spec, NUMBER_TEXT)],
+    "boolean_like": lambda spec: [{"type": "boolean"}, {"enum": [text for text in BOOLEANS if isinstance(text, str)]}],
+}
+
+
+def any_of(choices: list[Schema]) -> Schema:
+    return choices[0] if len(choices) == 1 else {"anyOf": choices}
+
+
+def of_spec(spec: Spec) -> Schema:
+    """What one value may be."""
+    if spec.allowed:
+        return {"enum": list(spec.allowed)}
+    schema = any_of([schema for kind in spec.types for schema in _KINDS[kind](spec)])
+    if "anyOf" in schema and "type" not in schema:
+        schema["description"] = " or ".join(SPOKEN.get(kind, kind) for kind in spec.types)
+    if spec.one_of:
+        return {"allOf": [schema, any_of([of_spec(choice) for choice in spec.one_of])]}
+    return schema
+
+
+@functools.cache
+def judge(spec: Spec) -> Judge:
+    return Judge.of(of_spec(spec))
 
 
 def problem_of(spec: Spec, value: Any) -> str | None:
     """What is wrong with ``value`` by ``spec`` alone, and what would be accepted; None when nothing is."""
-    kinds = spec.types
-    if not any(_TYPES[kind](value) for kind in kinds):
-        return f"It must be {' or '.join(_SPOKEN[kind] for kind in kinds)}."
-    if spec.allowed and not any(value == choice and isinstance(value, bool) == isinstance(choice, bool)
-                                for choice in spec.allowed):
-        return f"It must be one of: {', '.join(map(str, spec.allowed))}."
-    number, problem = converted(spec, value), None
-    if isinstance(value, str):
-        problem = _text_problem(spec, value)
-    if problem is None and isinstance(number, (int, float)) and not isinstance(number, bool):
-        problem = _number_problem(spec, number)
-    if problem is None and isinstance(value, list):
-        problem = _array_problem(spec, value)
-    if problem is None and isinstance(value, dict):
-        problem = _size_problem(len(value), spec.min_keys, spec.max_keys, "keys") or _key_problem(spec, value)
-    if problem is None and spec.one_of:
-        problem = alternatives(problem_of(choice, value) for choice in spec.one_of)
-    return problem
+    problem = judge(spec).problem(converted(spec, value))
+    if problem is None:
+        return None
+    return f"Item {problem.path[0]}: {problem.text}" if problem.path else problem.text
 
 
 def shown(value: Any) -> str:

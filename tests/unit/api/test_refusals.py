@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from nova import errors
+from nova.api.routes import ROUTES as COMPUTE
+from nova.placement.routes import ROUTES as PLACEMENT
 from nova.web import bodies
 from nova.web.formats import is_mac, is_time, is_uuid
+from nova.web.judging import WORDS
+from nova.web.ranges import minor
 from nova.web.schema import BadInput, Body, Query, Spec, param, row
 from nova.web.specs import shown
 
@@ -109,3 +114,56 @@ def test_mac_ends_where_its_text_does() -> None:
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", "2020-13-01T00:00:00", "1"])
 def test_time_beyond_the_calendar_is_none(text: str) -> None:
     assert not is_time(text)
+
+
+def bodies_of_all_versions() -> Iterator[tuple[Body, int, bool]]:
+    for route in {id(route.body): route for route in (*COMPUTE, *PLACEMENT) if route.body is not None}.values():
+        turns = {minor(at) for entry in route.body.fields for at in (entry.since, entry.until) if at}
+        yield from ((route.body, version, legacy) for version in {1, *turns} for legacy in (False, True))
+
+
+def test_schema_that_judges_is_the_one_that_the_document_shows_and_each_keyword_of_it_has_words() -> None:
+    keywords: set[str] = set()
+
+    def look(schema: dict[str, Any]) -> None:
+        keywords.update(schema.keys() - {"properties", "patternProperties"})
+        inner = [*schema.get("properties", {}).values(), *schema.get("patternProperties", {}).values(),
+                 *schema.get("anyOf", ()), *schema.get("allOf", ()), *([schema["items"]] if "items" in schema else ())]
+        for one in inner:
+            look(one)
+
+    for body, version, legacy in bodies_of_all_versions():
+        judge = body.judged(version, legacy)[1]
+        assert judge.schema == body.schema(version, legacy)
+        look(judge.schema)
+    assert keywords - {"anyOf", "allOf", "items", "description"} <= WORDS.keys()
+
+
+@pytest.mark.parametrize(("thing", "words"), [
+    ({"count": None}, "thing.count. Value: null. It must be an integer."),
+    ({"count": "1.5"}, "It must be an integer."), ({"count": "0"}, "It is less than the minimum of 1."),
+    ({"count": 1.5}, "It must be an integer."), ({"count": True}, "It must be an integer."),
+    ({"parts": [7]}, "attribute thing.parts[0]. Value: 7. It must be an object"),
+    ({"nets": [], "name": 7}, "thing.name. Value: 7. It must be a string.")])
+def test_refusal_of_a_value_of_another_kind_says_which_kinds_are_taken(thing: dict[str, Any], words: str) -> None:
+    assert words in refusal({"thing": thing})
+
+
+def test_body_that_is_taken_has_numbers_and_booleans_for_texts_of_them() -> None:
+    taken = THINGS.check({"thing": {"count": "7", "on": "off"}}, 25)
+    assert taken == {"thing": {"count": 7, "on": False}}
+    whole = THINGS.check({"thing": {"count": 7.0}}, 25)["thing"]["count"]  # an integer, as JSON Schema has it
+    assert whole == 7 and isinstance(whole, int)
+
+
+def test_body_under_v2_loses_its_unknown_keys_after_it_was_judged() -> None:
+    body = Body(row("thing", "object", required=True, min_keys=1), row("thing.name", "string"))
+    assert body.check({"thing": {"colour": "red"}, "more": 1}, 1, legacy=True) == {"thing": {}}
+    with pytest.raises(BadInput, match="too few keys"):
+        body.check({"thing": {}}, 1, legacy=True)
+
+
+def test_list_whose_items_are_wrong_one_and_all_is_refused_in_time() -> None:
+    began = time.monotonic()
+    assert "thing.parts[0]" in refusal({"thing": {"parts": ["x"] * 20_000}})
+    assert time.monotonic() - began < 0.5

@@ -1,0 +1,121 @@
+"""Values held against a JSON Schema by the library jsonschema-rs, and its errors in our words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+from jsonschema_rs import Draft202012Validator, ValidationError
+
+from nova.web.formats import FORMATS
+
+Schema = dict[str, Any]
+Path = tuple[str | int, ...]
+
+MAX_INTEGER = 2**63 - 1  # what databases hold
+_UNEXPECTED = ("additionalProperties", "falseSchema")  # the second: of an object that may have no key at all
+_SPOKEN = {"null": "null", "string": "a string", "object": "an object", "array": "an array", "integer": "an integer",
+           "number": "a number", "boolean": "true or false"}
+
+
+class Problem(NamedTuple):
+    """What is wrong. ``path``: keys and indexes down to the value; ``unexpected``: it has a key too many."""
+
+    path: Path
+    text: str
+    unexpected: bool = False
+
+
+def _repetition(kind: Any, value: list[Any]) -> str:
+    texts = [msgspec.json.encode(item, order="sorted") for item in value]
+    seen: set[bytes] = set()
+    again = next((index for index, text in enumerate(texts) if text in seen or seen.add(text)), len(texts) - 1)
+    return f"Its items must differ from each other: item {again} is there already."
+
+
+def _least(kind: Any, value: Any) -> str:
+    return _most(kind, value) if kind.limit == -MAX_INTEGER else f"It is less than the minimum of {kind.limit}."
+
+
+def _most(kind: Any, value: Any) -> str:
+    if abs(kind.limit) == MAX_INTEGER:
+        return "It is an integer beyond 64 bits."
+    return f"It is greater than the maximum of {kind.limit}."
+
+
+#: The library's kind of error, by the keyword's name -> what we say. ``kind`` has the keyword's own value.
+WORDS: dict[str, Callable[[Any, Any], str]] = {
+    "type": lambda kind, value: f"It must be {' or '.join(_SPOKEN[name] for name in kind.types)}.",
+    "enum": lambda kind, value: f"It must be one of: {', '.join(map(str, kind.options))}.",
+    "format": lambda kind, value: f"It must be {FORMATS[kind.format][1]}.",
+    "pattern": lambda kind, value: f"It must match the regular expression {kind.pattern}",
+    "minLength": lambda kind, value: ("It must not be empty." if kind.limit == 1
+                                      else f"It is too short: at least {kind.limit} characters."),
+    "maxLength": lambda kind, value: (f"It is too long: at most {kind.limit} characters." if kind.limit
+                                      else "It must be empty."),
+    "minimum": _least,
+    "maximum": _most,
+    "exclusiveMinimum": lambda kind, value: f"It must be greater than {kind.limit}.",
+    "minItems": lambda kind, value: f"It has too few items: at least {kind.limit}.",
+    "maxItems": lambda kind, value: f"It has too many items: at most {kind.limit}.",
+    "uniqueItems": _repetition,
+    "minProperties": lambda kind, value: f"It has too few keys: at least {kind.limit}.",
+    "maxProperties": lambda kind, value: f"It has too many keys: at most {kind.limit}.",
+    "required": lambda kind, value: f"'{kind.property}' is a required property.",
+    **dict.fromkeys(_UNEXPECTED, lambda kind, value: "Additional properties are not allowed."),
+}
+_ANOTHER_KIND = ("type", "enum", "pattern")  # an alternative that fails so is of another kind than the value
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A schema, compiled. The alternatives of an ``anyOf`` that has a ``description`` are kinds of one thing."""
+
+    schema: Schema
+    _validator: Draft202012Validator
+
+    @classmethod
+    def of(cls, schema: Schema) -> Judge:
+        return cls(schema, Draft202012Validator(
+            schema, formats={name: check for name, (check, _) in FORMATS.items()}, validate_formats=True))
+
+    def problem(self, value: Any) -> Problem | None:
+        """What is wrong with ``value``, as far as the first fault; None when nothing is."""
+        try:
+            self._validator.validate(value)
+        except ValidationError as error:
+            return self._told(error)
+        return None
+
+    def _told(self, error: ValidationError) -> Problem:
+        if error.kind.name == "anyOf":
+            return self._alternatives(error)
+        name = error.kind.name
+        return Problem(tuple(error.instance_path), WORDS[name](error.kind, error.instance), name in _UNEXPECTED)
+
+    def _alternatives(self, error: ValidationError) -> Problem:
+        path, choices = tuple(error.instance_path), error.kind.context
+        if all(choice[0].kind.name == "required" for choice in choices) and not self._kinds(error):
+            keys = ", ".join(choice[0].kind.property for choice in choices)
+            return Problem(path, f"It must have at least one of: {keys}.")
+        fitting = [choice for choice in choices if not any(
+            other.kind.name in _ANOTHER_KIND and tuple(other.instance_path) == path for other in choice)]
+        if kinds := self._kinds(error):
+            return self._first(fitting[0]) if fitting else Problem(path, f"It must be {kinds}.")
+        if len(fitting) == 1 and any(len(one.instance_path) > len(path) for one in fitting[0]):
+            return self._first(fitting[0])  # what is inside is wrong, of the one alternative that is meant
+        texts = dict.fromkeys(self._first(choice).text for choice in choices)
+        return Problem(path, " Or: ".join(texts))
+
+    def _first(self, errors: Iterable[ValidationError]) -> Problem:
+        return self._told(min(errors, key=lambda error: len(error.instance_path)))
+
+    def _kinds(self, error: ValidationError) -> str | None:
+        """The description beside an ``anyOf``."""
+        place: Any = self.schema
+        for step in error.schema_path[:-1]:
+            place = place[step]
+        found: str | None = place.get("description")
+        return found
