@@ -16,7 +16,7 @@ from typing import Any
 from nova import errors
 from nova.web.judging import Judge, Problem, Schema
 from nova.web.ranges import minor, within
-from nova.web.specs import Spec, any_of, converted, expression, number, of_spec, problem_of, shown
+from nova.web.specs import Spec, any_of, converted, expression, number, of_spec, shown
 
 REFUSE, ACCEPT = "refuse", "accept"  # what to do with keys that no row names
 BODY = "(body)"
@@ -250,15 +250,26 @@ class Param:
     until: str | None = None
 
     def schema(self) -> Schema:
-        """As the OpenAPI document has it. Numbers stand in a query as text, so that one form of them is enough."""
-        spec = self.spec
-        if "integer_like" in spec.types and not spec.allowed:
-            schema = number(spec, "integer")
-        elif "number_like" in spec.types and not spec.allowed:
-            schema = number(spec, "number")
-        else:
-            schema = of_spec(spec)
-        return {"type": "array", "items": schema} if self.repeat else schema
+        """As the OpenAPI document has it."""
+        return {"type": "array", "items": self.of_one()} if self.repeat else self.of_one()
+
+    def of_one(self) -> Schema:
+        """One value's. Numbers stand in a query as text, so that one form of them is enough."""
+        if "integer_like" in self.spec.types and not self.spec.allowed:
+            return number(self.spec, "integer")
+        if "number_like" in self.spec.types and not self.spec.allowed:
+            return number(self.spec, "number")
+        return of_spec(self.spec)
+
+    def problem(self, value: Any) -> str | None:
+        """What is wrong with one converted value; None when nothing is."""
+        found = _judge_of_one(self).problem(value)
+        return None if found is None else found.text
+
+
+@functools.cache
+def _judge_of_one(entry: Param) -> Judge:
+    return Judge.of(entry.of_one())
 
 
 def param(name: str, type: str = "string", *, repeat: bool = True, since: str | None = None,
@@ -330,12 +341,13 @@ class Query:
                 if refuse:
                     raise BadInput(field=shown(name), value=shown(value), reason=self._unexpected(name, names))
                 continue
-            problem = "It may hold no NUL character." if "\0" in value else problem_of(entry.spec, value)
+            made = converted(entry.spec, value)
+            problem = "It may hold no NUL character." if "\0" in value else entry.problem(made)
             if problem is None and name in values and not entry.repeat:
                 problem = "It may be given once only."
             if problem is not None:
                 raise BadInput(field=name, value=shown(value), reason=problem)
-            values.setdefault(name, []).append(converted(entry.spec, value))
+            values.setdefault(name, []).append(made)
         return Values(values)
 
     def _unexpected(self, name: str, names: Mapping[str, Param]) -> str:

@@ -20,7 +20,7 @@ WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("policy", ("oslo_policy/", "nova/policies/")),
     ("auth", ("keystonemiddleware/", "keystoneauth1/", "nova/web/auth", "nova/web/keystone", "nova/context")),
     ("router", ("nova/api/routing", "nova/web/routing", "nova/api/versions", "/routes/")),
-    ("schema", ("nova/api/schemas/", "nova/web/schema", "nova/web/specs", "nova/web/formats")),
+    ("schema", ("nova/api/schemas/", "nova/web/schema", "nova/web/specs", "nova/web/judging", "nova/web/formats")),
     ("view", ("nova/api/view", "nova/api/handlers/")),
     ("middleware", ("nova/web/", "nova/api/dispatch", "nova/api/request", "nova/api/app", "webob/")),
     ("logging", ("logging/", "nova/logs")),
