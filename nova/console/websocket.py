@@ -1,7 +1,7 @@
-"""A browser at the other end of a WebSocket (RFC 6455): websockify's handshake and frames, and buffers with bounds.
+"""A browser at the other end of a WebSocket (RFC 6455): wsproto's handshake and frames over a socket of ours.
 
-The only module that knows websockify. Its receiving and sending are not used: their buffers grow with what a hostile
-browser announces, or does not read.
+wsproto does no input or output: what waits, and what is kept for a browser that does not read, is bounded here and in
+:mod:`nova.console.frames`.
 """
 
 from __future__ import annotations
@@ -11,24 +11,19 @@ import binascii
 import contextlib
 import struct
 import time
-import warnings
 from typing import Any
+
+from wsproto import ConnectionType, WSConnection
+from wsproto.connection import Connection
+from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Event, Ping, Pong
 
 from nova.console import frames
 from nova.console.codes import ABNORMAL, NEVER_SENT, NORMAL
 from nova.console.stream import LINGER_S, NOT_NOW, UP_BYTES, End, TooSlow, settle, tune
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # numpy is missed: what it would be used for is not used here
-    from websockify.websocket import WebSocket
-
 BINARY_PROTOCOL = "binary"
 HANDSHAKE_S = 10.0
-MAX_WORDS = 123  # bytes of a close frame's reason
-
-#: header -> its name in a WSGI environment
-HEADERS = {"upgrade": "HTTP_UPGRADE", "Sec-WebSocket-Version": "HTTP_SEC_WEBSOCKET_VERSION",
-           "Sec-WebSocket-Key": "HTTP_SEC_WEBSOCKET_KEY"}
+FINAL_BINARY = 0x82  # a frame that is a whole message of bytes
 
 
 class BadHandshake(Exception):
@@ -39,38 +34,17 @@ class BadHandshake(Exception):
         self.words = words
 
 
-class _Protocol(WebSocket):
-    """websockify's side of a server: the handshake's answer is collected, not sent."""
-
-    _send_buffer: bytes
-
-    def select_subprotocol(self, protocols: list[str]) -> str:
-        return protocols[0]
-
-    def _flush(self) -> None:
-        return
-
-    def answer(self, headers: dict[str, str]) -> bytes:
-        self.accept(None, headers)
-        said, self._send_buffer = self._send_buffer, b""
-        return said
-
-    def frame(self, opcode: int, payload: bytes) -> bytes:
-        return self._encode_hybi(opcode, payload)
-
-
-def check(environ: dict[str, Any]) -> dict[str, str]:
-    """The headers of a handshake as websockify wants them, or BadHandshake."""
-    headers = {name: environ.get(key, "") for name, key in HEADERS.items()}
+def check(environ: dict[str, Any]) -> str:
+    """The subprotocol to choose, empty for none; BadHandshake with words for who tries by hand."""
     if environ.get("REQUEST_METHOD") != "GET" or environ.get("SERVER_PROTOCOL") != "HTTP/1.1":
         raise BadHandshake("A WebSocket begins with GET and HTTP/1.1.")
-    if headers["upgrade"].strip().lower() != "websocket" \
+    if environ.get("HTTP_UPGRADE", "").strip().lower() != "websocket" \
             or "upgrade" not in _words(environ.get("HTTP_CONNECTION", "").lower()):
         raise BadHandshake("This is no request for a WebSocket.")
-    if headers["Sec-WebSocket-Version"] != "13":
+    if environ.get("HTTP_SEC_WEBSOCKET_VERSION") != "13":
         raise BadHandshake("Sec-WebSocket-Version must be 13.")
     try:
-        key = base64.b64decode(headers["Sec-WebSocket-Key"], validate=True)
+        key = base64.b64decode(environ.get("HTTP_SEC_WEBSOCKET_KEY", ""), validate=True)
     except (binascii.Error, ValueError):
         key = b""
     if len(key) != 16:
@@ -78,7 +52,21 @@ def check(environ: dict[str, Any]) -> dict[str, str]:
     offered = _words(environ.get("HTTP_SEC_WEBSOCKET_PROTOCOL", ""))
     if offered and BINARY_PROTOCOL not in offered:
         raise BadHandshake("Consoles speak the subprotocol 'binary' only.")
-    return {**headers, "Sec-WebSocket-Protocol": BINARY_PROTOCOL if offered else ""}
+    return BINARY_PROTOCOL if offered else ""
+
+
+def _answer(environ: dict[str, Any], bounds: frames.Bounds) -> tuple[bytes, Connection]:
+    """The handshake's answer to a request that has been read and checked, and what speaks after it. BadHandshake."""
+    protocol = check(environ)
+    headers = [("Host", "console"), ("Upgrade", "websocket"), ("Connection", "Upgrade"),
+               ("Sec-WebSocket-Version", "13"), ("Sec-WebSocket-Key", environ["HTTP_SEC_WEBSOCKET_KEY"])]
+    if protocol:
+        headers.append(("Sec-WebSocket-Protocol", protocol))
+    opening = WSConnection(ConnectionType.SERVER)
+    opening.initiate_upgrade_connection([(name.encode(), value.encode()) for name, value in headers], "/")
+    answer = opening.send(AcceptConnection(subprotocol=protocol or None, extensions=[bounds]))
+    assert opening.connection is not None, "it has been accepted"
+    return answer, opening.connection
 
 
 def _words(text: str) -> list[str]:
@@ -97,14 +85,17 @@ class BrowserSocket(End):
     half_closes = False
     headroom = 10  # of a frame's head
 
-    def __init__(self, sock: Any) -> None:
+    def __init__(self, sock: Any, environ: dict[str, Any]) -> None:
+        """``environ``: the handshake, whose answer is yet to be sent. BadHandshake."""
+        self._bounds = frames.Bounds()
+        answer, self._connection = _answer(environ, self._bounds)
         super().__init__(sock)
         self.code, self.reason = 0, ""
         self.closed = False
-        self._frames, self._protocol = frames.FrameReader(), _Protocol()
         self._pong: bytes | None = None
         self._ended = False
         self._raw = b""  # came with the handshake
+        self._out.append(memoryview(answer))
 
     @classmethod
     def accept(cls, sock: Any, environ: dict[str, Any], early: bytes = b"") -> BrowserSocket:
@@ -112,10 +103,8 @@ class BrowserSocket(End):
 
         BadHandshake before anything has been sent; OSError and TooSlow when the browser does not take the answer.
         """
-        headers = check(environ)
+        browser = cls(sock, environ)
         tune(sock)
-        browser = cls(sock)
-        browser._out.append(memoryview(browser._protocol.answer(headers)))
         browser.drain(time.monotonic() + HANDSHAKE_S)
         browser._raw = early
         return browser
@@ -144,40 +133,34 @@ class BrowserSocket(End):
         return payload if payload or not self._ended else None
 
     def _decode(self, data: bytes) -> bytes:
-        """The payload of what has come; pings are noted, a close ends it."""
+        """The payload of what has come; pings are noted, a close ends it. Violation."""
         found = []
-        for opcode, payload in self._frames.feed(data):
-            if opcode == frames.BINARY:
-                found.append(payload)
-            elif opcode == frames.PING:
-                self._pong = payload  # the latest alone, as the protocol allows
-            elif opcode == frames.CLOSE:
-                self._closed_by(payload)
-                break
+        for event in frames.received(self._connection, self._bounds, data):
+            if isinstance(event, BytesMessage):
+                found.append(event.data)
+            elif isinstance(event, Ping):
+                self._pong = event.payload  # the latest alone, as the protocol allows
+            elif isinstance(event, CloseConnection):
+                self._ended, self.code, self.reason = True, int(event.code), event.reason or ""
+                self._pong = None  # nothing but a close is said after a close
         self._answer_ping()
         return b"".join(found)
-
-    def _closed_by(self, payload: bytes) -> None:
-        self._ended = True
-        if len(payload) < 2:
-            self.code = 1005
-        else:
-            self.code = int.from_bytes(payload[:2], "big")
-            self.reason = payload[2:].decode("utf-8", "replace")
 
     # -- sending
 
     def put(self, buffer: memoryview, start: int, end: int) -> None:
+        """The frame's head is written in front of the data, in place: wsproto would copy a picture four times, and no
+        stranger has a say in what we send."""
         length = end - start
         if length < 126:
             size = 2
-            struct.pack_into(">BB", buffer, start - size, 0x80 | frames.BINARY, length)
+            struct.pack_into(">BB", buffer, start - size, FINAL_BINARY, length)
         elif length < 65536:
             size = 4
-            struct.pack_into(">BBH", buffer, start - size, 0x80 | frames.BINARY, 126, length)
+            struct.pack_into(">BBH", buffer, start - size, FINAL_BINARY, 126, length)
         else:
             size = 10
-            struct.pack_into(">BBQ", buffer, start - size, 0x80 | frames.BINARY, 127, length)
+            struct.pack_into(">BBQ", buffer, start - size, FINAL_BINARY, 127, length)
         self._out.append(buffer[start - size:end])
 
     def flush(self) -> int:
@@ -189,16 +172,16 @@ class BrowserSocket(End):
 
     def ping(self) -> None:
         if not self._out:
-            self._say(frames.PING, b"")
+            self._say(Ping())
 
     def _answer_ping(self) -> None:
         """Between frames, and when the browser takes what it is sent: a flood of pings costs one answer at a time."""
         if self._pong is not None and not self._out:
             payload, self._pong = self._pong, None
-            self._say(frames.PONG, payload)
+            self._say(Pong(payload))
 
-    def _say(self, opcode: int, payload: bytes) -> None:
-        self._out.append(memoryview(self._protocol.frame(opcode, payload)))
+    def _say(self, event: Event) -> None:
+        self._out.append(memoryview(self._connection.send(event)))
         with contextlib.suppress(OSError):  # reading will tell
             super().flush()
 
@@ -213,16 +196,10 @@ class BrowserSocket(End):
             if self.code == ABNORMAL or code in NEVER_SENT:
                 return
             self.drain(deadline)  # a frame that is half out must come first
-            said = struct.pack(">H", code) + _short(words)
-            self._out.append(memoryview(self._protocol.frame(frames.CLOSE, said)))
+            self._out.append(memoryview(self._connection.send(CloseConnection(code, words))))
             self.drain(deadline)
             settle(self.sock, deadline)
         except (OSError, TooSlow, ValueError):
             pass  # it does not listen
         finally:
             super().close(self.code if self.code == ABNORMAL else code)
-
-
-def _short(words: str) -> bytes:
-    """As many bytes as a close frame has room for, and no half letter."""
-    return words.encode()[:MAX_WORDS].decode("utf-8", "ignore").encode()

@@ -113,6 +113,18 @@ def test_close_by_the_browser_ends_reading_with_its_code() -> None:
     assert (front.code, front.reason) == (1001, "bye")
 
 
+def test_close_behind_a_ping_is_answered_by_a_close_alone() -> None:
+    user, front = browser()
+    user.sock.sendall(frame(9, b"there?") + frame(8, b"\x03\xe8"))
+    time.sleep(0.02)
+    assert front.read() is None
+    closing = threading.Thread(target=front.close, args=(1000,))
+    closing.start()
+    assert user.frame()[0] == 8
+    user.sock.close()
+    closing.join(3)
+
+
 def test_lost_connection_is_told_by_code_1006() -> None:
     user, front = browser()
     user.sock.close()
