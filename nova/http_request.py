@@ -1,19 +1,29 @@
-"""What comes to our HTTP server: a request's line, headers and body, taken strictly."""
+"""What comes to our HTTP server: a request's head and body, taken apart by llhttp (of node.js; httptools binds it).
+
+llhttp is strict as we leave it: lines end by CRLF, headers are not folded, one Content-Length, none beside a
+Transfer-Encoding. What it has no bounds for is bounded here. It is given no byte beyond what it is asked about: a head
+ends behind a blank line, a body in chunks behind some line, so that nothing is taken from the next request, or from
+another protocol that the connection is handed over to.
+"""
 
 from __future__ import annotations
 
 import io
-import re
 import socket
 import ssl
 import urllib.parse
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+
+import httptools
 
 MAX_LINE = 16384  # a token with a large catalog is long
 MAX_HEADERS = 100
+MAX_HEAD = 65536
 MAX_LEFT_OVER = 65536  # of an unread body: more is not read for the next request's sake
-_TOKEN = re.compile(rb"[!#$%&'*+.^`|~0-9A-Za-z-]+")
+MAX_FRAMING = 16  # bytes around one of a body in chunks; chunks of one byte have 5
+PROTOCOLS = {"1.1": "HTTP/1.1", "1.0": "HTTP/1.0"}
+BLANK = b"\r\n\r\n"
 
 
 class BadRequest(Exception):
@@ -41,60 +51,169 @@ class Source(io.RawIOBase):
             raise ConnectionResetError(str(error)) from None
 
 
-def request_line(line: bytes) -> tuple[str, str, str]:
-    """(method, target, protocol), or BadRequest."""
-    if len(line) > MAX_LINE:
-        raise BadRequest(414, "The request line is too long.")
-    parts = line.rstrip(b"\r\n").split(b" ")
-    if len(parts) != 3 or not _TOKEN.fullmatch(parts[0]) or parts[2] not in (b"HTTP/1.1", b"HTTP/1.0"):
-        raise BadRequest(400, "The request line is malformed.")
-    target = parts[1].decode("latin-1")
-    if not target.startswith("/"):
-        try:
-            split = urllib.parse.urlsplit(target)
-        except ValueError:  # brackets around what is no address
-            split = urllib.parse.urlsplit("")
-        if split.scheme not in ("http", "https"):
-            raise BadRequest(400, "The request's target is malformed.")
-        target = (split.path or "/") + (f"?{split.query}" if split.query else "")
-    return parts[0].decode("ascii"), target, parts[2].decode("ascii")
+class Head(NamedTuple):
+    """``protocol``: HTTP/1.1 or HTTP/1.0. ``headers``: HTTP_NAME -> value, values of a repeated name joined by commas.
+    """
+
+    method: str
+    target: str
+    protocol: str
+    headers: dict[str, str]
 
 
-def headers(reader: io.BufferedReader) -> dict[str, str]:
-    """HTTP_NAME -> value; values of a repeated name are joined by commas. BadRequest."""
-    found: dict[str, str] = {}
-    for _ in range(MAX_HEADERS + 1):
-        line = reader.readline(MAX_LINE + 1)
-        if line in (b"\r\n", b"\n"):
-            return found
-        if len(line) > MAX_LINE:
-            raise BadRequest(431, "A header is too long.")
-        name, colon, value = line.partition(b":")
-        if not colon or not line.endswith(b"\n") or (b"_" not in name and not _TOKEN.fullmatch(name)):
-            raise BadRequest(400, "A header is malformed.")
-        if b"_" in name:
-            continue
+class _Found:
+    """What llhttp tells of a message. ``refusal``: why it was stopped from here."""
+
+    def __init__(self) -> None:
+        self.whole = False
+        self.refusal: BadRequest | None = None
+
+    def refuse(self, status: int, reason: str) -> None:
+        self.refusal = BadRequest(status, reason)
+        raise self.refusal
+
+
+class _FoundHead(_Found):
+    def __init__(self) -> None:
+        super().__init__()
+        self.url, self.headers = b"", {}  # type: bytes, dict[str, str]
+        self._count = 0
+
+    def on_url(self, part: bytes) -> None:
+        self.url += part
+        if len(self.url) > MAX_LINE:
+            self.refuse(414, "The request line is too long.")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count += 1
+        if self._count > MAX_HEADERS:
+            self.refuse(431, "There are too many headers.")
+        if len(name) + len(value) > MAX_LINE:
+            self.refuse(431, "A header is too long.")
+        if b"_" in name:  # in the environment it would pass for "-"
+            return
         key = "HTTP_" + name.decode("ascii").upper().replace("-", "_")
-        text = value.strip(b" \t\r\n").decode("latin-1")
-        if "\r" in text or "\0" in text:
-            raise BadRequest(400, "A header is malformed.")
-        found[key] = f"{found[key]},{text}" if key in found else text
-    raise BadRequest(431, "There are too many headers.")
+        text = value.strip(b" \t").decode("latin-1")
+        self.headers[key] = f"{self.headers[key]},{text}" if key in self.headers else text
+
+    def on_headers_complete(self) -> None:
+        self.whole = True
 
 
-def length(headers: dict[str, str]) -> int:
-    if "HTTP_TRANSFER_ENCODING" in headers:
-        raise BadRequest(411, "Send the body with a Content-Length, not in chunks.")
-    length = headers.get("HTTP_CONTENT_LENGTH", "0")
-    if not (length.isascii() and length.isdigit()) or len(length) > 18:
-        raise BadRequest(400, "Content-Length is malformed.")
-    return int(length)
+class _FoundChunks(_Found):
+    """Trailers are not asked for."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.body = bytearray()
+        self._most = most
+
+    def on_body(self, part: bytes) -> None:
+        self.body += part
+        if len(self.body) > self._most:
+            self.refuse(413, f"The body is too large: at most {self._most} bytes are taken in chunks.")
+
+    def on_message_complete(self) -> None:
+        self.whole = True
+
+
+def _feed(parser: httptools.HttpRequestParser, data: bytes, found: _Found) -> None:
+    """BadRequest."""
+    try:
+        parser.feed_data(data)
+    except httptools.HttpParserUpgrade:  # of a whole head: whether it is heard is the application's to say
+        pass
+    except httptools.HttpParserError as error:
+        raise found.refusal or BadRequest(400, f"The request is malformed: {error}.") from None
+
+
+def head(reader: io.BufferedReader) -> Head:
+    """The head of the request that begins here. BadRequest; ConnectionError when it never ends."""
+    found = _FoundHead()
+    parser = httptools.HttpRequestParser(found)
+    size, last = 0, b""
+    while not found.whole:
+        seen = last + _some(reader)
+        end = seen.find(BLANK) + len(BLANK)
+        seen = seen if end < len(BLANK) else seen[:end]
+        part = reader.read(len(seen) - len(last))
+        size, last = size + len(part), seen[-3:]
+        _feed(parser, part, found)
+        if size > MAX_HEAD:
+            raise BadRequest(431, f"The head of the request is too long: at most {MAX_HEAD} bytes are taken.")
+    protocol = PROTOCOLS.get(parser.get_http_version())
+    if protocol is None:
+        raise BadRequest(400, "The request is malformed: it is of no version of HTTP that is spoken here.")
+    return Head(parser.get_method().decode("ascii"), _target(found.url.decode("latin-1")), protocol, found.headers)
+
+
+def _some(reader: io.BufferedReader) -> bytes:
+    """What has come and was not read yet; waits for it."""
+    data = reader.peek(1)
+    if not data:
+        raise ConnectionResetError("the client went away within a request")
+    return data
+
+
+def _target(target: str) -> str:
+    """Path and query, also of a target with a host, as proxies get it. BadRequest."""
+    if target.startswith("/"):
+        return target
+    try:
+        split = urllib.parse.urlsplit(target)
+    except ValueError:  # brackets around what is no address
+        split = urllib.parse.urlsplit("")
+    if split.scheme not in ("http", "https"):
+        raise BadRequest(400, "The request's target is malformed.")
+    return (split.path or "/") + (f"?{split.query}" if split.query else "")
+
+
+def body(head: Head, reader: io.BufferedReader, most: int, before: Callable[[], None]) -> Body:
+    """The body that a head announces. One in chunks is read here and now, of at most ``most`` bytes, and is one of
+    known length for the application. ``before`` gives the client leave to send it, where it waits for that.
+    BadRequest.
+    """
+    waits = head.protocol == "HTTP/1.1" and head.headers.get("HTTP_EXPECT", "").lower() == "100-continue"
+    coding = head.headers.pop("HTTP_TRANSFER_ENCODING", None)
+    if coding is None:
+        return Body(reader, int(head.headers.get("HTTP_CONTENT_LENGTH", 0)), before if waits else None)
+    if head.protocol != "HTTP/1.1":
+        raise BadRequest(400, "Only HTTP/1.1 has a Transfer-Encoding.")
+    if coding.lower() != "chunked":
+        raise BadRequest(501, "Of Transfer-Encodings only 'chunked' is taken.")
+    if waits:
+        before()
+    content = chunks(reader, most)
+    head.headers["HTTP_CONTENT_LENGTH"] = str(len(content))
+    return Body(io.BytesIO(content), len(content), None)
+
+
+def chunks(reader: io.BufferedReader, most: int) -> bytes:
+    """The content of a body in chunks that begins here, without trailers. BadRequest: 400 when it is broken, 413 when
+    it is of more than ``most`` bytes; ConnectionError when it never ends.
+    """
+    found = _FoundChunks(most)
+    # not the parser of the head: where that asks for an upgrade, httptools takes no body
+    parser = httptools.HttpRequestParser(found)
+    parser.feed_data(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+    size = 0
+    while not found.whole:
+        data, at = _some(reader), 0
+        while at < len(data) and not found.whole:
+            end = data.find(b"\n", at) + 1 or len(data)
+            _feed(parser, data[at:end], found)
+            at = end
+        reader.read(at)
+        size += at
+        if size > MAX_LEFT_OVER + MAX_FRAMING * len(found.body):  # extensions and trailers without end
+            raise BadRequest(400, "There is far more around the chunks of the body than in them.")
+    return bytes(found.body)
 
 
 class Body(io.RawIOBase):
     """A request's body: as many bytes as were announced, and no byte of the next request."""
 
-    def __init__(self, reader: io.BufferedReader, length: int, before: Callable[[], None] | None) -> None:
+    def __init__(self, reader: io.BufferedReader | io.BytesIO, length: int, before: Callable[[], None] | None) -> None:
         super().__init__()
         self._reader, self._left, self._before = reader, length, before
 

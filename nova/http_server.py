@@ -1,8 +1,8 @@
 """A small HTTP/1.1 server for WSGI applications: one thread (native or green) a connection, keep-alive, clean stops.
 
-Strict where leniency has made holes elsewhere: no folded or doubtful headers, no ``_`` in header names (they would
-pass for ``-`` in the environment, where the token check's results stand), one Content-Length, no chunked requests.
-The access log is the application's own. An application may keep a connection for another protocol: :class:`TakeOver`.
+Sockets, deadlines, bounds, TLS and draining are here; what strangers send is taken apart by llhttp
+(:mod:`nova.http_request`), strictly. doc/contributing.rst compares this with the servers there are.
+The access log is the application's own. An application may keep a connection for another protocol: ``TakeOver``.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ import sys
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable
 from http.client import responses
 from typing import Any, NamedTuple
 
 from nova import concurrency, context, http_request
-from nova.http_request import BadRequest, Body, Source
+from nova.http_answer import Application, Exchange, TakeOver, ids
+from nova.http_request import BadRequest, Source
+
+__all__ = ["Application", "Bounds", "Exchange", "Server", "TakeOver", "bind", "serve_threads"]
 
 LOG = logging.getLogger(__name__)
 
-Application = Callable[..., Any]  # WSGI's, or one that answers by a TakeOver
-Slots = contextlib.AbstractContextManager[Any]  # held by requests that are being worked on
-
 MAX_CONNECTIONS = 1000
+CHUNKED_BYTES = 114688  # as many as oslo.middleware lets pass
 ANSWER_S = 120.0  # for an answer to be made and taken, where heads have a deadline
+LINGER_S = 1.0  # for a client to see why it was refused, while it still sends
 HANDSHAKE = b"\x16"  # how TLS begins, and no HTTP
 ACCEPT_S = 0.05  # another worker may have been faster (not "non-blocking": eventlet then gives sockets that block all)
 
@@ -56,29 +57,20 @@ def serve_threads(sock: socket.socket, application: Application, workers: int = 
     Server(sock, application, Bounds(workers)).run()
 
 
-class TakeOver:
-    """What an application returns in place of an answer's parts when the connection is to be its own from here on.
-
-    ``work`` gets the client's socket (perhaps a TLS one, blocking, without timeout) in the connection's own thread; the
-    server sends nothing, and closes the socket after it. Such a connection is none that ``stop`` waits for.
-    """
-
-    def __init__(self, work: Callable[[socket.socket], None]) -> None:
-        self.work = work
-
-
 class Bounds(NamedTuple):
     """What clients may take.
 
     ``workers``: requests that are worked on at a time; answers that are being taken are bounded by ``max_connections``.
     ``idle_s``: how long a client may send nothing. ``head_s``: how long it has for TLS's handshake and a request's head
-    in all, however slowly it sends; 0 is as long as it likes.
+    in all, however slowly it sends; 0 is as long as it likes. ``chunked_bytes``: of a body in chunks, which is
+    read whole before the application is asked.
     """
 
     workers: int = 1000
     idle_s: float = 900
     head_s: float = 0
     max_connections: int = MAX_CONNECTIONS
+    chunked_bytes: int = CHUNKED_BYTES
 
 
 class Server:
@@ -229,20 +221,16 @@ class Connection:
             if not reader.peek(1):
                 return False
             self._allow(self.server.bounds.head_s)
-            line = reader.readline(http_request.MAX_LINE + 1)
-            if line in (b"\r\n", b"\n"):  # a stray line end after a body is allowed
-                line = reader.readline(http_request.MAX_LINE + 1)
-            if not line:
-                return False
+            head = http_request.head(reader)
             self.busy = True
-            environ, keep = self._parse(line, reader)
+            self._allow(ANSWER_S)
+            environ = self._environ(head, http_request.body(head, reader, self.server.bounds.chunked_bytes,
+                                                            self._continue))
         except BadRequest as error:
             self._refuse(error)
             return False
-        exchange = Exchange(self.sock, environ["SERVER_PROTOCOL"] == "HTTP/1.1",
-                            environ["REQUEST_METHOD"] == "HEAD", keep)
+        exchange = Exchange(self.sock, head.protocol == "HTTP/1.1", head.method == "HEAD", _goes_on(head))
         body = environ["wsgi.input"]  # the application may put another in its place
-        self._allow(ANSWER_S)
         taken = exchange.run(self.server.application, environ, self.server.slots)
         if taken is not None:
             self._hand_over(taken, reader, source)
@@ -268,26 +256,21 @@ class Connection:
         except Exception:
             LOG.exception("What took over a connection failed")
 
-    def _parse(self, line: bytes, reader: io.BufferedReader) -> tuple[dict[str, Any], bool]:
-        """(the WSGI environment, whether the client wants to go on)."""
-        method, target, protocol = http_request.request_line(line)
-        headers = http_request.headers(reader)
-        length = http_request.length(headers)
-        path, _, query = target.partition("?")
+    def _environ(self, head: http_request.Head, body: http_request.Body) -> dict[str, Any]:
+        """The WSGI environment."""
+        path, _, query = head.target.partition("?")
         host, port = self.sock.getsockname()[:2]
-        send_continue = self._continue if headers.get("HTTP_EXPECT", "").lower() == "100-continue" else None
         environ: dict[str, Any] = {
-            "REQUEST_METHOD": method, "SCRIPT_NAME": "", "QUERY_STRING": query, "SERVER_PROTOCOL": protocol,
+            "REQUEST_METHOD": head.method, "SCRIPT_NAME": "", "QUERY_STRING": query, "SERVER_PROTOCOL": head.protocol,
             "PATH_INFO": urllib.parse.unquote_to_bytes(path).decode("latin-1"), "SERVER_NAME": str(host),
             "SERVER_PORT": str(port), "REMOTE_ADDR": str(self.peer[0]), "wsgi.version": (1, 0),
             "wsgi.url_scheme": "https" if self.secure else "http", "wsgi.errors": sys.stderr,
-            "wsgi.input": Body(reader, length, send_continue), "wsgi.multithread": True, "wsgi.multiprocess": True,
-            "wsgi.run_once": False, **headers}
+            "wsgi.input": body, "wsgi.multithread": True, "wsgi.multiprocess": True, "wsgi.run_once": False,
+            **head.headers}
         for name in ("CONTENT_TYPE", "CONTENT_LENGTH"):
             if f"HTTP_{name}" in environ:
                 environ[name] = environ.pop(f"HTTP_{name}")
-        wish = headers.get("HTTP_CONNECTION", "").lower()
-        return environ, "close" not in wish if protocol == "HTTP/1.1" else "keep-alive" in wish
+        return environ
 
     def _continue(self) -> None:
         self.sock.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -296,116 +279,22 @@ class Connection:
         request_id = context.new_request_id()
         LOG.debug("Request %s from %s refused: %s", request_id, self.peer[0], error.reason)
         text = f"{error.status} {responses[error.status]}\n\n{error.reason}\n".encode()
-        ids = "".join(f"{name}: {value}\r\n" for name, value in _named(request_id))
-        self.sock.sendall(f"HTTP/1.1 {error.status} {responses[error.status]}\r\nContent-Type: text/plain\r\n{ids}"
+        named = "".join(f"{name}: {value}\r\n" for name, value in ids(request_id))
+        self.sock.sendall(f"HTTP/1.1 {error.status} {responses[error.status]}\r\nContent-Type: text/plain\r\n{named}"
                           f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n".encode() + text)
+        self.busy = False
+        self._linger()
+
+    def _linger(self) -> None:
+        """Read away what the client is still sending: a close with unread input would take the answer from it."""
+        self._shut(socket.SHUT_WR)
+        deadline = time.monotonic() + LINGER_S
+        self.sock.settimeout(LINGER_S)
+        while not self.server.closing and time.monotonic() < deadline and self.sock.recv(65536):
+            pass
 
 
-class ClientGone(ConnectionError):
-    """The client does not take the answer."""
-
-
-class Exchange:
-    """One answer on its way out."""
-
-    def __init__(self, sock: socket.socket, is_11: bool, is_head: bool, keep: bool) -> None:
-        self.sock, self.is_11, self.is_head, self.keep = sock, is_11, is_head, keep
-        self.status, self.headers = "", []  # type: str, list[tuple[str, str]]
-        self.sent = self.chunked = False
-
-    def start_response(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[..., None]:
-        if exc_info and self.sent:
-            raise exc_info[1]
-        self.status, self.headers = status, headers
-        return lambda data: self._send(data, last=False)
-
-    def run(self, application: Application, environ: dict[str, Any], slots: Slots) -> TakeOver | None:
-        """Call the application and send its answer, or say that it takes the connection over. A failure before the
-        first byte is a plain 500. ``slots``: one is held while the application works, and none while a client takes
-        what it has got, for as long as it likes.
-        """
-        try:
-            with slots:
-                content = application(environ, self.start_response)
-            if isinstance(content, TakeOver):
-                return content
-            try:
-                self._answer(content, slots)
-            finally:
-                close = getattr(content, "close", None)
-                if close is not None:
-                    close()
-        except (ConnectionError, TimeoutError):
-            raise
-        except Exception:
-            request_id = context.new_request_id()
-            LOG.exception("An application failed while it answered request %s", request_id)  # a path may hold a secret
-            self.keep = False
-            if not self.sent:
-                self.status = "500 Internal Server Error"
-                self.headers = [("Content-Type", "text/plain"), *_named(request_id)]
-                self._send(b"500 Internal Server Error\n", last=True)
-        return None
-
-    def _answer(self, content: Any, slots: Slots) -> None:
-        """A generator works when it is asked for its next part: that is the application's time, too."""
-        if isinstance(content, (list, tuple)):
-            self._send(b"".join(content), last=True)
-            return
-        parts = iter(content)
-        while True:
-            with slots:
-                part = next(parts, None)
-            if part is None:
-                break
-            self._send(part, last=False)
-        self._send(b"", last=True)
-
-    def _send(self, data: bytes, last: bool) -> None:
-        """Send a part; the head goes out with the first one. Answers of unknown length go in chunks, or end the
-        connection.
-        """
-        head = b""
-        if not self.sent:
-            head = self._head(len(data) if last else None)
-            self.sent = True
-        if self.is_head or not self._has_body():
-            data = b""
-        elif self.chunked:
-            data = (b"%x\r\n%s\r\n" % (len(data), data) if data else b"") + (b"0\r\n\r\n" if last else b"")
-        if head or data:
-            try:
-                self.sock.sendall(head + data)
-            except OSError as error:  # TLS has errors of its own for a connection that has ended
-                raise ClientGone(str(error)) from None
-
-    def _has_body(self) -> bool:
-        return not self.status.startswith(("1", "204", "304"))
-
-    def _head(self, length: int | None) -> bytes:
-        names = {name.lower() for name, _ in self.headers}
-        if "connection" in names:  # an application that has had enough of a client says so
-            self.keep = False
-            self.headers = [(name, value) for name, value in self.headers if name.lower() != "connection"]
-        extra = []
-        if "content-length" not in names and self._has_body():
-            if length is not None:
-                extra.append(("Content-Length", str(length)))
-            elif self.is_11:
-                self.chunked = True
-                extra.append(("Transfer-Encoding", "chunked"))
-            else:
-                self.keep = False
-        extra.append(("Connection", "keep-alive" if self.keep else "close"))
-        lines = [f"HTTP/1.1 {self.status}", *(f"{name}: {_clean(value)}" for name, value in [*self.headers, *extra])]
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
-
-
-def _named(request_id: str) -> list[tuple[str, str]]:
-    """The headers of an answer that no application gave: the operator finds this one, too."""
-    return [("x-openstack-request-id", request_id), ("x-compute-request-id", request_id)]
-
-
-def _clean(value: str) -> str:
-    """A header's value without line ends: what a client sent may come back in one."""
-    return value.replace("\r", " ").replace("\n", " ")
+def _goes_on(head: http_request.Head) -> bool:
+    """Whether the client wants to send another request."""
+    wish = head.headers.get("HTTP_CONNECTION", "").lower()
+    return "close" not in wish if head.protocol == "HTTP/1.1" else "keep-alive" in wish

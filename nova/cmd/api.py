@@ -107,6 +107,14 @@ def tls(group: Any) -> Any:
     return made
 
 
+def largest_body(options: Any) -> int:
+    """Bytes that a request's body may have: known where an application has the middleware that looks at it."""
+    from nova import http_server
+
+    known = "oslo_middleware" in options
+    return options.oslo_middleware.max_request_body_size if known else http_server.CHUNKED_BYTES
+
+
 class Api:
     """One worker process, serving the sockets that its parent bound. ``applications``: by name in enabled_apis."""
 
@@ -125,7 +133,8 @@ class Api:
 
         wsgi = self.options.wsgi
         self.serving = [http_server.Server(sock, self.applications[name], http_server.Bounds(
-                            wsgi.default_pool_size or 1, wsgi.client_socket_timeout, ALL[name].head_s), tls(wsgi))
+                            wsgi.default_pool_size or 1, wsgi.client_socket_timeout, ALL[name].head_s,
+                            chunked_bytes=largest_body(self.options)), tls(wsgi))
                         for name, sock in self.sockets.items()]
         for server in self.serving:
             server.start()

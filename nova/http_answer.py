@@ -1,0 +1,137 @@
+"""What our HTTP server answers: an application's answer on its way out, whole or in parts."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from nova import context
+
+LOG = logging.getLogger(__name__)
+
+Application = Callable[..., Any]  # WSGI's, or one that answers by a TakeOver
+Slots = contextlib.AbstractContextManager[Any]  # held by requests that are being worked on
+
+
+class TakeOver:
+    """What an application returns in place of an answer's parts when the connection is to be its own from here on.
+
+    ``work`` gets the client's socket (perhaps a TLS one, blocking, without timeout) in the connection's own thread; the
+    server sends nothing, and closes the socket after it. Such a connection is none that ``stop`` waits for.
+    """
+
+    def __init__(self, work: Callable[[socket.socket], None]) -> None:
+        self.work = work
+
+
+class ClientGone(ConnectionError):
+    """The client does not take the answer."""
+
+
+class Exchange:
+    """One answer on its way out."""
+
+    def __init__(self, sock: socket.socket, is_11: bool, is_head: bool, keep: bool) -> None:
+        self.sock, self.is_11, self.is_head, self.keep = sock, is_11, is_head, keep
+        self.status, self.headers = "", []  # type: str, list[tuple[str, str]]
+        self.sent = self.chunked = False
+
+    def start_response(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[..., None]:
+        if exc_info and self.sent:
+            raise exc_info[1]
+        self.status, self.headers = status, headers
+        return lambda data: self._send(data, last=False)
+
+    def run(self, application: Application, environ: dict[str, Any], slots: Slots) -> TakeOver | None:
+        """Call the application and send its answer, or say that it takes the connection over. A failure before the
+        first byte is a plain 500. ``slots``: one is held while the application works, and none while a client takes
+        what it has got, for as long as it likes.
+        """
+        try:
+            with slots:
+                content = application(environ, self.start_response)
+            if isinstance(content, TakeOver):
+                return content
+            try:
+                self._answer(content, slots)
+            finally:
+                close = getattr(content, "close", None)
+                if close is not None:
+                    close()
+        except (ConnectionError, TimeoutError):
+            raise
+        except Exception:
+            request_id = context.new_request_id()
+            LOG.exception("An application failed while it answered request %s", request_id)  # a path may hold a secret
+            self.keep = False
+            if not self.sent:
+                self.status = "500 Internal Server Error"
+                self.headers = [("Content-Type", "text/plain"), *ids(request_id)]
+                self._send(b"500 Internal Server Error\n", last=True)
+        return None
+
+    def _answer(self, content: Any, slots: Slots) -> None:
+        """A generator works when it is asked for its next part: that is the application's time, too."""
+        if isinstance(content, (list, tuple)):
+            self._send(b"".join(content), last=True)
+            return
+        parts = iter(content)
+        while True:
+            with slots:
+                part = next(parts, None)
+            if part is None:
+                break
+            self._send(part, last=False)
+        self._send(b"", last=True)
+
+    def _send(self, data: bytes, last: bool) -> None:
+        """Send a part; the head goes out with the first one. Answers of unknown length go in chunks, or end the
+        connection.
+        """
+        head = b""
+        if not self.sent:
+            head = self._head(len(data) if last else None)
+            self.sent = True
+        if self.is_head or not self._has_body():
+            data = b""
+        elif self.chunked:
+            data = (b"%x\r\n%s\r\n" % (len(data), data) if data else b"") + (b"0\r\n\r\n" if last else b"")
+        if head or data:
+            try:
+                self.sock.sendall(head + data)
+            except OSError as error:  # TLS has errors of its own for a connection that has ended
+                raise ClientGone(str(error)) from None
+
+    def _has_body(self) -> bool:
+        return not self.status.startswith(("1", "204", "304"))
+
+    def _head(self, length: int | None) -> bytes:
+        names = {name.lower() for name, _ in self.headers}
+        if "connection" in names:  # an application that has had enough of a client says so
+            self.keep = False
+            self.headers = [(name, value) for name, value in self.headers if name.lower() != "connection"]
+        extra = []
+        if "content-length" not in names and self._has_body():
+            if length is not None:
+                extra.append(("Content-Length", str(length)))
+            elif self.is_11:
+                self.chunked = True
+                extra.append(("Transfer-Encoding", "chunked"))
+            else:
+                self.keep = False
+        extra.append(("Connection", "keep-alive" if self.keep else "close"))
+        lines = [f"HTTP/1.1 {self.status}", *(f"{name}: {_clean(value)}" for name, value in [*self.headers, *extra])]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+
+
+def ids(request_id: str) -> list[tuple[str, str]]:
+    """The headers of an answer that no application gave: the operator finds this one, too."""
+    return [("x-openstack-request-id", request_id), ("x-compute-request-id", request_id)]
+
+
+def _clean(value: str) -> str:
+    """A header's value without line ends: what a client sent may come back in one."""
+    return value.replace("\r", " ").replace("\n", " ")
