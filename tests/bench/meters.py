@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import time
@@ -67,8 +68,9 @@ def children(pid: int) -> list[int]:
     """A process and those below it."""
     found = [pid]
     for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += children(int(child))
+        with contextlib.suppress(FileNotFoundError):  # a thread that has ended
+            for child in (task / "children").read_text().split():
+                found += children(int(child))
     return found
 
 
