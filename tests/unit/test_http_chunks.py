@@ -124,6 +124,8 @@ def test_chunks_when_they_are_broken_or_too_many_then_they_are_refused_and_the_c
 @pytest.mark.parametrize("head", [
     b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
     b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+    b"Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+    b"Connection: Upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n",
     b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
     b"Transfer-Encoding: chunked, identity\r\n",
     b"Transfer-Encoding: gzip\r\n",
@@ -153,6 +155,7 @@ def test_smuggled_length_is_refused_and_nothing_behind_it_is_heard(server: http_
 
 @pytest.mark.parametrize(("request_", "status"), [
     (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", b"501"),
+    (b"POST / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nTransfer-Encoding: gzip\r\n\r\n0\r\n\r\n", b"501"),
     (b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"400"),
     (b"GET / HTTP/2.0\r\n\r\n", b"400"),
     (b"GET / HTTP/0.9\r\n\r\n", b"400"),
