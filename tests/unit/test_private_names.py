@@ -13,8 +13,6 @@ import nova
 ROOT = Path(nova.__file__).parent
 #: Names with an underscore that their owners document: named tuples, SQLAlchemy's rows, leaving a process at once.
 DOCUMENTED = {"_asdict", "_replace", "_fields", "_make", "_mapping", "_exit"}
-#: Use websockify's insides still: files under nova -> names.
-LEFT = {"console/websocket.py": {"_raw", "_out", "_protocol", "_encode_hybi"}}
 
 
 def _is_private(name: str) -> bool:
@@ -87,5 +85,5 @@ def test_own_and_documented_name_is_let_through(source: str) -> None:
 def test_nova_uses_no_private_name_of_a_library() -> None:
     sources = {str(path.relative_to(ROOT)): path.read_text() for path in sorted(ROOT.rglob("*.py"))}
     own = set().union(*map(own_names, sources.values()))
-    found = {name: set(private_names(source, own)) - LEFT.get(name, set()) for name, source in sources.items()}
+    found = {name: set(private_names(source, own)) for name, source in sources.items()}
     assert {name: names for name, names in found.items() if names} == {}
