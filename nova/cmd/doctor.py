@@ -16,13 +16,13 @@ from typing import Any
 
 from nova import errors
 from nova.cmd.doctor_filter import packet_filter
+from nova.cmd.doctor_networks import networks
 from nova.cmd.doctor_neutron import neutron
-from nova.cmd.finding import BAD, OK, WARN, Check, Finding, is_compute
+from nova.cmd.finding import BAD, NAMED, OK, WARN, Check, Finding, asked, is_compute, some
 from nova.privileged.runner import SYSTEM_PATH, CommandFailed, SystemRunner
 
 FREE_GB = 5
 SKEW_S = 5.0
-NAMED_HOSTS = 5
 STILL_MIN, LATELY_H = 30, 24
 #: Where a compute host's consoles are and are found: section to options.
 CONSOLE_PLACES = {
@@ -220,8 +220,8 @@ def debts(options: Any) -> Finding:
     if not found:
         return Finding(OK, "no host owes anything")
     owing = collections.Counter(debt.host for debt in found)
-    named = ", ".join(f"{host} ({count})" for host, count in sorted(owing.items())[:NAMED_HOSTS])
-    more = f" and {len(owing) - NAMED_HOSTS} more" if len(owing) > NAMED_HOSTS else ""
+    named = ", ".join(f"{host} ({count})" for host, count in sorted(owing.items())[:NAMED])
+    more = f" and {len(owing) - NAMED} more" if len(owing) > NAMED else ""
     return Finding(WARN, f"{len(found)} undos wait for hosts that could not be reached: {named}{more}",
                    "start nova-compute there; for a host that is gone for good: nova-manage debts list")
 
@@ -230,15 +230,15 @@ def hosts(options: Any) -> Finding:
     """Compute hosts that are down, or out of use: a drain that nobody took back is easily forgotten."""
     from nova.model.services import ServiceQuery
 
-    found = _asked(options, lambda conductor: conductor.list_services(ServiceQuery(binary="nova-compute")))
+    found = asked(options, lambda conductor: conductor.list_services(ServiceQuery(binary="nova-compute")))
     if isinstance(found, Finding):
         return found
     down = [one.host for one in found if not one.up]
     unused = [f"{one.host} ({one.disabled_reason or 'no reason given'})" for one in found if one.disabled]
     if len(down) == len(found):
-        return Finding(BAD, f"no compute host is up: {_some(down) if down else 'none has registered'}",
+        return Finding(BAD, f"no compute host is up: {some(down) if down else 'none has registered'}",
                        "start nova-compute there, and look at the last line of its log")
-    said = [f"{len(named)} {what}: {_some(named)}" for named, what in ((down, "down"), (unused, "disabled")) if named]
+    said = [f"{len(named)} {what}: {some(named)}" for named, what in ((down, "down"), (unused, "disabled")) if named]
     if not said:
         return Finding(OK, f"all {len(found)} compute hosts are up and enabled")
     cures = (["start nova-compute there, or evacuate its servers"] if down else []) + \
@@ -253,14 +253,14 @@ def tasks(options: Any) -> Finding:
     from nova.model.states import TaskState
 
     busy = Condition(column="task_state", op="in", values=tuple(task.value for task in TaskState))
-    found = _asked(options, lambda conductor: conductor.list_servers(ServerListQuery(
+    found = asked(options, lambda conductor: conductor.list_servers(ServerListQuery(
         conditions=(busy,), soft_deleted=True, sort=(("updated_at", "asc"),),
         changes_before=utcnow() - datetime.timedelta(minutes=STILL_MIN))).servers)
     if isinstance(found, Finding):
         return found
     if not found:
         return Finding(OK, f"no operation stands still for more than {STILL_MIN} minutes")
-    named = _some([f"{one.uuid} ({one.task_state}{' on ' + one.host if one.host else ''})" for one in found])
+    named = some([f"{one.uuid} ({one.task_state}{' on ' + one.host if one.host else ''})" for one in found])
     return Finding(WARN, f"{len(found)} operations came no further for {STILL_MIN} minutes: {named}",
                    "large disks may take that long; else look at the host's log, and openstack server event list ID")
 
@@ -269,7 +269,7 @@ def failures(options: Any) -> Finding:
     from nova.model.base import utcnow
     from nova.model.servers import Condition, ServerListQuery
 
-    found = _asked(options, lambda conductor: conductor.list_servers(ServerListQuery(
+    found = asked(options, lambda conductor: conductor.list_servers(ServerListQuery(
         conditions=(Condition(column="vm_state", value="error"),), sort=(("updated_at", "desc"),),
         changes_since=utcnow() - datetime.timedelta(hours=LATELY_H))).servers)
     if isinstance(found, Finding):
@@ -278,7 +278,7 @@ def failures(options: Any) -> Finding:
         return Finding(OK, f"no server turned to ERROR in the last {LATELY_H} hours")
     why = next((one.fault.message for one in found if one.fault), "")
     return Finding(WARN, f"{len(found)} servers turned to ERROR in the last {LATELY_H} hours: "
-                         f"{_some([one.uuid for one in found])}" + (f"; the newest: {why}" if why else ""),
+                         f"{some([one.uuid for one in found])}" + (f"; the newest: {why}" if why else ""),
                    "openstack server show ID, and nova-manage request show REQ_ID, say why")
 
 
@@ -296,27 +296,9 @@ def capacity(options: Any) -> Finding:
         return Finding(WARN, f"what hosts gave can not be read: {error.message}", "see the database's line")
     if not found:
         return Finding(OK, "no host gave more than it has")
-    named = _some([f"{one.host} ({one.used} of {one.capacity} {one.resource_class})" for one in found])
+    named = some([f"{one.host} ({one.used} of {one.capacity} {one.resource_class})" for one in found])
     return Finding(WARN, f"these gave more than they have, and take no more: {named}",
                    "nova-manage host drain HOST, or a larger allocation ratio there")
-
-
-def _asked(options: Any, ask: Callable[[Any], Any]) -> Any:
-    """What the conductor says; a finding where it can't be asked."""
-    from nova.rpc.contracts.conductor import ConductorRPC
-    from nova.rpc.transport import Bus
-
-    if is_compute(options):
-        return Finding(OK, "a compute host does not ask; run this beside nova-api or nova-conductor")
-    try:
-        return ask(Bus(options, options.host).client(ConductorRPC))
-    except errors.NovaError:
-        return Finding(WARN, "this can not be looked at: no conductor answers", "see the broker's line")
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - NAMED_HOSTS} more" if len(names) > NAMED_HOSTS else ""
-    return ", ".join(names[:NAMED_HOSTS]) + more
 
 
 def consoles(options: Any) -> Finding:
@@ -325,13 +307,13 @@ def consoles(options: Any) -> Finding:
 
     if is_compute(options):
         return console_addresses(options)
-    found = _asked(options, lambda conductor: conductor.list_services(ServiceQuery(binary="nova-consoleauth")))
+    found = asked(options, lambda conductor: conductor.list_services(ServiceQuery(binary="nova-consoleauth")))
     if isinstance(found, Finding):
         return found
     up = [one.host for one in found if one.up]
     if up:
-        return Finding(OK, f"nova-consoleauth is up on {_some(up)}")
-    down = f" (down: {_some([one.host for one in found])})" if found else ""
+        return Finding(OK, f"nova-consoleauth is up on {some(up)}")
+    down = f" (down: {some([one.host for one in found])})" if found else ""
     return Finding(WARN, f"no nova-consoleauth is up{down}: no console opens",
                    "start nova-consoleauth; only a cloud without consoles needs none")
 
@@ -391,7 +373,7 @@ def kvm(options: Any) -> Finding:
 
 CHECKS: tuple[tuple[str, Check], ...] = (
     ("configuration", config), ("broker", broker), ("database", databases), ("keystone", keystone),
-    ("glance", glance), ("neutron", neutron), ("placement", placement), ("libvirt", libvirt),
+    ("glance", glance), ("neutron", neutron), ("networks", networks), ("placement", placement), ("libvirt", libvirt),
     ("bridge tools", bridge_tools), ("packet filter", packet_filter),
     ("clock", clock), ("debts", debts),
     ("hosts", hosts), ("capacity", capacity), ("tasks", tasks), ("failures", failures),

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from nova import errors
+
 OK, WARN, BAD = "ok", "warning", "FAILED"
+NAMED = 5
 
 
 class Finding(NamedTuple):
@@ -22,3 +25,21 @@ Check = Callable[[Any], Finding]
 def is_compute(options: Any) -> bool:
     """Whether this is a compute host's configuration: its broker user may speak to the conductors' door for hosts."""
     return bool(options.compute_driver) and not options.database.connection
+
+
+def asked(options: Any, ask: Callable[[Any], Any]) -> Any:
+    """What the conductor says; a finding where it can't be asked."""
+    from nova.rpc.contracts.conductor import ConductorRPC
+    from nova.rpc.transport import Bus
+
+    if is_compute(options):
+        return Finding(OK, "a compute host does not ask; run this beside nova-api or nova-conductor")
+    try:
+        return ask(Bus(options, options.host).client(ConductorRPC))
+    except errors.NovaError:
+        return Finding(WARN, "this can not be looked at: no conductor answers", "see the broker's line")
+
+
+def some(names: list[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

@@ -4,6 +4,7 @@ of them. All of it goes through the conductor."""
 from __future__ import annotations
 
 import argparse
+import ipaddress
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -108,12 +109,25 @@ def create(conductor: Any, given: argparse.Namespace, say: Say, options: Any) ->
     if not given.fixed_range_v6 and options.use_ipv6:
         fields["cidr_v6"] = options.fixed_range_v6
     fields |= {"multi_host": given.multi_host == "T", "single_host": given.multi_host == "F"}
-    for network in conductor.create_network(NewNetwork(**fields)):
+    made = conductor.create_network(NewNetwork(**fields))
+    for network in made:
         vlan = f"  VLAN {network.vlan}" if network.vlan is not None else ""
         served = "every compute host" if network.multi_host else network.host or "none yet"
         say(f"{network.uuid}  {network.label}  {network.cidr or network.cidr_v6}  bridge {network.bridge}{vlan}  "
             f"host {served}")
+    _say_what_was_cut(given, made, say)
     return 0
+
+
+def _say_what_was_cut(given: argparse.Namespace, made: Sequence[Network], say: Say) -> None:
+    """Of a range that is larger than its networks, [DEFAULT]network_size is the reason, unless they were counted."""
+    if not given.fixed_range_v4 or given.network_size or not made or not made[0].cidr:
+        return
+    whole = ipaddress.ip_network(given.fixed_range_v4, strict=False)
+    size = ipaddress.ip_network(made[0].cidr).num_addresses
+    if size * len(made) < whole.num_addresses // 2:
+        say(f"Only {len(made)} x {size} addresses of {whole} are used, as [DEFAULT]network_size says; --network_size "
+            f"makes larger networks.")
 
 
 def listed(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:

@@ -115,8 +115,8 @@ def plan(asked: NewNetwork, existing: Iterable[Network], defaults: Defaults | No
     if range_v4 is None and range_v6 is None:
         raise InvalidNetwork(field="cidr", reason="At least one of cidr and cidr_v6 is required.")
     for field, whole in (("cidr", range_v4), ("cidr_v6", range_v6)):
-        if asked.by_project and whole is not None:
-            _check_own(field, whole)
+        if whole is not None:
+            _check_not_of_hosts(field, whole)
     size, warnings = _network_size(asked, range_v4, defaults)
     cuts_v4 = _cut(asked, range_v4, _prefix(32, size), (net.cidr for net in present))
     cuts_v6 = _cut(asked, range_v6, min(SHORTEST_V6_PREFIX, _prefix(128, size)), (net.cidr_v6 for net in present))
@@ -206,15 +206,15 @@ def _address(text: str | None, field: str, kind: Callable[[str], _Address]) -> _
         raise InvalidNetwork(field=field, reason=f"{text!r} is not an address of that family.") from None
 
 
-#: What hosts themselves speak by: of these, a project's network would take something from them.
+#: What hosts themselves speak by: a network of these would take something from them.
 _OF_HOSTS = tuple(map(ipaddress.ip_network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "::/8",
                                              "fe80::/10", "ff00::/8")))
 
 
-def _check_own(field: str, whole: IPv4Net | ipaddress.IPv6Network) -> None:
+def _check_not_of_hosts(field: str, whole: IPv4Net | ipaddress.IPv6Network) -> None:
     for taken in _OF_HOSTS:
         if taken.version == whole.version and taken.overlaps(whole):
-            raise InvalidNetwork(field=field, reason=f"{whole} is partly in {taken}, which is no project's to have.")
+            raise InvalidNetwork(field=field, reason=f"{whole} is partly in {taken}, which is no network's to have.")
 
 
 # --- cutting ----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from nova.conductor.networking.fixed_addresses import FixedAddresses
 from nova.conductor.world import World
 from nova.db import network_pools, network_quota, network_usage, networks, services
 from nova.db.engine import Connection
-from nova.model import addressing
+from nova.model import addressing, bridges
 from nova.model.base import Scope
 from nova.model.networks import Network, NetworkChange, NewNetwork
 from nova.model.quotas import UNLIMITED
@@ -43,14 +43,19 @@ class Networks(FixedAddresses):
             return networks.get(tx, uuid, scope)
 
     def create_network(self, network: NewNetwork) -> tuple[Network, ...]:
-        """A network that a project makes for itself (``by_project``) counts, where networks are counted."""
+        """A network that a project makes for itself (``by_project``) counts, where networks are counted.
+        BridgeHasNetwork."""
         limit = self._limit(network)
 
         def make(tx: Connection) -> set[str]:
             if limit != UNLIMITED:
                 self._check_quota(tx, network, limit)
             network_quota.lock_owner(tx, "networks:new")  # two at once would take the same range and VLAN
-            plan = addressing.plan(network, networks.select(tx, Scope()), self.world.settings.network_defaults)
+            present = networks.select(tx, Scope())
+            plan = addressing.plan(network, present, self.world.settings.network_defaults)
+            if self.options.manager.dhcp:
+                bridges.check([planned.network for planned in plan.networks],
+                              sorted(present, key=lambda one: one.id))
             networks.insert(tx, plan.networks)
             hosts = [row.host for row, _clock in services.select(tx, ServiceQuery(binary="nova-network"))]
             if hosts:

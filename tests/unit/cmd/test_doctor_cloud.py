@@ -8,15 +8,16 @@ import pytest
 
 from nova import errors
 from nova.cmd import doctor
-from nova.model.base import utcnow
+from nova.model.base import Scope, utcnow
 from nova.model.flavors import Flavor
+from nova.model.networks import Network
 from nova.model.servers import Fault, ServerDetail, ServerListQuery, ServerPage
 from nova.model.services import Service
 from nova.model.states import TaskState, VmState
 from nova.rpc import transport
 from tests.unit.cmd.test_doctor import options
 
-CHECKS = {"hosts": doctor.hosts, "tasks": doctor.tasks, "failures": doctor.failures}
+CHECKS = {"hosts": doctor.hosts, "tasks": doctor.tasks, "failures": doctor.failures, "networks": doctor.networks}
 AUTH = "nova-consoleauth"
 
 
@@ -26,6 +27,7 @@ class Bus:
     def __init__(self) -> None:
         self.services: tuple[Service, ...] = ()
         self.servers: tuple[ServerDetail, ...] = ()
+        self.networks: tuple[Network, ...] = ()
         self.query = ServerListQuery()
         self.away = False
 
@@ -37,6 +39,9 @@ class Bus:
 
     def list_services(self, query: Any) -> tuple[Service, ...]:
         return self._answer(tuple(one for one in self.services if one.binary == query.binary))
+
+    def list_networks(self, scope: Scope) -> tuple[Network, ...]:
+        return self._answer(self.networks)
 
     def list_servers(self, query: ServerListQuery) -> ServerPage:
         self.query = query
@@ -139,3 +144,12 @@ def test_consoles_of_a_compute_host_when_their_addresses_lead_nowhere_from_elsew
     finding = doctor.consoles(made)
     assert (finding.state == doctor.WARN) is bool(named) and "secret" not in finding.what
     assert (f"alone: {', '.join(named)}" in finding.what) is bool(named)
+
+
+def test_networks_when_two_are_on_one_bridge_then_it_names_the_one_that_is_not_served(bus: Bus) -> None:
+    bus.networks = tuple(Network(id=number, uuid=f"u{number}", label=f"n{number}", bridge="br100") for number in (2, 1))
+    finding = doctor.networks(options())
+    assert finding.state == doctor.BAD and "n2 (u2) is on br100, which serves n1" in finding.what
+    assert "nova-manage network delete" in finding.cure
+    assert doctor.networks(options(use_neutron=True)).state == doctor.OK
+    assert doctor.networks(options(network_manager="nova.network.manager.FlatManager")).state == doctor.OK

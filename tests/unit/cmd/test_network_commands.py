@@ -10,7 +10,7 @@ import pytest
 
 from nova import context, errors
 from nova.cmd import manage, network_commands
-from nova.model.networks import FixedAddressRow
+from nova.model.networks import FixedAddressRow, Network
 from tests.fakes.conductor import FakeConductor
 
 OPTIONS = types.SimpleNamespace(num_networks=2, use_ipv6=False, fixed_range_v6="fd00::/48")
@@ -151,3 +151,12 @@ def test_quota_is_shown_and_one_limit_set(shell: Shell) -> None:
     for words in ("--key cores --value many", "--key cores --value -2", "--key nothing --value 1"):
         with pytest.raises(errors.Invalid):
             shell.run(f"project quota --project p {words}")
+
+
+@pytest.mark.parametrize(("cidr", "words", "said"), [("10.0.0.0/8", "", True), ("10.0.0.0/24", "", False),
+                                                     ("10.0.0.0/8", "--network_size 256", False)])
+def test_create_when_the_range_was_cut_then_it_says_so(shell: Shell, cidr: str, words: str, said: bool) -> None:
+    options = types.SimpleNamespace(num_networks=1, use_ipv6=False)
+    shell.conductor.create_network = lambda new: (Network(uuid="u", label="n", cidr="10.0.0.0/24", bridge="br1"),)
+    shell.run(f"network create --label n --fixed_range_v4 {cidr} --bridge br1 {words}", options)
+    assert any("Only 1 x 256 addresses of 10.0.0.0/8" in line for line in shell.lines) == said

@@ -191,10 +191,11 @@ def test_generate_mac_uses_our_prefix_and_the_bytes_given():
 
 
 @pytest.mark.parametrize(("field", "range_"), [("cidr", "127.0.0.0/24"), ("cidr", "169.254.169.0/24"),
-                                               ("cidr", "0.0.0.0/1"), ("cidr", "240.0.0.0/24"),
+                                               ("cidr", "0.0.0.0/1"), ("cidr", "0.0.0.0/0"), ("cidr", "240.0.0.0/24"),
                                                ("cidr_v6", "fe80::/64"), ("cidr_v6", "::/64")])
-def test_network_of_a_project_has_no_range_that_hosts_speak_by(field: str, range_: str) -> None:
-    with pytest.raises(addressing.InvalidNetwork, match="no project's"):
-        addressing.plan(NewNetwork(label="n", bridge="br0", by_project=True, **{field: range_}), ())
+def test_network_when_hosts_speak_by_its_range_then_nobody_makes_it(field: str, range_: str) -> None:
+    for by_project in (True, False):
+        with pytest.raises(addressing.InvalidNetwork, match=f"{field}. {range_} is partly in .* no network's"):
+            addressing.plan(NewNetwork(label="n", bridge="br0", by_project=by_project, **{field: range_}), ())
     allowed = {"cidr": "172.0.0.0/24", "cidr_v6": "fd00::/64"}[field]
     assert addressing.plan(NewNetwork(label="n", bridge="br0", by_project=True, **{field: allowed}), ()).networks
