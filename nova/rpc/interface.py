@@ -44,13 +44,15 @@ class Method(typing.NamedTuple):
     signature: inspect.Signature
     sensitive: bool  # arguments are never logged, whatever the level
     introduces: bool  # a host that has no secret yet may call it
+    reads: bool = False  # it changes nothing, so it may be asked again; only its client knows
 
 
 def call(timeout: Timeout = Timeout.NORMAL, since: str = "1.0", sensitive: bool = False,
-         introduces: bool = False) -> Callable[..., Any]:
-    """Ask and wait for the answer."""
+         introduces: bool = False, reads: bool = False) -> Callable[..., Any]:
+    """Ask and wait for the answer. One that ``reads`` changes nothing: when no answer comes soon, another server is
+    asked (``nova/rpc/patience.py``)."""
     return _mark(timeout=timeout, since=since, wants_answer=True, fanout=False, sensitive=sensitive,
-                 introduces=introduces)
+                 introduces=introduces, reads=reads)
 
 
 def cast(since: str = "1.0", fanout: bool = False) -> Callable[..., Any]:

@@ -7,13 +7,14 @@ import math
 import socket
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import oslo_messaging
 from oslo_config import cfg
 from oslo_messaging.rpc import dispatcher as oslo_dispatcher
 
 from nova import concurrency, errors
+from nova.rpc import patience
 from nova.rpc.client import BrokerAway, NoAnswer, NotDelivered, Peers, Sender, derive
 from nova.rpc.interface import Interface, Method, Timeout
 from nova.rpc.server import Receiver
@@ -58,6 +59,16 @@ def pins(conf: cfg.ConfigOpts) -> dict[str, str]:
         return {}
     named = {name.replace("_", "-"): version for name, version in conf.upgrade_levels.items()}
     return {topic: version for topic, version in named.items() if version and version != "auto"}
+
+
+class Asking(NamedTuple):
+    """One message, and how long its answer is waited for; ``monitor``: seconds between its heartbeats."""
+
+    contract: type[Interface]
+    method: Method
+    server: str | None
+    seconds: int
+    monitor: int | None
 
 
 class Bus:
@@ -117,25 +128,30 @@ class Bus:
         return ", ".join(missed)
 
     def _send(self, contract: type[Interface], method: Method, server: str | None, envelope: dict[str, Any]) -> Any:
-        """Send; a call that no queue takes is sent again for a while: it was not carried out, and would be lost."""
+        """Send; a call that no queue takes is sent again for a while: it was not carried out, and would be lost. So is
+        a read that was not answered (``nova/rpc/patience.py``)."""
         if not self._met:  # the library waits for its first connection as long as it takes, whatever the timeout
             if away := self._away():
                 raise BrokerAway(method=method.name, reason=away)
             self._met = True
         until = time.monotonic() + (ABSENT_S if method.wants_answer else 0)
-        while True:
-            try:
-                return self._send_once(contract, method, server, envelope)
-            except NotDelivered:
-                if time.monotonic() >= until:
-                    raise
-            concurrency.sleep(LOOK_AGAIN_S)
-
-    def _send_once(self, contract: type[Interface], method: Method, server: str | None,
-                   envelope: dict[str, Any]) -> Any:
-        names = {"topic": f"nova-{contract.topic}", "where": f" on {server}" if server else "", "method": method.name}
         client = self._prepared(contract, server, method.fanout)
-        seconds, monitor = self._patience(method.timeout)  # options that the client's making declares
+        whole, monitor = self._patience(method.timeout)  # options that the client's making declares
+
+        def deliver(seconds: int) -> Any:
+            while True:
+                try:
+                    return self._send_once(client, Asking(contract, method, server, seconds, monitor), envelope)
+                except NotDelivered:
+                    if time.monotonic() >= until:
+                        raise
+                concurrency.sleep(LOOK_AGAIN_S)
+        return patience.ask(patience.tries(method, whole), deliver, method.name)
+
+    @staticmethod
+    def _send_once(client: Any, asking: Asking, envelope: dict[str, Any]) -> Any:
+        contract, method, server, seconds, monitor = asking
+        names = {"topic": f"nova-{contract.topic}", "where": f" on {server}" if server else "", "method": method.name}
         try:
             if not method.wants_answer:
                 client.cast({}, method.name, **envelope)
@@ -156,7 +172,7 @@ class Bus:
         if timeout is Timeout.SHORT:
             return SHORT_S, None
         if timeout is Timeout.NORMAL:
-            return min(self.conf.rpc_response_timeout, self.patience_s or math.inf), None
+            return min(self.conf.rpc_response_timeout, self.patience_s or self.conf.rpc_response_timeout), None
         return self.conf.long_rpc_timeout, self.conf.long_rpc_silence
 
     def _callers_wait_s(self, method: Method) -> float:

@@ -10,6 +10,7 @@ import re
 from nova.conf import base
 from nova.rpc import contracts, transport
 from nova.rpc.interface import Interface, Method
+from nova.rpc.patience import FIRST_PART
 from tests.docs_parts import rst
 
 INTRO = """\
@@ -22,7 +23,8 @@ it, and a server whose signatures differ from it does not start. The types are t
 PATIENCE = """\
 Timeouts are classes. SHORT is {short} s. NORMAL is ``rpc_response_timeout`` (60 s unless set). LONG is
 ``long_rpc_timeout`` ({long} s unless set), with heartbeats: a peer that is silent for ``long_rpc_silence``
-({silence} s unless set) is given up.
+({silence} s unless set) is given up. A NORMAL call that only reads is asked a second time after {part:.0%} of its time,
+so that a killed server costs its callers little; the sum is the same. What changes something is asked once.
 """
 
 
@@ -37,7 +39,7 @@ def interfaces() -> list[type[Interface]]:
 def page() -> str:
     defaults = {option.name: option.default for option in base.OPTS}
     patience = PATIENCE.format(short=transport.SHORT_S, long=defaults["long_rpc_timeout"],
-                               silence=defaults["long_rpc_silence"])
+                               silence=defaults["long_rpc_silence"], part=FIRST_PART)
     return "\n".join([rst.MARK, rst.heading("RPC contracts"), INTRO, patience, *map(_contract, interfaces())])
 
 
@@ -55,6 +57,7 @@ def _contract(contract: type[Interface]) -> str:
 def _method(contract: type[Interface], method: Method) -> str:
     kind = "call" if method.wants_answer else "fanout cast" if method.fanout else "cast"
     marks = [kind, *([method.timeout.name] if method.wants_answer else []), f"since {method.since}"]
+    marks += ["only reads"] if method.reads else []
     marks += ["arguments are never logged"] if method.sensitive else []
     text = " ".join(inspect.cleandoc(getattr(contract, method.name).__doc__ or "").split())
     described = rst.paragraph(f"*{', '.join(marks)}.* {rst.plain(text)}", "    ")

@@ -75,17 +75,17 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
     def create_servers(self, order: NewServer) -> CreatedServers:
         """Admit the request (image, flavor, networks, keypair, quota), keep it, and begin. Answered: it will end."""
 
-    @call()
+    @call(reads=True)
     def get_server(self, query: ServerQuery) -> ServerDetail:
         """One server, whole. NotFound outside the scope. Unavailable: its cell's database, unless an unknown server
         will do."""
 
-    @call()
+    @call(reads=True)
     def list_servers(self, query: ServerListQuery) -> ServerPage:
         """A page of servers in at most three statements. Invalid: unknown marker. Unavailable: the cell's database,
         unless ``silent_cells`` says otherwise."""
 
-    @call()
+    @call(reads=True)
     def get_target(self, query: ServerQuery) -> ServerTarget:
         """What policy, lock and state checks need to know of one server."""
 
@@ -160,15 +160,15 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
     def get_console_output(self, query: ConsoleQuery) -> str:
         """Console text from the server's host. Conflict when it has none, Unavailable when the host is away."""
 
-    @call()
+    @call(reads=True)
     def list_actions(self, query: ActionQuery) -> tuple[InstanceAction, ...]:
         """A page of one server's actions, newest first. NotFound: the server. Invalid: marker."""
 
-    @call()
+    @call(reads=True)
     def get_action(self, query: ActionQuery) -> InstanceAction:
         """One action by request id, with its events."""
 
-    @call()
+    @call(reads=True)
     def get_request(self, request_id: str) -> tuple[InstanceAction, ...]:
         """One request's story: its operations on every server, with all steps, and how they looked for hosts. Or all
         operations on one server, by its uuid. For nova-manage."""
@@ -178,7 +178,7 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
     def change_tags(self, change: TagChange) -> TagSet:
         """Change a server's tags; all of them after it. Invalid: too many. WrongState. NotFound: a tag to remove."""
 
-    @call(since="1.1")
+    @call(reads=True, since="1.1")
     def get_server_password(self, query: ServerQuery) -> ServerPassword:
         """The encrypted password its guest posted. NotFound outside the scope."""
 
@@ -186,7 +186,7 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
     def clear_server_password(self, uuid: str) -> None:
         """Forget it, so that the guest can post another."""
 
-    @call(since="1.1")
+    @call(reads=True, since="1.1")
     def get_server_topology(self, query: ServerQuery) -> ServerTopology:
         """The NUMA nodes of one server. NotFound outside the scope."""
 
@@ -203,24 +203,24 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
         """Pass events on to where somebody waits for them; a code for each: 200, 400, 404, 422."""
 
     # migrations
-    @call(since="1.1")
+    @call(reads=True, since="1.1")
     def list_migrations(self, query: MigrationQuery) -> tuple[Migration, ...]:
         """A page of moves, newest first. Invalid: unknown marker."""
 
-    @call(since="1.1")
+    @call(reads=True, since="1.1")
     def list_server_migrations(self, query: ServerQuery) -> ServerMigrations:
         """A server's live migrations that are under way. NotFound: the server."""
 
-    @call(since="1.1")
+    @call(reads=True, since="1.1")
     def get_server_migration(self, query: ServerQuery, migration_id: int) -> ServerMigrations:
         """One move of a server, whatever its type and status. NotFound: the server, or the move."""
 
     # server groups
-    @call(since="1.1")
+    @call(reads=True, since="1.1")
     def list_server_groups(self, query: ServerGroupQuery) -> tuple[ServerGroup, ...]:
         """A page of groups with their members."""
 
-    @call(since="1.1")
+    @call(reads=True, since="1.1")
     def get_server_group(self, uuid: str, scope: Scope) -> ServerGroup:
         """One group, or NotFound."""
 
@@ -233,11 +233,11 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
         """The group goes, its servers stay. NotFound."""
 
     # flavors
-    @call()
+    @call(reads=True)
     def list_flavors(self, query: FlavorQuery) -> tuple[Flavor, ...]:
         """A page of flavors with their extra specs."""
 
-    @call()
+    @call(reads=True)
     def get_flavor(self, flavorid: str, scope: Scope) -> Flavor:
         """One live flavor the scope may use (any, for an unlimited scope)."""
 
@@ -266,11 +266,11 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
         """Give or take a project's access; all that have it after it. Conflict: had it already; NotFound: had not."""
 
     # keypairs
-    @call()
+    @call(reads=True)
     def list_keypairs(self, query: KeypairQuery) -> tuple[Keypair, ...]:
         """A user's keypairs by name."""
 
-    @call()
+    @call(reads=True)
     def get_keypair(self, user_id: str, name: str) -> Keypair:
         """One keypair, or NotFound."""
 
@@ -283,11 +283,11 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
         """NotFound when there is none."""
 
     # quotas
-    @call()
+    @call(reads=True)
     def get_quotas(self, project_id: str, user_id: str | None, usage: bool) -> QuotaSet:
         """Limits in force; with ``usage``, what is in use too."""
 
-    @call()
+    @call(reads=True)
     def get_default_quotas(self) -> QuotaSet:
         """What a project without limits of its own has."""
 
@@ -299,7 +299,7 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
     def delete_quotas(self, project_id: str, user_id: str | None) -> None:
         """Back to the defaults."""
 
-    @call(since="1.1")
+    @call(reads=True, since="1.1")
     def get_quota_class(self, class_name: str) -> QuotaClass:
         """A class's limits, the configured defaults where it has none. ``default`` is what all projects begin from."""
 
@@ -308,16 +308,16 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
         """Write some limits of a class; all of them after it."""
 
     # usage
-    @call(since="1.1")
+    @call(reads=True, since="1.1")
     def get_usage(self, query: UsageQuery) -> UsagePage:
         """What projects used in a time. Invalid: an unknown marker."""
 
-    @call(since="1.1")
+    @call(reads=True, since="1.1")
     def get_usage_audits(self, before: Time | None) -> UsageAudits:
         """The audits of the last period that was complete at ``before`` (now)."""
 
     # debts
-    @call(since="1.1")
+    @call(reads=True, since="1.1")
     def list_debts(self, host: HostName | None) -> tuple[Debt, ...]:
         """What hosts (or one) owe: what must be undone there, and could not be said to them."""
 
@@ -327,7 +327,7 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
         nova-compute is registered for that host: it would pay."""
 
     # services, hypervisors, zones
-    @call()
+    @call(reads=True)
     def list_services(self, query: ServiceQuery) -> tuple[Service, ...]:
         """Daemons, whether they are up, and in which zone."""
 
@@ -339,19 +339,19 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
     def delete_service(self, query: ServiceQuery) -> None:
         """Take a service out. Conflict while its host has servers."""
 
-    @call()
+    @call(reads=True)
     def list_hypervisors(self, query: HypervisorQuery) -> tuple[Hypervisor, ...]:
         """Nodes with their services; NotFound when ``id``/``uuid`` names none."""
 
-    @call()
+    @call(reads=True)
     def get_hypervisor_statistics(self) -> HypervisorStatistics:
         """Sums over all nodes."""
 
-    @call()
+    @call(reads=True)
     def list_zones(self, with_services: bool) -> tuple[Zone, ...]:
         """Availability zones, the internal one included (and marked)."""
 
-    @call(since="1.1")
+    @call(reads=True, since="1.1")
     def get_host_usage(self, host: str) -> HostUsage:
         """What a compute host has and what is taken of it. NotFound."""
 
@@ -360,11 +360,11 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
         """What the host's driver says of it. NotFound; Invalid: it is down; NotSupported: the driver can't."""
 
     # aggregates
-    @call(since="1.1")
+    @call(reads=True, since="1.1")
     def list_aggregates(self) -> tuple[Aggregate, ...]:
         """All of them, in three statements."""
 
-    @call(since="1.1")
+    @call(reads=True, since="1.1")
     def get_aggregate(self, aggregate_id: int) -> Aggregate:
         """One aggregate, or NotFound."""
 
@@ -397,11 +397,11 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
         """Have the hosts fetch images; answered before they did. NotFound: the aggregate. Invalid: an image."""
 
     # images (the proxy of old versions; the token in the context is used)
-    @call()
+    @call(reads=True)
     def list_images(self, query: ImageQuery) -> tuple[Image, ...]:
         """A page of the image service's images."""
 
-    @call()
+    @call(reads=True)
     def get_image(self, image_id: str) -> Image:
         """One image, or NotFound."""
 
@@ -423,10 +423,10 @@ class ConductorRPC(ConsoleCalls, AllNetworkCalls, Interface):
     def heartbeat(self, beat: Heartbeat) -> Alive:
         """A control daemon is alive."""
 
-    @call()
+    @call(reads=True)
     def get_host_states(self, known: tuple[Stamp, ...], everything: bool) -> HostStates:
         """For the scheduler: states newer than the stamps it has (or ``everything``)."""
 
-    @call()
+    @call(reads=True)
     def ping(self, host: HostName) -> str:
         """A round trip over the bus and through the database; the answer is the database's product and version."""

@@ -34,11 +34,11 @@ from nova.rpc.interface import call
 class NetworkCalls:
     """Networks, and the addresses of their pools."""
 
-    @call()
+    @call(reads=True)
     def list_networks(self, scope: Scope) -> tuple[Network, ...]:
         """Networks the scope may use."""
 
-    @call()
+    @call(reads=True)
     def get_network(self, uuid: str, scope: Scope) -> Network:
         """One network."""
 
@@ -62,11 +62,11 @@ class NetworkCalls:
     def add_network_to_project(self, uuid: str | None, project_id: str) -> Network:
         """Give a project a network of its own: that one, or any that is nobody's. NotFound; Conflict; NotSupported."""
 
-    @call(since="1.3")
+    @call(reads=True, since="1.3")
     def list_fixed_addresses(self, host: str | None) -> tuple[FixedAddressRow, ...]:
         """Every address of every pool (of networks that a host serves). For nova-manage."""
 
-    @call(since="1.3")
+    @call(reads=True, since="1.3")
     def get_fixed_address(self, address: str) -> FixedAddressRow:
         """NotFound; Invalid: it is no address."""
 
@@ -78,15 +78,15 @@ class NetworkCalls:
 class FloatingCalls:
     """Floating addresses."""
 
-    @call(since="1.3")
+    @call(reads=True, since="1.3")
     def list_floating_pools(self, scope: Scope) -> tuple[FloatingPool, ...]:
         """Pools to allocate from."""
 
-    @call(since="1.3")
+    @call(reads=True, since="1.3")
     def list_floating_addresses(self, query: FloatingQuery) -> tuple[FloatingAddress, ...]:
         """By address."""
 
-    @call(since="1.3")
+    @call(reads=True, since="1.3")
     def get_floating_address(self, id: str, scope: Scope) -> FloatingAddress:
         """NotFound. Invalid: no such id can be."""
 
@@ -116,7 +116,7 @@ class FloatingCalls:
     def delete_floating_addresses(self, range: FloatingRange) -> tuple[str, ...]:
         """Those of the range that nobody has. Invalid: a bad range."""
 
-    @call(since="1.3")
+    @call(reads=True, since="1.3")
     def list_dns_domains(self, scope: Scope) -> tuple[DnsDomain, ...]:
         """All domains the DNS driver has."""
 
@@ -128,7 +128,7 @@ class FloatingCalls:
     def delete_dns_domain(self, domain: str) -> None:
         """With its entries. NotFound."""
 
-    @call(since="1.3")
+    @call(reads=True, since="1.3")
     def list_dns_entries(self, domain: str, name: str | None, address: str | None) -> tuple[DnsEntry, ...]:
         """By name or by address. NotFound: the domain."""
 
@@ -148,7 +148,7 @@ class SecurityGroupCalls:
     def list_security_groups(self, query: SecurityGroupQuery) -> tuple[SecurityGroup, ...]:
         """A page of groups with their rules; a project's default group is made by its first look."""
 
-    @call(since="1.3")
+    @call(reads=True, since="1.3")
     def get_security_group(self, id: str, scope: Scope) -> SecurityGroup:
         """NotFound. Invalid: no such id can be."""
 
@@ -173,11 +173,11 @@ class SecurityGroupCalls:
     def delete_security_rule(self, id: str, scope: Scope) -> None:
         """NotFound. Answered when it was said to the hosts."""
 
-    @call(since="1.3")
+    @call(reads=True, since="1.3")
     def list_default_rules(self) -> tuple[SecurityRule, ...]:
         """What a new project's default group has."""
 
-    @call(since="1.3")
+    @call(reads=True, since="1.3")
     def get_default_rule(self, id: str) -> SecurityRule:
         """NotFound."""
 
@@ -189,7 +189,7 @@ class SecurityGroupCalls:
     def delete_default_rule(self, id: str) -> None:
         """NotFound."""
 
-    @call(since="1.3")
+    @call(reads=True, since="1.3")
     def list_provider_rules(self) -> tuple[SecurityRule, ...]:
         """What every compute host drops, whatever groups say. For nova-manage."""
 
@@ -201,7 +201,7 @@ class SecurityGroupCalls:
     def delete_provider_rule(self, id: str) -> None:
         """NotFound. Answered when it was said to the hosts."""
 
-    @call(since="1.3")
+    @call(reads=True, since="1.3")
     def list_server_security_groups(self, query: ServerQuery) -> tuple[SecurityGroup, ...]:
         """The groups of one server. NotFound outside the scope."""
 
@@ -214,7 +214,7 @@ class SecurityGroupCalls:
 class InterfaceCalls:
     """Servers' interfaces, plugged in and out while they live."""
 
-    @call(since="1.3")
+    @call(reads=True, since="1.3")
     def list_interfaces(self, query: ServerQuery) -> tuple[Interface, ...]:
         """As the network service has them now. NotFound outside the scope."""
 
@@ -239,7 +239,7 @@ class InterfaceCalls:
 class CloudpipeCalls:
     """Projects' VPN servers."""
 
-    @call(since="1.3")
+    @call(reads=True, since="1.3")
     def list_cloudpipes(self) -> tuple[Cloudpipe, ...]:
         """One of each project that has one."""
 

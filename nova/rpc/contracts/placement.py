@@ -35,11 +35,11 @@ class PlacementRPC(Interface):
     topic, version = "placement", "1.0"
 
     # providers
-    @call()
+    @call(reads=True)
     def list_providers(self, query: ProviderQuery) -> tuple[Provider, ...]:
         """Those that meet all conditions, in the order of their making."""
 
-    @call()
+    @call(reads=True)
     def get_provider(self, uuid: str) -> Provider:
         """NotFound."""
 
@@ -56,7 +56,7 @@ class PlacementRPC(Interface):
         """Conflict: it has allocations or children, or is a host's that there is."""
 
     # inventories
-    @call()
+    @call(reads=True)
     def get_inventories(self, uuid: str) -> ProviderInventories:
         """All of a provider's."""
 
@@ -74,16 +74,16 @@ class PlacementRPC(Interface):
         """NotFound: it has none of that class. Conflict: in use."""
 
     # usages
-    @call()
+    @call(reads=True)
     def get_usages(self, uuid: str) -> ProviderUsages:
         """What is used of each class that the provider has."""
 
-    @call()
+    @call(reads=True)
     def get_project_usages(self, query: PlacementUsageQuery) -> tuple[UsageGroup, ...]:
         """What a project's (and user's) consumers use, by their type."""
 
     # traits and classes
-    @call()
+    @call(reads=True)
     def list_traits(self, query: TraitQuery) -> tuple[str, ...]:
         """Names in their order, standard ones and custom ones."""
 
@@ -95,7 +95,7 @@ class PlacementRPC(Interface):
     def delete_trait(self, name: str) -> None:
         """NotFound. Invalid: a standard one. Conflict: in use."""
 
-    @call()
+    @call(reads=True)
     def get_provider_traits(self, uuid: str) -> ProviderTraits:
         """What a provider has, reported and given."""
 
@@ -103,7 +103,7 @@ class PlacementRPC(Interface):
     def set_provider_traits(self, wanted: ProviderTraits) -> ProviderTraits:
         """These, and no others, until its host reports its own again."""
 
-    @call()
+    @call(reads=True)
     def list_classes(self) -> tuple[str, ...]:
         """Standard ones, then custom ones in the order of their making."""
 
@@ -120,7 +120,7 @@ class PlacementRPC(Interface):
         """NotFound. Invalid: a standard one. Conflict: in use."""
 
     # aggregates
-    @call()
+    @call(reads=True)
     def get_provider_aggregates(self, uuid: str) -> ProviderAggregates:
         """Uuids: those given here, and of the aggregates that a host is in."""
 
@@ -129,11 +129,11 @@ class PlacementRPC(Interface):
         """These, and no others; membership of a host in its aggregates is the Compute API's, and stays."""
 
     # allocations
-    @call()
+    @call(reads=True)
     def get_provider_allocations(self, uuid: str) -> ProviderConsumers:
         """What consumers have of one provider."""
 
-    @call()
+    @call(reads=True)
     def get_allocations(self, consumer: str) -> ConsumerAllocations:
         """What a consumer has; nothing when it has nothing."""
 
@@ -149,6 +149,6 @@ class PlacementRPC(Interface):
     def reshape(self, wanted: Reshape) -> None:
         """Inventories and allocations in one transaction."""
 
-    @call()
+    @call(reads=True)
     def list_candidates(self, query: CandidateQuery) -> Candidates:
         """Ways to meet a request."""
