@@ -72,25 +72,15 @@ GONE = (
 #: Not built yet: (first version, last version, operations).
 NOT_YET: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
     ("2.1", "2.35", (
-        "GET /os-snapshots",
         "POST /os-snapshots",
-        "GET /os-snapshots/detail",
-        "GET /os-snapshots/{snapshot_id}",
         "DELETE /os-snapshots/{snapshot_id}",
-        "GET /os-volumes",
         "POST /os-volumes",
-        "GET /os-volumes/detail",
-        "GET /os-volumes/{volume_id}",
         "DELETE /os-volumes/{volume_id}",
-    )),
-    ("2.1", "2.43", (
     )),
     ("2.1", None, (
         "POST /os-assisted-volume-snapshots",
         "DELETE /os-assisted-volume-snapshots/{snapshot_id}",
-        "GET /servers/{server_id}/os-volume_attachments",
         "POST /servers/{server_id}/os-volume_attachments",
-        "GET /servers/{server_id}/os-volume_attachments/{volume_id}",
         "PUT /servers/{server_id}/os-volume_attachments/{volume_id}",
         "DELETE /servers/{server_id}/os-volume_attachments/{volume_id}",
     )),

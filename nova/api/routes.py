@@ -39,6 +39,7 @@ from nova.api.handlers import (
     services,
     usage,
     usage_audits,
+    volumes,
 )
 from nova.api.routing import Route
 from nova.api.schemas import aggregates as aggregate_schemas
@@ -62,6 +63,7 @@ from nova.api.schemas import server_rebuild as rebuild_schemas
 from nova.api.schemas import servers as server_schemas
 from nova.api.schemas import services as service_schemas
 from nova.api.schemas import usage as usage_schemas
+from nova.api.schemas import volumes as volume_schemas
 from nova.web.schema import Body, Query
 
 _SERVERS = "os_compute_api:servers:"
@@ -79,6 +81,8 @@ _GROUPS = "os_compute_api:os-server-groups:"
 _SECURITY = "os_compute_api:os-security-groups:"
 _FLOATING = "os_compute_api:os-floating-ips:"
 _FLAVORS = "os_compute_api:os-flavor-manage:"
+_VOLUMES = "os_compute_api:os-volumes:"
+_ATTACHMENTS = "os_compute_api:os-volumes-attachments:"
 _ACCESS = "os_compute_api:os-flavor-access"
 _SPECS = "os_compute_api:os-flavor-extra-specs:"
 _KEYPAIRS = "os_compute_api:os-keypairs:"
@@ -219,6 +223,20 @@ ROUTES: tuple[Route, ...] = (
           query=NO_QUERY, since="2.78", looks_first=True),
     Route("POST", "/os-server-external-events", server_parts.external_events,
           "os_compute_api:os-server-external-events:create", part_schemas.EXTERNAL_EVENTS),
+    # volumes, of which there are none
+    Route("GET", "/servers/{server_id}/os-volume_attachments", volumes.attachments, f"{_ATTACHMENTS}index",
+          query=volume_schemas.ATTACHMENTS_QUERY, looks_first=True),
+    Route("GET", "/servers/{server_id}/os-volume_attachments/{volume_id}", volumes.attachment, f"{_ATTACHMENTS}show",
+          looks_first=True),
+    Route("GET", "/os-volumes", volumes.index, f"{_VOLUMES}list", query=volume_schemas.LIST_QUERY, until="2.35"),
+    Route("GET", "/os-volumes/detail", volumes.detail, f"{_VOLUMES}detail", query=volume_schemas.LIST_QUERY,
+          until="2.35"),
+    Route("GET", "/os-volumes/{volume_id}", volumes.show, f"{_VOLUMES}show", until="2.35"),
+    Route("GET", "/os-snapshots", volumes.snapshots, f"{_VOLUMES}snapshots:list", query=volume_schemas.LIST_QUERY,
+          until="2.35"),
+    Route("GET", "/os-snapshots/detail", volumes.snapshot_details, f"{_VOLUMES}snapshots:detail",
+          query=volume_schemas.LIST_QUERY, until="2.35"),
+    Route("GET", "/os-snapshots/{snapshot_id}", volumes.snapshot, f"{_VOLUMES}snapshots:show", until="2.35"),
     # migrations
     Route("GET", "/os-migrations", migrations.index, "os_compute_api:os-migrations:index",
           query=migration_schemas.LIST_QUERY),

@@ -56,3 +56,16 @@ def bare_metal(world: World) -> None:
         live.call("POST", f"{nodes}/1/action", {"add_interface": {}}, version, expect=400)
         live.call("POST", f"{nodes}/1/action", {"remove_interface": {}}, version, expect=400)
     live.call("GET", nodes, None, 36, expect=404)
+
+
+@scenario
+def volumes(world: World) -> None:
+    """There are none to be read; what would change one waits."""
+    nothing = "00000000-0000-4000-8000-00000000ffff"
+    for name in ("volumes", "snapshots"):
+        for path in (f"/os-{name}", f"/os-{name}/detail"):
+            each(world.live, f"GET {path}", path)
+        each(world.live, f"GET /os-{name}/{{{name[:-1]}_id}}", f"/os-{name}/{nothing}")
+    attachments = f"/servers/{world.server}/os-volume_attachments"
+    each(world.live, "GET /servers/{server_id}/os-volume_attachments", attachments)
+    each(world.live, "GET /servers/{server_id}/os-volume_attachments/{volume_id}", f"{attachments}/{nothing}")

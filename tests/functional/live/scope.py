@@ -7,21 +7,13 @@ WAITING: dict[str, tuple[str, ...]] = {
     "networks": (
     ),
     "volumes": (
-        "GET /os-snapshots",
         "POST /os-snapshots",
-        "GET /os-snapshots/detail",
-        "GET /os-snapshots/{snapshot_id}",
         "DELETE /os-snapshots/{snapshot_id}",
-        "GET /os-volumes",
         "POST /os-volumes",
-        "GET /os-volumes/detail",
-        "GET /os-volumes/{volume_id}",
         "DELETE /os-volumes/{volume_id}",
         "POST /os-assisted-volume-snapshots",
         "DELETE /os-assisted-volume-snapshots/{snapshot_id}",
-        "GET /servers/{server_id}/os-volume_attachments",
         "POST /servers/{server_id}/os-volume_attachments",
-        "GET /servers/{server_id}/os-volume_attachments/{volume_id}",
         "PUT /servers/{server_id}/os-volume_attachments/{volume_id}",
         "DELETE /servers/{server_id}/os-volume_attachments/{volume_id}",
     ),
@@ -99,6 +91,9 @@ REFUSED: dict[str, int] = {
     "POST /os-baremetal-nodes/{node_id}/action#add_interface": 400,
     "POST /os-baremetal-nodes/{node_id}/action#remove_interface": 400,
     "POST /servers/{server_id}/action#os-getRDPConsole": 400,
+    "GET /os-snapshots/{snapshot_id}": 404,
+    "GET /os-volumes/{volume_id}": 404,
+    "GET /servers/{server_id}/os-volume_attachments/{volume_id}": 404,
 }
 #: Operations that are refused up to a version: (that version, their code).
 REFUSED_UNTIL: dict[str, tuple[int, int]] = {"GET /os-console-auth-tokens/{console_token}": (30, 400)}

@@ -1,0 +1,69 @@
+"""Volumes and their snapshots, which need Cinder: this release has none, so there are none to be read.
+
+Clients read them on every page and for every server they show; they get empty lists. What would change a volume is in
+``nova/api/absent.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova import errors
+from nova.api.handlers.server_targets import target
+from nova.api.request import Request
+from nova.api.view import answers
+
+
+class NoSuchVolume(errors.NotFound):
+    code, message = "volume.not_found", "Volume {volume} could not be found."
+
+
+class NoSuchSnapshot(errors.NotFound):
+    code, message = "volume.no_snapshot", "Snapshot {snapshot} could not be found."
+
+
+class NotAttached(errors.NotFound):
+    code = "volume.not_attached"
+    message = "Instance {server} is not attached to volume {volume}"
+
+
+@answers({"volumes": ["object"]})
+def index(req: Request) -> dict[str, Any]:
+    return {"volumes": []}
+
+
+@answers({"volumes": ["object"]})
+def detail(req: Request) -> dict[str, Any]:
+    return index(req)
+
+
+@answers({"volume": "object"})
+def show(req: Request, volume_id: str) -> dict[str, Any]:
+    raise NoSuchVolume(volume=volume_id)
+
+
+@answers({"snapshots": ["object"]})
+def snapshots(req: Request) -> dict[str, Any]:
+    return {"snapshots": []}
+
+
+@answers({"snapshots": ["object"]})
+def snapshot_details(req: Request) -> dict[str, Any]:
+    return snapshots(req)
+
+
+@answers({"snapshot": "object"})
+def snapshot(req: Request, snapshot_id: str) -> dict[str, Any]:
+    raise NoSuchSnapshot(snapshot=snapshot_id)
+
+
+@answers({"volumeAttachments": ["object"]})
+def attachments(req: Request, server_id: str) -> dict[str, Any]:
+    target(req, server_id)
+    return {"volumeAttachments": []}
+
+
+@answers({"volumeAttachment": "object"})
+def attachment(req: Request, server_id: str, volume_id: str) -> dict[str, Any]:
+    target(req, server_id)
+    raise NotAttached(server=server_id, volume=volume_id)
