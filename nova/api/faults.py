@@ -48,7 +48,9 @@ class NotYet(errors.NotSupported):
 
 
 class GoneForGood(errors.Gone):
-    code, message = "api.gone", "This API was removed and has no successor here: {operation}."
+    """The words are Nova's, and HTTP's: clients compare them. What ``operation`` was, the request says."""
+
+    code, message = "api.gone", "This resource is no longer available. No forwarding address is given."
 
 
 def body(status: int, message: str, retry_after: int | None = None) -> bytes:

@@ -31,7 +31,7 @@ COLUMNS: dict[str, Any] = {
 
 
 class NoSuchMarker(errors.Invalid):
-    code, message = "page.marker_not_found", "Marker {marker} could not be found."
+    code, message = "page.marker_not_found", "marker [{marker}] not found"
 
 
 class BadExpression(errors.Invalid):

@@ -128,7 +128,7 @@ class Migrations:
         uuids = [move.uuid for move in held]
         if query.page.marker is not None:
             if query.page.marker not in uuids:
-                raise errors.Invalid(f"Marker {query.page.marker} could not be found.")
+                raise errors.Invalid(f"marker [{query.page.marker}] not found")
             held = held[uuids.index(query.page.marker) + 1:]
         return tuple(held[:query.page.limit])
 

@@ -59,7 +59,7 @@ class Images:
         self.image_queries.append(query)
         ids = list(self.images)
         if query.marker and query.marker not in ids:
-            raise errors.Invalid(f"Marker {query.marker} could not be found.")
+            raise errors.Invalid(f"marker [{query.marker}] not found")
         begin = ids.index(query.marker) + 1 if query.marker else 0
         return tuple(self.images.values())[begin:][:query.limit]
 

@@ -37,7 +37,7 @@ class Usage:
         uuids = [one.uuid for one in held]
         if query.page.marker is not None:
             if query.page.marker not in uuids:
-                raise errors.Invalid(f"Marker {query.page.marker} could not be found.")
+                raise errors.Invalid(f"marker [{query.page.marker}] not found")
             held = held[uuids.index(query.page.marker) + 1:]
         if query.paged:
             held = held[:query.page.limit]

@@ -26,8 +26,7 @@ class PublicHasNoAccess(errors.NotFound):
 
 
 class PublicNeedsNoAccess(errors.Conflict):
-    code = "flavor.public_needs_no_access"
-    message = "Can not add access to the public flavor {flavor_id}: every project may use it."
+    code, message = "flavor.public_needs_no_access", "Can not add access to a public flavor."
 
 
 class BadId(errors.Invalid):

@@ -166,12 +166,15 @@ def _all_tenants(req: Request, detail: bool) -> bool:
 
 
 def changes(req: Request) -> tuple[datetime.datetime | None, datetime.datetime | None]:
-    """``changes-since`` and ``changes-before`` of the query. BadFilter when they are the wrong way round."""
+    """``changes-since`` and ``changes-before`` of the query. BadFilter when they are the wrong way round.
+
+    Rows have microseconds where answers show whole seconds: what changed within the last second shown is in time.
+    """
     since, before = (None if (text := req.query.one(name)) is None else to_time(text)
                      for name in ("changes-since", "changes-before"))
     if since is not None and before is not None and since > before:
         raise BadFilter(name="changes-before", value=before.isoformat(), reason="it lies before changes-since")
-    return since, before
+    return since, before and before.replace(microsecond=999_999)
 
 
 def _statuses(req: Request, usable: _Usable) -> tuple[str, ...]:

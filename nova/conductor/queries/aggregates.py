@@ -167,7 +167,7 @@ class Aggregates:
             return
         if not zone.strip() or ":" in zone:
             raise BadZone(zone=zone, reason="a zone's name has characters, and no colon among them")
-        if zone == internal:
+        if zone.strip() == internal:
             raise BadZone(zone=zone, reason="it is the zone of control daemons ([DEFAULT]internal_service_"
                                             "availability_zone)")
 

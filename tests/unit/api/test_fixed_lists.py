@@ -47,3 +47,10 @@ def test_nodes_can_not_be_changed(client: ApiClient, method: str, path: str, bod
         assert client.request(method, path, body, version=version).status_int == status
     message = client.request(method, path, body).json["badRequest"]["message"]
     assert "openstack baremetal" in message
+
+
+def test_operation_that_is_gone_says_so_in_the_words_that_clients_compare(client: ApiClient) -> None:
+    answer = client.get("/os-agents")
+    assert answer.status_int == 410
+    assert answer.json == {"computeFault": {
+        "code": 410, "message": "This resource is no longer available. No forwarding address is given."}}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 
 from nova.model.server_orders import MigrationOrder
@@ -26,7 +28,7 @@ def test_list_passes_every_filter_on(client):
     query, = client.conductor.migration_queries
     assert (query.host, query.server_uuid, query.source_compute, query.status, query.type, query.user_id,
             query.project_id, query.page.limit) == ("h", "i", "s", "error", "resize", "u", "p", 3)
-    assert query.changes_since.day == 1 and query.changes_before.day == 2
+    assert query.changes_since.day == 1 and query.changes_before == datetime.datetime(2026, 1, 2, 0, 0, 0, 999_999)
 
 
 def test_list_when_full_has_a_next_link_that_goes_on(client):

@@ -111,6 +111,16 @@ def test_changes_since_shows_deleted_servers_too(client: ApiClient) -> None:
     assert query.deleted == "any"
 
 
+def test_changes_before_finds_a_server_by_the_time_that_it_shows_itself(client: ApiClient) -> None:
+    """Its row has microseconds; what clients are shown, and send back, has none."""
+    query = asked(client, "changes-before=2026-01-02T03:04:05Z", version="2.66")
+    assert query.changes_before == datetime.datetime(2026, 1, 2, 3, 4, 5, 999_999)
+    both = asked(client, "changes-since=2026-01-02T03:04:05Z&changes-before=2026-01-02T03:04:05Z", version="2.66")
+    assert both.changes_since <= datetime.datetime(2026, 1, 2, 3, 4, 5, 123_456) <= both.changes_before
+    assert refused(client, "changes-since=2026-01-02T03:04:06Z&changes-before=2026-01-02T03:04:05Z",
+                   version="2.66") == 400
+
+
 def test_changes_the_wrong_way_round_are_400(client: ApiClient) -> None:
     query = "changes-since=2026-01-02T00:00:00Z&changes-before=2026-01-01T00:00:00Z"
     assert refused(client, query, version="2.66") == 400

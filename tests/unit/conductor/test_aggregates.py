@@ -88,10 +88,12 @@ def test_metadata_is_merged_and_null_takes_away(cloud: SmallCloud) -> None:
         "availability_zone": "london", "ssd": "false"}
 
 
-@pytest.mark.parametrize("zone", ["internal", "a:b", " "])
+@pytest.mark.parametrize("zone", ["internal", " internal ", "a:b", " "])
 def test_zone_that_can_not_be_one_is_refused(cloud: SmallCloud, zone: str) -> None:
     one = make(cloud, "one")
     for refused in (lambda: make(cloud, "two", zone),
+                    lambda: cloud.control.update_aggregate(AggregateUpdate(id=one.id, changes_zone=True,
+                                                                           availability_zone=zone)),
                     lambda: cloud.control.set_aggregate_metadata(one.id, {"availability_zone": zone})):
         with pytest.raises(errors.Invalid, match="availability_zone"):
             refused()
