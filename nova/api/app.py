@@ -51,7 +51,8 @@ def from_conf(conductor: Any, consoles: Any, conf: cfg.ConfigOpts, policy: Polic
                       glance_link_prefix=conf.api.glance_link_prefix,
                       enable_instance_password=conf.api.enable_instance_password,
                       password_length=conf.password_length,
-                      skips_silent_cells=conf.api.list_records_by_skipping_down_cells)
+                      skips_silent_cells=conf.api.list_records_by_skipping_down_cells,
+                      floating_pool=conf.default_floating_pool, public_interface=conf.public_interface)
     health = healthcheck.Healthcheck(None, conf)
     networks = "neutron" if neutron_in_use(conf) else legacy_networks.BACK_END
     return build(Site(conductor, consoles, policy, options, networks), authentication(conf, policy),

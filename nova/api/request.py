@@ -26,6 +26,8 @@ class Options:
     enable_instance_password: bool = True
     password_length: int = 12
     skips_silent_cells: bool = True
+    floating_pool: str = "nova"  # of nova-network's floating addresses whose maker names none; and their device
+    public_interface: str = "eth0"
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from typing import Any
 
+import msgspec
 import pytest
 
+from nova.model.networks import NEUTRON
 from tests.contract import answers, rows
 from tests.fakes.api import ADMIN, DEMO, ApiClient
 from tests.fakes.conductor_proxies import WHEN
@@ -45,7 +48,21 @@ def client(token: str, sparse: bool = False) -> ApiClient:
 @pytest.mark.parametrize("token", [ADMIN, DEMO])
 @pytest.mark.parametrize("id", READS)
 def test_answer_at_every_version_passes_the_contract(id: str, token: str, sparse: bool) -> None:
-    answers.assert_reads(id, client(token, sparse), READS[id])
+    made = client(token, sparse)
+    if "os-networks" in id:  # the rows are those of Neutron's; nova-network's: test_old_network_types
+        for uuid_, network in made.conductor.networks.items():
+            made.conductor.networks[uuid_] = msgspec.structs.replace(network, back_end=NEUTRON)
+    answers.assert_reads(id, made, READS[id])
+
+
+NEUTRONS_ROWS = re.compile(r"\.(deleted|enable_dhcp|injected|multi_host|share_address|vlan|priority|rxtx_base): ")
+
+
+@pytest.mark.parametrize("id", ["GET /os-networks", "GET /os-networks/{network_id}"])
+def test_answer_of_nova_networks_when_neutron_would_say_null_then_all_else_passes_the_contract(id: str) -> None:
+    answer = client(ADMIN).get(READS[id], version="2.35")
+    found = rows.judge(rows.shapes(id)["response"], answer.json, 35)
+    assert [problem for problem in found if not NEUTRONS_ROWS.search(problem)] == []
 
 
 def test_answers_to_image_writes_at_every_version_pass_the_contract() -> None:

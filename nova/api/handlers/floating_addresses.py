@@ -95,15 +95,15 @@ def bulk_show(req: Request, host_name: str) -> dict[str, Any]:
     return {"floating_ip_info": IN_BULK.all(found, req)}
 
 
-@answers({"floating_ips_bulk_create": {"ip_range": "string", "pool": ("string", "null"),
-                                       "interface": ("string", "null")}})
+@answers({"floating_ips_bulk_create": dict.fromkeys(("ip_range", "pool", "interface"), "string")})
 def bulk_create(req: Request) -> dict[str, Any]:
     asked = req.body["floating_ips_bulk_create"]
-    wanted = FloatingRange(ip_range=asked["ip_range"], pool=asked.get("pool"), interface=asked.get("interface"))
+    wanted = FloatingRange(ip_range=asked["ip_range"], pool=asked.get("pool") or req.options.floating_pool,
+                           interface=asked.get("interface"))  # None: each host's own
     with _legacy(req, errors.Invalid):
         req.conductor.create_floating_addresses(wanted)
     return {"floating_ips_bulk_create": {"ip_range": wanted.ip_range, "pool": wanted.pool,
-                                         "interface": wanted.interface}}
+                                         "interface": wanted.interface or req.options.public_interface}}
 
 
 @answers({"floating_ips_bulk_delete": "string"})

@@ -9,7 +9,7 @@ from nova import errors
 from nova.api.handlers.floating_addresses import Unprocessable
 from nova.api.request import Request
 from nova.api.view import answers
-from nova.api.views.floating_addresses import DOMAIN, ENTRY, PUT_DOMAIN, PUT_ENTRY
+from nova.api.views.floating_addresses import DOMAIN, ENTRY, PUT_ENTRY
 from nova.model.floating import DnsDomain, DnsEntry
 
 #: Scope of a domain -> (key of whom it belongs to, field of ours, key that it must not have)
@@ -40,7 +40,7 @@ def index(req: Request) -> dict[str, Any]:
     return {"domain_entries": DOMAIN.all(req.conductor.list_dns_domains(req.scope()), req)}
 
 
-@answers({"domain_entry": PUT_DOMAIN})
+@answers({"domain_entry": DOMAIN})
 def update(req: Request, domain: str) -> dict[str, Any]:
     """Make a domain, or say anew whose it is."""
     asked = req.body["domain_entry"]
@@ -49,7 +49,7 @@ def update(req: Request, domain: str) -> dict[str, Any]:
         kind = Unprocessable if req.legacy else errors.Invalid
         raise kind(WrongOwner(scope=asked["scope"], may=key, may_not=other).message)
     made = req.conductor.put_dns_domain(DnsDomain(domain=domain, scope=asked["scope"], **{field: asked.get(key)}))
-    return {"domain_entry": PUT_DOMAIN(made, req)}
+    return {"domain_entry": DOMAIN(made, req)}
 
 
 def delete(req: Request, domain: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.api.view import Out, View, micros_of
+from nova.api.view import Out, View, seconds_of
 from nova.model.certificates import Cloudpipe
 
 FULL = View(
@@ -12,6 +12,6 @@ FULL = View(
     Out("public_ip", "public_address"),
     Out("public_port", "public_port"),
     Out("state", "state"),
-    Out("created_at", micros_of("created_at")),
+    Out("created_at", seconds_of("created_at")),
     of=Cloudpipe,
 )

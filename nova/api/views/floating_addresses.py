@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nova.api.view import LEFT_OUT, Out, View
+from nova.api.view import Out, View
 from nova.model.floating import DnsDomain, DnsEntry, FloatingAddress, FloatingPool
 
 POOL = View(Out("name", "name"), of=FloatingPool)
@@ -19,7 +19,7 @@ FLOATING = View(
 IN_BULK = View(
     Out("address", "address"),
     Out("pool", "pool"),
-    Out("interface", "interface"),
+    Out("interface", lambda one, req: one.interface or req.options.public_interface, type="string"),
     Out("project_id", "project_id"),
     Out("instance_uuid", "server_uuid"),
     Out("fixed_ip", "fixed_address"),
@@ -31,17 +31,6 @@ DOMAIN = View(
     Out("scope", "scope"),
     Out("availability_zone", "availability_zone"),
     Out("project", "project_id"),
-    of=DnsDomain,
-)
-
-#: The answer to a PUT names the owner alone that the scope has.
-PUT_DOMAIN = View(
-    Out("domain", "domain"),
-    Out("scope", "scope"),
-    Out("availability_zone", lambda one, req: one.availability_zone if one.scope == "private" else LEFT_OUT,
-        optional=True, type=("string", "null")),
-    Out("project", lambda one, req: one.project_id if one.scope == "public" else LEFT_OUT, optional=True,
-        type=("string", "null")),
     of=DnsDomain,
 )
 

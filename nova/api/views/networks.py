@@ -1,4 +1,4 @@
-"""nova-network's networks as the API showed them up to 2.35. What is neither text nor the MTU is told as text."""
+"""nova-network's networks as the API showed them up to 2.35."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ ADMIN = "admin"  # flag: the caller is an administrator
 
 #: What every user of a network sees of it; attributes of the same names.
 FOR_ALL = ("label", "cidr", "netmask", "broadcast", "gateway", "dns1", "dns2", "cidr_v6", "netmask_v6", "gateway_v6")
-TEXTS = ("bridge", "bridge_interface", "dhcp_server", "dhcp_start", "host", "mtu", "project_id", "vpn_private_address",
-         "vpn_public_address", "vpn_public_port")
-OTHERS = ("enable_dhcp", "injected", "multi_host", "priority", "rxtx_base", "share_address", "vlan")
+FOR_ADMINS = ("bridge", "bridge_interface", "dhcp_server", "dhcp_start", "host", "mtu", "project_id",
+              "vpn_private_address", "vpn_public_address", "vpn_public_port")
+NOT_OF_NEUTRON = ("enable_dhcp", "injected", "multi_host", "priority", "rxtx_base", "share_address", "vlan")
 
 
-def _as_text(name: str) -> Callable[[Network, Request], str | None]:
-    def shown(network: Network, req: Request) -> str | None:
-        value = getattr(network, name)
-        return None if value is None or not _ours(network) else str(value)
+def _if_ours(name: str) -> Callable[[Network, Request], bool | int | None]:
+    def shown(network: Network, req: Request) -> bool | int | None:
+        value: bool | int | None = getattr(network, name) if _ours(network) else None
+        return value
     return shown
 
 
@@ -30,14 +30,18 @@ def _ours(network: Network) -> bool:
     return network.back_end == NOVA_NETWORK
 
 
+def _type(name: str) -> tuple[str, str]:
+    return ("integer" if name in ("priority", "rxtx_base", "vlan") else "boolean", "null")
+
+
 FULL = View(
     Out("id", "uuid"),
     *(Out(name, name) for name in FOR_ALL),
-    *(Out(name, name, flag=ADMIN) for name in TEXTS),
-    *(Out(name, _as_text(name), flag=ADMIN) for name in OTHERS),
+    *(Out(name, name, flag=ADMIN) for name in FOR_ADMINS),
+    *(Out(name, _if_ours(name), flag=ADMIN, type=_type(name)) for name in NOT_OF_NEUTRON),
     Out("created_at", micros_of("created_at"), flag=ADMIN),
     Out("updated_at", micros_of("updated_at"), flag=ADMIN),
-    Out("deleted", lambda network, req: "False" if _ours(network) else None, flag=ADMIN, type=("string", "null")),
+    Out("deleted", lambda network, req: False if _ours(network) else None, flag=ADMIN, type=("boolean", "null")),
     Out("deleted_at", lambda network, req: None, flag=ADMIN, type="null"),
     of=Network,
 )

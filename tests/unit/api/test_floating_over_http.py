@@ -157,7 +157,8 @@ def test_bulk_and_dns_are_the_administrators_and_gone_with_neutron(client: ApiCl
 def test_dns_domains_and_entries(client: ApiClient) -> None:
     put = client.put("/os-floating-ip-dns/demo.example.org", {"domain_entry": {"scope": "public", "project": "demo"}},
                      token=ADMIN)
-    assert put.json == {"domain_entry": {"domain": "demo.example.org", "scope": "public", "project": "demo"}}
+    assert put.json == {"domain_entry": {"domain": "demo.example.org", "scope": "public", "project": "demo",
+                                         "availability_zone": None}}
     assert client.get("/os-floating-ip-dns").json == {"domain_entries": [
         {"domain": "demo.example.org", "scope": "public", "project": "demo", "availability_zone": None}]}
     assert client.get("/os-floating-ip-dns", token=OTHER).json == {"domain_entries": []}

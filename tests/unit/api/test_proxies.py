@@ -24,7 +24,7 @@ def test_networks_show_users_less_than_admins(client: ApiClient) -> None:
                          "netmask_v6", "gateway_v6"}
     theirs = client.get(f"/os-networks/{network.uuid}", token=ADMIN).json["network"]
     shown = (theirs["bridge"], theirs["vlan"], theirs["multi_host"], theirs["priority"])
-    assert shown == ("br100", "100", "True", None)
+    assert shown == ("br100", 100, True, None)
 
 
 def test_networks_when_they_are_neutrons_then_all_but_id_and_label_is_null(client: ApiClient) -> None:
