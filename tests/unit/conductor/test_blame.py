@@ -21,7 +21,10 @@ def operation(**data: Any) -> Any:
     ("nova-compute on 'cn1.example' did not answer", "nova-compute on the host did not answer"),
     ("cn1 and cn2 are down", "the host and the host are down"),
     ("image cn10-cn2 is gone", "image cn10-cn2 is gone"),
-    ("no host named", "no host named")])
+    ("no host named", "no host named"),
+    ("Path '/var/lib/nova/cn1/instances/_base/ab12.part' is lost", "Path 'a file of the host' is lost"),
+    ("no room in /srv/cn2/x: it is full", "no room in a file of the host: it is full"),
+    *[(kept, kept) for kept in ("10.0.0.0/24 is full", "no /dev/vdb", "text/plain", "see http://x.org/a/b", "a / b")]])
 def test_fault_when_its_cause_names_hosts_then_the_owner_reads_none_and_admins_all(message, told):
     fault = fault_of(errors.HostRefused(message), operation())
     assert (fault.message, fault.details) == (told, message)
