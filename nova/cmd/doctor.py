@@ -18,7 +18,7 @@ from nova import errors
 from nova.cmd.doctor_filter import packet_filter
 from nova.cmd.doctor_networks import networks
 from nova.cmd.doctor_neutron import neutron
-from nova.cmd.finding import BAD, NAMED, OK, WARN, Check, Finding, asked, is_compute, some
+from nova.cmd.finding import BAD, NAMED, OK, WARN, Check, Finding, asked, is_compute, some, told
 from nova.privileged.runner import SYSTEM_PATH, CommandFailed, SystemRunner
 
 FREE_GB = 5
@@ -97,7 +97,7 @@ def databases(options: Any) -> Finding:
     except migrate.SchemaBehind as error:
         return Finding(BAD, error.message, "nova-manage api_db sync; nova-manage db sync")
     except errors.NovaError as error:
-        return Finding(BAD, error.message, "check [database]connection and [api_database]connection, and the server")
+        return Finding(BAD, told(error), "check [database]connection and [api_database]connection, and the server")
 
 
 def keystone(options: Any) -> Finding:
@@ -293,7 +293,7 @@ def capacity(options: Any) -> Finding:
         with both(options)[0].reading() as tx:
             found = audits.overused(tx)
     except errors.NovaError as error:
-        return Finding(WARN, f"what hosts gave can not be read: {error.message}", "see the database's line")
+        return Finding(WARN, f"what hosts gave can not be read: {told(error)}", "see the database's line")
     if not found:
         return Finding(OK, "no host gave more than it has")
     named = some([f"{one.host} ({one.used} of {one.capacity} {one.resource_class})" for one in found])

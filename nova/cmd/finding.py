@@ -40,6 +40,13 @@ def asked(options: Any, ask: Callable[[Any], Any]) -> Any:
         return Finding(WARN, "this can not be looked at: no conductor answers", "see the broker's line")
 
 
+def told(error: errors.NovaError) -> str:
+    """The message, with the reason that operators alone may read."""
+    from nova.db.engine import DatabaseAway
+
+    return f"{error.message} ({error.reason})" if isinstance(error, DatabaseAway) and error.reason else error.message
+
+
 def some(names: list[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from nova import concurrency, context, errors
 from nova.cmd import common, firewall_commands, floating_commands, network_commands, vpn_commands
+from nova.cmd.finding import told
 
 BINARY = "nova-manage"
 
@@ -377,7 +378,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with context.entered(context.internal()):
             return given.command.run(options, given)
     except errors.NovaError as error:
-        sys.stderr.write(f"{BINARY}: {error.message}\n")
+        sys.stderr.write(f"{BINARY}: {told(error)}\n")
         return 1
     except BrokenPipeError:
         return 1

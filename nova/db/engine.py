@@ -30,8 +30,18 @@ _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "postgresql"
             "postgres": "postgresql+psycopg"}
 
 
+TELL_AGAIN_S = 10.0
+_told_at = -TELL_AGAIN_S
+
+
 class DatabaseAway(errors.Unavailable):
-    code, message = "db.away", "The database does not answer: {reason}"
+    """Users read the message, so it names no address and no driver; ``reason`` does, for operators, and the log."""
+
+    code, message = "db.away", "The database does not answer. Try again later."
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__()
+        self.reason = reason
 
 
 def normal_url(url: str) -> str:
@@ -127,6 +137,16 @@ def _roll_back(connection: Connection) -> None:
         connection.invalidate()
 
 
+def _away(reason: str) -> DatabaseAway:
+    """The error, with a line in the log; not one for each of the many requests that meet it."""
+    global _told_at
+    now = time.monotonic()
+    if now - _told_at > TELL_AGAIN_S:
+        _told_at = now
+        LOG.warning("the database does not answer: %s", reason)
+    return DatabaseAway(reason)
+
+
 @contextmanager
 def _answering() -> Iterator[None]:
     try:
@@ -134,9 +154,9 @@ def _answering() -> Iterator[None]:
     except (exc.OperationalError, exc.InterfaceError) as error:
         if _lost_race(error) or not (error.connection_invalidated or _can_not_connect(error)):
             raise
-        raise DatabaseAway(reason=str(error.orig)[:200]) from None
+        raise _away(str(error.orig)[:200]) from None
     except exc.TimeoutError as error:
-        raise DatabaseAway(reason=f"no free connection in the pool ({error})") from None
+        raise _away(f"no free connection in the pool ({error})") from None
 
 
 def _can_not_connect(error: exc.DBAPIError) -> bool:

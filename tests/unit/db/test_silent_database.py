@@ -18,7 +18,21 @@ def test_server_when_it_never_answers_then_it_is_away_in_time(patience: str, mon
         database = Database(f"postgresql://nova@127.0.0.1:{silent.getsockname()[1]}/cell"
                             + ("?connect_timeout=2" if patience == "url" else ""))
         started = time.monotonic()
-        with pytest.raises(DatabaseAway), database.reading():
+        with pytest.raises(DatabaseAway) as away, database.reading():
             pass
         assert time.monotonic() - started < 10
         database.dispose()
+        assert away.value.message == "The database does not answer. Try again later."
+        assert "timeout" in away.value.reason and not away.value.data
+
+
+def test_database_when_nobody_listens_then_its_place_is_in_the_log_and_not_in_the_message(
+        caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_told_at", -engine.TELL_AGAIN_S)
+    database = Database("mysql://nova:secret@127.0.0.1:1/cell")
+    for _ in range(3):
+        with pytest.raises(DatabaseAway) as away, database.reading():
+            pass
+        assert "127.0.0.1" not in away.value.message and "127.0.0.1" in away.value.reason
+    assert len(caplog.records) == 1, "one line for many requests"
+    assert "127.0.0.1" in caplog.text and "secret" not in caplog.text
