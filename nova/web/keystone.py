@@ -19,6 +19,11 @@ class IdentityAway(errors.Unavailable):
     message = "The identity service (Keystone) does not answer, so that no token can be checked. Try again later."
 
 
+LONGEST_TOKEN = 8192  # what servers, Keystone's too, take as one header; no token of theirs is near it
+
+TOKENS = ("HTTP_X_AUTH_TOKEN", "HTTP_X_SERVICE_TOKEN")
+
+
 class TokenCheck:
     """keystonemiddleware's auth_token, set up by ``[keystone_authtoken]``; its 503 becomes one of ours."""
 
@@ -27,6 +32,9 @@ class TokenCheck:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         held: list[tuple[Any, ...]] = []
+        if any(len(environ.get(name, "")) > LONGEST_TOKEN for name in TOKENS):  # none of Keystone's: 401, as for others
+            for name in TOKENS:
+                environ.pop(name, None)
 
         def start(*answer: Any) -> Any:
             if "nova.context" not in environ and answer[0].startswith("503"):

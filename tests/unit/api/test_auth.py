@@ -81,6 +81,13 @@ def test_no_token_behind_keystone_is_401_even_when_it_is_down() -> None:
     assert ApiClient(conf=keystone_conf(), token=None).get("/flavors").status_int == 401
 
 
+@pytest.mark.parametrize("name", ["X-Auth-Token", "X-Service-Token"])
+def test_token_that_is_too_long_for_keystone_is_401_and_keystone_is_not_asked(name: str) -> None:
+    client = ApiClient(conf=keystone_conf(), token="gAAAA")
+    answer = client.get("/flavors", headers={name: "x" * 9000})
+    assert answer.status_int == 401 and "Keystone" in answer.headers["WWW-Authenticate"]
+
+
 def keystone_conf() -> cfg.ConfigOpts:
     """Keystone at a port where nobody listens."""
     conf = configuration(auth_strategy="keystone")
