@@ -252,10 +252,15 @@ def _text(value: object) -> str:
 
 def _new(image: NewImage) -> dict[str, Any]:
     """A new image as Glance takes it: what is not said is left to it."""
-    members = {"id": image.id, "name": image.name, "visibility": image.visibility, "owner": image.owner,
+    members = {"id": image.id, "name": _short_letters(image.name), "visibility": image.visibility, "owner": image.owner,
                "disk_format": image.disk_format, "container_format": image.container_format,
                "min_disk": image.min_disk_gb, "min_ram": image.min_ram_mb, "protected": image.protected or None}
     return {**image.properties, **{key: value for key, value in members.items() if value is not None}}
+
+
+def _short_letters(name: str) -> str:
+    """The name without letters of four bytes (most emoji), for which Glance refuses it."""
+    return "".join(letter if ord(letter) <= 0xFFFF else "\N{REPLACEMENT CHARACTER}" for letter in name)
 
 
 def _image(body: Mapping[str, Any]) -> Image:

@@ -7,9 +7,11 @@ call has a timeout; every failure is one of ours and names the service.
 
 from __future__ import annotations
 
+import html
 import itertools
 import logging
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -234,9 +236,20 @@ def _request_id() -> str | None:
     return (serving.global_request_id or serving.request_id) if serving else None
 
 
+def _explained(details: Any) -> str:
+    """What a service says of a request that it refuses, as one line, where it says it as a page of HTML; or nothing."""
+    page = details if isinstance(details, str) else ""
+    found = re.search(r"<body>(?:\s*<h1>[^<]*</h1>)?(.*?)</body>", page, re.DOTALL)
+    text = html.unescape(re.sub(r"<[^>]*>", " ", found[1])) if found else ""
+    return " ".join(text.split())[:200]
+
+
 def _reason(error: Exception) -> str:
     """One line about ``error``, without the request's own text."""
     if isinstance(error, exceptions.HttpError):
+        said = _explained(error.details) if 400 <= error.http_status < 500 else ""
+        if said:
+            return f"{error.http_status} {said}"
         return f"{error.http_status} {error.message or error.details or ''}".strip()
     if isinstance(error, exceptions.EndpointNotFound | exceptions.EmptyCatalog):
         return "the catalog has no address of it"

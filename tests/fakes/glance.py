@@ -131,6 +131,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not all(isinstance(value, str) for key, value in members.items() if key not in ("min_disk", "min_ram",
                                                                                              "protected", "tags")):
             return self._answer(400, {"message": "Provided object does not match schema 'image'"})
+        if any(ord(letter) > 0xFFFF for letter in members.get("name", "")):  # its database takes three bytes a letter
+            return self._page(400, "Characters of more than 3 bytes are not supported &amp; refused.")
         if members.get("id") in self.glance.images:
             return self._answer(409, {"message": f"Image ID {members['id']} already exists!"})
         empty = {"status": "queued", "size": None, "checksum": None, "os_hash_algo": None, "os_hash_value": None,
@@ -188,6 +190,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(knobs.fail_status, {"message": "not now"})
             return False
         return True
+
+    def _page(self, status: int, reason: str) -> None:
+        """An error as Glance says it: a page of HTML."""
+        page = (f"<html>\n <head>\n  <title>{status} Bad Request</title>\n </head>\n <body>\n  <h1>{status} Bad Request"
+                f"</h1>\n  {reason}<br /><br />\n\n\n\n </body>\n</html>").encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/html; charset=UTF-8")
+        self.send_header("Content-Length", str(len(page)))
+        self.end_headers()
+        self.wfile.write(page)
 
     def _target(self, path: str) -> tuple[str | None, str]:
         parts = path.removeprefix("/v2/images/").split("/")

@@ -252,3 +252,17 @@ def test_list_by_properties_gives_those_that_have_them(server, glance):
     server.add()
     found = glance.list(ImageQuery(filters={"image_type": "backup", "instance_uuid": "u1"}))
     assert [image.id for image in found] == [one]
+
+
+def test_create_when_the_name_has_letters_of_four_bytes_then_glance_takes_it_without_them(glance):
+    made = glance.create(NewImage(id="11111111-1111-4111-8111-111111111111", name="emo\U0001f389ji \u4e2d-shelved"))
+    assert made.name == "emo\N{REPLACEMENT CHARACTER}ji \u4e2d-shelved"
+
+
+def test_refusal_when_it_is_a_page_then_its_reason_is_told(server):
+    caller = session.Caller(session.Service("image", "image", (server.url,)),
+                            session.Credentials(ksession.Session(), None))
+    with pytest.raises(errors.Invalid) as refused:
+        caller.call("POST", "/v2/images", json={"name": "\U0001f389"})
+    assert "400 Characters of more than 3 bytes are not supported & refused." in refused.value.message
+    assert "<" not in refused.value.message
