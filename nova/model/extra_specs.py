@@ -55,6 +55,10 @@ def text(pattern: str) -> Rule:
 
 
 _BOOLEANS = frozenset({"1", "t", "true", "on", "y", "yes", "0", "f", "false", "off", "n", "no"})
+MOST = 0x7FFF_FFFF_FFFF_FFFF  # bytes a second, say
+MOST_PARTS = 0x7FFF_FFFF  # as many as a flavor can have vCPUs
+#: Specs that count parts of a guest.
+PARTS = ("hw:numa_nodes", "hw:numa_mem.", "hw:cpu_", "hw:serial_port_count")
 FLAG, TEXT, NUMBER = Rule("boolean"), Rule("string"), Rule("integer")
 COUNT, POSITIVE = Rule("integer", min=0), Rule("integer", min=1)
 CPU_MASK = text(r"\^?\d+(-\d+|,\^?\d+)*")  # written so that no text can be matched in two ways
@@ -196,6 +200,16 @@ def problem(key: str, value: str) -> str | None:
     if rule is not None:
         return _told(key, rule, value)
     return _known(key, key, frozenset(SPECS), False) if colon and namespace in NAMESPACES else None
+
+
+def beyond(key: str, value: str) -> str | None:
+    """What is wrong with a number that no host could ever have; None for all else, whatever it is."""
+    rule = _rule(key)
+    if rule is None or rule.type != "integer" or not re.fullmatch(r"-?[0-9]+", value):
+        return None
+    most = MOST_PARTS if key.startswith(PARTS) else MOST
+    return None if len(value) <= 20 and abs(int(value)) <= most else \
+        f"the value {value!r} of extra spec {key} is beyond {most}"
 
 
 def _rule(key: str) -> Rule | None:

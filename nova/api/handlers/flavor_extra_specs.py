@@ -61,11 +61,14 @@ def delete(req: Request, flavor_id: str, key: str) -> None:
 
 
 def _checked(req: Request, asked: Mapping[str, str | float]) -> dict[str, str]:
-    """The specs as text. BadSpec for the first that is wrong, at versions that check."""
+    """The specs as text. BadSpec for the first that is wrong, at versions that check; at all versions for a number with
+    which no server could be made."""
     specs = {key: str(value) for key, value in asked.items()}
     for key, value in specs.items():
         if len(value) > LONGEST:
             raise BadSpec(reason=f"the value of extra spec {key} is longer than {LONGEST} characters")
+        if (wrong := extra_specs.beyond(key, value)) is not None:
+            raise BadSpec(reason=wrong)
     if versions.extra_specs_are_checked(req.version):
         for key, value in specs.items():
             wrong = extra_specs.problem(key, value)

@@ -190,3 +190,19 @@ def test_specs_of_known_namespaces_are_checked_from_2_86(client: ApiClient, vers
             200 if key == "mine:x" else status)
     kept = set(client.conductor.flavors["1"].extra_specs) - {"mine:x"}
     assert bool(kept) == (status == 200)
+
+
+@pytest.mark.parametrize(("key", "value", "code"), [
+    ("hw:numa_nodes", "99999999999999999999", 400), ("hw:cpu_sockets", "2147483648", 400),
+    ("hw:numa_mem.0", "9" * 255, 400), ("hw:numa_nodes", "-9999999999", 400),
+    ("quota:disk_read_bytes_sec", "9" * 20, 400),
+    ("quota:disk_read_bytes_sec", "10737418240", 200), ("hw:numa_nodes", "2", 200), ("hw:numa_nodes", "many", 200),
+    ("mine:number", "9" * 40, 200), ("hw:cpu_policy", "9" * 40, 200)])
+def test_spec_when_its_number_is_beyond_all_hosts_then_400_at_every_version(client: ApiClient, key: str, value: str,
+                                                                            code: int) -> None:
+    answer = client.post("/flavors/1/os-extra_specs", {"extra_specs": {key: value}}, token=ADMIN, version="2.1")
+    assert answer.status_int == code, answer.text
+    if code == 400:
+        assert key in answer.json["badRequest"]["message"]
+        assert client.put(f"/flavors/1/os-extra_specs/{key}", {key: value}, token=ADMIN,
+                          version="2.104").status_int == 400
