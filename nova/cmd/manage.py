@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from nova import concurrency, context, errors
-from nova.cmd import common, firewall_commands, floating_commands, network_commands, vpn_commands
+from nova.cmd import cell_commands, common, firewall_commands, floating_commands, network_commands, vpn_commands
 from nova.cmd.finding import told
 
 BINARY = "nova-manage"
@@ -187,13 +187,15 @@ def placement(name: str) -> Callable[[Any, argparse.Namespace], int]:
 
 def debts_list(options: Any, given: argparse.Namespace) -> int:
     """What hosts owe: undos that could not reach them. A host pays by itself once it is back."""
-    found = _conductor(options).list_debts(given.host)
+    host = given.named or given.host
+    found = _conductor(options).list_debts(host)
     if not found:
-        say("No host owes anything." if given.host is None else f"{given.host} owes nothing.")
+        say("No host owes anything." if host is None else f"{host} owes nothing.")
         return 0
     _debt_table(found)
-    say("A host pays when its nova-compute is back. One that never comes back: DELETE its service "
-        "(openstack compute service delete ID), then 'nova-manage debts forgive HOST'.")
+    say("A host pays when its nova-compute is back. One that never comes back: say so (openstack compute service set "
+        "--down HOST nova-compute), delete its service (openstack compute service delete ID), then "
+        "'nova-manage debts forgive HOST'.")
     return 0
 
 
@@ -315,8 +317,10 @@ COMMANDS: dict[str, dict[str, Command]] = {
         argument("request", metavar="REQ_ID|SERVER",
                  help="e.g. req-0c5f... (x-openstack-request-id of the answer), or a server's uuid"),))},
     "placement": _PLACEMENT,
+    "cell_v2": cell_commands.actions(Command, argument, _conductor, say, table),
     "debts": {"list": Command(debts_list, "what must be undone on hosts that could not be reached", (
-                  argument("--host", help="only this host's"),)),
+                  argument("named", nargs="?", metavar="HOST", help="as --host"),
+                  argument("--host", help="only this host's"))),
               "forgive": Command(debts_forgive, "strike what a removed host owes", (
                   argument("host", help="a host whose nova-compute service was deleted"),
                   argument("--yes", action="store_true", help="do it; without it, only show what would be struck")))},

@@ -76,6 +76,9 @@ def heal(stores: Stores, given: argparse.Namespace, say: Say) -> int:
     if given.max_count is not None and given.max_count <= 0:
         say("--max-count must be at least 1.")
         return BAD_INPUT
+    if given.instance and not _exists(stores, given.instance):
+        say(f"--instance {given.instance}: there is no such server.")
+        return BAD_INPUT
     kinds = auditing.ALL if given.force else (MISSING,)
     worst, healed = HEALED, 0
     for uuid in [given.instance] if given.instance else auditing.review(stores):
@@ -98,6 +101,11 @@ def heal(stores: Stores, given: argparse.Namespace, say: Say) -> int:
     say(f"{healed} servers {'would be' if given.dry_run else 'are'} healed." if healed else
         "Nothing to heal: every server that nothing works on has its allocations.")
     return HEALED if healed else NOTHING
+
+
+def _exists(stores: Stores, uuid: str) -> bool:
+    with stores.cell.reading() as tx:
+        return audits.server_exists(tx, uuid)
 
 
 def sync_aggregates(stores: Stores, given: argparse.Namespace, say: Say) -> int:

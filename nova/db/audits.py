@@ -180,6 +180,10 @@ def rows(tx: Connection, uuids: Sequence[str]) -> Rows:
     return Rows(found, frozenset(busy), moves, {uuid: frozenset(hosts) for uuid, hosts in debts.items()})
 
 
+def server_exists(tx: Connection, uuid: str) -> bool:
+    return tx.execute(sa.select(servers.c.id).where(servers.c.uuid == uuid, servers.c.deleted == 0)).first() is not None
+
+
 def placed(tx: Connection, after: int, limit: int) -> list[tuple[int, str]]:
     """A page of live servers that are on a host: (key, uuid), behind a key."""
     chosen = sa.select(servers.c.id, servers.c.uuid).where(

@@ -60,7 +60,7 @@ def give(database: Database, amount: int) -> str:
     (["audit", "--resource_provider", new_uuid()], 127, "no resource provider"),
     (["heal_allocations"], 4, "Nothing to heal"), (["heal_allocations", "--max-count", "0"], 127, "at least 1"),
     (["heal_allocations", "--dry-run", "--skip-port-allocations", "--cell", "c", "--force"], 4, "Nothing to heal"),
-    (["heal_allocations", "--instance", new_uuid()], 4, "Nothing to heal"),
+    (["heal_allocations", "--instance", new_uuid()], 127, "no such server"),
     (["sync_aggregates", "--verbose"], 0, "Nothing to do"), (["rebuild"], 0, "Nothing to change"),
     (["rebuild", "--dry-run"], 0, "Nothing to change")])
 def test_command_when_the_cloud_is_empty_then_its_exit_code_says_so(
