@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import logging
 import uuid as uuids
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +18,8 @@ from nova.db.types import later, utc_now
 from nova.model.base import Time
 from nova.model.services import ContractVersion, Debt, Registration, Service, ServiceQuery
 
+LOG = logging.getLogger(__name__)
+NAMED = 5  # servers in a message; the rest is counted
 _FIELDS = [services.c[name] for name in ("id", "uuid", "host", "binary", "topic", "disabled", "disabled_reason",
                                          "forced_down", "last_seen_at", "created_at", "updated_at", "release",
                                          "version", "host_id")]
@@ -44,6 +47,13 @@ class IdUnderOtherName(errors.Conflict):
     code = "host.renamed"
     message = ("this machine's id {given} is known as host '{known}', but [DEFAULT]host says '{host}'. Set "
                "[DEFAULT]host = {known}; or, if its state_path was copied from there, remove state_path/host_id.")
+
+
+class OwesCleanups(errors.Conflict):
+    code = "service.owes_cleanups"
+    message = ("Host {host} still has to remove what is left there of servers: {servers}. Start nova-compute on it, which "
+               "does so. If the host is gone for good, say so with 'openstack compute service set --down {host} "
+               "nova-compute', delete the service again, and then 'nova-manage debts forgive {host} --yes'.")
 
 
 class HasServers(errors.Conflict):
@@ -238,7 +248,8 @@ def update(tx: Connection, key: int, changes: Mapping[str, Any]) -> None:
 
 
 def delete(tx: Connection, row: Row[Any]) -> None:
-    """Take the service out; for a compute, its nodes too. Conflict while servers or migrations are on it."""
+    """Take the service out; for a compute, its nodes too. Conflict while servers or migrations are on it, or while it
+    owes cleanups that only it can do, unless somebody said that it is down."""
     if row.binary == COMPUTE:
         busy = tx.execute(sa.select(servers.c.id).where(servers.c.host == row.host, servers.c.deleted == 0).limit(1))
         if busy.first() is not None:
@@ -247,10 +258,23 @@ def delete(tx: Connection, row: Row[Any]) -> None:
             under_way = sa.select(migrations.c.id).where(end == row.host, migrations.c.status.not_in(MIGRATION_ENDS))
             if tx.execute(under_way.limit(1)).first() is not None:
                 raise HasMigrations()
+        _check_debts(tx, row)
         tx.execute(sa.delete(nodes).where(nodes.c.host == row.host))
     if row.binary == NETWORK:
         tx.execute(sa.update(networks).where(networks.c.host == row.host).values(host=None))
     tx.execute(sa.update(services).where(services.c.id == row.id).values(deleted=row.id))
+
+
+def _check_debts(tx: Connection, row: Row[Any]) -> None:
+    """OwesCleanups. Where an administrator forced the service down, the log names them: they may never be done."""
+    left = sorted({debt.server_uuid for debt in debts(tx, row.host)})
+    if not left:
+        return
+    named = ", ".join(left[:NAMED]) + (f" and {len(left) - NAMED} more" if len(left) > NAMED else "")
+    if not row.forced_down:
+        raise OwesCleanups(host=row.host, servers=named)
+    LOG.warning("the service of host %s is deleted, which still has to remove what is left there of servers: %s",
+                row.host, named)
 
 
 def closed_hosts(tx: Connection) -> set[str]:

@@ -74,6 +74,13 @@ def calls(world) -> list[str]:
 # --- the way it goes
 
 
+def test_start_when_a_copy_was_put_aside_then_the_log_names_it_and_it_stays(world, other, order, caplog):
+    moved(world, other, order)
+    caplog.set_level("INFO")
+    world.restart()
+    assert f"{order.server_uuid}_resize" in caplog.text and world.driver.put_aside() == {order.server_uuid}
+
+
 def test_move_when_all_goes_well_then_the_guest_is_there_with_its_data_and_forgotten_here(world, other, order):
     new = moved(world, other, order)
     assert world.driver.guests() == () and world.driver.put_aside() == {order.server_uuid}

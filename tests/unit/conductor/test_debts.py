@@ -9,7 +9,7 @@ from nova import errors
 from nova.conductor.queries import usage
 from nova.db import services as table
 from nova.db.models.cell import services
-from nova.model.services import Debt
+from nova.model.services import Debt, ServiceQuery, ServiceUpdate
 from tests.fakes.small_cloud import SmallCloud, silent
 
 
@@ -31,6 +31,25 @@ def test_debts_are_listed_by_host(cloud: SmallCloud) -> None:
     uuid, debt = lost(cloud)
     assert (debt.host, debt.server_uuid, debt.step) == ("a", uuid, "destroy_guests") and debt.created_at is not None
     assert cloud.control.list_debts("a") == (debt,) and cloud.control.list_debts("b") == ()
+
+
+def test_deleting_the_service_when_its_host_owes_then_it_is_refused_until_the_host_is_said_to_be_gone(
+        cloud: SmallCloud, caplog: pytest.LogCaptureFixture) -> None:
+    uuid, debt = lost(cloud)
+    named = ServiceQuery(host="a", binary="nova-compute")
+    with pytest.raises(errors.Conflict, match=f"(?s)Host a .*{uuid}.*--down a.*debts forgive a"):
+        cloud.control.delete_service(named)
+    assert cloud.control.list_services(named) and cloud.control.list_debts("a") == (debt,)
+    cloud.control.update_service(ServiceUpdate(host="a", binary="nova-compute", forced_down=True))
+    cloud.control.delete_service(named)
+    assert not cloud.control.list_services(named) and uuid in caplog.text
+    assert cloud.control.forgive_debts("a") == (debt,)
+
+
+def test_deleting_the_service_when_its_host_has_paid_then_nothing_is_in_the_way(cloud: SmallCloud) -> None:
+    _uuid, debt = lost(cloud)
+    cloud.hosts.debt_paid("a", debt.id)
+    cloud.control.delete_service(ServiceQuery(host="a", binary="nova-compute"))
 
 
 def test_debt_when_a_newer_one_stands_in_its_place_then_paying_the_older_does_not_pay_it(cloud: SmallCloud) -> None:
