@@ -51,8 +51,8 @@ class IdUnderOtherName(errors.Conflict):
 
 class OwesCleanups(errors.Conflict):
     code = "service.owes_cleanups"
-    message = ("Host {host} still has to remove what is left there of servers: {servers}. Start nova-compute on it, which "
-               "does so. If the host is gone for good, say so with 'openstack compute service set --down {host} "
+    message = ("Host {host} still has to remove what is left there of servers: {servers}. Start nova-compute on it, "
+               "which does so. If the host is gone for good, say so with 'openstack compute service set --down {host} "
                "nova-compute', delete the service again, and then 'nova-manage debts forgive {host} --yes'.")
 
 
