@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.functional.client import IMAGE
-from tests.functional.live.caller import Answer
+from tests.functional.live.caller import Answer, turning_points
 from tests.functional.live.scenario import Exchange, each, scenario
 from tests.functional.live.world import World
 
@@ -62,10 +62,14 @@ def bare_metal(world: World) -> None:
 def volumes(world: World) -> None:
     """There are none to be read; what would change one waits."""
     nothing = "00000000-0000-4000-8000-00000000ffff"
-    for name in ("volumes", "snapshots"):
-        for path in (f"/os-{name}", f"/os-{name}/detail"):
-            each(world.live, f"GET {path}", path)
-        each(world.live, f"GET /os-{name}/{{{name[:-1]}_id}}", f"/os-{name}/{nothing}")
     attachments = f"/servers/{world.server}/os-volume_attachments"
-    each(world.live, "GET /servers/{server_id}/os-volume_attachments", attachments)
-    each(world.live, "GET /servers/{server_id}/os-volume_attachments/{volume_id}", f"{attachments}/{nothing}")
+    for operation, path in (("GET /os-volumes", "/os-volumes"), ("GET /os-volumes/detail", "/os-volumes/detail"),
+                            ("GET /os-snapshots", "/os-snapshots"),
+                            ("GET /os-snapshots/detail", "/os-snapshots/detail"),
+                            ("GET /servers/{server_id}/os-volume_attachments", attachments)):
+        each(world.live, operation, path)
+    for operation, path in (("GET /os-volumes/{volume_id}", f"/os-volumes/{nothing}"),
+                            ("GET /os-snapshots/{snapshot_id}", f"/os-snapshots/{nothing}"),
+                            ("GET /servers/{server_id}/os-volume_attachments/{volume_id}", f"{attachments}/{nothing}")):
+        for version in turning_points(operation):
+            world.live.call("GET", path, None, version, expect=404)
