@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from oslo_config import cfg
@@ -24,10 +25,17 @@ from nova.web.routing import Router
 REQUEST_ID_HEADERS = (HEADER, "x-compute-request-id")
 
 
+@functools.cache
 def table(networks: str) -> tuple[Route, ...]:
     """Every operation. With nova-network in service, those that only it has stand where they else are gone."""
     served = legacy_networks.ROUTES if networks == legacy_networks.BACK_END else ()
     return (*ROUTES, *served, *absent.rows(without={row.id for row in served}))
+
+
+@functools.cache
+def router(networks: str) -> Router[Route]:
+    """The table as a trie, of which both prefixes have the same."""
+    return Router(table(networks))
 
 
 def build(site: Site, authenticate: Middleware, outer: tuple[Middleware, ...] = (),
@@ -36,9 +44,9 @@ def build(site: Site, authenticate: Middleware, outer: tuple[Middleware, ...] = 
 
     ``beside`` is served beside the versions: first part of the path -> application.
     """
-    router = Router(table(site.networks))
-    mounted = {"v2.1": authenticate(Dispatcher(router, site)),
-               "v2": authenticate(Dispatcher(router, site, legacy=True))}
+    routes = router(site.networks)
+    mounted = {"v2.1": authenticate(Dispatcher(routes, site)),
+               "v2": authenticate(Dispatcher(routes, site, legacy=True))}
     application = Errors(Root(mounted, beside or {}, site.options), faults.SPEECH)
     return stacked(application, (lambda inner: RequestId(inner, REQUEST_ID_HEADERS), AccessLog, *outer))
 

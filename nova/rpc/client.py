@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -66,14 +67,27 @@ class Sender(NamedTuple):
     send: Send
 
 
+class _Client:
+    """What clients of all contracts have; the rest is the contract's methods."""
+
+    def __init__(self, sender: Sender) -> None:
+        self._sender = sender
+
+
 def derive(contract: type[Interface], sender: Sender) -> Any:
     """An object with one function a method of the contract."""
-    namespace = {name: _function(contract, method, sender) for name, method in contract.methods.items()}
-    return type(f"{contract.__name__}Client", (), namespace)()
+    return _class_of(contract)(sender)  # type: ignore[arg-type]  # mypy takes its __hash__ for its objects'
 
 
-def _function(contract: type[Interface], method: Method, sender: Sender) -> Any:
-    def ask(self: Any, *args: Any, **kwargs: Any) -> Any:
+@functools.cache
+def _class_of(contract: type[Interface]) -> type[_Client]:
+    namespace = {name: _function(contract, method) for name, method in contract.methods.items()}
+    return type(f"{contract.__name__}Client", (_Client,), namespace)
+
+
+def _function(contract: type[Interface], method: Method) -> Any:
+    def ask(self: _Client, *args: Any, **kwargs: Any) -> Any:
+        sender = self._sender
         bound = method.signature.bind(self, *args, **kwargs)
         arguments = dict(list(bound.arguments.items())[1:])
         server = arguments.get(contract.addressed_by) if contract.addressed_by else None

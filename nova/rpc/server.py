@@ -112,21 +112,22 @@ def check_signatures(contract: type[Interface], implementation: object) -> None:
         if function is None:
             wrong.append(f"{name}: missing")
             continue
-        have = _parameters(inspect.unwrap(function))
-        want = list(method.signature.parameters)[1:]
+        have, want = _parameters(function), method.arguments.__struct_fields__
         if have != want:
             wrong.append(f"{name}: takes ({', '.join(have)}), the contract says ({', '.join(want)})")
     if wrong:
         raise TypeError(f"{type(implementation).__name__} does not keep {contract.__name__}: {'; '.join(wrong)}")
 
 
-def _parameters(function: Any) -> list[str]:
+def _parameters(function: Any) -> tuple[str, ...]:
     """Names of what it takes. A method's are read once for all objects of its class."""
+    if not inspect.ismethod(function):
+        function = inspect.unwrap(function)
     if inspect.ismethod(function):
         return _of_function(function.__func__)[1:]
-    return list(inspect.signature(function).parameters)
+    return tuple(inspect.signature(function).parameters)
 
 
 @functools.cache
-def _of_function(function: Callable[..., Any]) -> list[str]:
-    return list(inspect.signature(function).parameters)
+def _of_function(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
