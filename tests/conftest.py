@@ -1,14 +1,21 @@
-"""Options of the whole suite."""
+"""Options of the whole suite, and the mode its process runs in."""
 
 from __future__ import annotations
 
 import datetime
 import gc
+import os
 from pathlib import Path
 
 import pytest
 
+from nova import concurrency
 from tests import sampling
+
+# Ahead of all that is imported from here on. What tests start chooses its own mode: a conductor on SQLite must not be
+# green only because its test is.
+concurrency.patch(prefer="threads")
+os.environ.pop(concurrency.SWITCH, None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

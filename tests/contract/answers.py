@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
 import webob
 
+from tests import sampling
 from tests.contract import rows
 from tests.fakes.api import ApiClient
 
 #: Objects whose keys are the user's.
 FREE = ("metadata", "extra_specs", "hosts")
+VERSIONS_IN = 10  # of the versions at which nothing changes, so many have one tried
 
 
-def span(id: str) -> range:
-    """The versions an operation has."""
+def span(id: str) -> list[int]:
+    """The versions an operation has, from its first to its last: those where the contract changes, the last before each
+    of them (where what changed of ours alone is seen), and some that the seed chooses; with ``--long`` all."""
+    return list(_span(id))
+
+
+@functools.cache
+def _span(id: str) -> tuple[int, ...]:
     entry = rows.operations()[id]
-    return range(rows.minor(entry["min_version"], 1), rows.minor(entry["max_version"], 104) + 1)
+    first, last = rows.minor(entry["min_version"], 1), rows.minor(entry["max_version"], 104)
+    every = range(first, last + 1)
+    turns = {first, last, *_turns(rows.shapes(id)), *_turns(entry["success"])}
+    known = {point for turn in turns for point in (turn - 1, turn) if point in every}
+    return tuple(sorted(known.union(sampling.one_in(VERSIONS_IN, every))))
+
+
+def _turns(value: Any) -> Iterator[int]:
+    """The versions from which something else holds, anywhere in the contract's rows."""
+    if isinstance(value, Mapping):
+        if isinstance(value.get("since"), str):
+            yield rows.minor(value["since"], 1)
+        if isinstance(value.get("until"), str):
+            yield rows.minor(value["until"], 104) + 1
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _turns(one)
 
 
 def assert_answer(id: str, version: int, answer: webob.Response) -> None:

@@ -35,6 +35,10 @@ def reset(sock: socket.socket) -> None:
     sock.close()
 
 
+def close(sock: socket.socket) -> None:
+    sock.close()
+
+
 @contextlib.contextmanager
 def serving(handle: Callable[[socket.socket], None]) -> Iterator[int]:
     """A TCP server's port; each connection is handled in a thread of its own, and closed then."""

@@ -14,7 +14,7 @@ import pytest
 
 from nova.console import relay
 from nova.console.stream import Stream
-from tests.fakes.console_peers import Session, browser, buffered_bytes, exactly, frame, reset, tcp_pair
+from tests.fakes.console_peers import Session, browser, buffered_bytes, close, exactly, frame, reset, tcp_pair
 
 SOON = relay.Times(ping_s=0.1, stall_s=0.15)
 
@@ -129,7 +129,7 @@ def test_browser_that_closes_after_typing_has_its_last_words_delivered(start: ty
     assert session.ending().received == 300_000
 
 
-@pytest.mark.parametrize("leave", [reset, socket.socket.close])
+@pytest.mark.parametrize("leave", [reset, close])
 def test_browser_that_goes_without_a_word_ends_the_session(start: type[Session], leave: object) -> None:
     session = start()
     leave(session.browser.sock)  # type: ignore[operator]

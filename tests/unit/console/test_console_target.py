@@ -18,7 +18,7 @@ from nova.conf import register
 from nova.console import target
 from nova.console.target import Reach, TargetError
 from nova.model.consoles import ConsoleAddress
-from tests.fakes.console_peers import exactly, reset, serving
+from tests.fakes.console_peers import close, exactly, reset, serving
 
 
 def at(port: int, host: str = "127.0.0.1", path: str | None = None) -> ConsoleAddress:
@@ -237,7 +237,7 @@ def test_connect_that_is_never_answered_or_answered_byte_by_byte_gives_up_in_tim
             assert time.monotonic() - began < 1
 
 
-@pytest.mark.parametrize("leave", [reset, socket.socket.close])
+@pytest.mark.parametrize("leave", [reset, close])
 def test_connect_that_is_cut_off_is_refused(leave: Callable[[socket.socket], None]) -> None:
     with serving(lambda sock: leave(sock)) as port:
         assert refused(at(port, path="/x")).words == target.ACCESS_DENIED
