@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import datetime
 import gc
+import json
 import os
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,14 +24,16 @@ os.environ.pop(concurrency.SWITCH, None)
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="everything: tests marked 'long', and matrices unsampled")
     parser.addoption("--nova-seed", type=int, default=1, metavar="N",
-                     help="chooses what a sampled matrix runs (0: the day's number); one commit, one verdict: 1")
-    parser.addoption("--failed-to", metavar="FILE", help="write the names of failed tests, one a line")
+                     help="chooses what a sampled matrix runs (0: the day's number; bin/test: the commit's)")
+    parser.addoption("--told-to", metavar="FILE", help="write what failed, and how much this run left out, as JSON")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     sampling.LONG = config.getoption("--long")
     sampling.SEED = config.getoption("--nova-seed") or datetime.date.today().toordinal()
     config.addinivalue_line("markers", "in_turn(place, of): slow; one of so many runs has it, and each with --long")
+    config.addinivalue_line("markers", "one_in(of): of a file's tests each run has one of so many, the next run the "
+                                       "next ones, and each all with --long")
 
 
 FAILED: list[str] = []
@@ -40,9 +45,18 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    path = session.config.getoption("--failed-to")
-    if path and not hasattr(session.config, "workerinput"):  # the workers of xdist report to it
-        Path(path).write_text("".join(f"{name}\n" for name in FAILED))
+    if hasattr(session.config, "workerinput"):  # a worker of xdist, which reports to who started it
+        session.config.workeroutput["left_out"] = dict(sampling.LEFT_OUT)
+        return
+    path = session.config.getoption("--told-to")
+    if path:
+        Path(path).write_text(json.dumps({"failed": FAILED, "left_out": dict(sampling.LEFT_OUT)}))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Each worker of xdist has collected the same."""
+    sampling.LEFT_OUT.update({} if sampling.LEFT_OUT else getattr(node, "workeroutput", {}).get("left_out", {}))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -54,14 +68,26 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--long"):
         return
-    others = [item for item in items if not _has_its_turn(item)]
+    seen: Counter[Path] = Counter()
+    others = [item for item in items if not _has_its_turn(item, seen)]
     config.hook.pytest_deselected(items=others)
-    items[:] = [item for item in items if _has_its_turn(item)]
+    left = {*others}
+    items[:] = [item for item in items if item not in left]
     for item in items:
         if "long" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="takes minutes: runs with --long"))
+            sampling.LEFT_OUT[0] += 1
 
 
-def _has_its_turn(item: pytest.Item) -> bool:
-    mark = item.get_closest_marker("in_turn")
-    return mark is None or sampling.SEED % mark.args[1] == mark.args[0]
+def _has_its_turn(item: pytest.Item, seen: Counter[Path]) -> bool:
+    """``seen``: how many tests with ``one_in`` a file had so far."""
+    for name in ("in_turn", "one_in"):
+        mark = item.get_closest_marker(name)
+        if mark is None:
+            continue
+        place = mark.args[0] if name == "in_turn" else seen[item.path] % mark.args[0]
+        seen[item.path] += name == "one_in"
+        if sampling.SEED % mark.args[-1] != place:
+            sampling.LEFT_OUT[mark.args[-1]] += 1
+            return False
+    return True

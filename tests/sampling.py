@@ -3,6 +3,7 @@ its seed chooses), or with ``--long`` all of it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from typing import Any
 LONG = False
 #: The seed of the run, as given with ``--nova-seed``. Set in the same place.
 SEED = 1
+#: How many cases this run leaves out, by the number of runs in which all have their turn; 0: only a long run has them.
+LEFT_OUT: Counter[int] = Counter()
 
 
 def examples(usual: int, long: int) -> int:
@@ -19,14 +22,16 @@ def examples(usual: int, long: int) -> int:
 
 def turn(values: Sequence[Any], number: int, few: int) -> list[Any]:
     """``few`` of the values for the case with this number; the next case has the next few, and so on in a ring."""
-    if LONG or few >= len(values):
-        return list(values)
-    return [values[(number * few + step) % len(values)] for step in range(few)]
+    chosen = _next(values, number, few)
+    LEFT_OUT[0] += len(values) - len(chosen)
+    return chosen
 
 
 def drawn(values: Sequence[Any], few: int) -> list[Any]:
     """A few of what takes seconds each: a run with the next seed has the next few, so that all get their turn."""
-    return turn(values, SEED, few)
+    chosen = _next(values, SEED, few)
+    LEFT_OUT[-(-len(values) // few)] += len(values) - len(chosen)
+    return chosen
 
 
 def third(values: Sequence[Any]) -> list[Any]:
@@ -36,4 +41,12 @@ def third(values: Sequence[Any]) -> list[Any]:
 
 def one_in(every: int, values: Sequence[Any]) -> list[Any]:
     """Of so many neighbours in a product one each; a run with the next seed has the next ones."""
-    return list(values) if LONG else list(values[SEED % every::every])
+    chosen = list(values) if LONG else list(values[SEED % every::every])
+    LEFT_OUT[every] += len(values) - len(chosen)
+    return chosen
+
+
+def _next(values: Sequence[Any], number: int, few: int) -> list[Any]:
+    if LONG or few >= len(values):
+        return list(values)
+    return [values[(number * few + step) % len(values)] for step in range(few)]

@@ -31,6 +31,19 @@ PROGRAM = "qemu-storage-daemon"
 PID_FILE, OFFER_FILE, KEYS = "exports.pid", "exports.json", "exports.psk"
 KEYS_FILE = "keys.psk"  # as QEMU calls it
 KEY_PREFIX = ".key-"
+#: The group ffdhe2048 of RFC 7919, as `openssl genpkey -genparam -algorithm DH -pkeyopt group:ffdhe2048` writes it. QEMU
+#: makes a new one for each process that offers where it finds none: up to seconds of a processor's time.
+DH_FILE = "dh-params.pem"  # as QEMU calls it
+DH_PARAMETERS = """\
+-----BEGIN DH PARAMETERS-----
+MIIBCAKCAQEA//////////+t+FRYortKmq/cViAnPTzx2LnFg84tNpWp4TZBFGQz
++8yTnc4kmz75fS/jY2MMddj2gbICrsRhetPfHtXV/WVhJDP1H18GbtCFY2VVPe0a
+87VXE15/V8k1mE8McODmi3fipona8+/och3xWKE2rec1MKzKT0g6eXq8CrGCsyT7
+YdEIqUuyyOP7uWrat2DX9GgdT0Kj3jlN9K5W7edjcrsZCwenyO4KbXCeAvzhzffi
+7MA0BM0oNC9hkXL+nOmFg/+OTxIy7vKBg8P+OxtMb61zO7X8vC7CIAXFjvGDfRaD
+ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
+-----END DH PARAMETERS-----
+"""
 LONGEST_S = 24 * 3600
 STOP_S = 5.0
 ANSWER_S = 30.0  # for all that is asked of it at its start
@@ -140,6 +153,7 @@ def _tell(process: Process, paths: Mapping[str, str], listen: Listen, keys: Path
         asked = {"qom-type": "tls-creds-x509", "dir": listen.certificates, "verify-peer": True}
     else:
         _keep_keys(keys, names.values())
+        (keys / DH_FILE).write_text(DH_PARAMETERS)
         asked = {"qom-type": "tls-creds-psk", "dir": str(keys)}
     _ask(process, "object-add", **{"id": "tls", "endpoint": "server", **asked})
     port = _listen(process, listen)

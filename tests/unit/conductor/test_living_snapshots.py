@@ -12,6 +12,7 @@ from tests.fakes.readied import ordered, prepared
 from tests.fakes.walk import Walk
 from tests.fakes.walking import IMAGES, walking_cloud
 
+pytestmark = pytest.mark.one_in(3)  # whole clouds
 CALLS = 3  # of the driver, that an order to take or to send a snapshot makes
 
 

@@ -11,7 +11,8 @@ from tests.fakes.move_cloud import MOVES, MoveCloud
 from tests.sampling import turn
 from tests.unit.conductor.test_workflow_kills import MortalJournal, killed, taken_over
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+pytestmark = [pytest.mark.one_in(3),  # whole clouds
+              pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
 MOST_WRITES = 20
 #: Move -> (vm_state, host) after it; and where its guest is when it fails at its last order.
 ENDS = {"resize": ("resized", "host2"), "migrate": ("resized", "host2"), "confirmResize": ("active", "host2"),

@@ -28,7 +28,8 @@ from tests.fakes.walking import FLAVORS, IMAGES, walking_cloud
 from tests.fakes.walking_networks import KINDS, NovaNetworks
 from tests.fakes.walking_neutron import NeutronNetworks, NeutronWalkCloud
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+pytestmark = [pytest.mark.one_in(3),  # whole clouds
+              pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
 
 STEPS, SERVERS, SEED = 40, 6, 7
 CLOUDS: dict[str, tuple[Any, Any]] = {**{name: (kind, NovaNetworks) for name, kind in KINDS.items()},

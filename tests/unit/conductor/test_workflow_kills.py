@@ -14,7 +14,8 @@ from nova.conductor.journal import Journal
 from nova.conductor.runner import Runner
 from tests.fakes.failing_cloud import FailingCloud
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+pytestmark = [pytest.mark.one_in(3),  # whole clouds
+              pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
 DIED_S = 5.0
 MOST_WRITES = 12  # of any operation
 

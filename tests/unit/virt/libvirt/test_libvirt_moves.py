@@ -299,6 +299,15 @@ def test_offer_whose_process_died_is_made_again(rig, order):
     assert rig.other.marked(order) == "precious"
 
 
+def test_process_that_offers_when_it_starts_then_its_group_for_the_keys_is_there_and_not_made(rig, order):
+    off(rig, order)
+    folder = next(folder.path for folder in rig.driver._tools.folders.all() if disk_exports._pid(folder.path))
+    assert (folder / disk_exports.KEYS / disk_exports.DH_FILE).read_text() == disk_exports.DH_PARAMETERS
+    checked = subprocess.run(["openssl", "dhparam", "-check", "-noout"], input=disk_exports.DH_PARAMETERS, text=True,
+                             capture_output=True, check=True)
+    assert "appear to be ok" in checked.stderr + checked.stdout
+
+
 def test_pid_of_somebody_else_is_not_ended(tmp_path):
     (tmp_path / disk_exports.PID_FILE).write_text(str(os.getpid()))
     disk_exports.withdraw(tmp_path)

@@ -1,0 +1,1 @@
+"""What `bin/test` is made of."""

@@ -1,0 +1,172 @@
+"""The test environment, and what runs in it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from stacklib import packages, venvs
+from stacklib.layout import PLAIN_STATE, Choices, Layout
+from testlib import budgets, reports
+from testlib.parts import BUDGETS_S, CHECKS, FUZZ_S, PARTS
+from testlib.reports import Count
+from testlib.shares import NATIVE, Share, seed_of, shares_of
+
+TOP = Path(__file__).resolve().parents[2]
+UNSTEADY = 4  # so many failures may be a busy machine's; more are not
+SLOWEST = 12  # files named at a part's end
+
+
+class Failed(NamedTuple):
+    """A test, and the mode of the process in which it failed."""
+
+    name: str
+    mode: str
+
+
+class Bench:
+    def __init__(self, long: bool) -> None:
+        self.layout = Layout(PLAIN_STATE, Choices())
+        self.log = Path(tempfile.gettempdir()) / f"nova-test-install-{os.getuid()}.log"
+        self.long, self.seed = long, seed_of(TOP)
+        self.seconds: Counter[str] = Counter()  # of a part's files
+        self.left_out: Counter[str] = Counter()  # of a part
+        self.processor_s: list[float] = []  # of each process of a part, with its children
+        self.bin = self.layout.venvs / "test" / "bin"
+        # not in the checkout; with none at all each process compiles all modules, and rewrites all assertions
+        self.bytecode = self.layout.venvs / "test" / "bytecode"
+
+    def install(self, parts: tuple[str, ...], environments: tuple[str, ...] = ()) -> None:
+        started = time.monotonic()
+        done = []
+        if os.getuid() == 0:
+            done.append(packages.install(("nova", *parts), self.log))
+        builder = venvs.Builder(self.layout, self.log)
+        done += [f"{name} {getattr(builder, name)()}" for name in ("test", *environments)]
+        print(f"-- installed in {time.monotonic() - started:.0f} s: {'; '.join(done)}", flush=True)
+
+    def run(self, command: tuple[str, ...], output: IO[bytes] | None = None, **environment: str) -> int:
+        program = str(self.bin / command[0]) if (self.bin / command[0]).exists() else command[0]
+        path = f"{self.bin}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+        # a machine that says so would have each process compile the whole of its libraries: there is none at the prefix
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        env = {**kept, "PATH": path, "PYTHONPATH": str(TOP), "PYTHONPYCACHEPREFIX": str(self.bytecode), **environment}
+        process = subprocess.Popen([program, *command[1:]], cwd=TOP, env=env, stdin=subprocess.DEVNULL,
+                                   stdout=output, stderr=output)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.processor_s.append(usage.ru_utime + usage.ru_stime)
+        return process.returncode
+
+    # --- parts
+
+    def check(self) -> Count:
+        total = Count()
+        for name, command in CHECKS.items():
+            print(f"-- check: {name}", flush=True)
+            total += (1, 0, 0) if self.run(command) == 0 else (0, 1, 0)
+        return total
+
+    def pytest(self, name: str, extra: list[str]) -> Count:
+        part = PARTS[name]
+        folders = [folder for folder in part.folders if (TOP / folder).is_dir()]
+        given = [word for word in extra if (TOP / word.split("::")[0]).exists()]
+        print(f"-- {name}: {' '.join(given or folders)}", flush=True)
+        options = ["--durations=5", *self._chosen(), *extra]
+        if (part.plain or part.beside) and not given:
+            count, failed = self._side_by_side(shares_of(part, TOP, self.seed, self.long), options)
+        else:
+            workers = ["-n", str(part.workers)] if part.workers > 1 else []
+            workers += ["--dist", "loadfile"] if part.whole_files else []
+            count, failed = self._pytest([*workers, *options, *([] if given else folders)])
+        if 0 < len(failed) <= UNSTEADY and len(failed) == count.failed:
+            count = self._once_more(count, failed)
+        return count
+
+    def bench(self, module: str, extra: list[str]) -> int:
+        return self.run(("python", "-m", module, *extra))
+
+    def fuzz(self, extra: list[str]) -> Count:
+        """The API fuzzed for so many seconds; ``--nova-seed N`` behind them repeats a run."""
+        seconds = extra.pop(0) if extra and extra[0].isdigit() else FUZZ_S
+        os.environ["NOVA_FUZZ_SECONDS"] = seconds
+        print(f"-- fuzz: {seconds} s", flush=True)
+        return self._pytest(["-n", "0", *self._chosen(), "tests/functional/test_fuzz.py", *extra])[0]
+
+    def tempest(self, extra: list[str]) -> Count:
+        with tempfile.TemporaryDirectory() as folder:
+            counts = Path(folder, "counts")
+            code = self.run(("python", "-m", "tests.tempest", f"--counts={counts}", *extra))
+            count = Count(*map(int, counts.read_text().split())) if counts.exists() else Count()
+        # a test that must pass was skipped, or it did not get as far as a result
+        return count + (0, 1, 0) if code and not count.failed else count
+
+    def docs(self, extra: list[str]) -> Count:
+        return Count(1, 0, 0) if self.run(("python", "-m", "tests.docs", *extra)) == 0 else Count(0, 1, 0)
+
+    def told(self, name: str, whole: bool) -> bool:
+        """Print what a part cost, and what of it did not run. False: it cost too much (asked where it ran as a
+        ``whole``)."""
+        kept = True
+        if self.seconds:
+            slowest = ", ".join(f"{file} {spent:.0f}" for file, spent in self.seconds.most_common(SLOWEST))
+            print(f"-- {name}: slowest files, in seconds: {slowest}", flush=True)
+        if whole and not self.long and name in BUDGETS_S:
+            kept, line = budgets.verdict(name, sum(self.processor_s), BUDGETS_S[name], budgets.slowness())
+            print(line, flush=True)
+        if line := reports.in_words(self.left_out):
+            print(f"-- {name}: {line}", flush=True)
+        self.seconds.clear()
+        self.left_out.clear()
+        self.processor_s.clear()
+        return kept
+
+    # --- inside
+
+    def _chosen(self) -> list[str]:
+        return [f"--nova-seed={self.seed}", *(["--long"] if self.long else [])]
+
+    def _side_by_side(self, shares: list[Share], options: list[str]) -> tuple[Count, list[Failed]]:
+        """Each share's files in a process of its own; what the others print comes after what the first one does."""
+        with contextlib.ExitStack() as stack:
+            outputs = [None, *(stack.enter_context(tempfile.TemporaryFile()) for _ in shares[1:])]
+            pool = stack.enter_context(ThreadPoolExecutor(len(shares)))
+            runs = [pool.submit(self._pytest, ["-n", "0", *options, *share.files], output, share.mode)
+                    for share, output in zip(shares, outputs, strict=True)]
+            results = [run.result() for run in runs]
+            for output in filter(None, outputs):
+                output.seek(0)
+                print(output.read().decode(errors="replace"), end="", flush=True)
+        return sum((count for count, _ in results), Count()), [one for _, failed in results for one in failed]
+
+    def _pytest(self, words: list[str], output: IO[bytes] | None = None,
+                mode: str = NATIVE) -> tuple[Count, list[Failed]]:
+        """(numbers, tests that failed)."""
+        with tempfile.TemporaryDirectory() as folder:
+            report, told = Path(folder, "report.xml"), Path(folder, "told")
+            code = self.run(("python", "-m", "pytest", f"--junitxml={report}", f"--told-to={told}", *words), output,
+                            NOVA_CONCURRENCY=mode)
+            count, (failed, left_out) = reports.count_of(report), reports.told(told)
+            self.seconds += reports.seconds_by_file(report)
+            self.left_out += left_out
+        if code not in (0, 5) and not count.failed:
+            count += (0, 1, 0)  # it did not get as far as a report
+        return count, [Failed(name, mode) for name in failed]
+
+    def _once_more(self, count: Count, failed: list[Failed]) -> Count:
+        """A few failures among many tests on a busy machine: run those alone, and say which were only unsteady."""
+        print(f"-- once more, alone: {' '.join(one.name for one in failed)}", flush=True)
+        again = 0
+        for mode in sorted({one.mode for one in failed}):
+            names = [one.name for one in failed if one.mode == mode]
+            again += self._pytest([*self._chosen(), *names], mode=mode)[0].failed
+        steady = len(failed) - again
+        print(f"-- unsteady: {steady} of {len(failed)} passed at the second try", flush=True)
+        return Count(count.passed + steady, count.failed - steady, count.skipped)

@@ -1,0 +1,39 @@
+"""What a part may cost in seconds of a processor, whatever the machine's speed and whoever else uses it."""
+
+from __future__ import annotations
+
+import json
+import time
+
+WORK_S = 0.05  # of a processor: what `work` takes where the budgets were written
+ROUNDS = 10
+TOLERANCE = 1.25
+
+
+def work() -> int:
+    """Somewhat like what tests do: objects, texts, dictionaries."""
+    total = 0
+    for number in range(6000):
+        record = {f"name{key}": [number, key, {"of": str(key)}] for key in range(6)}
+        total += len(json.loads(json.dumps(record))) + len("-".join(sorted(record)))
+    return total
+
+
+def slowness() -> float:
+    """How much longer this machine takes than the one where the budgets were written; the best of some rounds."""
+    taken = []
+    for _ in range(ROUNDS):
+        before = time.process_time()
+        work()
+        taken.append(time.process_time() - before)
+    return min(taken) / WORK_S
+
+
+def verdict(name: str, used_s: float, budget_s: float, slower: float) -> tuple[bool, str]:
+    """(whether it is kept, a line to print)."""
+    share = used_s / slower / budget_s
+    line = (f"-- {name}: {used_s:.0f} s of processors, {share:.0%} of its budget "
+            f"({budget_s:.0f} s; this machine takes {slower:.2f} times as long)")
+    if share > TOLERANCE:
+        return False, f"{line}: too much. Make it cheaper, or raise BUDGETS_S in bin/testlib/parts.py and say why"
+    return True, line

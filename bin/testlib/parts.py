@@ -1,0 +1,77 @@
+"""The parts of the tests as tables: where each is, what it needs, how it is run, and what it may cost."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Part(NamedTuple):
+    """Where a part's tests are, what must be installed for them, and how many run side by side.
+
+    ``plain``: in so many processes of their own, each with every so-many-th file. Thousands of quick tests take half
+    the time so: each result that xdist sends about costs more than most of them.
+
+    ``beside``: files that run in a process of their own beside all others: the two have no sandbox in common.
+
+    ``green``: files and folders whose tests run in one more process, in the mode of the daemons that have their modules
+    (eventlet's); the plain processes have some of their files, too.
+    """
+
+    folders: tuple[str, ...]
+    needs: tuple[str, ...]
+    workers: int = 1
+    venvs: tuple[str, ...] = ()
+    whole_files: bool = False  # a file's tests stay together: they share a cloud
+    plain: bool = False
+    beside: tuple[str, ...] = ()
+    green: tuple[str, ...] = ()
+
+
+#: Machine tests that run beside those of the sandbox with two hosts, in this order: they want none, or (last) others.
+#: Both sides take about the same time.
+BESIDE = ("actions_on_guests", "console_vencrypt", "devices", "floating_host", "guest_bridges", "guest_image",
+          "host_firewall", "interfaces_live", "network_host", "network_kinds", "network_restart", "volumes",
+          "neutron_live", "moves", "moves_by_api", "networks_live")
+#: What runs in patched processes: modules that wait, for programs, sockets, clients or guests.
+GREEN = (*(f"tests/unit/{name}" for name in ("clients", "compute", "console", "metadata", "network", "privileged",
+                                             "rpc", "virt")),
+         "tests/unit/test_http_server.py", "tests/unit/cmd/test_console_proxy.py")
+#: Of the files of these, so many have one that a run tries with native threads as well: the next run has the next ones.
+GREEN_NATIVE_IN = 8
+PARTS = {
+    "unit": Part(("tests/unit", "tests/contract"), ("tests",), 2, plain=True, green=GREEN),
+    "functional": Part(("tests/functional",), ("broker", "databases"), 2, ("clients",), whole_files=True),
+    "machine": Part(("tests/machine",), ("broker", "databases", "nextdoor", "clients", "hypervisor", "nova",
+                                             "tests", "browser", "switch"), venvs=("neutron",),
+                    beside=tuple(f"tests/machine/test_{name}.py" for name in BESIDE)),
+    "tempest": Part((), ("broker", "databases", "nextdoor", "clients", "nova"), venvs=("clients", "tempest")),
+}
+#: part -> what its processes may use, in seconds of a processor that does `budgets.work` in `budgets.WORK_S`. Those
+#: whose daemons belong to somebody else (systemd, a sandbox) are not measured. A quarter more fails the part: make it
+#: cheaper, or say in the commit that raises the number what the seconds are for.
+BUDGETS_S = {"unit": 215.0}
+FUZZ_S = "600"
+ORDER = ("check", "unit", "functional", "machine", "tempest")
+#: part -> the module that it is
+BENCHES = {"bench": "tests.bench", "bench-scheduler": "tests.bench.scheduler",
+           "bench-consoles": "tests.bench.consoles", "bench-metadata": "tests.bench.metadata"}
+#: name -> command, run with the test environment's programs
+CHECKS = {
+    "ruff": ("ruff", "check", "nova", "tests", "bin"),
+    "mypy": ("mypy",),
+    "layers": ("lint-imports", "--no-cache"),
+    "sizes": ("python", "tests/sizes.py"),
+}
+
+
+def needs(chosen: tuple[str, ...]) -> tuple[str, ...]:
+    if "bench-consoles" in chosen:
+        return ("hypervisor",)
+    if {*BENCHES, "fuzz"} & set(chosen):
+        return PARTS["functional"].needs
+    return tuple(dict.fromkeys(need for name in chosen if name in PARTS for need in PARTS[name].needs))
+
+
+def environments(chosen: tuple[str, ...]) -> tuple[str, ...]:
+    """Python environments beside the tests' own."""
+    return tuple(dict.fromkeys(name for part in chosen if part in PARTS for name in PARTS[part].venvs))

@@ -1,0 +1,69 @@
+"""What processes of pytest left behind: JUnit reports, and the file that tests/conftest.py writes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import xml.etree.ElementTree as ET
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Count(NamedTuple):
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: tuple) -> Count:  # type: ignore[override]
+        return Count(*[mine + theirs for mine, theirs in zip(self, other, strict=True)])
+
+
+class Told(NamedTuple):
+    """``failed``: names of tests. ``left_out``: how many cases wait for a later run, by the number of runs in which all
+    have had their turn ("0": those that only a long run has)."""
+
+    failed: list[str]
+    left_out: Counter[str]
+
+
+def told(path: Path) -> Told:
+    """Nothing, where the process did not get so far."""
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return Told([], Counter())
+    return Told(content["failed"], Counter(content["left_out"]))
+
+
+def count_of(report: Path) -> Count:
+    """The numbers of a JUnit report; zeros where there is none."""
+    try:
+        suites = ET.parse(report).getroot().iter("testsuite")
+    except (OSError, ET.ParseError):
+        return Count()
+    total = Count()
+    for suite in suites:
+        tests, bad, skipped = (int(suite.get(name, 0)) for name in ("tests", "failures", "skipped"))
+        bad += int(suite.get("errors", 0))
+        total += (tests - bad - skipped, bad, skipped)
+    return total
+
+
+def seconds_by_file(report: Path) -> Counter[str]:
+    """How long each file's tests took, with what was set up for them; none where there is no report."""
+    found: Counter[str] = Counter()
+    with contextlib.suppress(OSError, ET.ParseError):
+        for case in ET.parse(report).getroot().iter("testcase"):
+            module = [part for part in case.get("classname", "").split(".") if part.startswith("test_")]
+            found[module[0] if module else "?"] += float(case.get("time", 0))
+    return found
+
+
+def in_words(left_out: Counter[str]) -> str:
+    """What did not run, in a line."""
+    rotating = {int(runs): count for runs, count in left_out.items() if runs != "0" and count}
+    words = [f"{sum(rotating.values())} cases have their turn within the next {max(rotating) - 1} commits"
+             ] if rotating else []
+    words += [f"{left_out['0']} only in `bin/test long`"] if left_out["0"] else []
+    return f"not run: {', '.join(words)}" if words else ""
