@@ -31,8 +31,8 @@ PROGRAM = "qemu-storage-daemon"
 PID_FILE, OFFER_FILE, KEYS = "exports.pid", "exports.json", "exports.psk"
 KEYS_FILE = "keys.psk"  # as QEMU calls it
 KEY_PREFIX = ".key-"
-#: The group ffdhe2048 of RFC 7919, as `openssl genpkey -genparam -algorithm DH -pkeyopt group:ffdhe2048` writes it. QEMU
-#: makes a new one for each process that offers where it finds none: up to seconds of a processor's time.
+#: The group ffdhe2048 of RFC 7919, as `openssl genpkey -genparam -algorithm DH -pkeyopt group:ffdhe2048` writes it.
+#: QEMU makes a new one for each process that offers where it finds none: up to seconds of a processor's time.
 DH_FILE = "dh-params.pem"  # as QEMU calls it
 DH_PARAMETERS = """\
 -----BEGIN DH PARAMETERS-----

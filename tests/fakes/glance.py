@@ -56,7 +56,7 @@ class FakeGlance:
         self._server = ThreadingHTTPServer(("127.0.0.1", urlsplit(self.url).port or 0), Handler)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def go_away(self) -> None:
         """Connections are refused, and those that are open end."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from nova import errors
+from nova.concurrency import Clock
 from nova.model.images import Image
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder
@@ -57,6 +58,7 @@ class Tools:
     lines: SerialLines
     hands: Hands
     facts: Callable[[], HostFacts]
+    clock: Clock
 
 
 class Room:

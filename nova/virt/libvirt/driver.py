@@ -68,12 +68,12 @@ def from_conf(conf: Any, host: str) -> LibvirtDriver:
 class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, LibvirtRescuing, LibvirtSnapshots,
                     LibvirtColdMoves, LibvirtLiveMoves, LibvirtRemoteConsoles, LibvirtHotPlug):
     """Driver, Lifecycle, Consoles, Diagnosis, Uptime, and the protocols of its rooms. ``hypervisor`` and ``runner_of``
-    (from a timeout) are real by default."""
+    (from a timeout) are real by default, and so is the ``clock`` by which guests are waited for."""
 
     needs_images = True
 
     def __init__(self, settings: Settings, hypervisor: Hypervisor | None = None,
-                 runner_of: Callable[[float], Runner] = SystemRunner) -> None:
+                 runner_of: Callable[[float], Runner] = SystemRunner, clock: concurrency.Clock | None = None) -> None:
         if hypervisor is None:
             from nova.virt.libvirt.connection import Connection  # the library is loaded where it is needed
             hypervisor = Connection(settings.uri, settings.keepalive_s)
@@ -83,6 +83,7 @@ class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, Libvirt
         self._host = Host(hypervisor, settings, folders, runner_of(settings.kvm_probe_timeout_s), disks.space)
         super().__init__(Tools(
             hypervisor=hypervisor, settings=settings, folders=folders, facts=self._host.facts, images=tool,
+            clock=clock or concurrency.Clock(),
             carrier=Carrier(settings.moves, settings.tool_memory_mb, runner_of(settings.moves.copy_timeout_s)),
             tpms=Tpms(hypervisor, settings.tpm_path),
             lines=SerialLines(settings.consoles.serial, hypervisor, folders),

@@ -7,13 +7,12 @@ again. Whether it has given it up, its definition tells, which no lost event can
 from __future__ import annotations
 
 import logging
-import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 
 import msgspec
 
-from nova import concurrency, errors
+from nova import errors
 from nova.model.networks import Interface
 from nova.model.orders import InterfaceOrder
 from nova.model.states import PowerState
@@ -77,7 +76,7 @@ class LibvirtHotPlug(Room):
 
     def _ask_for(self, order: InterfaceOrder, spec: VifSpec, stopped: Callable[[], bool]) -> None:
         """Of the guest as it runs. KeepsInterface, GaveUp: it has it still."""
-        settings, uuid = self._tools.settings, order.server_uuid
+        settings, clock, uuid = self._tools.settings, self._tools.clock, order.server_uuid
         for _ in range(settings.detach_attempts):
             text = self._definitions(uuid).running
             element = xml.find(text, spec) if text is not None else None
@@ -87,14 +86,14 @@ class LibvirtHotPlug(Room):
                 self._tools.hypervisor.detach_device(uuid, ET.tostring(element, encoding="unicode"), True)
             except LibvirtRefused as error:  # it is asked already, say
                 LOG.info("asking for an interface: %s", error, extra={"server": uuid})
-            deadline = time.monotonic() + settings.detach_timeout_s
-            while time.monotonic() < deadline:
+            deadline = clock.now() + settings.detach_timeout_s
+            while clock.now() < deadline:
                 text = self._definitions(uuid).running
                 if text is None or xml.find(text, spec) is None:
                     return
                 if stopped():
                     raise GaveUp(uuid=uuid, interface=order.interface.id)
-                concurrency.sleep(POLL_S)
+                clock.sleep(POLL_S)
         raise KeepsInterface(uuid=uuid, interface=order.interface.id,
                              seconds=settings.detach_attempts * settings.detach_timeout_s)
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import time
 from collections.abc import Mapping
 
-from nova import concurrency, errors
+from nova import errors
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
 from nova.privileged import disk_exports
@@ -140,15 +139,16 @@ class LibvirtLifecycle(Room):
 
         NoGuest when the guest is not defined (any more: a newer order took it away).
         """
-        hypervisor, deadline, ask_at = self._tools.hypervisor, time.monotonic() + timeout_s, 0.0
+        hypervisor, clock = self._tools.hypervisor, self._tools.clock
+        deadline, ask_at = clock.now() + timeout_s, 0.0
         while True:
             if self._state(server_uuid) in OFF:
                 return True
-            now = time.monotonic()
+            now = clock.now()
             if now >= deadline:
                 return False
             if now >= ask_at:
                 with contextlib.suppress(errors.HostRefused):  # a paused guest can not be asked: time will tell
                     hypervisor.ask_to_stop(server_uuid)
                 ask_at = now + self._tools.settings.shutdown_retry_s
-            concurrency.sleep(max(0.0, min(POLL_S, deadline - now)))
+            clock.sleep(max(0.0, min(POLL_S, deadline - now)))

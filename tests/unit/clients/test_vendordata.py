@@ -38,7 +38,7 @@ def service():
         seen = []
 
     server = http.server.HTTPServer(("127.0.0.1", 0), Own)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     Own.url = f"http://127.0.0.1:{server.server_port}/x"
     yield Own
     server.shutdown()

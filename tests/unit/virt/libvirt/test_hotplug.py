@@ -12,13 +12,14 @@ from nova.virt.libvirt.hotplug import GaveUp, KeepsInterface
 from nova.virt.libvirt.xml.domain import domain_xml
 from tests.contract.driver_conformance import build, make_order, unbuild
 from tests.contract.driver_hotplug_cases import another, attach, detach, plug_order
+from tests.fakes.clocks import QuickClock
 from tests.unit.virt.libvirt.test_libvirt_driver import Rig
 
 
 @pytest.fixture
 def quick(tmp_path, links):
     """A rig whose guests have little time to give up a device."""
-    made = Rig(tmp_path, links, detach_attempts=3, detach_timeout_s=0.02)
+    made = Rig(tmp_path, links, clock=QuickClock(), detach_attempts=3, detach_timeout_s=20)
     made.driver.connect()
     yield made
     made.driver.close()
