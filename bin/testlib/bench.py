@@ -147,10 +147,11 @@ class Bench:
         return sum((count for count, _ in results), Count()), [one for _, failed in results for one in failed]
 
     def _pytest(self, words: list[str], output: IO[bytes] | None = None,
-                mode: str = NATIVE) -> tuple[Count, list[Failed]]:
+                mode: str | None = None) -> tuple[Count, list[Failed]]:
         """(numbers, tests that failed)."""
         with tempfile.TemporaryDirectory() as folder:
             report, told = Path(folder, "report.xml"), Path(folder, "told")
+            mode = mode or os.environ.get("NOVA_CONCURRENCY", NATIVE)
             code = self.run(("python", "-m", "pytest", f"--junitxml={report}", f"--told-to={told}", *words), output,
                             NOVA_CONCURRENCY=mode)
             count, (failed, left_out) = reports.count_of(report), reports.told(told)

@@ -63,7 +63,10 @@ def seconds_by_file(report: Path) -> Counter[str]:
 def in_words(left_out: Counter[str]) -> str:
     """What did not run, in a line."""
     rotating = {int(runs): count for runs, count in left_out.items() if runs != "0" and count}
-    words = [f"{sum(rotating.values())} cases have their turn within the next {max(rotating) - 1} commits"
-             ] if rotating else []
-    words += [f"{left_out['0']} only in `bin/test long`"] if left_out["0"] else []
-    return f"not run: {', '.join(words)}" if words else ""
+    words = []
+    if rotating:
+        words.append(f"{sum(rotating.values())} cases, all of which have their turn in {max(rotating)} runs "
+                     "with successive seeds")
+    if left_out["0"]:
+        words.append(f"{left_out['0']} only in `bin/test long`")
+    return f"not run: {'; '.join(words)}" if words else ""

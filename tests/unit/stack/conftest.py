@@ -1,4 +1,4 @@
-"""bin/ is not a package: what is behind bin/stack is imported from its folder."""
+"""bin/ is not a package: what is behind bin/stack and bin/test is imported from its folder."""
 
 from __future__ import annotations
 

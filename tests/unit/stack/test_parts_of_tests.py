@@ -1,0 +1,82 @@
+"""What `bin/test` is made of: which process has which files, in which mode, and what a part may cost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from testlib import budgets, reports, shares
+from testlib.parts import GREEN_NATIVE_IN, PARTS, Part
+from testlib.shares import GREEN, NATIVE
+
+TOP = Path(__file__).resolve().parents[3]
+UNIT = PARTS["unit"]
+
+
+def test_files_of_the_unit_part_when_shared_then_each_has_one_process_but_for_the_sample() -> None:
+    every = {str(path.relative_to(TOP)) for folder in UNIT.folders for path in (TOP / folder).rglob("test_*.py")}
+    *native, green = shares.shares_of(UNIT, TOP, 5, long=False)
+    assert [one.mode for one in native] == [NATIVE] * UNIT.workers and green.mode == GREEN
+    natively = [file for one in native for file in one.files]
+    assert {*natively, *green.files} == every and len({*natively}) == len(natively)
+    both = {*natively} & {*green.files}
+    assert len(both) in (len(green.files) // GREEN_NATIVE_IN, len(green.files) // GREEN_NATIVE_IN + 1)
+
+
+def test_green_files_when_seeds_follow_each_other_then_all_have_run_natively() -> None:
+    green = {*shares.shares_of(UNIT, TOP, 0, long=False)[-1].files}
+    seen: set[str] = set()
+    for seed in range(100, 100 + GREEN_NATIVE_IN):
+        seen |= {file for one in shares.shares_of(UNIT, TOP, seed, long=False)[:-1] for file in one.files}
+    assert green <= seen
+    assert green <= {file for one in shares.shares_of(UNIT, TOP, 1, long=True)[:-1] for file in one.files}
+
+
+def test_green_places_when_looked_for_then_they_are_there() -> None:
+    assert [place for place in UNIT.green if not (TOP / place).exists()] == []
+
+
+def test_part_with_files_beside_when_shared_then_those_have_their_own_process(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / f"test_{name}.py").touch()
+    part = Part((".",), (), beside=("test_c.py", "test_gone.py"))
+    assert [one.files for one in shares.shares_of(part, tmp_path, 1, False)] == [["test_a.py", "test_b.py"],
+                                                                                ["test_c.py"]]
+
+
+def test_seed_when_there_is_a_history_then_its_length_else_one(tmp_path: Path) -> None:
+    assert shares.seed_of(tmp_path) == 1
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e@example.org", "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    for _ in range(3):
+        subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "m"], check=True)
+    assert shares.seed_of(tmp_path) == 3
+    far = tmp_path / "far"
+    subprocess.run([*git[:-2], "clone", "-q", "--depth=1", f"file://{tmp_path}", str(far)], check=True)
+    assert shares.seed_of(far) > 20_000  # days: its history is cut off
+
+
+@pytest.mark.parametrize(("used", "slower", "kept"), [
+    (100.0, 1.0, True), (124.0, 1.0, True), (126.0, 1.0, False), (240.0, 2.0, True), (260.0, 2.0, False)])
+def test_budget_when_a_part_uses_more_than_a_quarter_more_then_it_is_not_kept(used: float, slower: float,
+                                                                             kept: bool) -> None:
+    answer, line = budgets.verdict("unit", used, 100.0, slower)
+    assert answer is kept and line.startswith("-- unit:") and ("BUDGETS_S" in line) is not kept
+
+
+def test_what_a_process_told_when_it_died_before_then_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "told"
+    assert reports.told(path) == ([], {})
+    path.write_text(json.dumps({"failed": ["x"], "left_out": {"3": 2}}))
+    assert reports.told(path) == (["x"], {"3": 2})
+
+
+def test_words_when_something_is_left_out_then_they_say_how_much_and_how_long() -> None:
+    assert reports.in_words(Counter()) == ""
+    assert reports.in_words(Counter({"3": 5, "10": 2, "0": 7})) == (
+        "not run: 7 cases, all of which have their turn in 10 runs with successive seeds; 7 only in `bin/test long`")
+    assert reports.in_words(Counter({"0": 7})) == "not run: 7 only in `bin/test long`"

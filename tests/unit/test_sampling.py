@@ -1,0 +1,42 @@
+"""What a run leaves out has its turn in another, and is counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from tests import sampling
+
+VALUES = list(range(10))
+
+
+@pytest.fixture
+def left_out(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
+    monkeypatch.setattr(sampling, "LEFT_OUT", Counter())
+    monkeypatch.setattr(sampling, "LONG", False)
+    return sampling.LEFT_OUT
+
+
+@pytest.mark.parametrize(("choose", "runs"), [
+    (sampling.third, 3), (lambda values: sampling.drawn(values, 4), 3), (lambda values: sampling.drawn(values, 1), 10),
+    (lambda values: sampling.one_in(4, values), 4)])
+def test_sample_when_seeds_follow_each_other_then_all_have_their_turn_and_the_rest_is_counted(
+        choose: Callable[[list[int]], list[int]], runs: int, left_out: Counter[int],
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[int] = set()
+    for seed in range(117, 117 + runs):
+        monkeypatch.setattr(sampling, "SEED", seed)
+        left_out.clear()
+        chosen = choose(VALUES)
+        seen |= {*chosen}
+        assert left_out == {runs: len(VALUES) - len(chosen)}
+    assert seen == {*VALUES}
+    monkeypatch.setattr(sampling, "LONG", True)
+    assert choose(VALUES) == VALUES
+
+
+def test_spread_that_is_the_same_in_each_run_then_the_rest_is_a_long_runs(left_out: Counter[int]) -> None:
+    assert sampling.turn(VALUES, 2, 3) == [6, 7, 8]
+    assert left_out == {0: 7}
