@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import gc
 import json
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,7 @@ import pytest
 from nova import concurrency
 from tests import sampling
 
-# Ahead of all that is imported from here on. What tests start chooses its own mode: a conductor on SQLite must not be
-# green only because its test is.
-concurrency.patch(prefer="threads")
-os.environ.pop(concurrency.SWITCH, None)
+concurrency.patch(prefer="threads")  # ahead of all that is imported from here on
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

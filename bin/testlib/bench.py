@@ -17,7 +17,7 @@ from stacklib.layout import PLAIN_STATE, Choices, Layout
 from testlib import budgets, reports
 from testlib.parts import BUDGETS_S, CHECKS, FUZZ_S, PARTS
 from testlib.reports import Count
-from testlib.shares import NATIVE, Share, seed_of, shares_of
+from testlib.shares import Share, seed_of, shares_of
 
 TOP = Path(__file__).resolve().parents[2]
 UNSTEADY = 4  # so many failures may be a busy machine's; more are not
@@ -25,10 +25,10 @@ SLOWEST = 12  # files named at a part's end
 
 
 class Failed(NamedTuple):
-    """A test, and the mode of the process in which it failed."""
+    """A test, and the mode of the process in which it failed (None: what the environment says)."""
 
     name: str
-    mode: str
+    mode: str | None
 
 
 class Bench:
@@ -151,9 +151,9 @@ class Bench:
         """(numbers, tests that failed)."""
         with tempfile.TemporaryDirectory() as folder:
             report, told = Path(folder, "report.xml"), Path(folder, "told")
-            mode = mode or os.environ.get("NOVA_CONCURRENCY", NATIVE)
+            chosen = {"NOVA_CONCURRENCY": mode} if mode else {}
             code = self.run(("python", "-m", "pytest", f"--junitxml={report}", f"--told-to={told}", *words), output,
-                            NOVA_CONCURRENCY=mode)
+                            **chosen)
             count, (failed, left_out) = reports.count_of(report), reports.told(told)
             self.seconds += reports.seconds_by_file(report)
             self.left_out += left_out
@@ -165,7 +165,7 @@ class Bench:
         """A few failures among many tests on a busy machine: run those alone, and say which were only unsteady."""
         print(f"-- once more, alone: {' '.join(one.name for one in failed)}", flush=True)
         again = 0
-        for mode in sorted({one.mode for one in failed}):
+        for mode in dict.fromkeys(one.mode for one in failed):
             names = [one.name for one in failed if one.mode == mode]
             again += self._pytest([*self._chosen(), *names], mode=mode)[0].failed
         steady = len(failed) - again
