@@ -212,6 +212,7 @@ def test_each_step_when_it_is_done_twice_then_the_end_is_the_same(make, monkeypa
     check_whole(cloud, uuid, 1)
 
 
+@pytest.mark.one_in(3)  # a cloud for each write or call
 @BOTH
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("what", ["attach", "failing attach", "detach"])
@@ -374,6 +375,7 @@ def test_nova_network_when_interfaces_come_and_go_then_addresses_are_given_back_
     cloud.close()
 
 
+@pytest.mark.one_in(3)  # a cloud for each write or call
 @pytest.mark.parametrize("what", ["attach", "failing attach", "detach"])
 def test_nova_network_when_the_runner_dies_at_any_write_then_another_ends_it(tmp_path, templates, what):
     for number in range(1, MOST_WRITES):

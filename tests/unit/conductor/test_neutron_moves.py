@@ -104,6 +104,7 @@ def test_move_when_a_step_always_fails_then_the_ports_are_bound_as_before(tmp_pa
     cloud.close()
 
 
+@pytest.mark.one_in(3)  # a cloud for each write or call
 @pytest.mark.parametrize("action, when", in_turn(MOVES))
 def test_move_when_the_runner_dies_at_any_write_then_another_binds_the_ports(tmp_path, templates, action, when):
     for number, cloud in clouds(tmp_path, templates):
@@ -118,6 +119,7 @@ def test_move_when_the_runner_dies_at_any_write_then_another_binds_the_ports(tmp
     assert 2 < number < MOST - 1
 
 
+@pytest.mark.one_in(3)  # a cloud for each write or call
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("action", ["boot", "live-migration", "evacuate", "delete"])
 def test_operation_when_the_runner_dies_at_any_call_to_neutron_then_another_ends_it(tmp_path, templates, action, when):
@@ -174,6 +176,7 @@ def clouds(tmp_path: Path, templates: Path) -> Iterator[tuple[int, NeutronMoveCl
         cloud.api.dispose()
 
 
+@pytest.mark.one_in(3)  # a cloud for each write or call
 @pytest.mark.parametrize("action", LAST)
 @pytest.mark.parametrize("how", ["lost", "refused", 503])
 def test_move_when_a_call_to_neutron_fails_once_then_nothing_is_bound_elsewhere(tmp_path, templates, action, how):
