@@ -56,9 +56,11 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What was collected stays: the collector of garbage need not walk over a million objects again and again."""
+    """What was collected stays: the collector of garbage need not walk over a million objects again and again. And it
+    comes rarely: a test leaves little, and a fourteenth of the time was the collector's."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
