@@ -34,7 +34,7 @@ def table(networks: str) -> tuple[Route, ...]:
 
 @functools.cache
 def router(networks: str) -> Router[Route]:
-    """The table as a trie, of which both prefixes have the same."""
+    """What finds an operation; both prefixes have the same."""
     return Router(table(networks))
 
 
