@@ -34,6 +34,11 @@ def drawn(values: Sequence[Any], few: int) -> list[Any]:
     return chosen
 
 
+def seeds(few: int) -> list[int]:
+    """Of what is drawn at random from a seed: the run's own seed first, and the next ones."""
+    return [SEED + number for number in range(few)]
+
+
 def third(values: Sequence[Any]) -> list[Any]:
     """A third of a long product whose every case another test tries on whole hosts."""
     return drawn(values, -(-len(values) // 3))

@@ -26,18 +26,18 @@ CLOUDS: dict[str, tuple[type[LivingCloud], type[WalkingNetworks]]] = {
     **{name: (cloud, NovaNetworks) for name, cloud in KINDS.items()}, "neutron": (NeutronWalkCloud, NeutronNetworks)}
 
 
-@pytest.mark.parametrize("number", sampling.drawn([0, 1], 1))
+@pytest.mark.parametrize("walked", sampling.seeds(2 if sampling.LONG else 1))
 def test_walk_when_faults_come_at_random_then_after_each_action_all_is_as_the_records_say(
-        tmp_path: Path, seed: int, number: int, request: pytest.FixtureRequest, monkeypatch) -> None:
+        tmp_path: Path, walked: int, request: pytest.FixtureRequest, monkeypatch) -> None:
     living_cloud.impatient(monkeypatch)
     logging.disable(logging.CRITICAL)  # thousands of faults are told at length
     (tmp_path / "schemas").mkdir()
     templates = make_templates(tmp_path / "schemas")
     steps = ALL_ACTIONS if request.config.getoption("--long") else ACTIONS
-    print(f"seed {seed + number}")
+    print(f"seed {walked}")
     try:
-        with walking_cloud(tmp_path, templates, HOSTS, seed + number) as cloud, cloud.mortal():
-            walk = Walk(cloud, seed + number, (*FLAVORS, *PINNED), IMAGES, SERVERS)
+        with walking_cloud(tmp_path, templates, HOSTS, walked) as cloud, cloud.mortal():
+            walk = Walk(cloud, walked, (*FLAVORS, *PINNED), IMAGES, SERVERS)
             for _ in range(steps):
                 walk.step()
             assert walk.unrecorded() == []

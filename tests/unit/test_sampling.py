@@ -40,3 +40,9 @@ def test_sample_when_seeds_follow_each_other_then_all_have_their_turn_and_the_re
 def test_spread_that_is_the_same_in_each_run_then_the_rest_is_a_long_runs(left_out: Counter[int]) -> None:
     assert sampling.turn(VALUES, 2, 3) == [6, 7, 8]
     assert left_out == {0: 7}
+
+
+def test_seeds_when_a_seed_is_asked_for_then_it_is_the_first_that_is_used(monkeypatch) -> None:
+    monkeypatch.setattr(sampling, "SEED", 31)
+    assert sampling.seeds(1) == [31]
+    assert sampling.seeds(2) == [31, 32]
