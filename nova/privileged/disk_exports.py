@@ -2,8 +2,8 @@
 
 Who fetches a file must know its secret, of 128 random bits. An export's name is none: NBD tells it to whoever asks. So
 the secret is a TLS key that both ends have, which encrypts what is sent, too; where hosts have certificates, these are
-asked for instead. The process outlives us, and is found again by its pid file, which it writes itself and has in its
-command line. It ends by itself after a day, should nobody end it before.
+asked for instead. The process outlives us, and is found again by its pid file, which it writes itself and keeps open for
+as long as it lives. It ends by itself after a day, should nobody end it before.
 """
 
 from __future__ import annotations
@@ -109,14 +109,24 @@ def _read(folder: Path) -> Offer | None:
 
 
 def _pid(folder: Path) -> int | None:
-    """Of the process, if it lives: one whose command line has our pid file's path, whatever its number says."""
+    """Of the process, if it lives: one that has our pid file open, whatever its number says, and whatever the folder was
+    called when it began (a guest's is renamed when it leaves its host)."""
     path = folder / PID_FILE
     try:
         pid = int(path.read_text())
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        program = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
+        return pid if program == PROGRAM.encode() and _has_open(pid, path) else None
     except (OSError, ValueError):
         return None
-    return pid if words[0] == PROGRAM.encode() and os.fsencode(path) in words else None
+
+
+def _has_open(pid: int, path: Path) -> bool:
+    wanted = path.stat()
+    for opened in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):  # closed meanwhile
+            if os.path.samestat(opened.stat(), wanted):
+                return True
+    return False
 
 
 def _end(pid: int, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -312,6 +313,32 @@ def test_pid_of_somebody_else_is_not_ended(tmp_path):
     (tmp_path / disk_exports.PID_FILE).write_text(str(os.getpid()))
     disk_exports.withdraw(tmp_path)
     assert not (tmp_path / disk_exports.PID_FILE).exists()
+
+
+def test_offer_whose_folder_was_renamed_ends_with_it(tmp_path):
+    before, after = tmp_path / "guest", tmp_path / "guest_resize"
+    before.mkdir()
+    (before / "disk").write_bytes(b"x" * 512)
+    disk_exports.offer(before, {"disk": before / "disk"}, disk_exports.Listen("127.0.0.1", (49216, 49279)))
+    pid = int((before / disk_exports.PID_FILE).read_text())
+    before.rename(after)
+    try:
+        disk_exports.withdraw(after)
+        assert eventually(lambda: not Path(f"/proc/{pid}/exe").exists(), 5)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, 9)
+
+
+def test_offer_of_a_live_move_that_failed_ends_when_the_guest_leaves_in_a_cold_one(rig, order):
+    folder = rig.driver._tools.folders.of(order.server_uuid)
+    build(rig, order)
+    rig.driver.describe(order.server_uuid)
+    pid = int((folder.path / disk_exports.PID_FILE).read_text())
+    rig.driver.shut_down(order.server_uuid, 0)
+    rig.driver.leave(order.server_uuid)
+    assert pid_of(rig, order) != pid
+    assert eventually(lambda: not Path(f"/proc/{pid}/exe").exists(), 5)
 
 
 def test_offer_without_a_free_port_is_a_refusal(tmp_path):
