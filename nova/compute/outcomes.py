@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import traceback
 
 from nova import errors
 from nova.model.orders import Outcome
+from nova.privileged.qemu_img import DiskFull
 
 LOG = logging.getLogger(__name__)
 
@@ -25,6 +28,8 @@ CHOSEN_FOR = frozenset({"build", "fetch", "finish the move of", "prepare for"})
 
 def failure(server_uuid: str, error: Exception, kind: str) -> Outcome:
     """The outcome of an order of ``kind`` that ended with ``error``, logged once."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        error = DiskFull(what="the guest's files", host=os.uname().nodename).with_traceback(error.__traceback__)
     if not isinstance(error, errors.NovaError):
         LOG.error("the order to %s failed unexpectedly", kind, exc_info=error, extra={"server": server_uuid})
         reason = type(error).__name__

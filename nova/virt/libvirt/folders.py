@@ -248,9 +248,14 @@ class Folder:
     def _write(self, name: str, content: object) -> None:
         """Whole or not at all: a reader, and we after a kill, see the old or the new."""
         descriptor, fresh = tempfile.mkstemp(prefix=f".{name}.", dir=self.path)
-        with os.fdopen(descriptor, "wb") as target:
-            target.write(msgspec.json.encode(content))
-        os.replace(fresh, self.file(name))
+        try:
+            with os.fdopen(descriptor, "wb") as target:
+                target.write(msgspec.json.encode(content))
+            os.replace(fresh, self.file(name))
+        except BaseException:  # a full disk, say
+            with contextlib.suppress(OSError):
+                os.unlink(fresh)
+            raise
 
 
 class Folders:
