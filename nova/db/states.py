@@ -26,6 +26,13 @@ class Going(errors.WrongState):
     code, message = "server.going", "Instance {server} is being deleted."
 
 
+class HalfDestroyed(errors.WrongState):
+    """Its disks may be gone: what would start it would give its owner an empty server."""
+
+    code = "server.half_destroyed"
+    message = "Instance {server} was deleted in part, and can only be deleted: delete it again."
+
+
 class NotInState(errors.WrongState):
     code = "server.wrong_state"
     message = "Cannot '{action}' instance {server} while it is in {attribute} {value}"
@@ -79,6 +86,8 @@ def begin(tx: Connection, what: Begin) -> tuple[Entry, tuple[Entry, ...]]:
     Gives the new entry and the open ones it overtook (which it closes). WrongState, NotFound.
     """
     row = _locked(tx, what.server_uuid)
+    if row.destroying and what.action.name != "delete" and not _only_to_error(what):
+        raise HalfDestroyed(server=what.server_uuid)
     why = refusal(what.action, row.vm_state, row.task_state, row.launched_at is not None)
     if why is None and row.task_state is TaskState.DELETING and what.action.name not in _OVER_A_DELETE:
         why = Refusal("task_state", row.task_state.value)
@@ -99,7 +108,11 @@ def begin(tx: Connection, what: Begin) -> tuple[Entry, tuple[Entry, ...]]:
     return Entry(id=key.inserted_primary_key[0], **fields), overtaken
 
 
-_LOCKED = (sa.select(servers.c.epoch, servers.c.vm_state, servers.c.task_state, servers.c.launched_at)
+def _only_to_error(what: Begin) -> bool:
+    return what.action.name == "reset_state" and what.arguments.get("state") == VmState.ERROR.value
+
+
+_LOCKED = (sa.select(servers.c.epoch, servers.c.vm_state, servers.c.task_state, servers.c.launched_at, servers.c.memo)
            .where(servers.c.uuid == sa.bindparam("uuid"), servers.c.deleted == 0).with_for_update())
 
 
@@ -108,7 +121,8 @@ def _locked(tx: Connection, uuid: str) -> _State:
     if found is None:
         raise NoSuchServer(server=uuid)
     task_state = TaskState(found.task_state) if found.task_state else None
-    return _State(found.epoch, VmState(found.vm_state), task_state, found.launched_at)
+    destroying = found.memo is not None and found.memo.destroying
+    return _State(found.epoch, VmState(found.vm_state), task_state, found.launched_at, destroying)
 
 
 class _State(NamedTuple):
@@ -116,12 +130,14 @@ class _State(NamedTuple):
     vm_state: Any
     task_state: Any
     launched_at: Any
+    destroying: bool
 
 
 def _overtake(tx: Connection, uuid: str) -> tuple[Entry, ...]:
-    """Close the open operations. With them come resets of the state and soft deletes, which overtook others before:
-    they know where those may have left something."""
-    kept = sa.and_(operations.c.action.in_(("reset_state", "soft_delete")), operations.c.outcome == "success")
+    """Close the open operations. With them come resets of the state, soft deletes, and deletes that failed, which
+    overtook others before: they know where those may have left something."""
+    kept = sa.or_(sa.and_(operations.c.action.in_(("reset_state", "soft_delete")), operations.c.outcome == "success"),
+                  sa.and_(operations.c.action == "delete", operations.c.outcome == "error"))
     rows = tx.execute(sa.select(*ENTRY_COLUMNS).where(operations.c.server_uuid == uuid,
                                                       sa.or_(operations.c.finished_at.is_(None), kept))).all()
     if rows:

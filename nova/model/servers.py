@@ -97,6 +97,7 @@ class ServerMemo(Value):
     ``vm_state``: what it was before its resize or migration, which confirming and reverting give back; ``move``: that
     migration's uuid. ``shelved_*``: of a shelved server. ``soft_deleted_at``: from when on it waits to be reclaimed.
     ``rescue_image_id``: what it was rescued with. ``deleted_from``: what it was before its soft delete.
+    ``destroying``: hosts were ordered to leave nothing of it, so that it may be whole no more.
     """
 
     vm_state: str | None = None
@@ -107,6 +108,7 @@ class ServerMemo(Value):
     soft_deleted_at: Time | None = None
     rescue_image_id: str | None = None
     deleted_from: str | None = None
+    destroying: bool = False
 
 
 class ServerSummary(Value):

@@ -62,7 +62,7 @@ def _places(cloud: LivingCloud, live: list[Any], moves: dict[str, Any]) -> Itera
             if row.host or hosts:
                 yield f"{name} should be nowhere and is on {row.host}, with guests on {sorted(hosts)}"
             continue
-        if hosts - {row.host}:
+        if hosts - {row.host} and not _half_destroyed(row):
             yield f"{name} is on {row.host}, and has something on {sorted(hosts)}"
         guest = guests.get((row.host, row.uuid))
         if state == VmState.ERROR:
@@ -78,10 +78,17 @@ def _places(cloud: LivingCloud, live: list[Any], moves: dict[str, Any]) -> Itera
             yield f"{name}: flavor {row.flavor.name}, its guest has {guest.vcpus} vcpus and {guest.memory_mb} MB"
     uuids = {row.uuid for row in live}
     yield from (f"{host} has a guest of {uuid}, which is gone" for host, uuid in guests if uuid not in uuids)
-    expected = {(move.source_compute, uuid) for uuid, move in moves.items()}
+    dying = {row.uuid for row in live if _half_destroyed(row)}
+    expected = {(move.source_compute, uuid) for uuid, move in moves.items() if uuid not in dying}
     stranded = {(row.host, row.uuid) for row in live if row.vm_state == "error"}  # a hard reboot takes it back
-    yield from (f"{host} has put {uuid} aside, and no move waits for it" for host, uuid in aside - expected - stranded)
+    yield from (f"{host} has put {uuid} aside, and no move waits for it" for host, uuid in aside - expected - stranded
+                if uuid not in dying)
     yield from (f"{uuid} should be put aside on {host}" for host, uuid in expected - aside)
+
+
+def _half_destroyed(row: Any) -> bool:
+    """A delete of it failed, and the next one ends it: until then its moves are as they were."""
+    return row.vm_state == "error" and row.memo is not None and row.memo.destroying
 
 
 def _claims(cloud: LivingCloud, live: list[Any], moves: dict[str, Any]) -> Iterator[str]:
@@ -161,8 +168,9 @@ def _addresses(cloud: LivingCloud, live: list[Any]) -> Iterator[str]:
 
 def _open_moves(live: list[Any], moves: dict[str, Any]) -> Iterator[str]:
     resized = {row.uuid for row in live if row.vm_state == "resized"}
+    dying = {row.uuid for row in live if _half_destroyed(row)}
     for uuid, move in moves.items():
-        if uuid not in resized or move.status != migrations.FINISHED:
+        if uuid not in dying and (uuid not in resized or move.status != migrations.FINISHED):
             yield f"move {move.id} ({move.type}) of {uuid} is {move.status} for ever"
     yield from (f"{uuid} waits to be confirmed, and no move is there" for uuid in resized - set(moves))
 

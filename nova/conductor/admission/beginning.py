@@ -90,7 +90,8 @@ def _begin_delete(world: World, tx: Connection, order: ServerOrder) -> states.En
     if force or world.settings.reclaim_instance_interval <= 0:
         return begin(world, tx, "delete", order.uuid, arguments)
     row = locked(tx, order.uuid)
-    going = row.vm_state == VmState.SOFT_DELETED.value or row.task_state == TaskState.DELETING.value
+    begun = row.memo is not None and row.memo.destroying
+    going = row.vm_state == VmState.SOFT_DELETED.value or row.task_state == TaskState.DELETING.value or begun
     soft = row.launched_at is not None and not going
     return begin(world, tx, "soft_delete" if soft else "delete", order.uuid, arguments)
 

@@ -93,13 +93,13 @@ class ServerParts:
 
     def reset_state(self, reset: StateReset) -> None:
         """A fenced write: what runs loses the server at its next step, and where it may have left something is kept
-        for the delete."""
+        for the delete. HalfDestroyed: what a delete has begun to destroy is not to be active again."""
         who = context.current()
 
         def write(tx: Connection) -> states.Entry | None:
             entry, overtaken = states.begin(tx, states.Begin(
-                action=ACTIONS["reset_state"], server_uuid=reset.uuid, arguments={}, request_id=who.request_id,
-                user_id=who.user_id, project_id=who.project_id, runner_id=self.world.runner.journal.runner_id,
+                action=ACTIONS["reset_state"], server_uuid=reset.uuid, arguments={"state": reset.state},
+                request_id=who.request_id, user_id=who.user_id, project_id=who.project_id, runner_id=self.world.runner.journal.runner_id,
                 step=""))
             if overtaken:
                 entry = states.remember(tx, entry, overtaken)

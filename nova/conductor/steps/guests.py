@@ -13,13 +13,14 @@ from nova import errors
 from nova.conductor.orders import build_order, guarded, guest_order
 from nova.conductor.workflow import Op, Result, Step
 from nova.conductor.world import World
-from nova.db import migrations, services
+from nova.db import services
 from nova.db.engine import Connection
 from nova.db.servers import instance_name
+from nova.db.states import PerServer
 from nova.model.base import Time, utcnow
 from nova.model.images import Image
-from nova.model.migrations import CANCELLED
 from nova.model.orders import BuildOrder, Fence, Outcome, PasswordOrder, RescueOrder
+from nova.model.servers import ServerMemo
 from nova.model.states import TaskState, VmState
 
 LOG = logging.getLogger(__name__)
@@ -101,33 +102,29 @@ class DestroyGuests(Step):
     event = "compute_terminate_instance"
 
     def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        """From here on it may be whole no more, and only a delete goes on with it, should this one fail."""
         for op in ops:
-            memo = op.server.memo
-            if "hosts" in op.entry.arguments or (memo and memo.move) or set(op.data.get("claimed", ())) - {
-                    op.server.host}:
-                migrations.end_open(tx, op.uuid, CANCELLED)  # its moves are over
-        return {}
+            op.see(memo=msgspec.structs.replace(op.server.memo or ServerMemo(), destroying=True))
+        return {"memo": PerServer({op.uuid: op.server.memo for op in ops})}
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        results: list[Result] = []
-        for op in ops:
-            hosts = dict.fromkeys([op.server.host, *op.entry.arguments.get("hosts", ()),
-                                   *op.data.get("claimed", ())])
-            try:
-                for host in filter(None, hosts):
-                    self._destroy(world, host, op)
-                results.append({"host": op.server.host})
-            except errors.NovaError as error:
-                results.append(error)
-        return results
+        return [self._everywhere(world, op) for op in ops]
 
-    @staticmethod
-    def _destroy(world: World, host: str, op: Op) -> None:
-        """What the host reports as its failure ends the delete, and its owner learns of it."""
-        try:
-            destroy(world, host, op)
-        except NoAnswer as error:
-            owe_destroy(world, host, op, error)
+    def _everywhere(self, world: World, op: Op) -> Result:
+        """All hosts are asked, also when one fails. The first one's failure ends the delete, and the owner learns of it.
+        """
+        hosts = dict.fromkeys([op.server.host, *op.entry.arguments.get("hosts", ()), *op.data.get("claimed", ())])
+        failures = []
+        for host in filter(None, hosts):
+            try:
+                destroy(world, host, op)
+            except NoAnswer as error:
+                owe_destroy(world, host, op, error)
+            except errors.Overtaken as error:
+                return error
+            except errors.NovaError as error:
+                failures.append(error)
+        return failures[0] if failures else {"host": op.server.host}
 
 
 class NoAnswer(errors.Unavailable):

@@ -21,7 +21,7 @@ from nova.virt.libvirt.disks.config_drive import ConfigDrive
 from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.facts import HostFacts
 from nova.virt.libvirt.firmware import COMMAND_LINE
-from nova.virt.libvirt.folders import Folder, Folders
+from nova.virt.libvirt.folders import DiskRecord, Folder, Folders
 from nova.virt.libvirt.guest import guest_spec
 from nova.virt.libvirt.hypervisor import Hypervisor, NoGuest
 from nova.virt.libvirt.moves.carrier import Carrier
@@ -36,7 +36,7 @@ OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE})
 
 
 class NoDisks(errors.Conflict):
-    code, message = "guest.no_disks", "The disks of guest {uuid} are not there."
+    code, message = "guest.no_disks", "The disks of guest {uuid} are not there: {names}."
 
 
 class HostCannot(errors.HostRefused):
@@ -84,8 +84,7 @@ class Room:
         """Define the guest (that is off) from the order, rescued when its folder says so, for a start from scratch."""
         folder, hypervisor = self._folder(order.server_uuid), self._tools.hypervisor
         disks = folder.shown_disks()
-        if not folder.exists() or not all(self._tools.disks.exists(folder, disk) for disk in disks):
-            raise NoDisks(uuid=order.server_uuid)
+        self._check_disks(order, folder, disks)
         folder.own()
         folder.keep_copy_of(None)
         folder.keep_order(order)
@@ -97,6 +96,15 @@ class Room:
             hypervisor.define(domain_xml(_rescued(spec, folder)))
         folder.reserve_ports(())
         hypervisor.drop_saved(order.server_uuid)  # or its next start would go on from there
+
+    def _check_disks(self, order: BuildOrder, folder: Folder, disks: tuple[DiskRecord, ...]) -> None:
+        """Those that the order asks for are in the record, and all of the record are there: a guest without its disks
+        is an error, and never one that runs empty. NoDisks, which names them."""
+        recorded = {disk.name for disk in folder.disks()}
+        wanted = {disk.name for disk in plan.plan(order, self._tools.settings, None)}
+        missing = (wanted - recorded) | {disk.name for disk in disks if not self._tools.disks.exists(folder, disk)}
+        if not folder.exists() or missing:
+            raise NoDisks(uuid=order.server_uuid, names=", ".join(sorted(missing)) or "all")
 
 
 def _rescued(spec: specs.GuestSpec, folder: Folder) -> specs.GuestSpec:

@@ -37,7 +37,7 @@ class LibvirtRescuing(Room):
         if self._runs_rescued(order.server_uuid, folder):
             return self._state(order.server_uuid)
         if not folder.disks():
-            raise NoDisks(uuid=order.server_uuid)
+            raise NoDisks(uuid=order.server_uuid, names="all")
         record = self._planned_rescue(order, images, files is not None)
         old = folder.rescue()
         if old is not None and old.image_ids != record.image_ids:

@@ -94,7 +94,7 @@ class LibvirtSnapshots(LibvirtAgent):
         folder = self._folder(order.server_uuid)
         root = next((disk for disk in folder.disks() if disk.kind == "root"), None)
         if root is None or not self._tools.disks.exists(folder, root):
-            raise NoDisks(uuid=order.server_uuid)
+            raise NoDisks(uuid=order.server_uuid, names="the root disk")
         wanted = self._tools.settings.snapshot_format or root.format
         target = folder.file(f"{_stem(order.image_id)}{wanted}")
         return Plan(order.server_uuid, folder, root, wanted, target, target.with_name(f"{target.name}{PART}"))
@@ -134,7 +134,7 @@ class LibvirtSnapshots(LibvirtAgent):
         definition = hypervisor.definition(plan.uuid)
         disk = running.target_of(definition, str(plan.source))
         if disk is None:
-            raise NoDisks(uuid=plan.uuid)
+            raise NoDisks(uuid=plan.uuid, names="the root disk")
         path.unlink(missing_ok=True)
         copy = running.copy_xml(definition, disk, str(path), LIVE_FORMAT)
         try:

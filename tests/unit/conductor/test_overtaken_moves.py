@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nova import errors
+from nova.conductor.steps import FenceLedger
 from nova.db.models import cell as cell_tables
 from nova.model.orders import Outcome
 from nova.model.server_parts import StateReset
@@ -284,6 +285,36 @@ def test_delete_when_the_server_is_resized_then_both_hosts_have_nothing(cloud, s
         assert cloud.held()["debts"] == [("host1", uuid)] and cloud.claims()
         pay(cloud)
     assert cloud.held() == {} and cloud.moves(uuid)[0].status == "cancelled"
+
+
+@pytest.mark.parametrize("failing, other", [("host1", "host2"), ("host2", "host1")])
+def test_delete_when_one_of_two_hosts_fails_then_the_other_was_asked_and_the_next_delete_ends_it(cloud, failing, other):
+    uuid = cloud.ready("confirmResize")
+    broken = Outcome(server_uuid=uuid, ok=False, error_kind="bug", error_code="nova.bug", error_message="it is immutable")
+    cloud.computes[failing].answers["destroy"] = lambda _kind, _order: broken
+    cloud.order(uuid, "delete")
+    row = cloud.settle(uuid)
+    assert (row.vm_state, row.fault.message) == ("error", "it is immutable")
+    assert (other, uuid) not in cloud.guests() and uuid not in cloud.computes[other].moving.aside
+    assert [move.status for move in cloud.moves(uuid)] == ["finished"]
+    assert cloud.ends(uuid) == {"own": ["host2"], "moves": ["host1"]}
+    for action in ("hard_reboot", "stop", "evacuate", "confirmResize"):
+        with pytest.raises(errors.WrongState, match="delete it again"):
+            cloud.begin(uuid, action)
+    cloud.computes[failing].answers.clear()
+    cloud.delete(uuid)
+    assert cloud.settle(uuid).deleted and cloud.held() == {} and cloud.open_ledger() == set()
+    assert [move.status for move in cloud.moves(uuid)] == ["cancelled"]
+
+
+def test_delete_when_it_fails_before_anything_is_destroyed_then_the_server_is_whole_and_can_be_used(cloud, monkeypatch):
+    [uuid] = cloud.active()
+    with monkeypatch.context() as patched:
+        patched.setattr(FenceLedger, "do", lambda *_args: [errors.Bug("not now")])
+        cloud.order(uuid, "delete")
+        assert cloud.settle(uuid).vm_state == "error"
+    cloud.begin(uuid, "hard_reboot")
+    assert cloud.settle(uuid).vm_state == "active"
 
 
 @pytest.mark.parametrize("action, host, kind", [("resize", "host1", "leave"), ("resize", "host2", "fetch"),

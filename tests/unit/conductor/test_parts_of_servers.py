@@ -14,7 +14,7 @@ from nova.model.base import Scope
 from nova.model.migrations import MigrationQuery
 from nova.model.orders import Outcome
 from nova.model.server_parts import MOST_TAGS, ExternalEvent, StateReset, TagChange
-from nova.model.servers import LockChange, ServerListQuery, ServerQuery
+from nova.model.servers import LockChange, ServerListQuery, ServerMemo, ServerQuery
 from nova.model.states import PowerState
 from tests.fakes.rows import new_uuid
 from tests.fakes.small_cloud import DEMO, SmallCloud, until
@@ -141,6 +141,15 @@ def test_reset_sets_the_state_ends_the_task_and_is_recorded(cloud: SmallCloud, s
     assert action.message is None
     with pytest.raises(errors.NotFound):
         reset(cloud, new_uuid(), state)
+
+
+def test_reset_when_a_delete_destroyed_a_part_then_it_is_not_active_again(cloud: SmallCloud) -> None:
+    uuid, = cloud.active()
+    set_state(cloud, uuid, vm_state="error", memo=ServerMemo(destroying=True))
+    with pytest.raises(errors.WrongState, match="delete it again"):
+        reset(cloud, uuid, "active")
+    reset(cloud, uuid, "error")
+    assert cloud.server(uuid).vm_state == "error" and cloud.server(uuid).memo.destroying
 
 
 def test_reset_while_an_operation_runs_then_that_stops_and_changes_nothing_more(cloud: SmallCloud) -> None:

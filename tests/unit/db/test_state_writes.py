@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 
@@ -11,6 +12,7 @@ from nova import errors
 from nova.db import states
 from nova.db.engine import Database
 from nova.db.models import cell as tables
+from nova.model.servers import ServerMemo
 from nova.model.states import ACTIONS, TaskState, VmState, refusal
 from tests.fakes.rows import BORN, add_servers, new_uuid, server_row
 
@@ -52,6 +54,31 @@ def test_begin_when_the_server_is_being_deleted_then_only_another_delete_or_a_re
     else:
         with pytest.raises(errors.WrongState):
             begin(cell, uuid, name)
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+@pytest.mark.parametrize("vm_state", ["active", "error", "soft-delete"])
+def test_begin_when_a_delete_destroyed_a_part_then_only_another_delete_goes_on(cell, name, vm_state):
+    uuid = add(cell, vm_state=vm_state, memo=ServerMemo(destroying=True))
+    before = server(cell, uuid)
+    if name == "delete":
+        assert begin(cell, uuid, name)[0].epoch > before.epoch
+    else:
+        with pytest.raises(errors.WrongState, match="delete it again"):
+            begin(cell, uuid, name)
+        assert server(cell, uuid) == before
+
+
+def test_begin_when_a_delete_failed_then_the_next_one_knows_its_hosts(cell):
+    uuid = add(cell, vm_state="active")
+    first, _ = begin(cell, uuid, "delete")
+    first = msgspec.structs.replace(first, arguments={"hosts": ["host3"]}, data={"tried": ["host4"]})
+    cell.transact(lambda tx: tx.execute(sa.update(tables.operations).where(tables.operations.c.id == first.id).values(
+        arguments=first.arguments)))
+    cell.transact(lambda tx: states.finish(tx, [first], {"vm_state": "error"}, "error"))
+    entry, overtaken = begin(cell, uuid, "delete")
+    kept = cell.transact(lambda tx: states.remember(tx, entry, overtaken))
+    assert kept.arguments["hosts"] == ["host4", "host3"]
 
 
 @pytest.mark.parametrize("name", ACTIONS)

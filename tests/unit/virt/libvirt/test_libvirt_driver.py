@@ -136,6 +136,19 @@ def test_disk_format_comes_from_the_record_whatever_the_settings_say_later(tmp_p
     assert "type=\"qcow2\"" in rig.hypervisor.xml[order.server_uuid]
 
 
+@pytest.mark.parametrize("gone", [["disk"], ["disk.swap"], ["disks.json"], ["disk", "disk.swap", "disks.json"]], ids=str)
+def test_guest_whose_disks_are_gone_is_never_defined_without_them(rig, order, gone):
+    order = msgspec.structs.replace(order, disks=(Disk(kind="root", size_gb=1), Disk(kind="swap", size_mb=8)))
+    build(rig, order)
+    rig.driver.destroy(order.server_uuid)
+    for name in gone:
+        (rig.root / order.server_uuid / name).unlink()
+    for make in (rig.driver.start_new, rig.driver.define):
+        with pytest.raises(errors.Conflict, match="are not there: disk"):
+            make(order)
+    assert rig.driver.power_state(order.server_uuid) is None
+
+
 def test_image_that_is_larger_than_the_flavors_disk_is_refused(rig, order):
     subprocess.run(["qemu-img", "create", "-q", "-f", "raw", str(rig.base), "2G"], check=True)
     with pytest.raises(errors.Invalid) as caught:
