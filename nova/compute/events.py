@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
+from collections.abc import Collection
 from typing import Any
 
 from nova import concurrency
@@ -58,6 +59,8 @@ class PowerEvents:
         for uuid in pending:
             mark, epoch = self._orders.mark(), self._epoch(uuid)
             state = self._driver.power_state(uuid)
+            if state is None and self._told.get(uuid, PowerState.NOSTATE) != PowerState.NOSTATE:
+                state = self._undefined(uuid)  # no order took it away: that one would have told
             if not self._orders.quiet_since(uuid, mark):
                 waiting.add(uuid)  # its order's end looks again
             elif state is not None and state != self._told.get(uuid):
@@ -67,16 +70,30 @@ class PowerEvents:
         self._send(PowerReport(host=self._host.name, guests=tuple(states)))
         return len(states)
 
-    def report_all(self) -> int:
-        """Every guest's state: the safety net. Guests with an order in progress are left out; how many were sent."""
+    def report_all(self, missing: Collection[str] = ()) -> int:
+        """Every guest's state: the safety net. Guests with an order in progress are left out; how many were sent.
+        ``missing``: more servers that should have a guest here."""
         mark = self._orders.mark()
         epochs = {guest.server_uuid: self._epoch(guest.server_uuid) for guest in self._driver.guests()}
-        found = self._driver.guests()
-        states = tuple(GuestState(server_uuid=guest.server_uuid, power_state=guest.power_state,
-                                  epoch=epochs.get(guest.server_uuid, 0))
-                       for guest in found if self._orders.quiet_since(guest.server_uuid, mark))
+        epochs |= {uuid: self._epoch(uuid) for uuid in missing}
+        found = {guest.server_uuid: guest.power_state for guest in self._driver.guests()}
+        found |= {uuid: PowerState.NOSTATE for uuid in missing if uuid not in found}
+        states = tuple(GuestState(server_uuid=uuid, power_state=self._real(uuid, state), epoch=epochs.get(uuid, 0))
+                       for uuid, state in found.items() if self._orders.quiet_since(uuid, mark))
         self._send(PowerReport(host=self._host.name, guests=states, all_guests=len(states) == len(found)))
         return len(states)
+
+    def _real(self, server_uuid: str, state: PowerState) -> PowerState:
+        """What is known here, and not to the hypervisor, is off."""
+        if state != PowerState.NOSTATE or self._driver.power_state(server_uuid) is not None:
+            return state
+        return self._undefined(server_uuid)
+
+    def _undefined(self, server_uuid: str) -> PowerState:
+        if self._told.get(server_uuid) != PowerState.SHUTDOWN:
+            LOG.warning("the hypervisor does not know guest %s any more, and nobody ordered that: it counts as off; a "
+                        "start defines it anew", server_uuid, extra={"server": server_uuid})
+        return PowerState.SHUTDOWN
 
     def _epoch(self, server_uuid: str) -> int:
         """The newest epoch seen, read before the state is: a report can not claim to be newer than it is."""

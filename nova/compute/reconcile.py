@@ -57,7 +57,7 @@ class Reconciler:
         down = [guest for guest in settled if guest.vm_state == VmState.ACTIVE
                 and states.get(guest.server_uuid, PowerState.NOSTATE) != PowerState.RUNNING]
         self._resume(down, states)
-        self._desk.events.report_all()
+        self._desk.events.report_all([guest.server_uuid for guest in down if guest.server_uuid not in states])
 
     def sweep(self) -> int:
         """Find guests that a record says are gone, and do as running_deleted_instance_action says; how many."""

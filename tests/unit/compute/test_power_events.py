@@ -51,6 +51,31 @@ def test_guest_when_the_driver_is_not_listened_to_then_only_the_periodic_report_
     assert world.conductor.reports[-1].guests[0].power_state == PowerState.SHUTDOWN
 
 
+def test_guest_when_it_is_undefined_behind_our_back_then_it_is_reported_off_and_named(world, caplog):
+    order = build_order(epoch=3)
+    world.build(order)
+    world.driver.destroy(order.server_uuid)  # virsh destroy, virsh undefine
+    wait_until(lambda: _states(world))
+    assert _states(world) == [(order.server_uuid, PowerState.SHUTDOWN)]
+    assert f"does not know guest {order.server_uuid} any more" in caplog.text
+
+
+def test_guest_when_it_was_undefined_unseen_then_the_periodic_report_and_a_restart_notice(make_world, caplog):
+    world = make_world()
+    world.service = ComputeService(dataclasses.replace(world.service._parts, listens=False), world.host)
+    world.start()
+    order = build_order()
+    world.build(order)
+    world.driver.destroy(order.server_uuid)
+    world.service._events.report_all()
+    assert [guest.power_state for guest in world.conductor.reports[-1].guests] == [PowerState.SHUTDOWN]
+    assert caplog.text.count(order.server_uuid) == 1
+    world.service._events.report_all()
+    assert caplog.text.count(order.server_uuid) == 1  # once is enough
+    world.restart()
+    assert [guest.power_state for guest in world.conductor.reports[-1].guests] == [PowerState.SHUTDOWN]
+
+
 def test_guests_when_many_change_at_once_then_it_is_one_report(world, monkeypatch):
     monkeypatch.setattr(events, "GATHER_S", 0.3)
     orders = [build_order(number=number) for number in range(1, 31)]

@@ -40,6 +40,15 @@ def test_start_when_a_guest_is_in_no_record_then_it_is_named_in_the_log_and_left
     assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING
 
 
+def test_start_when_nothing_of_a_guest_is_left_then_it_is_reported_off(world, caplog):
+    order = build_order()
+    world.conductor.expected = (_expected(order),)
+    world.restart()
+    [guest] = world.conductor.reports[-1].guests
+    assert (guest.server_uuid, guest.power_state) == (order.server_uuid, PowerState.SHUTDOWN)
+    assert f"guest {order.instance_name} should be on this host and is not" in caplog.text
+
+
 def test_start_when_a_gone_guest_came_back_later_then_it_stays(world):
     order = build_order(epoch=5)
     world.build(order)
