@@ -14,12 +14,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova import errors
-from nova.db.models.cell import operations, runners, servers
+from nova.db.models.cell import operations, runners, servers, services
 from nova.db.statements import by_key, update_where
 from nova.db.types import later, utc_now
 from nova.model.actions import ActionEvent
 from nova.model.base import Value
-from nova.model.states import API_NAMES, ENDS_CONSOLES, Action, Refusal, TaskState, VmState, refusal
+from nova.model.states import API_NAMES, ENDS_CONSOLES, ON_ITS_HOST, Action, Refusal, TaskState, VmState, refusal
 
 
 class Going(errors.WrongState):
@@ -31,6 +31,16 @@ class HalfDestroyed(errors.WrongState):
 
     code = "server.half_destroyed"
     message = "Instance {server} was deleted in part, and can only be deleted: delete it again."
+
+
+class HostForcedDown(errors.WrongState):
+    code = "server.host_forced_down"
+    message = ("Cannot '{action}' instance {server}: an operator said that its host is down. Wait until it is back, or "
+               "until the instance is evacuated.")
+
+
+class UnderWay(errors.WrongState):
+    code, message = "server.under_way", "Cannot '{action}' instance {server}: this is being done already."
 
 
 class NotInState(errors.WrongState):
@@ -94,6 +104,8 @@ def begin(tx: Connection, what: Begin) -> tuple[Entry, tuple[Entry, ...]]:
     if why is not None:
         raise NotInState(action=API_NAMES.get(what.action.name, what.action.name), server=what.server_uuid,
                          attribute=why.attribute, value=why.value)
+    if row.host_forced_down and what.action.name in ON_ITS_HOST:
+        raise HostForcedDown(action=API_NAMES.get(what.action.name, what.action.name), server=what.server_uuid)
     epoch = row.epoch + 1
     task = what.action.task.value if what.action.task else None
     values = {"epoch": epoch, "task_state": task, "updated_at": utc_now()}
@@ -112,7 +124,10 @@ def _only_to_error(what: Begin) -> bool:
     return what.action.name == "reset_state" and what.arguments.get("state") == VmState.ERROR.value
 
 
-_LOCKED = (sa.select(servers.c.epoch, servers.c.vm_state, servers.c.task_state, servers.c.launched_at, servers.c.memo)
+_LOCKED = (sa.select(servers.c.epoch, servers.c.vm_state, servers.c.task_state, servers.c.launched_at, servers.c.memo,
+                     sa.select(sa.func.count()).where(
+                         services.c.host == servers.c.host, services.c.binary == "nova-compute", services.c.deleted == 0,
+                         services.c.forced_down == sa.true()).scalar_subquery().label("forced_down"))
            .where(servers.c.uuid == sa.bindparam("uuid"), servers.c.deleted == 0).with_for_update())
 
 
@@ -122,7 +137,8 @@ def _locked(tx: Connection, uuid: str) -> _State:
         raise NoSuchServer(server=uuid)
     task_state = TaskState(found.task_state) if found.task_state else None
     destroying = found.memo is not None and found.memo.destroying
-    return _State(found.epoch, VmState(found.vm_state), task_state, found.launched_at, destroying)
+    return _State(found.epoch, VmState(found.vm_state), task_state, found.launched_at, destroying,
+                  bool(found.forced_down))
 
 
 class _State(NamedTuple):
@@ -131,6 +147,7 @@ class _State(NamedTuple):
     task_state: Any
     launched_at: Any
     destroying: bool
+    host_forced_down: bool
 
 
 def _overtake(tx: Connection, uuid: str) -> tuple[Entry, ...]:

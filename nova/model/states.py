@@ -244,6 +244,11 @@ ENDS_CONSOLES = frozenset({
     "delete", "soft_delete", "stop", "stop_deleted", "suspend", "rescue", "unrescue", "rebuild", "evacuate", "shelve",
     "shelveOffload", "resize", "migrate", "revertResize", "live-migration"})
 
+#: Nothing but orders to the server's own host: where that is known to be down, they can but fail.
+ON_ITS_HOST = frozenset({
+    "start", "stop", "soft_reboot", "hard_reboot", "pause", "unpause", "suspend", "resume", "rescue", "unrescue",
+    "changePassword", "trigger_crash_dump", "createImage", "rebuild", "shelve"})
+
 #: Operations that change no state but look at it (vm_states, task_states; see contract/states.yaml "allowed").
 METADATA_STATES = _v(V.ACTIVE, V.PAUSED, V.STOPPED, V.SUSPENDED)
 

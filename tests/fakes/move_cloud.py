@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ from tests.fakes.small_cloud import DEMO
 BIG = NewFlavor(name="big", flavorid="2", memory_mb=128, vcpus=2, root_gb=2)
 #: Moves, by their actions; the ends of a resize come after it.
 MOVES = ("resize", "migrate", "confirmResize", "revertResize", "live-migration", "evacuate")
+
+
+LONG_AGO = datetime.datetime(2000, 1, 1)
 
 
 class MoveCloud(FailingCloud):
@@ -56,6 +60,12 @@ class MoveCloud(FailingCloud):
 
     def down(self, host: str, forced_down: bool = True) -> None:
         self.control.update_service(ServiceUpdate(host=host, binary="nova-compute", forced_down=forced_down))
+
+    def fall_silent(self, host: str) -> None:
+        """Its last heartbeat was long ago."""
+        table = cell_tables.services
+        self.cell.transact(lambda tx: tx.execute(sa.update(table).where(
+            table.c.host == host, table.c.binary == "nova-compute").values(last_seen_at=LONG_AGO)))
 
     def moves(self, uuid: str) -> list[Any]:
         table = cell_tables.migrations

@@ -11,7 +11,7 @@ from nova import context, errors
 from nova.conductor.admission import promises
 from nova.conductor.admission.endings import ENDINGS
 from nova.conductor.world import World
-from nova.db import servers, states
+from nova.db import operations, servers, states
 from nova.db.engine import Connection
 from nova.model.servers import ServerMemo, ServerOrder
 from nova.model.states import ACTIONS, TaskState, VmState
@@ -52,6 +52,13 @@ def begin_on_host(world: World, tx: Connection, action: str, uuid: str,
     return entry
 
 
+def refuse_twice(tx: Connection, action: str, uuid: str) -> None:
+    """UnderWay: what is asked for is being done already, in a state that would let it begin."""
+    servers.lock_row(tx, uuid)
+    if operations.under_way(tx, uuid, (action,)) is not None:
+        raise states.UnderWay(action=action, server=uuid)
+
+
 def locked(tx: Connection, uuid: str) -> Any:
     """The server's whole row, which nobody else changes before the end of the transaction. NotFound."""
     servers.lock_row(tx, uuid)
@@ -78,6 +85,8 @@ def begin_order(world: World, tx: Connection, order: ServerOrder) -> states.Entr
         return _begin_delete(world, tx, order)
     if order.action == "restore":
         return begin(world, tx, "restore", order.uuid, _restoring(locked(tx, order.uuid)))
+    if order.action in ENDINGS:
+        refuse_twice(tx, order.action, order.uuid)
     entry = begin(world, tx, order.action, order.uuid, order.arguments)
     return ENDINGS[order.action](world, tx, entry) if order.action in ENDINGS else entry
 
@@ -110,4 +119,4 @@ def builtins(value: Any) -> Any:
     return msgspec.to_builtins(value)
 
 
-__all__ = ["NoHost", "begin", "begin_on_host", "begin_order", "builtins", "locked", "row_of"]
+__all__ = ["NoHost", "begin", "begin_on_host", "begin_order", "builtins", "locked", "refuse_twice", "row_of"]

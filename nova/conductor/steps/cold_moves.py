@@ -10,7 +10,7 @@ import msgspec
 from nova import errors
 from nova.conductor import moving
 from nova.conductor.steps.guests import NoAnswer
-from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, place, rebind, remove
+from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, is_up, owe_removal, place, rebind, remove
 from nova.conductor.steps.placement import owed
 from nova.conductor.workflow import NotYet, Op
 from nova.conductor.world import World
@@ -99,6 +99,9 @@ class ForgetSource(MoveStep):
 
     def act(self, world: World, op: Op) -> Mapping[str, Any]:
         end = moving.source(op)
+        if end.host != op.server.host and not is_up(world, end.host):  # known to be down: nobody waits for its answer
+            owe_removal(world, op, end, "it is down")
+            return {"committed": True}
         try:
             ask(world, "forget_guests", end.host, op, moving.order_at(world, op, end))
         except errors.Overtaken:

@@ -116,10 +116,21 @@ def remove(world: World, op: Op, end: moving.End, keep_disks: bool = False) -> N
     except (errors.Overtaken, DatabaseAway):
         raise
     except errors.NovaError as error:
-        LOG.warning("host %s does not remove what is left of a move and owes it: %s", end.host, error.message,
-                    extra={"server": op.uuid})
-        debt = debt_of(world, op, end.host, keep_disks)
-        op.entry = world.runner.journal.leave_behind(op.entry, lambda tx: services.owe(tx, [debt]))
+        owe_removal(world, op, end, error.message, keep_disks)
+
+
+def owe_removal(world: World, op: Op, end: moving.End, why: str, keep_disks: bool = False) -> None:
+    """Go on without the host, which removes what is left there when it is back."""
+    LOG.warning("host %s does not remove what is left of a move and owes it: %s", end.host, why,
+                extra={"server": op.uuid})
+    debt = debt_of(world, op, end.host, keep_disks)
+    op.entry = world.runner.journal.leave_behind(op.entry, lambda tx: services.owe(tx, [debt]))
+
+
+def is_up(world: World, host: str) -> bool:
+    """Whether its nova-compute was seen lately, and nobody said that it is down."""
+    with world.cell.reading() as tx:
+        return bool(services.host_up(tx, host, world.settings.service_down_time))
 
 
 def debt_of(world: World, op: Op, host: str, keep_disks: bool, move: str = "") -> dict[str, Any]:
@@ -311,5 +322,5 @@ def remembered(op: Op, **fields: Any) -> ServerMemo:
 
 
 __all__ = ["COLD", "AskDestination", "Cancelled", "CheckDestination", "ClaimMove", "CountResize", "EndMove",
-           "MoveStep", "PrepareResize", "Settle", "SourceFailed", "ask", "ask_source", "debt_of", "place",
-           "rebind", "remembered", "remove"]
+           "MoveStep", "PrepareResize", "Settle", "SourceFailed", "ask", "ask_source", "debt_of", "is_up",
+           "owe_removal", "place", "rebind", "remembered", "remove"]

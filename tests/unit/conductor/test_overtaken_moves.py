@@ -177,6 +177,52 @@ def test_confirm_when_the_source_is_silent_then_it_owes_and_the_claim_stays_unti
     cloud.whole(uuid, "host2")
 
 
+@pytest.mark.parametrize("forced", [True, False])
+def test_confirm_when_the_source_is_known_to_be_down_then_it_owes_and_is_not_asked(cloud, forced):
+    uuid = cloud.ready("confirmResize")
+    if forced:
+        cloud.down("host1")
+    else:
+        cloud.fall_silent("host1")
+    cloud.computes["host1"].orders.clear()
+    cloud.begin(uuid, "confirmResize")
+    assert cloud.settle(uuid).vm_state == "active"
+    assert cloud.held()["debts"] == [("host1", uuid)] and cloud.computes["host1"].orders == []
+    pay(cloud)
+    cloud.whole(uuid, "host2")
+
+
+@pytest.mark.parametrize("action, host, kind", [("confirmResize", "host1", "forget"), ("revertResize", "host1", "leave"),
+                                                ("evacuate", "host2", "rebuild")])
+def test_move_when_it_is_asked_for_twice_then_the_second_is_refused_and_the_first_goes_on(cloud, action, host, kind):
+    uuid = cloud.ready(action)
+    seen: list[str] = []
+    cloud.computes[host].before[kind] = lambda _orders: (seen.append(kind), until(lambda: refused, "the second"))
+    refused: list[errors.NovaError] = []
+    cloud.begin(uuid, action)
+    with pytest.raises(errors.WrongState) as caught:
+        cloud.begin(uuid, action)
+    refused.append(caught.value)
+    assert (cloud.settle(uuid).vm_state, seen) == ("active", [kind])
+    assert [row.action for row in cloud.journal(uuid)].count(action) == 1
+
+
+@pytest.mark.parametrize("action, was", [("start", "stopped"), ("hard_reboot", "active"), ("pause", "active")])
+def test_action_when_its_host_is_forced_down_then_it_is_refused_at_once(cloud, action, was):
+    uuid = cloud.ready("resize")
+    if was == "stopped":
+        cloud.begin(uuid, "stop")
+        cloud.settle(uuid)
+    cloud.down("host1")
+    before = cloud.server(uuid)
+    with pytest.raises(errors.WrongState, match="its host is down"):
+        cloud.begin(uuid, action)
+    assert cloud.server(uuid) == before
+    cloud.down("host1", False)
+    cloud.begin(uuid, action)
+    assert cloud.settle(uuid).task_state is None and cloud.journal(uuid)[-1].outcome == "success"
+
+
 @pytest.mark.parametrize("does_it", [False, True])
 def test_revert_when_the_source_is_silent_then_it_waits_for_it(cloud, does_it):
     uuid = cloud.ready("revertResize")
