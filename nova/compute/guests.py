@@ -125,6 +125,8 @@ class Guests:
         state = self._driver.power_state(uuid)
         if state == PowerState.RUNNING:
             return PowerState.RUNNING
+        if order.build is not None:
+            steps.renew_base(self._tools, order.build)
         gate.pass_(uuid)
         work.check()
         if order.build is not None:
@@ -159,6 +161,8 @@ class Guests:
 
     def reboot(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
         """Soft: ask the guest; when it doesn't, or for a hard one: stop, define anew from the order, start."""
+        if order.build is not None:
+            steps.renew_base(self._tools, order.build)
         gate.pass_(order.server_uuid)  # a soft reboot may stop and start the guest, too
         work.check()
         if order.reboot == "soft" and self._reboot_softly(order):

@@ -1,7 +1,7 @@
 """The images of one host: each fetched once, checked, made ready for guests' disks, and kept while it is used.
 
 A ready image is ``<cache>/<sha1 of its id>`` (raw) or ``<cache>/<sha1 of its id>.qcow2``: the name is the record of its
-format. What is being fetched or converted has a name ending in ``.part``, is written by the holder of the image's lock
+format. How long it is lies in ``.sizes/<name>``: what is lost or cut short is fetched anew. What is being fetched or converted has a name ending in ``.part``, is written by the holder of the image's lock
 only, and becomes ready by one rename; what a kill leaves of it is removed at start.
 """
 
@@ -110,6 +110,10 @@ class ImageCache:
                 return str(ready)
         raise KeyError(image_id)
 
+    def keeps(self, image_id: str, paths: Collection[str]) -> bool:
+        """Whether one of these paths is where this image lies when it is ready."""
+        return any(str(ready) in paths for ready in self._names(image_id))
+
     def sweep(self, in_use: Collection[str]) -> tuple[str, ...]:
         """Remove ready images that are not of ``in_use`` (image ids) and old enough; the names of the removed.
 
@@ -177,9 +181,9 @@ class ImageCache:
     def _make_ready(self, image: Image, part: Path, looked: image_format.Looked) -> None:
         raw, kept = self._names(image.id)
         if looked.disk_format not in image_format.INTERPRETED:
-            os.replace(part, raw)
+            self._put(part, raw)
         elif looked.disk_format == "qcow2" and not self._settings.force_raw:
-            os.replace(part, kept)
+            self._put(part, kept)
         else:
             converted = raw.with_name(f"{raw.name}.raw{PART}")
             converted.unlink(missing_ok=True)
@@ -188,7 +192,12 @@ class ImageCache:
                                    max_bytes=looked.virtual_bytes + (1 << 20))
                 converted.chmod(0o600)
                 concurrency.run_in_thread(_sync, str(converted))
-                os.replace(converted, raw)
+                self._put(converted, raw)
+
+    def _put(self, part: Path, ready: Path) -> None:
+        """The size first: who dies in between finds no file of that size, and fetches it again."""
+        files.write_whole(self._size_file(ready), str(part.stat().st_size), 0o600)
+        os.replace(part, ready)
 
     def _need_space(self, image: Image, size: int) -> None:
         free = os.statvfs(self._directory)
@@ -205,9 +214,24 @@ class ImageCache:
         """Whether the image is ready; if so it counts as used now."""
         for ready in self._names(image_id):
             with contextlib.suppress(FileNotFoundError):
-                os.utime(ready)
-                return True
+                if self._is_whole(ready):
+                    os.utime(ready)
+                    return True
         return False
+
+    def _is_whole(self, ready: Path) -> bool:
+        """It has the length that it had when it became ready. One that was fetched by an older release is believed."""
+        size = ready.stat().st_size
+        try:
+            wanted = int(self._size_file(ready).read_text())
+        except (FileNotFoundError, ValueError):
+            return True
+        if size != wanted:
+            LOG.warning("the cached image %s has %d bytes instead of %d, and is fetched anew", ready.name, size, wanted)
+        return size == wanted
+
+    def _size_file(self, ready: Path) -> Path:
+        return self._directory / ".sizes" / ready.name
 
     def _locked(self, key: str, patience_s: float = PATIENCE_S) -> contextlib.AbstractContextManager[None]:
         return files.locked(self._directory / ".locks" / key, patience_s)
@@ -225,6 +249,7 @@ class ImageCache:
                 return False
             LOG.info("removing the cached image %s, which no guest has used for long", ready.name)
             concurrency.run_in_thread(going.unlink)
+            self._size_file(ready).unlink(missing_ok=True)
             return True
         return False
 

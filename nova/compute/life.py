@@ -14,7 +14,7 @@ import msgspec
 from nova import errors
 from nova.compute.abilities import NoOrder, able
 from nova.compute.gate import Gate
-from nova.compute.guest_steps.build import Tools, cache_images, root_gb_of
+from nova.compute.guest_steps.build import Tools, cache_images, renew_base, root_gb_of
 from nova.compute.guests import Guests
 from nova.compute.orders import Work
 from nova.model.images import Image
@@ -75,6 +75,7 @@ class Life:
         build = _build_of(order, "resume")
         if self._driver.power_state(order.server_uuid) == PowerState.RUNNING:
             return PowerState.RUNNING
+        renew_base(self._tools, build)
         gate.pass_(order.server_uuid)
         work.check()
         self._driver.plug(build)  # a host that was rebooted has no taps and bridges
@@ -121,6 +122,7 @@ class Life:
     def unrescue(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
         driver = able(self._driver, Rescuing, self._tools.host, "rescue guests")
         build = _build_of(order, "unrescue")
+        renew_base(self._tools, build)
         gate.pass_(order.server_uuid)
         work.check()
         self._driver.plug(build)

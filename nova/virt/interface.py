@@ -167,6 +167,12 @@ class ImageUsers(Protocol):
 
 
 @runtime_checkable
+class LayeredDisks(Protocol):
+    def bases(self, server_uuid: str) -> frozenset[str]:
+        """The paths of the files that the guest's disks lie over."""
+
+
+@runtime_checkable
 class Pausing(Protocol):
     """The guest stays in memory."""
 

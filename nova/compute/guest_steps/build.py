@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from nova import errors
 from nova.compute.gate import Gate
 from nova.compute.guarding import Guard, NoGuard
 from nova.compute.guest_steps.config_drive import ConfigDrives
@@ -20,6 +21,7 @@ from nova.model.images import Image
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
 from nova.model.vendor_source import NoVendorData, VendorSource
+from nova.virt.interface import LayeredDisks
 
 
 class ImageCache(Protocol):
@@ -30,6 +32,8 @@ class ImageCache(Protocol):
     def fetch(self, image: Image, max_gb: int | None = None) -> None: ...
 
     def path(self, image_id: str) -> str: ...
+
+    def keeps(self, image_id: str, paths: Collection[str]) -> bool: ...
 
     @property
     def sweep_interval_s(self) -> float: ...
@@ -105,6 +109,26 @@ def cache_images(tools: Tools, images: Iterable[Image | None], first_max_gb: int
     for number, image in enumerate(images):
         if image is not None:
             tools.images.fetch(image, None if number else first_max_gb)
+
+
+class BaseLost(errors.Conflict):
+    code = "guest.base_lost"
+    message = ("The image {image_id}, which the disk of guest {uuid} is made of, is not on its host any more, and could "
+               "not be fetched again: {why}")
+
+
+def renew_base(tools: Tools, order: BuildOrder) -> None:
+    """Have the image that the guest's disks lie over, which may have been lost on this host or cut short. BaseLost,
+    Unavailable, HostRefused: before anything is done to the guest."""
+    driver = tools.driver
+    if order.image is None or tools.images is None or not isinstance(driver, LayeredDisks):
+        return
+    if not tools.images.keeps(order.image.id, driver.bases(order.server_uuid)):
+        return
+    try:
+        cache_images(tools, (order.image,))
+    except (errors.NotFound, errors.Conflict, errors.Forbidden) as error:
+        raise BaseLost(image_id=order.image.id, uuid=order.server_uuid, why=error.message) from error
 
 
 class Step(Protocol):

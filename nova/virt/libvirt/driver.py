@@ -176,6 +176,9 @@ class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, Libvirt
                 found |= set(rescue.image_ids)
         return frozenset(found)
 
+    def bases(self, server_uuid: str) -> frozenset[str]:
+        return frozenset(disk.backing for disk in self._folder(server_uuid).disks() if disk.backing)
+
     # --- inside
 
     def _epoch(self, server_uuid: str) -> int:

@@ -17,6 +17,7 @@ from nova.clients import session
 from nova.clients.glance import Glance
 from nova.compute import image_format, images
 from nova.compute.images import CacheSettings, ImageCache
+from nova.model.images import Image
 from nova.privileged.qemu_img import DiskFull, Limits, QemuImg, ToolFailed
 from nova.virt import image_files
 from tests.fakes.glance import FakeGlance
@@ -288,12 +289,41 @@ def old_image(server, glance, cache):
     return image_id
 
 
+@pytest.mark.parametrize("harm", [lambda path: os.truncate(path, 4096), lambda path: os.truncate(path, 2 * MIB),
+                                  os.unlink], ids=["cut", "grown", "lost"])
+@pytest.mark.parametrize("again", [False, True], ids=["same process", "after a restart"])
+def test_fetch_when_what_was_ready_is_lost_or_cut_short_then_it_is_fetched_anew(server, glance, make_cache, harm, again):
+    cache, data = make_cache(), b"disk" + bytes(MIB)
+    image_id = server.add(data)
+    cache.fetch(glance.show(image_id))
+    harm(cache.path(image_id))
+    cache = make_cache() if again else cache
+    cache.fetch(glance.show(image_id))
+    with open(cache.path(image_id), "rb") as ready:
+        assert ready.read() == data
+
+
+def test_fetch_when_an_older_release_made_it_ready_then_it_is_believed(server, glance, make_cache):
+    cache, image_id = make_cache(), server.add(bytes(MIB))
+    cache.fetch(glance.show(image_id))
+    shutil.rmtree(cache._directory / ".sizes")
+    server.images.clear()
+    cache.fetch(Image(id=image_id, disk_format="raw", container_format="bare", status="active"))
+
+
+def test_keeps_when_asked_of_paths_then_it_knows_its_own(cache):
+    name = hashlib.sha1(b"one").hexdigest()
+    assert cache.keeps("one", {str(cache._directory / name)})
+    assert cache.keeps("one", {str(cache._directory / f"{name}.qcow2")})
+    assert not cache.keeps("two", {str(cache._directory / name)}) and not cache.keeps("one", ())
+
+
 def test_sweep_when_the_last_guest_went_just_now_then_the_age_counts_from_there(server, glance, make_cache):
     cache = make_cache(minimum_age_s=1000)
     image_id = old_image(server, glance, cache)
     assert cache.sweep({image_id}) == () == cache.sweep(())
     os.utime(cache.path(image_id), (time.time() - 1001,) * 2)
-    assert len(cache.sweep(())) == 1
+    assert len(cache.sweep(())) == 1 and list((cache._directory / ".sizes").iterdir()) == []
 
 
 def test_sweep_when_an_image_is_wanted_at_that_very_moment_then_it_stays(server, glance, make_cache, monkeypatch):

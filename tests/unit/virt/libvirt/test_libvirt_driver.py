@@ -364,6 +364,12 @@ def test_disk_space_that_guests_may_still_take_is_not_offered(rig, order):
     assert before - 51 <= rig.driver.nodes()[0].disk_available_least_gb <= before - 49
 
 
+def test_bases_are_what_the_disks_lie_over(rig, order):
+    assert rig.driver.bases(order.server_uuid) == frozenset()
+    build(rig, order)
+    assert rig.driver.bases(order.server_uuid) == {str(rig.base)}
+
+
 def test_images_in_use_are_those_of_the_guests(rig, order):
     assert rig.driver.images_in_use() == frozenset()
     build(rig, msgspec.structs.replace(order, kernel=Image(id=IMAGE_ID), ramdisk=None))
