@@ -11,7 +11,7 @@ from nova import context, errors
 from nova.conductor.admission import promises
 from nova.conductor.admission.endings import ENDINGS
 from nova.conductor.world import World
-from nova.db import operations, servers, states
+from nova.db import servers, states
 from nova.db.engine import Connection
 from nova.model.servers import ServerMemo, ServerOrder
 from nova.model.states import ACTIONS, TaskState, VmState
@@ -27,6 +27,9 @@ class HasOwnCall(errors.Bug):
 
 SHELVED = (VmState.SHELVED.value, VmState.SHELVED_OFFLOADED.value)
 
+#: What could begin in the middle of itself, by the states alone, and would only do the same again.
+ONCE = frozenset({"confirmResize", "evacuate"})
+
 #: What is not begun by its name alone, but by a call of its own.
 OWN_CALLS = frozenset({"create", "rebuild", "createImage", "createBackup", "rescue", "changePassword", "shelve",
                        "unshelve", "attach_interface", "detach_interface"})
@@ -38,6 +41,8 @@ def begin(world: World, tx: Connection, action: str, uuid: str, arguments: Mappi
     entry, overtaken = states.begin(tx, states.Begin(
         action=ACTIONS[action], server_uuid=uuid, arguments=dict(arguments), request_id=who.request_id,
         user_id=who.user_id, project_id=who.project_id, runner_id=world.runner.journal.runner_id, step=""))
+    if action in ONCE and any(old.action == action for old in overtaken):
+        raise states.UnderWay(action=action, server=uuid)
     promises.check_kept(tx, action, uuid)
     return states.remember(tx, entry, overtaken) if overtaken else entry
 
@@ -50,13 +55,6 @@ def begin_on_host(world: World, tx: Connection, action: str, uuid: str,
     if ACTIONS[action].needs_host and row.host is None:
         raise NoHost(server=uuid)
     return entry
-
-
-def refuse_twice(tx: Connection, action: str, uuid: str) -> None:
-    """UnderWay: what is asked for is being done already, in a state that would let it begin."""
-    servers.lock_row(tx, uuid)
-    if operations.under_way(tx, uuid, (action,)) is not None:
-        raise states.UnderWay(action=action, server=uuid)
 
 
 def locked(tx: Connection, uuid: str) -> Any:
@@ -85,8 +83,6 @@ def begin_order(world: World, tx: Connection, order: ServerOrder) -> states.Entr
         return _begin_delete(world, tx, order)
     if order.action == "restore":
         return begin(world, tx, "restore", order.uuid, _restoring(locked(tx, order.uuid)))
-    if order.action in ENDINGS:
-        refuse_twice(tx, order.action, order.uuid)
     entry = begin(world, tx, order.action, order.uuid, order.arguments)
     return ENDINGS[order.action](world, tx, entry) if order.action in ENDINGS else entry
 
@@ -119,4 +115,4 @@ def builtins(value: Any) -> Any:
     return msgspec.to_builtins(value)
 
 
-__all__ = ["NoHost", "begin", "begin_on_host", "begin_order", "builtins", "locked", "refuse_twice", "row_of"]
+__all__ = ["NoHost", "begin", "begin_on_host", "begin_order", "builtins", "locked", "row_of"]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from nova import errors
 from nova.conductor import moving, quota
 from nova.conductor.admission import live_migrations, promises, resizes
-from nova.conductor.admission.beginning import NoHost, begin, builtins, refuse_twice, row_of
+from nova.conductor.admission.beginning import NoHost, begin, builtins, row_of
 from nova.conductor.admission.endings import SourceDown, base
 from nova.conductor.world import World
 from nova.db import ledger, migrations, servers, services, states
@@ -130,8 +130,6 @@ class Moves:
         return entry
 
     def _write(self, tx: Connection, plan: Plan) -> states.Entry:
-        if plan.action == "evacuate":
-            refuse_twice(tx, plan.action, plan.uuid)
         entry = begin(self.world, tx, plan.action, plan.uuid, {})
         row = servers.rows_of(tx, [plan.uuid])[plan.uuid]
         if row.host is None:

@@ -21,7 +21,7 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "pause": (13, 8), "unpause": (14, 10), "suspend": (14, 8), "resume": (14, 10),
     "rescue": (18, 10), "unrescue": (14, 10), "changePassword": (15, 8), "trigger_crash_dump": (14, 10),
     "createImage": (21, 12), "createBackup": (23, 12), "rebuild": (28, 10), "resize": (60, 23),
-    "revertResize": (44, 19), "confirmResize": (31, 11), "migrate": (51, 23), "live-migration": (72, 32),
+    "revertResize": (44, 19), "confirmResize": (32, 11), "migrate": (51, 23), "live-migration": (72, 32),
     "shelve": (35, 19), "shelveOffload": (22, 11), "unshelve": (19, 10), "delete": (36, 13)}
 
 

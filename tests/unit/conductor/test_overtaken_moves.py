@@ -365,8 +365,7 @@ def test_delete_when_it_fails_before_anything_is_destroyed_then_the_server_is_wh
 
 @pytest.mark.parametrize("action, host, kind", [("resize", "host1", "leave"), ("resize", "host2", "fetch"),
                                                 ("live-migration", "host2", "prepare"),
-                                                ("live-migration", "host1", "migrate"),
-                                                ("evacuate", "host2", "rebuild")])
+                                                ("live-migration", "host1", "migrate")])
 def test_evacuation_when_it_overtakes_a_move_then_what_that_left_is_settled(cloud, action, host, kind):
     uuid = cloud.ready(action)
     seen: list[str] = []
