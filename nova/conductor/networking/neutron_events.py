@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from nova import concurrency, context, errors
@@ -82,6 +82,17 @@ class Events:
         self._waiting: list[tuple[ExternalEvent, str | None]] = []
         self.busy = 0  # how many gatherings are on their way
         self._lock, self._turn = threading.Lock(), threading.Lock()
+        healer.lost = self.missed
+
+    def missed(self, lost: Collection[tuple[str, str]]) -> None:
+        """Ports (server, port) that healing found to be no more, of which no word came; or it came to a conductor that
+        died while it waited for the server to be at rest."""
+        if lost:
+            until = time.monotonic() + GIVE_UP_S
+            with self._turn:
+                self._keep({**self._gone, **dict.fromkeys(lost, until)})
+            with context.entered(context.internal()):
+                self.late.add(self._again(list(dict.fromkeys(uuid for uuid, _port in lost))))
 
     def told(self, event: ExternalEvent, server: Any) -> None:
         with self._lock:

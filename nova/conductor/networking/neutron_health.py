@@ -7,7 +7,7 @@ gone, or another's: what could not be read is no reason.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -107,6 +107,8 @@ class Healer:
         self._world, self._reader, self._batch = world, reader, batch
         self._after = 0  # the key of the last server that was looked at
         self.spared: Collection[str] = ()  # servers whose guests are to give up what their rows still have
+        #: Is told of (server, port) whose port is no more: its guest gives the interface up before the row forgets it.
+        self.lost: Callable[[Collection[tuple[str, str]]], None] | None = None
 
     def turn(self) -> int:
         """How many rows were corrected. Neutron that is away is no error: what is known stays."""
@@ -130,6 +132,10 @@ class Healer:
                         "credentials in [neutron] an administrator's?", plugged)
             return 0
         wrong = [(row, found[row.uuid]) for row in rows if tuple(row.interfaces or ()) != found[row.uuid]]
+        if self.lost is not None and not all_seen:
+            lost = [(row.uuid, one) for row, now in wrong for one in _ids(row.interfaces or ()) - _ids(now)]
+            self.lost(lost)
+            wrong = [(row, now) for row, now in wrong if row.uuid not in {uuid for uuid, _port in lost}]
         if not wrong:
             return 0
         return self._world.cell.transact(lambda tx: sum(interface_cache.write(tx, row, interfaces)
@@ -170,6 +176,10 @@ class Healer:
             LOG.warning("interfaces of %d servers could not be looked at yet: %s", len(resting), error.message)
             return list(rows)
         return [uuid for uuid, row in rows.items() if row.task_state is not None]
+
+
+def _ids(interfaces: Iterable[Interface]) -> set[str]:
+    return {one.id for one in interfaces}
 
 
 def _made_late(port: Port, row: Any) -> bool:
