@@ -1,8 +1,9 @@
 """The images of one host: each fetched once, checked, made ready for guests' disks, and kept while it is used.
 
 A ready image is ``<cache>/<sha1 of its id>`` (raw) or ``<cache>/<sha1 of its id>.qcow2``: the name is the record of its
-format. How long it is lies in ``.sizes/<name>``: what is lost or cut short is fetched anew. What is being fetched or converted has a name ending in ``.part``, is written by the holder of the image's lock
-only, and becomes ready by one rename; what a kill leaves of it is removed at start.
+format. How long it is lies in ``.sizes/<name>``: what is lost or cut short is fetched anew. What is being fetched or
+converted has a name ending in ``.part``, is written by the holder of the image's lock only, and becomes ready by one
+rename; what a kill leaves of it is removed at start.
 """
 
 from __future__ import annotations

@@ -124,10 +124,11 @@ def _only_to_error(what: Begin) -> bool:
     return what.action.name == "reset_state" and what.arguments.get("state") == VmState.ERROR.value
 
 
+_FORCED_DOWN = sa.select(sa.func.count()).where(
+    services.c.host == servers.c.host, services.c.binary == "nova-compute", services.c.deleted == 0,
+    services.c.forced_down == sa.true()).scalar_subquery().label("forced_down")
 _LOCKED = (sa.select(servers.c.epoch, servers.c.vm_state, servers.c.task_state, servers.c.launched_at, servers.c.memo,
-                     sa.select(sa.func.count()).where(
-                         services.c.host == servers.c.host, services.c.binary == "nova-compute", services.c.deleted == 0,
-                         services.c.forced_down == sa.true()).scalar_subquery().label("forced_down"))
+                     _FORCED_DOWN)
            .where(servers.c.uuid == sa.bindparam("uuid"), servers.c.deleted == 0).with_for_update())
 
 

@@ -2,8 +2,8 @@
 
 Who fetches a file must know its secret, of 128 random bits. An export's name is none: NBD tells it to whoever asks. So
 the secret is a TLS key that both ends have, which encrypts what is sent, too; where hosts have certificates, these are
-asked for instead. The process outlives us, and is found again by its pid file, which it writes itself and keeps open for
-as long as it lives. It ends by itself after a day, should nobody end it before.
+asked for instead. The process outlives us, and is found again by its pid file, which it writes itself and keeps open as
+long as it lives. It ends by itself after a day, should nobody end it before.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def _read(folder: Path) -> Offer | None:
 
 
 def _pid(folder: Path) -> int | None:
-    """Of the process, if it lives: one that has our pid file open, whatever its number says, and whatever the folder was
-    called when it began (a guest's is renamed when it leaves its host)."""
+    """Of the process, if it lives: one that has our pid file open, whatever its number says, and whatever the folder
+    was called when it began (a guest's is renamed when it leaves its host)."""
     path = folder / PID_FILE
     try:
         pid = int(path.read_text())

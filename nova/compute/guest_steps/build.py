@@ -113,8 +113,8 @@ def cache_images(tools: Tools, images: Iterable[Image | None], first_max_gb: int
 
 class BaseLost(errors.Conflict):
     code = "guest.base_lost"
-    message = ("The image {image_id}, which the disk of guest {uuid} is made of, is not on its host any more, and could "
-               "not be fetched again: {why}")
+    message = ("The image {image_id}, which the disk of guest {uuid} is made of, is not on its host any more, and "
+               "could not be fetched again: {why}")
 
 
 def renew_base(tools: Tools, order: BuildOrder) -> None:

@@ -99,8 +99,8 @@ class ServerParts:
         def write(tx: Connection) -> states.Entry | None:
             entry, overtaken = states.begin(tx, states.Begin(
                 action=ACTIONS["reset_state"], server_uuid=reset.uuid, arguments={"state": reset.state},
-                request_id=who.request_id, user_id=who.user_id, project_id=who.project_id, runner_id=self.world.runner.journal.runner_id,
-                step=""))
+                request_id=who.request_id, user_id=who.user_id, project_id=who.project_id,
+                runner_id=self.world.runner.journal.runner_id, step=""))
             if overtaken:
                 entry = states.remember(tx, entry, overtaken)
                 migrations.end_open(tx, reset.uuid, ERROR, with_finished=False)

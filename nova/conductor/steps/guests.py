@@ -111,8 +111,7 @@ class DestroyGuests(Step):
         return [self._everywhere(world, op) for op in ops]
 
     def _everywhere(self, world: World, op: Op) -> Result:
-        """All hosts are asked, also when one fails. The first one's failure ends the delete, and the owner learns of it.
-        """
+        """All hosts are asked, also when one fails. The first failure ends the delete, and the owner learns of it."""
         hosts = dict.fromkeys([op.server.host, *op.entry.arguments.get("hosts", ()), *op.data.get("claimed", ())])
         failures = []
         for host in filter(None, hosts):

@@ -292,7 +292,7 @@ def old_image(server, glance, cache):
 @pytest.mark.parametrize("harm", [lambda path: os.truncate(path, 4096), lambda path: os.truncate(path, 2 * MIB),
                                   os.unlink], ids=["cut", "grown", "lost"])
 @pytest.mark.parametrize("again", [False, True], ids=["same process", "after a restart"])
-def test_fetch_when_what_was_ready_is_lost_or_cut_short_then_it_is_fetched_anew(server, glance, make_cache, harm, again):
+def test_fetch_when_a_ready_image_is_lost_or_cut_short_then_it_is_fetched_anew(server, glance, make_cache, harm, again):
     cache, data = make_cache(), b"disk" + bytes(MIB)
     image_id = server.add(data)
     cache.fetch(glance.show(image_id))

@@ -192,8 +192,8 @@ def test_confirm_when_the_source_is_known_to_be_down_then_it_owes_and_is_not_ask
     cloud.whole(uuid, "host2")
 
 
-@pytest.mark.parametrize("action, host, kind", [("confirmResize", "host1", "forget"), ("revertResize", "host1", "leave"),
-                                                ("evacuate", "host2", "rebuild")])
+@pytest.mark.parametrize("action, host, kind", [
+    ("confirmResize", "host1", "forget"), ("revertResize", "host1", "leave"), ("evacuate", "host2", "rebuild")])
 def test_move_when_it_is_asked_for_twice_then_the_second_is_refused_and_the_first_goes_on(cloud, action, host, kind):
     uuid = cloud.ready(action)
     seen: list[str] = []
@@ -336,7 +336,8 @@ def test_delete_when_the_server_is_resized_then_both_hosts_have_nothing(cloud, s
 @pytest.mark.parametrize("failing, other", [("host1", "host2"), ("host2", "host1")])
 def test_delete_when_one_of_two_hosts_fails_then_the_other_was_asked_and_the_next_delete_ends_it(cloud, failing, other):
     uuid = cloud.ready("confirmResize")
-    broken = Outcome(server_uuid=uuid, ok=False, error_kind="bug", error_code="nova.bug", error_message="it is immutable")
+    broken = Outcome(server_uuid=uuid, ok=False, error_kind="bug", error_code="nova.bug",
+                     error_message="it is immutable")
     cloud.computes[failing].answers["destroy"] = lambda _kind, _order: broken
     cloud.order(uuid, "delete")
     row = cloud.settle(uuid)

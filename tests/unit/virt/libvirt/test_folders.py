@@ -20,7 +20,8 @@ def folder(tmp_path: Path) -> Folder:
     return made
 
 
-def test_write_when_the_disk_is_full_then_what_was_stays_and_nothing_is_left_behind(folder: Folder, monkeypatch) -> None:
+def test_write_when_the_disk_is_full_then_what_was_stays_and_nothing_is_left_behind(folder: Folder, monkeypatch
+                                                                                    ) -> None:
     folder.keep_plugs((PLUG,))
 
     def full(*args: object) -> None:

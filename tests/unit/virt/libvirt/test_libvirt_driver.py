@@ -136,7 +136,8 @@ def test_disk_format_comes_from_the_record_whatever_the_settings_say_later(tmp_p
     assert "type=\"qcow2\"" in rig.hypervisor.xml[order.server_uuid]
 
 
-@pytest.mark.parametrize("gone", [["disk"], ["disk.swap"], ["disks.json"], ["disk", "disk.swap", "disks.json"]], ids=str)
+@pytest.mark.parametrize("gone", [
+    ["disk"], ["disk.swap"], ["disks.json"], ["disk", "disk.swap", "disks.json"]], ids=str)
 def test_guest_whose_disks_are_gone_is_never_defined_without_them(rig, order, gone):
     order = msgspec.structs.replace(order, disks=(Disk(kind="root", size_gb=1), Disk(kind="swap", size_mb=8)))
     build(rig, order)
