@@ -23,6 +23,18 @@ def manages(layout: Layout) -> bool:
     return not layout.sandbox and RUNNING.is_dir() and shutil.which("systemctl") is not None
 
 
+def any_runs(layout: Layout) -> bool:
+    """Whether a unit of this stack is up, or about to be."""
+    names = [f"{name}.service" for name in installed(layout)]
+    states = subprocess.run(["systemctl", "is-active", *names], capture_output=True, text=True, check=False).stdout
+    return bool(names) and bool({"active", "activating", "reloading"} & set(states.split()))
+
+
+def installed(layout: Layout) -> list[str]:
+    """Names of the units that were made for this stack."""
+    return sorted(path.name.removeprefix("unit-") for path in layout.path("stamps").glob("unit-*"))
+
+
 class Units:
     """Does for units what Control does for the supervisor's daemons."""
 
@@ -66,8 +78,7 @@ class Units:
         return self._systemctl("is-active", f"{name}.service", check=False).returncode == 0
 
     def names(self) -> list[str]:
-        stamps = self.stack.layout.path("stamps").glob("unit-*")
-        return sorted(path.name.removeprefix("unit-") for path in stamps)
+        return installed(self.stack.layout)
 
     def rows(self) -> list[tuple[str, ...]]:
         """For `status`: name, host, state, pid, since, restarts."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,11 +20,12 @@ from . import (
     memcached,
     neutron,
     nova,
-    novaconf,
     packages,
     plain,
+    ports,
     rabbitmq,
     sandbox,
+    space,
     stages,
     summary,
     systemd,
@@ -33,7 +33,7 @@ from . import (
 )
 from .control import ensure_supervisor
 from .errors import StackError
-from .layout import PORTS, PROXIES, Choices, Layout, load
+from .layout import Choices, Layout, load
 from .secrets import Secrets
 from .spec import Daemon
 from .stack import Stack, ensure_service_user
@@ -47,12 +47,13 @@ def up(layout: Layout, neighbours_only: bool = False) -> None:
     _refuse_another_shape(layout)
     progress = Progress()
     progress.line(describe(layout.choices, layout.state))
+    space.refuse_little(layout)
     layout.state.mkdir(parents=True, exist_ok=True)
-    with _alone(layout.state / ".up.lock", "another `bin/stack up` of this stack runs"):
+    with _alone(layout.state / ".up.lock", "another `bin/stack up` of this stack runs"), _full_disk_said(layout):
         layout.save()
         layout.logs.mkdir(exist_ok=True)
         install(layout, _parts(layout, neighbours_only), progress)
-        _refuse_taken_ports(layout)
+        ports.refuse_taken(layout)
         stack = Stack(layout, Secrets(layout.path("secrets.json")), ensure_supervisor(layout))
         credentials.write_files(layout, stack.secrets)
         if layout.hypervisor_rooms:
@@ -170,27 +171,14 @@ def _refuse_another_shape(layout: Layout) -> None:
         )
 
 
-def _refuse_taken_ports(layout: Layout) -> None:
-    """On the machine itself another program may have our ports; of a stack that runs they are our own."""
-    if layout.sandbox or layout.control_socket.exists():
-        return
-    taken = []
-    unserved = set(PROXIES) - set(novaconf.proxies(layout))
-    unserved |= set() if layout.choices.neutron else {"neutron"}
-    for name, port in PORTS.items():
-        if name in unserved:
-            continue
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((layout.address, port))
-            except OSError:
-                taken.append(f"{port} ({name})")
-    if taken:
-        raise StackError(
-            f"in use by other programs on {layout.address}: port {', '.join(taken)}",
-            "stop them (`ss -ltnp` shows which they are), or keep apart with `bin/stack up --sandbox`",
-        )
+@contextlib.contextmanager
+def _full_disk_said(layout: Layout) -> Iterator[None]:
+    """A step that fails on a full disk has many words, and seldom these."""
+    try:
+        yield
+    except (StackError, OSError):
+        space.refuse_none(layout)
+        raise
 
 
 @contextlib.contextmanager
