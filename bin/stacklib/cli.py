@@ -211,6 +211,7 @@ def run(args: argparse.Namespace, given: list[str]) -> int:
 
 def main(argv: list[str]) -> int:
     args = parser().parse_args(argv)
+    os.umask(0o022)  # services of other users read what is made here; what nobody else may read is made so, by name
     if os.geteuid() != 0:
         print(
             "stack: this needs root: it starts system services and makes networks\n  -> say `sudo bin/stack ...`",
@@ -230,7 +231,10 @@ def main(argv: list[str]) -> int:
         sys.stderr.close()
         return 141
     except OSError as error:  # a full disk, a directory that cannot be written: what it is and where is in it
-        print(f"stack: {error}", file=sys.stderr)
+        print(
+            f"stack: {error}\n  -> mend that, and run the same command again: it goes on where it stopped",
+            file=sys.stderr,
+        )
         return 1
     except KeyboardInterrupt:
         print("\nstack: interrupted; the same command again goes on where it stopped", file=sys.stderr)

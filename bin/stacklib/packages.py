@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -61,14 +62,22 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     ),
     "browser": ("chromium",),
     "switch": ("openvswitch-switch",),
+    "fresh": ("debootstrap", "systemd-container", "slirp4netns", "iproute2", "procps"),
     "tests": ("curl", "iputils-ping", "libxml2-utils", "lvm2", "udhcpc", "xorriso"),
 }
 # What a stack is made of; the tests' own tools are `bin/test`'s to ask for.
-PARTS = tuple(name for name in PACKAGES if name not in ("browser", "switch", "tests"))
+PARTS = tuple(name for name in PACKAGES if name not in ("browser", "switch", "fresh", "tests"))
 POLICY = Path("/usr/sbin/policy-rc.d")
 POLICY_TEXT = "#!/bin/sh\n# made by `bin/stack install`, which removes it again: no service may start\nexit 101\n"
 LISTS_AGE = 7 * 86400  # seconds after which the package lists are fetched anew
-APT = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=600", "-o", "Acquire::Retries=3"]
+LOCK_S, LOCK_STEP_S = 600, 3  # how long another apt may take: a killed `up` leaves one that goes on to its end
+APT = [
+    *("apt-get", "-q", "-y"),
+    *("-o", f"DPkg::Lock::Timeout={LOCK_S}"),
+    *("-o", "Acquire::Retries=3", "-o", "Acquire::http::Timeout=20", "-o", "Acquire::https::Timeout=20"),
+]
+LOCKED = re.compile(r"Could not get lock|Unable to (acquire|lock)")
+INTERRUPTED = "dpkg was interrupted"
 
 
 def missing(parts: tuple[str, ...]) -> list[str]:
@@ -88,35 +97,59 @@ def install(parts: tuple[str, ...], log: Path) -> str:
     names = missing(parts)
     if not names:
         return "nothing to install"
-    with log.open("a") as output, services_held_back():
+    begin = log.stat().st_size if log.exists() else 0
+    with log.open("ab") as output, services_held_back():
         if _lists_are_old():
-            _apt(["update"], output, log)
-        elif _apt(["install", "--no-install-recommends", *names], output, log, may_fail=True):
+            _apt(["update"], output)
+        elif not _apt(["install", "--no-install-recommends", *names], output):
             return f"installed {len(names)}: {', '.join(names)}"
         else:  # lists that name files which the mirror has no more are the usual reason
-            _apt(["update"], output, log)
-        _apt(["install", "--no-install-recommends", *names], output, log)
+            _apt(["update"], output)
+        failed = _apt(["install", "--no-install-recommends", *names], output)
+    if failed:
+        raise not_installed(log.read_bytes()[begin:].decode(errors="replace"), log)
     return f"installed {len(names)}: {', '.join(names)}"
 
 
-def _apt(arguments: list[str], output: IO[str], log: Path, may_fail: bool = False) -> bool:
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none"}
-    result = subprocess.run(
-        [*APT, *arguments],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    if result.returncode and not may_fail:
-        output.flush()
-        words = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(("E:", "W:"))][-4:]
-        raise StackError(
-            f"apt-get {arguments[0]} failed:\n" + "\n".join(f"  {line}" for line in words),
-            f"see {log}; is the network there, and are the package sources right?",
+def _apt(arguments: list[str], output: IO[bytes], patience: float = LOCK_S) -> bool:
+    """Run apt-get; whether it failed. Waits for another one's end, and mends what a killed one has left."""
+    deadline, mended = time.monotonic() + patience, False
+    while True:
+        begin = output.tell()
+        if not _run([*APT, *arguments], output):
+            return False
+        words = Path(output.name).read_bytes()[begin:].decode(errors="replace")
+        if LOCKED.search(words) and time.monotonic() < deadline:
+            time.sleep(LOCK_STEP_S)
+        elif INTERRUPTED in words and not mended:
+            mended = True
+            _run(["dpkg", "--configure", "-a"], output)
+        else:
+            return True
+
+
+def _run(command: list[str], output: IO[bytes]) -> int:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none", "LC_ALL": "C"}
+    code = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False
+    ).returncode
+    output.seek(0, os.SEEK_END)
+    return code
+
+
+def not_installed(words: str, log: Path) -> StackError:
+    """What apt said, as one line. `apt-get update` calls a mirror that did not answer a warning, and goes on."""
+    said = [line for line in words.splitlines() if line.startswith(("E:", "W:"))]
+    unfetched = [line for line in said if "Failed to fetch" in line or "Unable to fetch" in line]
+    if unfetched:
+        return StackError(
+            f"the package mirror does not answer: {unfetched[0][3:]}",
+            f"mend the network or the package sources (/etc/apt), and run this again; {log} has all",
         )
-    return result.returncode == 0
+    return StackError(
+        f"apt-get failed: {'; '.join(line[3:] for line in said if line.startswith('E:')) or 'it does not say why'}",
+        f"see {log}, mend the cause, and run this again: it goes on where it stopped",
+    )
 
 
 def _lists_are_old() -> bool:

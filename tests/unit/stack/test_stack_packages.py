@@ -1,0 +1,49 @@
+"""What apt says, and what the operator is told of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from stacklib import cli, packages
+
+LOG = Path("/x/install.log")
+AWAY = """\
+W: Failed to fetch http://mirror.example/debian/dists/bookworm/InRelease  Temporary failure resolving 'mirror.example'
+W: Some index files failed to download. They have been ignored, or old ones used instead.
+E: Unable to locate package rabbitmq-server
+"""
+
+
+def test_install_when_the_mirror_is_away_then_that_is_said_and_not_what_came_of_it():
+    error = packages.not_installed(AWAY, LOG)
+    assert error.message.startswith("the package mirror does not answer: Failed to fetch http://mirror.example/")
+    assert "rabbitmq-server" not in error.message and "network" in error.hint and "\n" not in str(error.message)
+
+
+def test_install_when_apt_has_another_complaint_then_one_line_of_it():
+    error = packages.not_installed("W: odd\nE: one thing\nE: another\n", LOG)
+    assert error.message == "apt-get failed: one thing; another" and str(LOG) in error.hint
+
+
+def test_install_when_apt_ends_without_a_word_then_its_log_is_named():
+    assert str(LOG) in packages.not_installed("", LOG).hint
+
+
+@pytest.mark.parametrize("line", [
+    "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt-get)",
+    "E: Unable to lock directory /var/lib/apt/lists/",
+    "E: Unable to acquire the dpkg frontend lock (/var/lib/dpkg/lock-frontend)"])  # fmt: skip
+def test_apt_when_another_one_runs_then_it_is_known_by_its_words(line):
+    assert packages.LOCKED.search(line)
+
+
+def test_command_when_the_operators_umask_is_narrow_then_other_users_services_can_read_what_it_makes(short_path):
+    before = os.umask(0o077)
+    try:
+        cli.main(["--state", str(short_path), "status"])
+        assert os.umask(0o022) == 0o022
+    finally:
+        os.umask(before)
