@@ -1,0 +1,58 @@
+"""The table: what each machine is like, how far it has got, and what happens on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.fresh import layers, stories, trees
+from tests.fresh.machine import Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """``quick``: one of those that CI draws from, and tries on a borrowed tree: without systemd and power cuts."""
+
+    story: stories.Story
+    plan: Plan = Plan()
+    tree: Callable[[], layers.Made] = trees.installed
+    quick: bool = False
+
+
+LOST = "127.0.0.1 localhost\n"  # a machine's own name is not in it
+NOBODY = "nameserver 192.0.2.9"  # never answers
+PLAIN_C = {"LANG": "C", "LC_ALL": "C"}
+#: The first three moments are within the installing.
+INSTALLING_S, STARTING_S = 100, 25
+
+CASES = {
+    "systemd": Case(story=stories.by_units, plan=Plan(systemd=True)),
+    "plain": Case(story=stories.without_units),
+    "no-kvm": Case(story=stories.whole, plan=Plan(systemd=True)),
+    "kvm-hangs": Case(story=stories.whole, plan=Plan(kvm="hangs")),
+    "kvm-fails": Case(story=stories.whole, plan=Plan(kvm="fails")),
+    "kvm-works": Case(story=stories.whole, plan=Plan(kvm="works")),
+    "no-ipv6": Case(story=stories.small, plan=Plan(ipv6=False, hosts=f"{LOST}127.0.1.1 fresh\n"), quick=True),
+    "no-name": Case(story=stories.small, plan=Plan(hosts=LOST, resolver=NOBODY), quick=True),
+    "no-name-systemd": Case(story=stories.small, plan=Plan(systemd=True, hosts=LOST, resolver=NOBODY)),
+    "umask-077": Case(story=stories.small, plan=Plan(umask="077", env=PLAIN_C), tree=trees.with_packages),
+    "ports": Case(story=stories.ports),
+    "port-on-ipv6": Case(story=stories.epmd_on_ipv6, quick=True),
+    "port-after-power-cut": Case(story=stories.port_after_power_cut),
+    "disk-3gb": Case(story=stories.up_or_refused(stories.WHOLE, 1800, "space"), tree=trees.nothing,
+                     plan=Plan(disk=3000, caches=False)),
+    "disk-full": Case(story=stories.up_or_refused(stories.SMALL, stories.UP_S, "space"), plan=Plan(disk=120)),
+    "disk-fills": Case(story=stories.disk_fills, plan=Plan(disk=1200)),
+    "memory-2gb": Case(story=stories.whole, plan=Plan(systemd=True, memory=2000)),
+    "mirror-away": Case(story=stories.mirror_away, tree=trees.nothing),
+    "mirror-back-soon": Case(story=stories.mirror_back_soon, tree=trees.nothing),
+    "mirror-hangs": Case(story=stories.mirror_hangs, tree=trees.nothing),
+    "index-away": Case(story=stories.mirror_away, tree=trees.with_packages),
+    **{f"killed-{n}": Case(story=stories.killed(n, 0, INSTALLING_S), tree=trees.nothing) for n in range(3)},
+    **{f"killed-{n}": Case(story=stories.killed(n, 0, STARTING_S), plan=Plan(systemd=n % 2 == 0),
+                          quick=n % 2 == 1 and n % 3 < 2)
+       for n in range(3, stories.MOMENTS)},
+    "nothing-systemd": Case(story=stories.whole, tree=trees.nothing, plan=Plan(systemd=True)),
+    "nothing": Case(story=stories.small, tree=trees.nothing),
+    "unit": Case(story=stories.unit_tests, tree=trees.nothing),
+}

@@ -1,0 +1,149 @@
+"""The trees that machines are made of: Debian's own, then the packages, then the Python environments.
+
+Each is a directory below ``TOP`` named by what it was made from, and is made once. All but the first are what an
+overlay wrote over those before. What this machine knows of mirrors (apt's sources, pip's settings, certificates) is
+copied into the first one: a private directory, never the checkout.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from stacklib import packages, venvs
+from stacklib.layout import CHECKOUT
+
+TOP = Path("/var/tmp/nova-fresh")
+SUITE, MIRROR = "bookworm", "http://deb.debian.org/debian"
+#: What a small installation of Debian has and debootstrap's smallest has not; bin/stack itself is Python.
+INCLUDED = ("systemd-sysv", "dbus", "python3", "ca-certificates")
+PARTS = ("broker", "databases", "nextdoor", "clients", "hypervisor", "nova")
+HOME = "root/nova"  # where the checkout lies in a machine: in a directory that root alone may enter
+#: Of this machine: how packages are come by.
+COPIED = ("etc/apt/sources.list", "etc/apt/sources.list.d", "etc/apt/apt.conf.d", "etc/apt/preferences.d",
+          "etc/apt/keyrings", "etc/apt/trusted.gpg.d", "etc/pip.conf", "root/.config/pip", "root/.config/uv", "etc/uv",
+          "usr/local/share/ca-certificates")
+CLEANERS = "docker-"  # apt.conf.d of images of containers: they throw away each package that was fetched
+PASSED = re.compile(r"(?i)(uv|pip)_.*|.*_proxy|(ssl|curl|requests)_.*(cert|ca).*")
+#: layers, from the top down
+Made = tuple[Path, ...]
+
+
+def environment() -> dict[str, str]:
+    """How this machine comes by Python packages, as variables."""
+    return {name: value for name, value in os.environ.items() if PASSED.fullmatch(name)}
+
+
+def local_indexes() -> list[Path]:
+    """Directories of this machine that pip is told to look into."""
+    told = subprocess.run([venvs.PYTHON, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False)
+    words = re.findall(r"(?:file://)?(/[^\s'\"]+)", told.stdout + " " + os.environ.get("PIP_FIND_LINKS", ""))
+    # an index's files may lie beside it
+    found = {Path(word).parent if Path(word).name == "simple" else Path(word) for word in words}
+    return sorted(path for path in found if path.is_dir())
+
+
+def base() -> Made:
+    key = _digest(SUITE, *INCLUDED, *(path.read_bytes().hex() for path in _copied_files()))
+    return (_once("debian", key, _bootstrap),)
+
+
+def checkout() -> Made:
+    """What git knows of in the checkout, as it is now."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=CHECKOUT,
+                            capture_output=True, check=True).stdout
+    names = [name for name in listed.decode().split("\0") if name and (CHECKOUT / name).is_file()]
+    key = _digest(*(f"{name} {hashlib.sha256((CHECKOUT / name).read_bytes()).hexdigest()}" for name in names))
+
+    def copy(target: Path) -> None:
+        for name in names:
+            (target / HOME / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(CHECKOUT / name, target / HOME / name)
+        (target / "root").chmod(0o700)
+
+    return (_once("checkout", key, copy),)
+
+
+def written(name: str, key: str, below: Made, write: Callable[[Path], None]) -> Made:
+    """The layer that ``write`` leaves in the directory it is given, over those below."""
+    return (_once(name, _digest(key, *(path.name for path in below)), write), *below)
+
+
+def packages_key() -> str:
+    return _digest(*(name for part in PARTS for name in packages.PACKAGES[part]))
+
+
+def environments_key() -> str:
+    return venvs.digest(CHECKOUT, (*venvs.REQUIREMENTS, "bin/stacklib/pins"))
+
+
+def sources_key() -> str:
+    return venvs.digest(CHECKOUT, venvs.SOURCES)
+
+
+def shared(name: str) -> Path:
+    """A directory that machines share, so that each file is fetched once."""
+    path = TOP / name
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _bootstrap(target: Path) -> None:
+    log = target.with_suffix(".log")
+    with log.open("wb") as output:
+        code = subprocess.run(["debootstrap", "--variant=minbase", f"--include={','.join(INCLUDED)}",
+                               f"--cache-dir={shared('debs')}", SUITE, str(target), MIRROR],
+                              stdout=output, stderr=output, check=False).returncode
+    if code:
+        raise RuntimeError(f"debootstrap failed with {code}; see {log}")
+    for path in _copied_files():
+        copy = target / path.relative_to("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
+    subprocess.run(["chroot", str(target), "update-ca-certificates"], capture_output=True, check=True)
+    (target / "etc/hosts").write_text("127.0.0.1 localhost\n")
+    # a machine's first boot is not what is tried here
+    (target / "etc/machine-id").write_text(hashlib.md5(b"fresh").hexdigest() + "\n")  # noqa: S324
+
+
+def _copied_files() -> list[Path]:
+    found = []
+    for name in COPIED:
+        path = Path("/", name)
+        found += [path] if path.is_file() else sorted(path.rglob("*")) if path.is_dir() else []
+    return [path for path in found if path.is_file() and not path.name.startswith(CLEANERS)]
+
+
+def _once(name: str, key: str, make: Callable[[Path], None]) -> Path:
+    """The directory TOP/NAME-KEY, made now if it is not there; those of other keys go."""
+    done = TOP / f"{name}-{key}"
+    with _lock(name):
+        if not done.is_dir():
+            coming = TOP / f"{name}.new"
+            subprocess.run(["rm", "-rf", "--one-file-system", str(coming)], check=True)
+            coming.mkdir(parents=True)
+            make(coming)
+            for old in TOP.glob(f"{name}-*"):
+                subprocess.run(["rm", "-rf", "--one-file-system", str(old)], check=True)
+            coming.rename(done)
+    return done
+
+
+@contextlib.contextmanager
+def _lock(name: str) -> Iterator[None]:
+    TOP.mkdir(parents=True, exist_ok=True)
+    TOP.chmod(0o700)
+    with (TOP / f".{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _digest(*words: str) -> str:
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:12]

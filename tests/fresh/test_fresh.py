@@ -1,0 +1,33 @@
+"""Machines unlike this one: `bin/stack up` and the unit tests on a Debian with nothing, little, or something odd."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+
+import pytest
+
+from tests import sampling
+from tests.fresh import machine, trees
+from tests.fresh.cases import CASES
+from tests.fresh.conftest import ROWS
+
+BORROWED_MB = 4000  # a limit: what is not written takes no memory
+FEW = 2  # of those that CI draws from; a run with the next seed has the next ones
+CHOSEN = list(CASES) if sampling.LONG else sampling.drawn([name for name in CASES if CASES[name].quick], FEW)
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_machine_when_unlike_ours_then_its_cloud_answers_or_a_line_says_what_to_do(name):
+    if os.getuid() or machine.tools_missing():
+        pytest.skip(f"needs root and {' '.join(machine.tools_missing())}")
+    case = CASES[name]
+    made = case.tree() if sampling.LONG else trees.borrowed()
+    plan = case.plan if sampling.LONG else replace(case.plan, disk=BORROWED_MB)
+    started, ended = time.monotonic(), "FAILED"
+    try:
+        with machine.Machine(made, plan) as fresh:
+            ended = case.story(fresh)
+    finally:
+        ROWS.append((name, time.monotonic() - started, ended))

@@ -1,0 +1,47 @@
+"""How far a machine has got before its case begins: nothing, the packages, or all that ``bin/stack install`` makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.fresh import layers
+from tests.fresh.machine import Machine, Plan
+
+INSTALL_S = 1500
+PACKAGES = """python3 -c "
+import sys; sys.path.insert(0, 'bin'); sys.dont_write_bytecode = True
+from pathlib import Path
+from stacklib import packages
+print(packages.install({parts}, Path('/var/log/fresh-packages.log')))
+" """
+
+
+def borrowed() -> layers.Made:
+    """This machine's own tree, with what is installed in it: made in no time. Its disk has to be of memory."""
+    return (*layers.checkout(), Path("/"))
+
+
+def nothing() -> layers.Made:
+    """Debian, and a checkout."""
+    return (*layers.checkout(), *layers.base())
+
+
+def with_packages() -> layers.Made:
+    command = PACKAGES.format(parts=repr(layers.PARTS))
+    return (*layers.checkout(), *_made("packages", layers.packages_key(), layers.base(), command))
+
+
+def installed() -> layers.Made:
+    """All environments, our own package as the checkout has it: ``up`` fetches nothing."""
+    command = f"bin/stack install --parts {','.join(layers.PARTS)}"
+    below = _made("packages", layers.packages_key(), layers.base(), PACKAGES.format(parts=repr(layers.PARTS)))
+    environments = _made("environments", layers.environments_key(), below, command)
+    return (*layers.checkout(), *_made("current", layers.sources_key(), environments, command))
+
+
+def _made(name: str, key: str, below: layers.Made, command: str) -> layers.Made:
+    def write(target: Path) -> None:
+        with Machine((*layers.checkout(), *below), Plan(), upper=target) as machine:
+            machine.ok(command, INSTALL_S)
+
+    return layers.written(name, key, below, write)
