@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from .errors import StackError
@@ -37,6 +39,50 @@ def ensure_databases(stack: Stack) -> None:
     if stack.layout.choices.database == "postgresql" and not stack.done("postgresql-databases"):
         _create_postgresql_databases(stack)
         stack.mark_done("postgresql-databases")
+
+
+def begin_tables(stack: Stack, service: str) -> None:
+    """Call before the first making of a service's tables; its stamp is the service's name.
+
+    Keystone, Glance and Neutron stumble over tables that a killed first making has left: such a database is made anew.
+    Once its tables have been whole it is never touched again.
+    """
+    if stack.layout.path("stamps", service).exists():
+        return
+    if stack.done(f"{service}-begun"):
+        owner = DATABASES[service]
+        again = {
+            "mariadb": f"DROP DATABASE IF EXISTS `{service}`; CREATE DATABASE `{service}` CHARACTER SET utf8mb4;",
+            "postgresql": f"DROP DATABASE IF EXISTS {service};\nCREATE DATABASE {service} OWNER {owner};\n",
+        }
+        run_as_root(stack, again[stack.layout.choices.database])
+    stack.mark_done(f"{service}-begun")
+
+
+def run_as_root(stack: Stack, script: str) -> None:
+    """Over the server's socket, which lies in the state directory: by a sandbox's network nobody is root."""
+    data = stack.layout.data
+    if stack.layout.choices.database == "mariadb":
+        command, user = ["mariadb", "--no-defaults", f"--socket={data}/mariadb/mariadb.sock", "-u", "root"], None
+    else:
+        command, user = _psql(stack), "postgres"
+    result = subprocess.run(
+        command, input=script, user=user, group=user, extra_groups=[] if user else None, capture_output=True, text=True,
+        check=False, cwd="/",
+    )  # fmt: skip
+    errors = [line for line in result.stderr.splitlines() if "already exists" not in line]
+    if result.returncode or errors:
+        raise StackError("the server refuses to make databases:\n" + "\n".join(f"  {line}" for line in errors),
+                         "mend the cause and run `bin/stack up` again")  # fmt: skip
+
+
+def directory_to_come(data: Path, owner: str) -> Path:
+    """Where a server's first files are made; renamed once they are whole, since a part of them looks like all."""
+    for left in data.glob("tables-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    made = Path(tempfile.mkdtemp(prefix="tables-", dir=data))
+    shutil.chown(made, owner, owner)
+    return made
 
 
 # --- MariaDB ---------------------------------------------------------------------------------------------------------
@@ -81,17 +127,20 @@ def _mariadb(stack: Stack) -> Daemon:
     write_private(etc / "setup.sql", mariadb_setup(stack.secrets), owner="mysql")
     write_private(etc / "mariadb.cnf", mariadb_settings(layout, data), owner="mysql")
     if not (data / "tables" / "mysql").is_dir():
+        made = directory_to_come(data, "mysql")
         stack.command(
             "mariadb",
             [
                 "mariadb-install-db",
                 f"--defaults-file={etc}/mariadb.cnf",
+                f"--datadir={made}",
                 "--user=mysql",
                 "--skip-test-db",
                 "--auth-root-authentication-method=socket",
                 "--skip-name-resolve",
             ],
         )
+        made.rename(data / "tables")
     server = Daemon(
         name="mariadb",
         argv=("/usr/sbin/mariadbd", f"--defaults-file={etc}/mariadb.cnf"),
@@ -135,12 +184,13 @@ def _postgresql(stack: Stack) -> Daemon:
     data = stack.directory("data", "postgresql", owner="postgres", mode=0o700)
     tables = data / "tables"
     if not (tables / "PG_VERSION").exists():
+        made = directory_to_come(data, "postgres")
         stack.command(
             "postgresql",
             [
                 f"{binaries}/initdb",
                 "-D",
-                str(tables),
+                str(made),
                 "--auth-local=peer",
                 "--no-instructions",
                 "--auth-host=scram-sha-256",
@@ -150,6 +200,7 @@ def _postgresql(stack: Stack) -> Daemon:
             ],
             user="postgres",
         )
+        made.rename(tables)
     write_private(tables / "postgresql.conf", postgresql_settings(layout, data), owner="postgres")
     write_private(tables / "pg_hba.conf", "local all postgres peer\nhost all all all scram-sha-256\n", owner="postgres")
     server = Daemon(
@@ -168,24 +219,14 @@ def _postgresql(stack: Stack) -> Daemon:
 
 
 def _create_postgresql_databases(stack: Stack) -> None:
-    data = stack.layout.data / "postgresql"
     statements = [
         f"CREATE ROLE {user} LOGIN PASSWORD '{stack.secrets.password(f'db-{user}')}'"
         for user in sorted(set(DATABASES.values()))
     ]
     statements += [f"CREATE DATABASE {database} OWNER {user}" for database, user in DATABASES.items()]
-    script = "".join(f"{statement};\n" for statement in statements)
-    result = subprocess.run(
-        [f"{_binaries()}/psql", "-h", str(data), "-p", str(PORTS["postgresql"]), "-q", "postgres"],
-        input=script,
-        user="postgres",
-        group="postgres",
-        extra_groups=[],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd="/",
-    )
-    errors = [line for line in result.stderr.splitlines() if "already exists" not in line]
-    if result.returncode or errors:
-        raise StackError("PostgreSQL's databases cannot be made:\n" + "\n".join(f"  {line}" for line in errors))
+    run_as_root(stack, "".join(f"{statement};\n" for statement in statements))
+
+
+def _psql(stack: Stack) -> list[str]:
+    data = stack.layout.data / "postgresql"
+    return [f"{_binaries()}/psql", "-h", str(data), "-p", str(PORTS["postgresql"]), "-q", "postgres"]

@@ -75,6 +75,7 @@ def prepare(stack: Stack) -> str:
     fingerprint = venvs.stamp(layout, "nextdoor") + layout.choices.database
     if stack.done("glance", fingerprint):
         return "unchanged"
+    databases.begin_tables(stack, "glance")
     stack.command(
         "glance",
         [layout.program("nextdoor", "glance-manage"), "--config-file", str(_file(layout)), "db_sync"],

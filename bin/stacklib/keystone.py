@@ -62,6 +62,7 @@ def prepare(stack: Stack) -> str:
     if stack.done("keystone", _fingerprint(stack)):
         return "unchanged"
     identity = ["--keystone-user", SERVICE_USER, "--keystone-group", SERVICE_USER]
+    databases.begin_tables(stack, "keystone")
     _manage(stack, "db_sync")
     for command in ("fernet_setup", "credential_setup"):
         _manage(stack, command, *identity)

@@ -110,6 +110,7 @@ def prepare(stack: Stack) -> str:
     fingerprint = venvs.stamp(layout, "neutron") + layout.choices.database
     if stack.done("neutron", fingerprint):
         return "unchanged"
+    databases.begin_tables(stack, "neutron")
     program = layout.program("neutron", "neutron-db-manage")
     stack.command(
         "neutron",

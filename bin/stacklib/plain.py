@@ -28,22 +28,18 @@ def prepare(stack: Stack) -> str:
             "rename or remove it, or keep apart from it with `bin/stack up --sandbox`",
         )
     if not stack.done("bridge"):
-        stack.mark_done("bridge")
         stack.mark_done("forwarding-before", FORWARDING.read_text().strip())
-    if there:
-        return "unchanged"
+        stack.mark_done("bridge")
     address = f"{GUEST_GATEWAY}/{GUEST_CIDR.partition('/')[2]}"
-    for command in (
-        ("link", "add", "name", BRIDGE, "type", "bridge", "forward_delay", "0"),
-        ("address", "add", address, "dev", BRIDGE),
-        ("link", "set", BRIDGE, "up"),
-    ):
+    made = [] if there else [("link", "add", "name", BRIDGE, "type", "bridge", "forward_delay", "0")]
+    # an `up` that was killed may have come no further than the bridge: the rest may be said again
+    for command in (*made, ("address", "replace", address, "dev", BRIDGE), ("link", "set", BRIDGE, "up")):
         result = _ip(*command)
         if result.returncode:
             raise StackError(f"ip {' '.join(command)}: {result.stderr.strip()}")
-        if "add" in command and SPEAKS_NO_IPV6.exists():  # else guests reach what listens on [::] here
+        if SPEAKS_NO_IPV6.exists():  # else guests reach what listens on [::] here
             SPEAKS_NO_IPV6.write_text("1")
-    return f"{BRIDGE} {address}"
+    return "unchanged" if there else f"{BRIDGE} {address}"
 
 
 @dataclass(frozen=True)

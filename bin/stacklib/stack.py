@@ -15,6 +15,8 @@ from .errors import StackError
 from .layout import CONTROLLER, Layout
 from .secrets import Secrets
 
+# a step that outlives a killed `up` would meet its own second try in the same tables
+ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 SERVICE_USER = "nova"  # runs what needs no privileges: Keystone, Glance and our control daemons
 
 
@@ -71,11 +73,13 @@ class Stack:
 
 def _logged(argv: list[str], log: Path, env: dict[str, str], user: str | None, seconds: float) -> str:
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "HOME": "/root", **env}
+    if not shutil.which(argv[0]):
+        raise StackError(f"no such program: {argv[0]}", "install what is missing with `bin/stack install`")
     begin = log.stat().st_size if log.exists() else 0
     with log.open("a") as output:
         try:
             code = subprocess.run(
-                argv,
+                [*ENDS_WITH_US, *argv],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -89,10 +93,6 @@ def _logged(argv: list[str], log: Path, env: dict[str, str], user: str | None, s
             ).returncode
         except subprocess.TimeoutExpired:
             code = -1
-        except FileNotFoundError as error:
-            raise StackError(
-                f"no such program: {argv[0]}", "install what is missing with `bin/stack install`"
-            ) from error
     if code:
         how = f"took longer than {seconds:.0f} s" if code == -1 else f"failed with {code}"
         raise StackError(
