@@ -83,7 +83,10 @@ def _hash(secrets: Secrets, user: str) -> str:
 
 
 def settings(layout: Layout) -> str:
+    # without a name of its own the node asks DNS for this machine's at each connection: one that nobody answers for
+    # takes longer than a client waits
     return f"""\
+cluster_name = nova
 listeners.tcp.1 = {layout.address}:{PORTS["amqp"]}
 load_definitions = {layout.etc}/rabbitmq/definitions.json
 loopback_users = none

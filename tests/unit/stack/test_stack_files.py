@@ -290,3 +290,7 @@ def test_rotation_when_a_log_is_large_then_its_text_moves_and_the_writer_goes_on
     assert (tmp_path / "a.log.1").read_bytes().startswith(b"second")
     assert (tmp_path / "a.log.2").read_bytes().startswith(b"first")
     assert small.read_text() == "small" and not (tmp_path / "b.log.1").exists()
+
+
+def test_broker_settings_then_the_node_has_a_name_and_need_not_ask_dns_for_one_at_each_connection(make_layout):
+    assert "cluster_name = nova\n" in rabbitmq.settings(make_layout())
