@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from stacklib import packages, venvs
 from stacklib.layout import CHECKOUT
 
 TOP = Path("/var/tmp/nova-fresh")
+UNUSED_S = 2 * 3600  # longer than a case takes
 SUITE, MIRROR = "bookworm", "http://deb.debian.org/debian"
 #: What a small installation of Debian has and debootstrap's smallest has not; bin/stack itself is Python.
 INCLUDED = ("systemd-sysv", "dbus", "python3", "ca-certificates")
@@ -122,7 +124,7 @@ def _copied_files() -> list[Path]:
 
 
 def _once(name: str, key: str, make: Callable[[Path], None]) -> Path:
-    """The directory TOP/NAME-KEY, made now if it is not there; those of other keys go."""
+    """The directory TOP/NAME-KEY, made now if it is not there; those of other keys go, unless a machine may use them."""
     done = TOP / f"{name}-{key}"
     with _lock(name):
         if not done.is_dir():
@@ -131,8 +133,10 @@ def _once(name: str, key: str, make: Callable[[Path], None]) -> Path:
             coming.mkdir(parents=True)
             make(coming)
             for old in TOP.glob(f"{name}-*"):
-                subprocess.run(["rm", "-rf", "--one-file-system", str(old)], check=True)
+                if old.stat().st_mtime < time.time() - UNUSED_S:
+                    subprocess.run(["rm", "-rf", "--one-file-system", str(old)], check=True)
             coming.rename(done)
+        os.utime(done)
     return done
 
 
