@@ -124,7 +124,7 @@ def _copied_files() -> list[Path]:
 
 
 def _once(name: str, key: str, make: Callable[[Path], None]) -> Path:
-    """The directory TOP/NAME-KEY, made now if it is not there; those of other keys go, unless a machine may use them."""
+    """The directory TOP/NAME-KEY, made now if it is not there; of other keys go those that no machine can be using."""
     done = TOP / f"{name}-{key}"
     with _lock(name):
         if not done.is_dir():
