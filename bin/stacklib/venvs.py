@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ DISTRIBUTION = "nova-iaas"
 UV = "uv==0.13.9"
 # Neutron's mechanism driver for clouds without agents: our own, installed beside it.
 MECHANISM_DRIVER = Path(__file__).with_name("bind_at_once")
+
+
+# as uv and pip speak of an index that they cannot reach
+UNFETCHED = re.compile(r"Failed to (fetch|download)|dns error|error sending request|ConnectionError|ConnectTimeout")
 
 
 @dataclass(frozen=True)
@@ -148,12 +153,7 @@ class Builder:
                 command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False
             )
         if result.returncode:
-            words = self.log.read_bytes()[begin:].decode(errors="replace").splitlines()[-12:]
-            raise StackError(
-                f"{Path(command[0]).name} {' '.join(command[2:4])} failed:\n"
-                + "\n".join(f"  {line}" for line in words),
-                f"the whole output is in {self.log}",
-            )
+            raise not_built(command, self.log.read_bytes()[begin:].decode(errors="replace"), self.log)
 
     # --- stamps ------------------------------------------------------------------------------------------------------
     def _stamp_file(self, name: str) -> Path:
@@ -167,6 +167,22 @@ class Builder:
 
     def _write_stamp(self, name: str, text: str) -> None:
         self._stamp_file(name).write_text(text)
+
+
+def not_built(command: list[str], words: str, log: Path) -> StackError:
+    """What pip or uv said: in one line where it is the network."""
+    lines = [line.strip() for line in words.splitlines()]
+    unfetched = next((line for line in lines if UNFETCHED.search(line)), "")
+    if unfetched:
+        return StackError(
+            f"the index of Python packages does not answer: {unfetched}",
+            "mend the network or the index's address (pip's settings, UV_DEFAULT_INDEX), and run this again; "
+            f"{log} has all",
+        )
+    return StackError(
+        f"{Path(command[0]).name} {' '.join(command[2:4])} failed:\n" + "\n".join(f"  {line}" for line in lines[-12:]),
+        f"mend the cause, and run this again: it goes on where it stopped; the whole output is in {log}",
+    )
 
 
 def stamp(layout: Layout, venv: str) -> str:

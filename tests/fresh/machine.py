@@ -24,6 +24,8 @@ from tests.fresh import layers, played
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 INTERFACE = "eth0"
 BOOT_S = 30
+UNSHARE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+WITH_US = ("setpriv", "--pdeathsig", "KILL")  # what is started ends with this process, however that ends
 FIRST = ("systemd", "(sd-stubinit)", "(sd-stub)")  # a machine's first process, as it calls itself
 
 
@@ -145,7 +147,7 @@ class Machine:
     def connect(self) -> None:
         """A way out for packets that this machine begins to send; nothing comes in by it."""
         words = ["slirp4netns", "--configure", "--mtu=1500", "--disable-host-loopback", str(self.leader), INTERFACE]
-        self.way_out = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        self.way_out = subprocess.Popen([*WITH_US, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)
         self._processes.append(self.way_out)
         _until(lambda: INTERFACE in self._in_network("cat", "/proc/net/dev"), BOOT_S, "the way out")
@@ -166,7 +168,7 @@ class Machine:
         plan = self.plan
         log = (self.top / "console.log").open("wb")
         self._process = subprocess.Popen(
-            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec", self._script()],
+            [*WITH_US, *UNSHARE, "sh", "-ec", self._script()],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=self._limit, start_new_session=True)
         self._processes.append(self._process)
         _until(self._found, BOOT_S, "the machine", lambda: (self.top / "console.log").read_text(errors="replace"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stacklib import cli, packages
+from stacklib import cli, packages, venvs
 
 LOG = Path("/x/install.log")
 AWAY = """\
@@ -47,3 +47,23 @@ def test_command_when_the_operators_umask_is_narrow_then_other_users_services_ca
         assert os.umask(0o022) == 0o022
     finally:
         os.umask(before)
+
+
+UV_SAYS = """\
+Using Python 3.11.2 environment at: /opt/nova-stack/clients
+error: Request failed after 3 retries
+  Caused by: Failed to fetch: `https://index.example/simple/cliff/`
+  Caused by: dns error: failed to lookup address information
+"""
+
+
+def test_environment_when_the_index_is_away_then_one_line_says_so():
+    error = venvs.not_built(["/x/uv", "--no-config", "pip", "install"], UV_SAYS, LOG)
+    assert error.message.startswith("the index of Python packages does not answer:")
+    assert "index.example" in error.message
+    assert "\n" not in error.message and "network" in error.hint
+
+
+def test_environment_when_a_package_does_not_build_then_the_end_of_what_was_said():
+    error = venvs.not_built(["/x/uv", "--no-config", "pip", "install"], "a\nerror: no compiler\n", LOG)
+    assert error.message == "uv pip install failed:\n  a\n  error: no compiler" and "again" in error.hint
