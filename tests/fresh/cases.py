@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from tests.fresh import layers, stories, trees
 from tests.fresh.machine import Plan
 
+#: For the table at the end of a run: name of a case, its seconds, how it ended.
+ROWS: list[tuple[str, float, str]] = []
+
 
 @dataclass(frozen=True, kw_only=True)
 class Case:

@@ -9,10 +9,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bin"))
 
-#: name of a case, its seconds, how it ended
-ROWS: list[tuple[str, float, str]] = []
-
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    from tests.fresh.cases import ROWS  # noqa: PLC0415 - what it needs is found only by now
+
     for name, seconds, ended in ROWS:
         terminalreporter.write_line(f"{name:22} {seconds:5.0f} s  {ended}")

@@ -189,10 +189,12 @@ class Machine:
         plan, root = self.plan, self.top / "root"
         disk = self.top / "disk"
         upper, work = (self.upper, self.top / "work") if self.upper else (disk / "upper", disk / "work")
-        lower = ":".join(map(str, self.made))
+        # no layer may lie in another one, and all lie in this machine's own tree
+        copied = self.made[:-1] if self.made[-1] == Path("/") else ()
+        lower = ":".join(map(str, self.made[len(copied):]))
         lines = [f"mkdir -p {root} {disk}"]
         lines += [f"mount -t tmpfs -o size={plan.disk}m disk {disk}"] if plan.disk else []
-        lines += [f"mkdir -p {upper} {work}",
+        lines += [f"mkdir -p {upper} {work}", *(f"cp -a {layer}/. {upper}" for layer in copied),
                   f"mount -t overlay overlay -o lowerdir={lower},upperdir={upper},workdir={work} {root}",
                   f"for at in {root}/var/lib/nova-*; do test ! -d $at || mount -t tmpfs none $at; done",  # a stack's
                   f"printf %s {shlex.quote(plan.hosts)} > {root}/etc/hosts",

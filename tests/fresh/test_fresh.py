@@ -10,8 +10,7 @@ import pytest
 
 from tests import sampling
 from tests.fresh import machine, trees
-from tests.fresh.cases import CASES
-from tests.fresh.conftest import ROWS
+from tests.fresh.cases import CASES, ROWS
 
 BORROWED_MB = 4000  # a limit: what is not written takes no memory
 FEW = 2  # of those that CI draws from; a run with the next seed has the next ones
