@@ -76,6 +76,9 @@ APT = [
     *("-o", f"DPkg::Lock::Timeout={LOCK_S}"),
     *("-o", "Acquire::Retries=3", "-o", "Acquire::http::Timeout=20", "-o", "Acquire::https::Timeout=20"),
 ]
+LISTS, ARCHIVES = Path("/var/lib/apt/lists"), Path("/var/cache/apt/archives")
+QUIET_S = 60.0
+LOCK_WAIT = b"Waiting for cache lock"
 LOCKED = re.compile(r"Could not get lock|Unable to (acquire|lock)")
 INTERRUPTED = "dpkg was interrupted"
 
@@ -99,42 +102,69 @@ def install(parts: tuple[str, ...], log: Path) -> str:
         return "nothing to install"
     begin = log.stat().st_size if log.exists() else 0
     with log.open("ab") as output, services_held_back():
-        if _lists_are_old():
-            _apt(["update"], output)
-        elif not _apt(["install", "--no-install-recommends", *names], output):
-            return f"installed {len(names)}: {', '.join(names)}"
-        else:  # lists that name files which the mirror has no more are the usual reason
-            _apt(["update"], output)
-        failed = _apt(["install", "--no-install-recommends", *names], output)
+        wanted = ["install", "--no-install-recommends", *names]
+        if old := _lists_are_old():
+            _apt(["update"], output, LISTS)
+        failed = _apt([*wanted, "--download-only"], output, ARCHIVES)
+        if failed and not old:  # lists that name files which the mirror has no more are the usual reason
+            _apt(["update"], output, LISTS)
+            failed = _apt([*wanted, "--download-only"], output, ARCHIVES)
+        failed = failed or _apt(wanted, output)
     if failed:
         raise not_installed(log.read_bytes()[begin:].decode(errors="replace"), log)
     return f"installed {len(names)}: {', '.join(names)}"
 
 
-def _apt(arguments: list[str], output: IO[bytes], patience: float = LOCK_S) -> bool:
+def _apt(arguments: list[str], output: IO[bytes], grows: Path | None = None) -> bool:
     """Run apt-get; whether it failed. Waits for another one's end, and mends what a killed one has left."""
-    deadline, mended = time.monotonic() + patience, False
+    deadline, mended = time.monotonic() + LOCK_S, False
     while True:
         begin = output.tell()
-        if not _run([*APT, *arguments], output):
+        if not run([*APT, *arguments], output, grows):
             return False
         words = Path(output.name).read_bytes()[begin:].decode(errors="replace")
         if LOCKED.search(words) and time.monotonic() < deadline:
             time.sleep(LOCK_STEP_S)
         elif INTERRUPTED in words and not mended:
             mended = True
-            _run(["dpkg", "--configure", "-a"], output)
+            run(["dpkg", "--configure", "-a"], output)
         else:
             return True
 
 
-def _run(command: list[str], output: IO[bytes]) -> int:
+def run(command: list[str], output: IO[bytes], grows: Path | None = None, quiet: float = QUIET_S) -> int:
+    """Its exit status. One that fetches is ended when the directory has not grown for so many seconds.
+
+    A mirror that swallows packets would be asked for each of hundreds of files, again and again: for hours.
+    """
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none", "LC_ALL": "C"}
-    code = subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False
-    ).returncode
+    process = subprocess.Popen(
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+    )
+    seen, since = -1, time.monotonic()
+    while (code := process.poll()) is None:
+        time.sleep(0.1)
+        size = _bytes_below(grows) if grows else 0
+        waits = LOCK_WAIT in Path(output.name).read_bytes()[-300:] if grows else True
+        if size != seen or waits:
+            seen, since = size, time.monotonic()
+        elif time.monotonic() - since > quiet:
+            process.terminate()
+            process.wait()
+            output.write(f"\nE: Unable to fetch anything: nothing came for {quiet:.0f} s\n".encode())
+            code = 100
+            break
+    output.flush()
     output.seek(0, os.SEEK_END)
     return code
+
+
+def _bytes_below(top: Path) -> int:
+    total = 0
+    for path in top.rglob("*"):
+        with contextlib.suppress(OSError):  # apt renames what has come
+            total += path.stat().st_size
+    return total
 
 
 def not_installed(words: str, log: Path) -> StackError:

@@ -67,3 +67,15 @@ def test_environment_when_the_index_is_away_then_one_line_says_so():
 def test_environment_when_a_package_does_not_build_then_the_end_of_what_was_said():
     error = venvs.not_built(["/x/uv", "--no-config", "pip", "install"], "a\nerror: no compiler\n", LOG)
     assert error.message == "uv pip install failed:\n  a\n  error: no compiler" and "again" in error.hint
+
+
+def test_fetching_when_nothing_comes_then_it_is_ended_and_the_mirror_is_named(short_path):
+    log = short_path / "log"
+    with log.open("ab") as output:
+        assert packages.run(["sleep", "60"], output, short_path / "archives", quiet=0.05) == 100
+    assert "does not answer: Unable to fetch anything" in packages.not_installed(log.read_text(), log).message
+
+
+def test_command_when_it_fetches_nothing_then_it_has_all_the_time_it_needs(short_path):
+    with (short_path / "log").open("ab") as output:
+        assert packages.run(["sh", "-c", "sleep 0.2; exit 3"], output, quiet=0.05) == 3
