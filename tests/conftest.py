@@ -21,11 +21,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="everything: tests marked 'long', and matrices unsampled")
     parser.addoption("--nova-seed", type=int, default=1, metavar="N",
                      help="chooses what a sampled matrix runs (0: the day's number; bin/test: the commit's)")
+    parser.addoption("--in-turn", action="store_true", help="leave out files and cases whose turn is another seed's")
     parser.addoption("--told-to", metavar="FILE", help="write what failed, and how much this run left out, as JSON")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    sampling.LONG = config.getoption("--long")
+    sampling.LONG, sampling.IN_TURN = config.getoption("--long"), config.getoption("--in-turn")
     sampling.SEED = config.getoption("--nova-seed") or datetime.date.today().toordinal()
     config.addinivalue_line("markers", "in_turn(place, of): slow; one of so many runs has it, and each with --long")
     config.addinivalue_line("markers", "one_in(of): of a file's tests each run has one of so many, the next run the "
@@ -67,7 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--long"):
         return
     seen: Counter[Path] = Counter()
-    others = [item for item in items if not _has_its_turn(item, seen)]
+    others = [item for item in items if sampling.IN_TURN and not _has_its_turn(item, seen)]
     config.hook.pytest_deselected(items=others)
     left = {*others}
     items[:] = [item for item in items if item not in left]

@@ -11,6 +11,8 @@ from typing import Any
 LONG = False
 #: The seed of the run, as given with ``--nova-seed``. Set in the same place.
 SEED = 1
+#: Whether files and cases with a turn have it by the seed. Set in the same place.
+IN_TURN = False
 #: How many cases this run leaves out, by the number of runs in which all have their turn; 0: only a long run has them.
 LEFT_OUT: Counter[int] = Counter()
 

@@ -79,7 +79,7 @@ class Bench:
         folders = [folder for folder in part.folders if (TOP / folder).is_dir()]
         given = [word for word in extra if (TOP / word.split("::")[0]).exists()]
         print(f"-- {name}: {' '.join(given or folders)}", flush=True)
-        options = ["--durations=5", *self._chosen(), *extra]
+        options = ["--durations=5", *self._chosen(), *([] if given else ["--in-turn"]), *extra]
         if (part.plain or part.beside) and not given:
             count, failed = self._side_by_side(shares_of(part, TOP, self.seed, self.long), options)
         else:
@@ -103,7 +103,8 @@ class Bench:
     def tempest(self, extra: list[str]) -> Count:
         with tempfile.TemporaryDirectory() as folder:
             counts = Path(folder, "counts")
-            code = self.run(("python", "-m", "tests.tempest", f"--counts={counts}", *extra))
+            turn = [] if extra or self.long else [f"--turn={self.seed}"]
+            code = self.run(("python", "-m", "tests.tempest", f"--counts={counts}", *turn, *extra))
             count = Count(*map(int, counts.read_text().split())) if counts.exists() else Count()
         # a test that must pass was skipped, or it did not get as far as a result
         return count + (0, 1, 0) if code and not count.failed else count

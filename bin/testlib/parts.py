@@ -38,12 +38,14 @@ GREEN = (*(f"tests/unit/{name}" for name in ("clients", "compute", "console", "m
          "tests/unit/test_http_server.py", "tests/unit/cmd/test_console_proxy.py")
 #: Of the files of these, so many have one that a run tries with native threads as well: the next run has the next ones.
 GREEN_NATIVE_IN = 8
+GREEN_WORKERS = 2  # they wait for programs and sockets half of the time
 PARTS = {
     "unit": Part(("tests/unit", "tests/contract"), ("tests",), 2, plain=True, green=GREEN),
     "functional": Part(("tests/functional",), ("broker", "databases"), 2, ("clients",), whole_files=True),
     "machine": Part(("tests/machine",), ("broker", "databases", "nextdoor", "clients", "hypervisor", "nova",
                                              "tests", "browser", "switch"), venvs=("neutron",),
                     beside=tuple(f"tests/machine/test_{name}.py" for name in BESIDE)),
+    "fresh": Part(("tests/fresh",), ("fresh", "tests")),
     "tempest": Part((), ("broker", "databases", "nextdoor", "clients", "nova"), venvs=("clients", "tempest")),
 }
 #: part -> what its processes may use, in seconds of a processor that does `budgets.work` in `budgets.WORK_S`. Those
@@ -51,7 +53,9 @@ PARTS = {
 #: cheaper, or say in the commit that raises the number what the seconds are for.
 BUDGETS_S = {"unit": 215.0}
 FUZZ_S = "600"
-ORDER = ("check", "unit", "functional", "machine", "tempest")
+ORDER = ("check", "unit", "functional", "machine", "fresh", "tempest")
+#: The one test of machines unlike this one; a case's name follows in brackets.
+FRESH = "tests/fresh/test_fresh.py::test_machine_when_unlike_ours_then_its_cloud_answers_or_a_line_says_what_to_do"
 #: part -> the module that it is
 BENCHES = {"bench": "tests.bench", "bench-scheduler": "tests.bench.scheduler",
            "bench-consoles": "tests.bench.consoles", "bench-metadata": "tests.bench.metadata"}

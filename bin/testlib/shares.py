@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from testlib.parts import GREEN_NATIVE_IN, Part
+from testlib.parts import GREEN_NATIVE_IN, GREEN_WORKERS, Part
 
 NATIVE, GREEN = "threads", "eventlet"  # values of NOVA_CONCURRENCY
 
@@ -42,4 +42,4 @@ def shares_of(part: Part, top: Path, seed: int, long: bool) -> list[Share]:
     both = green if long else green[seed % GREEN_NATIVE_IN::GREEN_NATIVE_IN]
     native = sorted({*files} - {*green} | {*both})
     plain = [Share(native[number::part.workers]) for number in range(part.workers)]
-    return [*plain, Share(green, GREEN)] if green else plain
+    return plain + [Share(green[number::GREEN_WORKERS], GREEN) for number in range(GREEN_WORKERS if green else 0)]

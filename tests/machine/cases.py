@@ -22,7 +22,8 @@ Results = dict[str, tuple[str, str] | None]
 
 def _pytest(file: str, *arguments: str) -> list[str]:
     """With the same choice of cases as ours."""
-    chosen = [f"--nova-seed={sampling.SEED}", *(["--long"] if sampling.LONG else [])]
+    chosen = [f"--nova-seed={sampling.SEED}", *(["--long"] if sampling.LONG else []),
+              *(["--in-turn"] if sampling.IN_TURN else [])]
     return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", file, *chosen, *arguments]
 
 

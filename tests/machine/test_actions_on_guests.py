@@ -7,6 +7,8 @@ import pytest
 
 from tests.machine import cases
 
+pytestmark = pytest.mark.in_turn(1, 3)
+
 CASES = "tests/machine/action_cases.py"
 
 

@@ -19,7 +19,9 @@ from nova.privileged.runner import SystemRunner
 from nova.virt.libvirt.disks.config_drive import ConfigDrive
 from tests.machine import cases
 from tests.machine.guest_machine import Machine, overlay
-from tests.machine.test_guest_image import make_key, public, pytestmark  # noqa: F401 - its conditions are ours
+from tests.machine.test_guest_image import CONDITIONS, make_key, public
+
+pytestmark = [pytest.mark.in_turn(1, 3), *CONDITIONS]
 
 if TYPE_CHECKING:
     from tests.machine.live import Live

@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 import pytest
 import sqlalchemy as sa
 
+pytestmark = pytest.mark.in_turn(0, 3)
+
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from playwright.sync_api import Error  # noqa: E402

@@ -20,7 +20,8 @@ from tests.fakes.network import guest, network
 from tests.machine.network_cases import Cloud, Namespace, eventually, obstacle
 
 _WHY = obstacle() or (None if shutil.which("conntrack", path="/usr/sbin:/sbin") else "needs Debian's conntrack")
-pytestmark = pytest.mark.skipif(_WHY is not None, reason=str(_WHY))
+pytestmark = [pytest.mark.in_turn(0, 3),
+              pytest.mark.skipif(_WHY is not None, reason=str(_WHY))]
 
 FLOATING, SECOND = "192.0.2.80", "192.0.2.81"
 OUTSIDE, HOST = "192.0.2.1", "192.0.2.9"

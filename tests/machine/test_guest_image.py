@@ -25,10 +25,11 @@ READY_WITHIN = 15
 OFF_WITHIN = 2
 USER_DATA = "#!/bin/sh\necho run once for $(hostname) >> /root/ran\necho user data speaks\n"
 
-pytestmark = [
+CONDITIONS = [
     pytest.mark.skipif(os.geteuid() != 0, reason="building the image needs root"),
     pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
 ]
+pytestmark = [pytest.mark.in_turn(0, 3), *CONDITIONS]
 
 
 def build(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

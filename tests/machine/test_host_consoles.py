@@ -6,6 +6,8 @@ import pytest
 
 from tests.machine import cases
 
+pytestmark = pytest.mark.in_turn(0, 3)
+
 CASES = "tests/machine/console_cases.py"
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from tests.machine import cases
 
+pytestmark = pytest.mark.in_turn(2, 3)
+
 CASES = "tests/machine/interface_cases.py"
 
 

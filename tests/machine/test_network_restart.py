@@ -12,7 +12,8 @@ from tests import sampling
 from tests.fakes.network import guest
 from tests.machine.network_cases import Cloud, Namespace, eventually, obstacle
 
-pytestmark = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
+pytestmark = [pytest.mark.in_turn(1, 3),
+              pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))]
 
 STEPS = ("ipv4", "ipv6", "frames", "floating", "record", "link", "address", "join", "dhcp")
 POINTS = [f"{step}:{when}" for step in STEPS for when in ("before", "after")]

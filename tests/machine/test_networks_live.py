@@ -21,6 +21,8 @@ if _unable():
 
 from tests.machine.stack import SSH, TOP, Live, Sandbox
 
+pytestmark = pytest.mark.in_turn(2, 3)
+
 GATEWAY, OUTSIDE = "10.11.12.1", "10.200.0.0/24"
 GROUP = "inside"
 SPOOFED_MAC = "fa:16:3e:de:ad:01"

@@ -8,6 +8,8 @@ import pytest
 
 from tests.machine import cases, open_vswitch
 
+pytestmark = pytest.mark.in_turn(1, 3)
+
 CASES = "tests/machine/ovs_cases.py"
 MODES = ("eventlet", "threads")
 

@@ -13,6 +13,8 @@ from tests.machine import cases
 from tests.machine.server import Server
 from tests.machine.stack import Sandbox
 
+pytestmark = pytest.mark.in_turn(1, 3)
+
 CASES = "tests/machine/topology_cases.py"
 
 

@@ -17,7 +17,8 @@ from tests.contract import answers, rows
 from tests.machine.shapes import differences
 from tests.machine.stack import Live, Sandbox
 
-pytestmark = rows.needs_contract
+pytestmark = [pytest.mark.in_turn(2, 3),
+              rows.needs_contract]
 
 SAMPLED = 8  # versions of an operation, beside its first and last
 SERVER, FLAVOR, IMAGE = "/servers/{server}", "/flavors/{flavor}", "/images/{image}"

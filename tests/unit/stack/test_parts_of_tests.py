@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from testlib import budgets, reports, shares
-from testlib.parts import GREEN_NATIVE_IN, PARTS, Part
+from testlib.parts import GREEN_NATIVE_IN, GREEN_WORKERS, PARTS, Part
 from testlib.shares import GREEN, NATIVE
 
 TOP = Path(__file__).resolve().parents[3]
@@ -19,21 +19,25 @@ UNIT = PARTS["unit"]
 
 def test_files_of_the_unit_part_when_shared_then_each_has_one_process_but_for_the_sample() -> None:
     every = {str(path.relative_to(TOP)) for folder in UNIT.folders for path in (TOP / folder).rglob("test_*.py")}
-    *native, green = shares.shares_of(UNIT, TOP, 5, long=False)
-    assert [one.mode for one in native] == [NATIVE] * UNIT.workers and green.mode == GREEN
-    natively = [file for one in native for file in one.files]
-    assert {*natively, *green.files} == every and len({*natively}) == len(natively)
-    both = {*natively} & {*green.files}
-    assert len(both) in (len(green.files) // GREEN_NATIVE_IN, len(green.files) // GREEN_NATIVE_IN + 1)
+    found = shares.shares_of(UNIT, TOP, 5, long=False)
+    assert [one.mode for one in found] == [NATIVE] * UNIT.workers + [GREEN] * GREEN_WORKERS
+    natively, green = files_of(found, NATIVE), files_of(found, GREEN)
+    assert {*natively, *green} == every and len({*natively}) == len(natively) and len({*green}) == len(green)
+    both = {*natively} & {*green}
+    assert len(both) in (len(green) // GREEN_NATIVE_IN, len(green) // GREEN_NATIVE_IN + 1)
+
+
+def files_of(found: list[shares.Share], mode: str) -> list[str]:
+    return [file for one in found if one.mode == mode for file in one.files]
 
 
 def test_green_files_when_seeds_follow_each_other_then_all_have_run_natively() -> None:
-    green = {*shares.shares_of(UNIT, TOP, 0, long=False)[-1].files}
+    green = {*files_of(shares.shares_of(UNIT, TOP, 0, long=False), GREEN)}
     seen: set[str] = set()
     for seed in range(100, 100 + GREEN_NATIVE_IN):
-        seen |= {file for one in shares.shares_of(UNIT, TOP, seed, long=False)[:-1] for file in one.files}
+        seen |= {*files_of(shares.shares_of(UNIT, TOP, seed, long=False), NATIVE)}
     assert green <= seen
-    assert green <= {file for one in shares.shares_of(UNIT, TOP, 1, long=True)[:-1] for file in one.files}
+    assert green <= {*files_of(shares.shares_of(UNIT, TOP, 1, long=True), NATIVE)}
 
 
 def test_green_places_when_looked_for_then_they_are_there() -> None:
