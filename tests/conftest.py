@@ -33,6 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
                                        "next ones, and each all with --long")
 
 
+#: Files that take minutes begin first: else one process has them when the other has nothing left to do.
+LONGEST = ("test_client_life", "test_live_contract", "test_client_openstack")
 FAILED: list[str] = []
 
 
@@ -71,7 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     others = [item for item in items if sampling.IN_TURN and not _has_its_turn(item, seen)]
     config.hook.pytest_deselected(items=others)
     left = {*others}
-    items[:] = [item for item in items if item not in left]
+    items[:] = sorted((item for item in items if item not in left), key=lambda item: item.path.stem not in LONGEST)
     for item in items:
         if "long" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="takes minutes: runs with --long"))

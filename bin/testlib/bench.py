@@ -84,7 +84,7 @@ class Bench:
             count, failed = self._side_by_side(shares_of(part, TOP, self.seed, self.long), options)
         else:
             workers = ["-n", str(part.workers)] if part.workers > 1 else []
-            workers += ["--dist", "loadfile"] if part.whole_files else []
+            workers += ["--dist", "loadfile", "--no-loadscope-reorder"] if part.whole_files else []
             count, failed = self._pytest([*workers, *options, *([] if given else folders)])
         if 0 < len(failed) <= UNSTEADY and len(failed) == count.failed:
             count = self._once_more(count, failed)
