@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 from .errors import StackError
@@ -20,6 +22,7 @@ SCHEMES = {
     "mariadb": {"nova": "mysql+pymysql", "nextdoor": "mysql+pymysql"},
     "postgresql": {"nova": "postgresql+psycopg", "nextdoor": "postgresql+psycopg2"},
 }
+BEING_MADE = ".stack-making-"  # begins names of directories that nobody else uses
 
 
 def url(layout: Layout, secrets: Secrets, database: str) -> str:
@@ -68,7 +71,7 @@ def run_as_root(stack: Stack, script: str) -> None:
         command, user = _psql(stack), "postgres"
     result = subprocess.run(
         command, input=script, user=user, group=user, extra_groups=[] if user else None, capture_output=True, text=True,
-        check=False, cwd="/",
+        check=False, cwd="/", env={**os.environ, "PGOPTIONS": "-c client_min_messages=error"},
     )  # fmt: skip
     errors = [line for line in result.stderr.splitlines() if "already exists" not in line]
     if result.returncode or errors:
@@ -78,11 +81,24 @@ def run_as_root(stack: Stack, script: str) -> None:
 
 def directory_to_come(data: Path, owner: str) -> Path:
     """Where a server's first files are made; renamed once they are whole, since a part of them looks like all."""
-    for left in data.glob("tables-*"):
-        shutil.rmtree(left, ignore_errors=True)
-    made = Path(tempfile.mkdtemp(prefix="tables-", dir=data))
+    for left in data.glob(f"{BEING_MADE}*"):
+        shutil.rmtree(left)
+    made = Path(tempfile.mkdtemp(prefix=BEING_MADE, dir=data))
     shutil.chown(made, owner, owner)
     return made
+
+
+def put_in_place(made: Path, tables: Path) -> None:
+    """The files that were made become the server's. What lies there, a part of them that an earlier `up` left when it
+    was killed, is kept under another name: it could be somebody's data after all."""
+    if tables.is_symlink() or tables.is_mount():
+        for path in made.iterdir():
+            shutil.move(path, tables.resolve() / path.name)
+        made.rmdir()
+        return
+    if tables.is_dir() and any(tables.iterdir()):
+        tables.rename(tables.with_name(f"{tables.name}.unfinished-{time.strftime('%Y%m%dT%H%M%S')}"))
+    made.rename(tables)
 
 
 # --- MariaDB ---------------------------------------------------------------------------------------------------------
@@ -140,7 +156,7 @@ def _mariadb(stack: Stack) -> Daemon:
                 "--skip-name-resolve",
             ],
         )
-        made.rename(data / "tables")
+        put_in_place(made, data / "tables")
     server = Daemon(
         name="mariadb",
         argv=("/usr/sbin/mariadbd", f"--defaults-file={etc}/mariadb.cnf"),
@@ -200,7 +216,7 @@ def _postgresql(stack: Stack) -> Daemon:
             ],
             user="postgres",
         )
-        made.rename(tables)
+        put_in_place(made, tables)
     write_private(tables / "postgresql.conf", postgresql_settings(layout, data), owner="postgres")
     write_private(tables / "pg_hba.conf", "local all postgres peer\nhost all all all scram-sha-256\n", owner="postgres")
     server = Daemon(

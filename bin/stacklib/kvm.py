@@ -7,7 +7,7 @@ import sys
 
 from .layout import CHECKOUT, Layout
 
-sys.path.append(str(CHECKOUT))
+sys.path.insert(1, str(CHECKOUT))  # before a nova that the machine may have installed
 
 from nova.privileged import kvm  # noqa: E402
 from nova.privileged.runner import SystemRunner  # noqa: E402

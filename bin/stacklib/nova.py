@@ -68,7 +68,8 @@ def prepare_network(stack: Stack) -> str:
         return "Neutron's"
     if stack.done("nova-network", GUEST_CIDR):
         return "unchanged"
-    manage(stack, "network", "create", "--label", NETWORK_LABEL, "--fixed_range_v4", GUEST_CIDR, "--bridge", BRIDGE)
+    if GUEST_CIDR not in manage(stack, "network", "list"):  # an `up` that was killed may have made it
+        manage(stack, "network", "create", "--label", NETWORK_LABEL, "--fixed_range_v4", GUEST_CIDR, "--bridge", BRIDGE)
     stack.mark_done("nova-network", GUEST_CIDR)
     return f"{NETWORK_LABEL} {GUEST_CIDR}"
 

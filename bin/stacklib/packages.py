@@ -81,6 +81,8 @@ QUIET_S = 60.0
 LOCK_WAIT = b"Waiting for cache lock"
 LOCKED = re.compile(r"Could not get lock|Unable to (acquire|lock)")
 INTERRUPTED = "dpkg was interrupted"
+UNFETCHED = re.compile(r"(Failed|Unable) to fetch|index files failed to download")
+UNKNOWN = re.compile(r"Unable to locate package|has no installation candidate")  # without lists none is known
 
 
 def missing(parts: tuple[str, ...]) -> list[str]:
@@ -170,8 +172,9 @@ def _bytes_below(top: Path) -> int:
 def not_installed(words: str, log: Path) -> StackError:
     """What apt said, as one line. `apt-get update` calls a mirror that did not answer a warning, and goes on."""
     said = [line for line in words.splitlines() if line.startswith(("E:", "W:"))]
-    unfetched = [line for line in said if "Failed to fetch" in line or "Unable to fetch" in line]
-    if unfetched:
+    unfetched = [line for line in said if UNFETCHED.search(line)]
+    other = [line for line in said if line.startswith("E:") and not UNFETCHED.search(line) and not UNKNOWN.search(line)]
+    if unfetched and not other:  # else a source may be away that nobody needs
         return StackError(
             f"the package mirror does not answer: {unfetched[0][3:]}",
             f"mend the network or the package sources (/etc/apt), and run this again; {log} has all",

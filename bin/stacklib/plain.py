@@ -31,13 +31,15 @@ def prepare(stack: Stack) -> str:
         stack.mark_done("forwarding-before", FORWARDING.read_text().strip())
         stack.mark_done("bridge")
     address = f"{GUEST_GATEWAY}/{GUEST_CIDR.partition('/')[2]}"
+    finished = there and GUEST_GATEWAY in _ip("address", "show", "dev", BRIDGE).stdout
     made = [] if there else [("link", "add", "name", BRIDGE, "type", "bridge", "forward_delay", "0")]
     # an `up` that was killed may have come no further than the bridge: the rest may be said again
     for command in (*made, ("address", "replace", address, "dev", BRIDGE), ("link", "set", BRIDGE, "up")):
         result = _ip(*command)
         if result.returncode:
             raise StackError(f"ip {' '.join(command)}: {result.stderr.strip()}")
-        if SPEAKS_NO_IPV6.exists():  # else guests reach what listens on [::] here
+        # else guests reach what listens on [::] here; later nova-network may have switched it on for guests' networks
+        if SPEAKS_NO_IPV6.exists() and not finished:
             SPEAKS_NO_IPV6.write_text("1")
     return "unchanged" if there else f"{BRIDGE} {address}"
 

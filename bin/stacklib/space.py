@@ -22,11 +22,12 @@ def refuse_little(layout: Layout) -> None:
         raise _no_space(layout.state, free, needed)
 
 
-def refuse_none(layout: Layout) -> None:
-    """Raises StackError when a disk that `up` writes to has run full: of a step's failure this is the cause."""
+def none_left(layout: Layout) -> StackError | None:
+    """What is to be said when a disk that `up` writes to has run full: mostly the cause of a step's failure."""
     for place in (layout.state, layout.venvs, CACHE):
         if (free := free_mb(place)) < LEAST_MB:
-            raise _no_space(place, free, LEAST_MB)
+            return _no_space(place, free, LEAST_MB)
+    return None
 
 
 def free_mb(place: Path) -> int:

@@ -176,8 +176,9 @@ def _full_disk_said(layout: Layout) -> Iterator[None]:
     """A step that fails on a full disk has many words, and seldom these."""
     try:
         yield
-    except (StackError, OSError):
-        space.refuse_none(layout)
+    except (StackError, OSError) as error:
+        if little := space.none_left(layout):
+            raise StackError(f"{little.message}\n  this failed: {error}", little.hint) from error
         raise
 
 

@@ -26,7 +26,8 @@ CELL = str(uuid.uuid5(uuid.NAMESPACE_DNS, "cell1.nova"))
 UNKNOWN, HAS_HOSTS = 1, 2  # delete_cell
 NOT_MAPPED = 1  # verify_instance
 NO_CELL, NO_HOST, HAS_SERVERS = 1, 2, 4  # delete_host
-PASSWORD = re.compile(r"(//[^:@/]*):[^@]*@")
+#: A user's, for each of several hosts; up to the last @, which a password may have unescaped.
+PASSWORD = re.compile(r"(//|,)([^:@/,]*):[^,]*@")
 
 #: What there is nothing to do for -> why.
 NOTHING = {
@@ -84,9 +85,17 @@ def list_cells(options: Any, given: argparse.Namespace, table: Table) -> int:
 
     transport.open_transport(options)  # it declares transport_url
     urls = [options.transport_url or "", options.database.connection or ""]
-    shown = urls if given.verbose else [PASSWORD.sub(r"\1:****@", url) for url in urls]
+    shown = urls if given.verbose else [without_passwords(url) for url in urls]
     table(("Name", "UUID", "Transport URL", "Database Connection", "Disabled"), [(NAME, CELL, *shown, False)])
     return 0
+
+
+def without_passwords(url: str) -> str:
+    """Where it is not plain what is a password, users and earlier hosts go with it."""
+    masked = PASSWORD.sub(r"\1\2:****@", url)
+    if masked.count("@") == masked.count(":****@"):
+        return masked
+    return f"{url.partition('://')[0]}://****@{url.rpartition('@')[2]}"
 
 
 def list_hosts(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:

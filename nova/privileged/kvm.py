@@ -111,9 +111,12 @@ def _keep(kept: Path, result: dict[str, str]) -> None:
     """For the next start; an ordinary user's doctor may not write there, and tries again each time."""
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        fresh = kept.with_name(".kvm.json.new")
-        fresh.write_text(json.dumps(result))
-        fresh.replace(kept)
+        # root may write into a directory of another user, who could have put a link there
+        descriptor, fresh = tempfile.mkstemp(prefix=".kvm.json.", dir=kept.parent)
+        with os.fdopen(descriptor, "w") as target:
+            os.fchmod(descriptor, 0o644)
+            target.write(json.dumps(result))
+        os.replace(fresh, kept)
     except OSError as error:
         LOG.debug("the KVM trial's answer can not be kept: %s", error)
 

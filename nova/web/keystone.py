@@ -21,7 +21,7 @@ class IdentityAway(errors.Unavailable):
 
 LONGEST_TOKEN = 8192  # what servers, Keystone's too, take as one header; no token of theirs is near it
 
-TOKENS = ("HTTP_X_AUTH_TOKEN", "HTTP_X_SERVICE_TOKEN")
+TOKENS = ("HTTP_X_AUTH_TOKEN", "HTTP_X_STORAGE_TOKEN", "HTTP_X_SERVICE_TOKEN")  # those that the library looks at
 
 
 class TokenCheck:

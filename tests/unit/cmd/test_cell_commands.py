@@ -50,6 +50,15 @@ def test_list_cells_shows_the_one_cell_and_no_password(capsys) -> None:
     assert "secret" in run(capsys, "list_cells --verbose", **urls)[1]
 
 
+@pytest.mark.parametrize(("url", "expected"), [
+    ("rabbit://nova:sec1@h1:5672,nova:sec2@h2:5672/v", "rabbit://nova:****@h1:5672,nova:****@h2:5672/v"),
+    ("mysql://nova:se@cret@db/cell", "mysql://nova:****@db/cell"),
+    ("mysql://nova:sec/ret@db/cell?charset=utf8", "mysql://nova:****@db/cell?charset=utf8"),
+    ("mysql://nova:sec,ret@db/cell", "mysql://****@db/cell"), ("sqlite:////var/lib/nova/cell.db", ) * 2, ("", "")])
+def test_url_when_it_has_passwords_then_none_is_shown(url: str, expected: str) -> None:
+    assert cell_commands.without_passwords(url) == expected
+
+
 def test_list_hosts_shows_compute_hosts_of_the_one_cell(conductor: FakeConductor, capsys) -> None:
     code, text = run(capsys, f"list_hosts --cell_uuid {cell_commands.CELL}")
     assert code == 0 and [line.split()[-1] for line in text.splitlines()[-2:]] == ["a", "b"]

@@ -116,6 +116,16 @@ def test_answer_when_the_directory_can_not_be_written_then_it_is_given_all_the_s
     assert kvm.answer("x86_64", tmp_path / "file" / "state", Runner()) is Answer.WORKS
 
 
+def test_answer_when_somebody_put_a_link_there_then_it_is_not_followed(device, tmp_path):
+    device(REAL)
+    (tmp_path / "shadow").write_text("precious")
+    (tmp_path / "kvm.json").symlink_to(tmp_path / "shadow")
+    (tmp_path / ".kvm.json.new").symlink_to(tmp_path / "shadow")
+    assert kvm.answer("x86_64", tmp_path, Runner()) is Answer.WORKS
+    assert (tmp_path / "shadow").read_text() == "precious"
+    assert not (tmp_path / "kvm.json").is_symlink() and (tmp_path / "kvm.json").stat().st_mode & 0o777 == 0o644
+
+
 def test_answer_when_the_kept_result_is_an_older_releases_then_it_tries_again(device, tmp_path):
     device(REAL)
     (tmp_path / "kvm.json").write_text('{"key": "x", "works": true}')

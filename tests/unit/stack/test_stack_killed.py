@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from stacklib.errors import StackError
 from stacklib.layout import CHECKOUT, Choices, Layout
 from stacklib.secrets import Secrets
 from stacklib.stack import Stack
+
+OWN = pwd.getpwuid(os.getuid()).pw_name
 
 
 @pytest.fixture
@@ -50,10 +53,36 @@ def test_making_of_a_new_release_when_tables_were_whole_once_then_they_are_never
 
 
 def test_directory_to_come_when_a_killed_one_left_its_part_then_only_the_new_one_is_there(short_path):
-    (short_path / "tables-abc" / "mysql").mkdir(parents=True)
+    (short_path / f"{databases.BEING_MADE}abc" / "mysql").mkdir(parents=True)
+    for kept in ("tables", "tables-backup"):  # an operator's copy
+        (short_path / kept).mkdir()
+    made = databases.directory_to_come(short_path, OWN)
+    assert sorted(path.name for path in short_path.iterdir()) == [made.name, "tables", "tables-backup"]
+
+
+def test_tables_when_a_part_of_them_lies_there_then_it_is_kept_aside_and_the_new_ones_take_their_place(short_path):
     (short_path / "tables").mkdir()
-    made = databases.directory_to_come(short_path, "root")
-    assert sorted(path.name for path in short_path.iterdir()) == ["tables", made.name]
+    (short_path / "tables" / "ibdata1").touch()
+    made = databases.directory_to_come(short_path, OWN)
+    (made / "mysql").mkdir()
+    databases.put_in_place(made, short_path / "tables")
+    assert (short_path / "tables" / "mysql").is_dir()
+    assert [path.name for path in short_path.glob("tables.unfinished-*/*")] == ["ibdata1"]
+
+
+@pytest.mark.parametrize("there", ["nothing", "empty", "link"])
+def test_tables_when_their_place_is_free_or_a_link_then_they_get_there(short_path, there):
+    elsewhere = short_path / "disk"
+    elsewhere.mkdir()
+    if there == "empty":
+        (short_path / "tables").mkdir()
+    elif there == "link":
+        (short_path / "tables").symlink_to(elsewhere)
+    made = databases.directory_to_come(short_path, OWN)
+    (made / "mysql").mkdir()
+    databases.put_in_place(made, short_path / "tables")
+    assert (short_path / "tables" / "mysql").is_dir() and not made.exists()
+    assert (elsewhere / "mysql").is_dir() is (there == "link")
 
 
 def test_command_when_its_program_is_not_there_then_said_with_what_installs_it(stack):

@@ -28,6 +28,12 @@ def test_install_when_apt_has_another_complaint_then_one_line_of_it():
     assert error.message == "apt-get failed: one thing; another" and str(LOG) in error.hint
 
 
+def test_install_when_a_needless_source_is_away_too_then_the_real_fault_is_said():
+    words = AWAY.replace("Unable to locate package rabbitmq-server", "dpkg returned an error")
+    error = packages.not_installed(words, LOG)
+    assert error.message == "apt-get failed: dpkg returned an error"
+
+
 def test_install_when_apt_ends_without_a_word_then_its_log_is_named():
     assert str(LOG) in packages.not_installed("", LOG).hint
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stacklib import space
+from stacklib import space, up
 from stacklib.errors import StackError
 from stacklib.layout import Choices, Layout
 
@@ -30,10 +30,13 @@ def test_up_when_the_stack_is_there_then_little_space_is_enough(layout, monkeypa
 
 
 def test_failed_step_when_a_disk_is_full_then_that_is_said_and_else_nothing(layout, monkeypatch):
-    space.refuse_none(layout)
+    assert space.none_left(layout) is None
     monkeypatch.setattr(space, "free_mb", lambda place: 3 if place == layout.venvs else 9000)
-    with pytest.raises(StackError, match=f"no space left on the disk of {layout.venvs}"):
-        space.refuse_none(layout)
+    assert f"no space left on the disk of {layout.venvs}" in space.none_left(layout).message
+    with pytest.raises(StackError, match=f"no space left on the disk of {layout.venvs}") as caught, \
+            up._full_disk_said(layout):
+        raise StackError("port 5672 is taken", "stop it")
+    assert "port 5672 is taken" in caught.value.message and "stop it" in caught.value.message
 
 
 def test_free_space_when_the_directory_is_not_there_yet_then_that_of_the_disk_it_will_be_on(layout):
