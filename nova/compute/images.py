@@ -107,7 +107,7 @@ class ImageCache:
     def path(self, image_id: str) -> str:
         """The ready file; its format is ``image_files.format_of`` its name. KeyError when the image is not here."""
         for ready in self._names(image_id):
-            if ready.exists():
+            if ready.exists() and self._is_whole(ready):
                 return str(ready)
         raise KeyError(image_id)
 

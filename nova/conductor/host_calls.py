@@ -70,7 +70,7 @@ class _Call:
     def __init__(self, host: str, name: str, ask: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
         self.host, self.name, self._ask, self._arguments = host, name, ask, arguments
         self._context = contextvars.copy_context()
-        self._stamp: int | None = None  # of the host's registration, as of the first look
+        self._stamp: services.Stamp | None = None  # of the host's registration, as of the first look
         self._sent = 0
         self._answer: Any = None
         self._error: BaseException | None = None
@@ -84,9 +84,10 @@ class _Call:
             raise self._error
         return self._answer
 
-    def see(self, stamp: int | None) -> None:
+    def see(self, stamp: services.Stamp | None) -> None:
+        """Send it again where the host has registered since; not where an administrator changed its service."""
         before, self._stamp = self._stamp, stamp
-        if before is not None and stamp is not None and stamp != before:
+        if before and stamp and stamp.version != before.version and stamp.changed_at == before.changed_at:
             LOG.info("host %s registered anew while it was asked to %s: it is asked again", self.host, self.name)
             self._arguments = {name: _renewed(value) for name, value in self._arguments.items()}
             self._send()

@@ -17,6 +17,7 @@ from nova.conductor.world import Settings, World
 from nova.db import overdue, states
 from nova.db.engine import Connection
 from nova.db.services import as_time
+from nova.db.states import HalfDestroyed
 from nova.model.base import Time
 from nova.model.servers import Fault, ServerMemo, ServerOrder
 from nova.model.states import VmState
@@ -159,13 +160,16 @@ def _reset(world: World, row: Any, after: VmState, fault: str | None, lost_task:
             return False
         if not overdue.unchanged(tx, row.uuid, row.epoch):
             return False
-        entry = begin(world, tx, "reset_state", row.uuid, {})
+        entry = begin(world, tx, "reset_state", row.uuid, {"state": after.value})
         told = {"fault": Fault(code=500, message=fault, created_at=as_time(overdue.clock(tx)))} if fault else {}
         states.finish(tx, [entry], {"vm_state": after.value, **told}, "success")
         return True
     with context.entered(context.internal()):
-        if not world.cell.transact(write):
-            return False
+        try:
+            if not world.cell.transact(write):
+                return False
+        except HalfDestroyed:  # it can be nothing but an error, until somebody deletes it
+            return _reset(world, row, VmState.ERROR, fault, lost_task)
         LOG.warning("%s; its state is %s now", f"the task '{lost_task}' is cleared, for no operation is open"
                     if lost_task else fault, after.value, extra={"server": row.uuid})
     return True

@@ -22,7 +22,7 @@ from nova.model.migrations import (
     PRE_MIGRATING,
     REVERTING,
 )
-from nova.model.states import VmState
+from nova.model.states import TaskState, VmState
 
 #: Seconds for which a row without an operation is left alone.
 QUIET_S = 60
@@ -65,11 +65,12 @@ def _last(moment: sa.Column[Any], *conditions: Any) -> sa.ScalarSelect[Any]:
 
 
 def building(tx: Connection, age_s: int, limit: int) -> Sequence[Row[Any]]:
-    """Uuid and epoch of servers that are being built for longer than that."""
+    """Uuid and epoch of servers that are being built for longer than that, and that nobody deletes."""
     # as a function's result: by the index on ages nearly all servers would be read
     age = sa.func.coalesce(servers.c.created_at, servers.c.created_at)
     return tx.execute(sa.select(servers.c.uuid, servers.c.epoch).where(
-        servers.c.deleted == 0, servers.c.vm_state == VmState.BUILDING.value, age < later(-age_s)).limit(limit)).all()
+        servers.c.deleted == 0, servers.c.vm_state == VmState.BUILDING.value, age < later(-age_s),
+        sa.func.coalesce(servers.c.task_state, "") != TaskState.DELETING.value).limit(limit)).all()
 
 
 def _worked_on(server: sa.Column[Any]) -> Any:

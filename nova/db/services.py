@@ -182,11 +182,19 @@ def is_up(row: Row[Any], down_after_s: int) -> bool:
     return bool(seen and not row.forced_down)
 
 
-def stamps(tx: Connection, binary: str, among: Iterable[str]) -> dict[str, int]:
-    """By host: what grows with each registration of this daemon there (and with each change of its service)."""
-    rows = tx.execute(sa.select(services.c.host, services.c.version).where(
+class Stamp(NamedTuple):
+    """``version`` grows with each registration of a daemon, and with each change of its service by an administrator,
+    who writes ``changed_at``, too."""
+
+    version: int
+    changed_at: datetime.datetime | None
+
+
+def stamps(tx: Connection, binary: str, among: Iterable[str]) -> dict[str, Stamp]:
+    """By host, of this daemon there."""
+    rows = tx.execute(sa.select(services.c.host, services.c.version, services.c.updated_at).where(
         services.c.binary == binary, services.c.deleted == 0, services.c.host.in_(sorted(among))))
-    return {row.host: int(row.version) for row in rows}
+    return {row.host: Stamp(int(row.version), row.updated_at) for row in rows}
 
 
 def enabled_hosts(tx: Connection) -> set[str]:

@@ -37,7 +37,7 @@ def end(tx: Connection, binary: str, down_after_s: int) -> Excused | None:
     half, now, heard = datetime.timedelta(seconds=down_after_s / 2), as_time(clock), as_time(heard)
     if now - heard <= half:
         return None
-    alive = sa.and_(mine, services.c.last_seen_at >= heard - half, services.c.last_seen_at < now - half)
+    alive = sa.and_(mine, services.c.last_seen_at > heard - half, services.c.last_seen_at < now - half)
     hosts = tuple(sorted(tx.execute(sa.select(services.c.host).where(alive)).scalars()))
     tx.execute(sa.update(services).where(alive).values(last_seen_at=now - half))
     return Excused(hosts, now - half, (now - heard).total_seconds())

@@ -247,7 +247,8 @@ ENDS_CONSOLES = frozenset({
 #: Nothing but orders to the server's own host: where that is known to be down, they can but fail.
 ON_ITS_HOST = frozenset({
     "start", "stop", "soft_reboot", "hard_reboot", "pause", "unpause", "suspend", "resume", "rescue", "unrescue",
-    "changePassword", "trigger_crash_dump", "createImage", "rebuild", "shelve"})
+    "changePassword", "trigger_crash_dump", "createImage", "createBackup", "rebuild",
+    "shelve"})
 
 #: Operations that change no state but look at it (vm_states, task_states; see contract/states.yaml "allowed").
 METADATA_STATES = _v(V.ACTIVE, V.PAUSED, V.STOPPED, V.SUSPENDED)

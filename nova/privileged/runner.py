@@ -77,7 +77,11 @@ class SystemRunner:
             given.write((stdin or "").encode())
             given.seek(0)
             process = _started(argv, {**system_environment(), **(environment or {})}, given, output, complaints)
-            self._wait(process, argv, (output, complaints))
+            try:
+                self._wait(process, argv, (output, complaints))
+            except BaseException:  # who is interrupted leaves nothing running: it is in a group of its own
+                _kill(process)
+                raise
             done = Completed(process.returncode, _text(output), _text(complaints))
         LOG.debug("ran %s: exit %d", hide(" ".join(argv)), done.code)
         if done.code not in ok:
@@ -149,7 +153,10 @@ def _why_not(argv: Sequence[str], error: OSError | ValueError) -> str:
 
 
 def _how_it_ended(code: int) -> str:
-    return f"exit {code}" if code >= 0 else f"it was ended by {signal.Signals(-code).name}"
+    if code >= 0:
+        return f"exit {code}"
+    known = -code in signal.Signals.__members__.values()
+    return f"it was ended by {signal.Signals(-code).name if known else f'signal {-code}'}"
 
 
 def _check_size(process: Process, argv: Sequence[str], outputs: Collection[BinaryIO]) -> None:

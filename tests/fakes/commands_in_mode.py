@@ -60,6 +60,8 @@ def cases(folder: Path) -> dict[str, Callable[[], Any]]:
         "slow child": lambda: hasty.run(["sh", "-c", "sleep 20; true"]),
         "ignores SIGTERM": lambda: hasty.run(["sh", "-c", "trap '' TERM; sleep 20; sleep 20"]),
         "signal": lambda: patient.run(["sh", "-c", "kill -9 $$"]),
+        "signal without a name": lambda: patient.run(["sh", "-c", "kill -40 $$"]),
+        "interrupted": lambda: _interrupted(folder),
         "flood": lambda: patient.run(["yes"]),
         "quick flood": lambda: patient.run(["head", "-c", str(17 << 20), "/dev/zero"]).code,
         "grandchild": lambda: patient.run(["sh", "-c", "sleep 20 & echo left"]).stdout.strip(),
@@ -73,6 +75,27 @@ def cases(folder: Path) -> dict[str, Callable[[], Any]]:
         "conversation missing": lambda: _talk(["no-such-program"]),
         "full process table": lambda: _without_processes(lambda: patient.run(["true"])),  # last: it gives up its rights
     }
+
+
+def _interrupted(folder: Path) -> str:
+    """Whether the program lives on when who waits for it is interrupted."""
+    from nova import concurrency
+    from nova.privileged.runner import SystemRunner
+
+    pid, really_sleep = folder / "interrupted.pid", concurrency.sleep
+
+    def sleep(seconds: float) -> None:
+        if pid.exists() and pid.read_text().strip():
+            concurrency.sleep = really_sleep
+            raise KeyboardInterrupt
+        really_sleep(seconds)
+
+    concurrency.sleep = sleep
+    try:
+        SystemRunner(20.0).run(["sh", "-c", f"echo $$ > {pid}; sleep 20; sleep 20"])
+    except KeyboardInterrupt:
+        return "lives on" if os.path.exists(f"/proc/{int(pid.read_text())}") else "ended"
+    return "was not interrupted"
 
 
 def _talk(argv: list[str]) -> str:

@@ -294,12 +294,14 @@ class Binder:
         return views.interface(port, self.around([port]), wish.tag, given=bool(wish.port_id))
 
     def remove_one(self, op: Op, interface: Interface) -> None:
-        if not interface.given:
-            self.client.delete_port(interface.id)
-            return
+        """The port goes, or is its owner's again. One that is another server's by now is left alone."""
         for port in self.client.ports_by_id([interface.id]):
-            if port.device_id == op.uuid:
+            if port.device_id != op.uuid:
+                LOG.info("port %s is not this server's any more, and stays", port.id, extra={"server": op.uuid})
+            elif interface.given:
                 self.free(port)
+            else:
+                self.client.delete_port(port.id)
 
 
 def host_of(op: Op) -> str:

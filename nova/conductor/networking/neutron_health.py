@@ -7,7 +7,7 @@ gone, or another's: what could not be read is no reason.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -106,6 +106,7 @@ class Healer:
     def __init__(self, world: World, reader: Reader, batch: int = BATCH) -> None:
         self._world, self._reader, self._batch = world, reader, batch
         self._after = 0  # the key of the last server that was looked at
+        self._asked: set[tuple[str, str]] = set()  # (server, port) that :attr:`lost` was told of
         self.spared: Collection[str] = ()  # servers whose guests are to give up what their rows still have
         #: Is told of (server, port) whose port is no more: its guest gives the interface up before the row forgets it.
         self.lost: Callable[[Collection[tuple[str, str]]], None] | None = None
@@ -133,13 +134,27 @@ class Healer:
             return 0
         wrong = [(row, found[row.uuid]) for row in rows if tuple(row.interfaces or ()) != found[row.uuid]]
         if self.lost is not None and not all_seen:
-            lost = [(row.uuid, one) for row, now in wrong for one in _ids(row.interfaces or ()) - _ids(now)]
-            self.lost(lost)
-            wrong = [(row, now) for row, now in wrong if row.uuid not in {uuid for uuid, _port in lost}]
+            asked = self._ask_for_lost(rows, found)
+            wrong = [(row, now) for row, now in wrong if row.uuid not in asked]
         if not wrong:
             return 0
         return self._world.cell.transact(lambda tx: sum(interface_cache.write(tx, row, interfaces)
                                                         for row, interfaces in wrong))
+
+    def _ask_for_lost(self, rows: Sequence[Any], found: Mapping[str, tuple[Interface, ...]]) -> set[str]:
+        """Servers whose guests are asked to give up interfaces without ports; their rows are written when they have.
+
+        Once for each port: a guest that keeps its interface must not be asked for ever. And only in projects of which
+        Neutron shows a port: credentials that are no administrator's any more see those of their own project alone.
+        """
+        seen = {row.project_id for row in rows if found[row.uuid]}
+        gone = {(row.uuid, one): row for row in rows for one in _ids(row.interfaces or ()) - _ids(found[row.uuid])}
+        lost = [pair for pair, row in gone.items() if row.project_id in seen and pair not in self._asked]
+        looked_at = {row.uuid for row in rows}
+        self._asked = {pair for pair in self._asked if pair in gone or pair[0] not in looked_at} | set(lost)
+        assert self.lost is not None
+        self.lost(lost)
+        return {uuid for uuid, _port in lost}
 
     def ports(self, ids: Iterable[str]) -> Sequence[Port]:
         """Those that there are."""

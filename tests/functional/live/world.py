@@ -20,6 +20,8 @@ KEY = ("ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQDx8nkQv/zgGgB4rMYmIf+6A4l6Rr+o/6lH
        "== joe")
 SPARE = "host3"  # without servers
 SETTLED_S = 40.0
+#: Volumes are not served yet: whatever is asked for is not there.
+NO_VOLUME = "00000000-0000-4000-8000-00000000beef"
 
 
 class World:
@@ -195,6 +197,8 @@ class World:
             "security_group_id": lambda version: self.security_group,
             "rule_id": lambda version: self.security_rule,
             "node_id": lambda version: self.hypervisor(1),
+            "volume_id": lambda version: NO_VOLUME,
+            "snapshot_id": lambda version: NO_VOLUME,
             "console_token": lambda version: self.console_token,
         }
 

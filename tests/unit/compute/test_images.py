@@ -303,6 +303,16 @@ def test_fetch_when_a_ready_image_is_lost_or_cut_short_then_it_is_fetched_anew(s
         assert ready.read() == data
 
 
+def test_path_when_a_raw_image_was_cut_and_fetched_anew_as_it_is_then_the_whole_one_counts(server, glance, make_cache):
+    cache, image_id = make_cache(), server.add(bytes(MIB))
+    cache.fetch(glance.show(image_id))
+    raw = cache.path(image_id)
+    whole = f"{raw}.qcow2"
+    shutil.copy(raw, whole)  # as force_raw_images = false keeps it
+    os.truncate(raw, 4096)
+    assert cache.path(image_id) == whole
+
+
 def test_fetch_when_an_older_release_made_it_ready_then_it_is_believed(server, glance, make_cache):
     cache, image_id = make_cache(), server.add(bytes(MIB))
     cache.fetch(glance.show(image_id))

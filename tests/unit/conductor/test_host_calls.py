@@ -135,3 +135,17 @@ def test_question_that_is_short_goes_the_short_way(cloud: SmallCloud, host: Host
     host.calls[0].set_result("a")
     asked.join(5)
     assert len(host.calls) == 1
+
+
+def test_order_when_an_administrator_changes_the_hosts_service_then_it_is_not_sent_again(
+        cloud: SmallCloud, host: Host, calls: HostCalls, caller: ThreadPoolExecutor) -> None:
+    result = begun(host, calls, caller)
+    cloud.write("cell", sa.update(services).where(services.c.host == "a").values(
+        disabled=True, version=services.c.version + 1, updated_at=utcnow()))
+    calls.look()
+    assert len(host.calls) == 1
+    come_back(cloud, calls)
+    until(lambda: len(host.calls) == 2, "the order is sent again")
+    host.calls[1].set_result(("built",))
+    assert result.result(5) == ("built",)
+    host.calls[0].set_exception(errors.Unavailable("lost"))

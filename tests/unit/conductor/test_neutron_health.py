@@ -272,6 +272,43 @@ def test_heal_when_the_guest_can_not_give_a_deleted_port_up_then_the_row_forgets
     assert not [order for kind, order in cloud.computes["host1"].orders if kind == "detach"]
 
 
+def detached(cloud: NeutronMoveCloud) -> list[str]:
+    return [order.interface.id for kind, order in cloud.computes["host1"].orders if kind == "detach"]
+
+
+def test_heal_when_a_port_is_another_servers_by_now_then_it_is_not_deleted(cloud):
+    [uuid] = cloud.active(networks=(RequestedNetwork(network_id=cloud.net), RequestedNetwork(network_id=cloud.net)))
+    gone, stays = shown(cloud, uuid)
+    cloud.neutron.ports[gone]["device_id"] = "another-server"
+    heal(cloud)
+    until(lambda: shown(cloud, uuid) == [stays], "the row has one interface less")
+    cloud.settle(uuid)
+    assert detached(cloud) == [gone] and cloud.neutron.ports[gone]["device_id"] == "another-server"
+
+
+def test_heal_when_neutron_shows_no_port_of_a_project_then_no_guest_of_it_loses_an_interface(cloud):
+    """Credentials that are no administrator's any more see the ports of their own project alone."""
+    mine, theirs = cloud.active(2)
+    cloud.write("cell", sa.update(tables.servers).where(tables.servers.c.uuid == theirs).values(project_id="other"))
+    [hidden] = shown(cloud, theirs)
+    del cloud.neutron.ports[hidden]
+    heal(cloud)
+    until(lambda: shown(cloud, theirs) == [], "the row follows")
+    assert detached(cloud) == [] and len(shown(cloud, mine)) == 1
+
+
+def test_heal_when_a_guest_keeps_its_interface_then_it_is_asked_once_and_the_row_follows(cloud):
+    [uuid] = cloud.active(networks=(RequestedNetwork(network_id=cloud.net), RequestedNetwork(network_id=cloud.net)))
+    gone, stays = shown(cloud, uuid)
+    del cloud.neutron.ports[gone]
+    asked: list[tuple[str, str]] = []
+    healer = cloud.world.networking.healer
+    healer.lost = asked.extend  # and the guest keeps it
+    assert heal(cloud) == 0 and asked == [(uuid, gone)] and shown(cloud, uuid) == [gone, stays]
+    assert heal(cloud) == 1 and asked == [(uuid, gone)] and shown(cloud, uuid) == [stays]
+    assert heal(cloud) == 0 and not healer._asked
+
+
 @pytest.mark.parametrize("why", ["it is there", "nobody knows it"])
 def test_event_when_a_deleted_port_is_there_or_another_s_then_no_guest_loses_anything(cloud, why):
     [uuid] = cloud.active()

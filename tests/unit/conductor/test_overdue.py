@@ -315,6 +315,22 @@ def test_task_when_no_operation_is_open_then_it_is_cleared_with_a_warning(cloud,
     assert overdue.clear_ownerless(cloud.world) == 0
 
 
+def test_task_when_a_delete_destroyed_a_part_then_it_is_an_error_and_those_behind_it_are_cleared_too(cloud) -> None:
+    half, other = add_servers(
+        cloud.cell, server_row(vm_state="active", task_state="deleting", updated_at=ago(91),
+                               memo=ServerMemo(destroying=True)),
+        server_row(vm_state="active", task_state="rebooting", updated_at=ago(90)))
+    assert overdue.clear_ownerless(cloud.world) == 2
+    assert (cloud.server(half).vm_state, cloud.server(half).task_state) == ("error", None)
+    assert (cloud.server(other).vm_state, cloud.server(other).task_state) == ("active", None)
+
+
+def test_build_when_its_delete_is_under_way_then_it_is_not_given_up(cloud) -> None:
+    cloud.world.settings = dataclasses.replace(cloud.world.settings, instance_build_timeout=100)
+    uuid, = add_servers(cloud.cell, server_row(vm_state="building", task_state="deleting", created_at=ago(200)))
+    assert overdue.give_up_builds(cloud.world) == 0 and cloud.server(uuid).task_state == "deleting"
+
+
 @pytest.mark.parametrize("case", ["open operation", "young", "deleted"])
 def test_task_when_somebody_may_work_on_it_then_it_stays(cloud, case) -> None:
     uuid, = add_servers(cloud.cell, server_row(task_state="rebooting", updated_at=ago(5 if case == "young" else 90),

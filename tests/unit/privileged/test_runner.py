@@ -41,6 +41,8 @@ ENDS = {
     "slow child": ("CommandTooSlow", "it took longer than 0.3 s"),
     "ignores SIGTERM": ("CommandTooSlow", "it took longer than 0.3 s"),
     "signal": ("CommandFailed", "it was ended by SIGKILL"),
+    "signal without a name": ("CommandFailed", "it was ended by signal 40"),
+    "interrupted": ("", "ended"),
     "flood": ("CommandFailed", "it wrote more than 16 MB"),
     "quick flood": ("CommandFailed", "it wrote more than 16 MB"),
     "grandchild": ("", "left"),
