@@ -35,7 +35,8 @@ BESIDE = ("actions_on_guests", "console_vencrypt", "devices", "floating_host", "
 #: What runs in patched processes: modules that wait, for programs, sockets, clients or guests.
 GREEN = (*(f"tests/unit/{name}" for name in ("clients", "compute", "console", "metadata", "network", "privileged",
                                              "rpc", "virt")),
-         "tests/unit/test_http_server.py", "tests/unit/cmd/test_console_proxy.py")
+         "tests/unit/test_http_server.py", "tests/unit/test_http_chunks.py", "tests/unit/test_service.py",
+         "tests/unit/test_service_start.py", "tests/unit/cmd/test_console_proxy.py")
 #: Of the files of these, so many have one that a run tries with native threads as well: the next run has the next ones.
 GREEN_NATIVE_IN = 8
 GREEN_WORKERS = 2  # they wait for programs and sockets half of the time

@@ -21,7 +21,8 @@ from tests.fakes.small_cloud import DEMO, refused, until
 from tests.unit.conductor.test_workflow_failures import AWAY, CRASH, REFUSED, failing
 from tests.unit.conductor.test_workflow_kills import MOST_WRITES, MortalJournal, killed, taken_over
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+pytestmark = [pytest.mark.one_in(3),  # a cloud for each case
+              pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
 WISH = RequestedNetwork(network_id=NETWORK, tag="web")
 BOTH = pytest.mark.parametrize("next_door", [False, True], ids=["own", "next-door"])
 

@@ -17,6 +17,8 @@ from tests.sampling import third
 from tests.unit.conductor.test_overtaken_moves import pay
 from tests.unit.conductor.test_workflow_failures import AWAY, CRASH, REFUSED, WRONG, failing
 
+pytestmark = pytest.mark.one_in(3)  # a cloud for each case
+
 ERRORS = (REFUSED, AWAY, WRONG, CRASH)
 #: Where the guest is wherever a move stops: what was fetched, prepared or put aside elsewhere is gone by then.
 BEFORE, AFTER = "host1", "host2"

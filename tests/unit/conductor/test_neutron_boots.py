@@ -21,6 +21,8 @@ from tests.fakes.small_cloud import DEMO
 from tests.unit.conductor.test_statement_counts import statements
 from tests.unit.conductor.test_workflow_failures import AWAY, CRASH, REFUSED, WRONG, cases, failing
 
+pytestmark = pytest.mark.one_in(3)  # a cloud for each case
+
 MOST_CALLS = 4  # that a boot makes, its binding included
 
 

@@ -29,6 +29,8 @@ from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.one_host import BASE, CASES, OTHER, RESCUE, ready
 from tests.fakes.small_cloud import DEMO, refused
 
+pytestmark = pytest.mark.one_in(3)  # a cloud for each case
+
 ACTIVE = next(case for case in CASES if case.name == "stop")
 SHELVED = next(case for case in CASES if case.name == "unshelve-on-host")
 OFFLOADED = next(case for case in CASES if case.name == "unshelve-offloaded")

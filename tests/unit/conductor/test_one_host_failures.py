@@ -19,7 +19,8 @@ from tests.sampling import third, turn
 from tests.unit.conductor.test_workflow_failures import AWAY, CRASH, REFUSED, failing
 from tests.unit.conductor.test_workflow_kills import MOST_WRITES, MortalJournal, killed, taken_over
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+pytestmark = [pytest.mark.one_in(3),  # a cloud for each case
+              pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")]
 BY_NAME = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 IMAGES_AT_FIRST = 3
 

@@ -16,6 +16,8 @@ from nova.model.server_parts import StateReset
 from tests.fakes.move_cloud import MoveCloud
 from tests.fakes.small_cloud import silent, until
 
+pytestmark = pytest.mark.one_in(3)  # a cloud for each case
+
 
 @pytest.fixture
 def cloud(tmp_path: Path, templates: Path) -> Iterator[MoveCloud]:

@@ -24,6 +24,8 @@ from nova.conductor.workflows import (
 )
 from tests.fakes.failing_cloud import FailingCloud
 
+pytestmark = pytest.mark.one_in(3)  # a cloud for each case
+
 REFUSED, AWAY, CRASH = errors.HostRefused("no"), errors.Unavailable("away"), RuntimeError("nobody foresaw it")
 WRONG = errors.Invalid("wrong")
 
