@@ -230,7 +230,7 @@ def test_operation_when_the_runner_dies_at_any_write_then_another_ends_it(make, 
             cloud.detach(uuid, made.id)
         else:
             threading.Thread(target=_quiet, args=(cloud.attach, uuid), daemon=True).start()
-        _begun(cloud, uuid, 3 if made is not None else 2)
+        _begun(cloud, runner, uuid, 3 if made is not None else 2)
         died = killed(cloud, runner)
         taken_over(cloud, uuid)
         check_whole(cloud, uuid, 2 if what == "attach" else 1)
@@ -246,8 +246,13 @@ def _quiet(function: Any, *args: Any) -> None:
         return
 
 
-def _begun(cloud: FailingCloud, uuid: str, count: int) -> None:
-    until(lambda: len(cloud.journal(uuid)) == count, "it is begun")
+def _begun(cloud: FailingCloud, runner: Any, uuid: str, count: int) -> None:
+    """The operation is written down, and the runner has it or had it."""
+    def begun() -> bool:
+        entries = cloud.journal(uuid)
+        return len(entries) == count and bool(runner.running or runner.journal.dead or entries[-1].outcome)
+
+    until(begun, "it is begun")
 
 
 def test_attaches_when_they_come_side_by_side_then_each_is_done_after_the_other(make):
@@ -393,7 +398,7 @@ def test_nova_network_when_the_runner_dies_at_any_write_then_another_ends_it(tmp
             else:
                 wish = RequestedNetwork(network_id=first.network_id)
                 threading.Thread(target=_quiet, args=(cloud.control.attach_interface, uuid, wish), daemon=True).start()
-        _begun(cloud, uuid, 2)
+        _begun(cloud, runner, uuid, 2)
         died = killed(cloud, runner)
         row = taken_over(cloud, uuid)
         count = {"attach": 2, "failing attach": 1, "detach": 0}[what]

@@ -32,13 +32,14 @@ class MortalJournal(Journal):
         self.left, self.when, self.dead = die_at, when, False
 
     def _write(self, write: Callable[..., None], *args: Any) -> None:
-        if self.dead:
+        if self.dead or not self.left:
             raise Killed
         self.left -= 1
-        self.dead = self.left == 0
-        if self.dead and self.when == "before":
-            raise Killed
-        write(*args)
+        try:
+            if self.left or self.when == "after":
+                write(*args)
+        finally:
+            self.dead = not self.left  # not before its last write has ended: another runner takes over from then on
         if self.dead:
             raise Killed
 
