@@ -22,15 +22,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nova-seed", type=int, default=1, metavar="N",
                      help="chooses what a sampled matrix runs (0: the day's number; bin/test: the commit's)")
     parser.addoption("--in-turn", action="store_true", help="leave out files and cases whose turn is another seed's")
+    parser.addoption("--changed", default="", metavar="FILE,...",
+                     help="tests that have to do with these files run whole, whoever's turn it is")
     parser.addoption("--told-to", metavar="FILE", help="write what failed, and how much this run left out, as JSON")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     sampling.LONG, sampling.IN_TURN = config.getoption("--long"), config.getoption("--in-turn")
     sampling.SEED = config.getoption("--nova-seed") or datetime.date.today().toordinal()
+    sampling.CHANGED = frozenset(filter(None, config.getoption("--changed").split(",")))
     config.addinivalue_line("markers", "in_turn(place, of): slow; one of so many runs has it, and each with --long")
     config.addinivalue_line("markers", "one_in(of): of a file's tests each run has one of so many, the next run the "
-                                       "next ones, and each all with --long")
+                                       "next ones, and each all with --long and where its subject changed")
 
 
 #: Files that take minutes begin first: else one process has them when the other has nothing left to do.
@@ -84,7 +87,7 @@ def _has_its_turn(item: pytest.Item, seen: Counter[Path]) -> bool:
     """``seen``: how many tests with ``one_in`` a file had so far."""
     for name in ("in_turn", "one_in"):
         mark = item.get_closest_marker(name)
-        if mark is None:
+        if mark is None or name == "one_in" and sampling.touched(item.path):
             continue
         place = mark.args[0] if name == "in_turn" else seen[item.path] % mark.args[0]
         seen[item.path] += name == "one_in"

@@ -3,16 +3,25 @@ its seed chooses), or with ``--long`` all of it."""
 
 from __future__ import annotations
 
+import ast
+import functools
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+TOP = Path(__file__).resolve().parents[1]
+#: What an operation does, and what carries it out.
+STORIES = ("nova/conductor/workflows/", "nova/conductor/steps/")
+MACHINERY = tuple(f"nova/conductor/{name}.py" for name in ("workflow", "runner", "journal"))
 #: Set by tests/conftest.py before the tests are collected.
 LONG = False
 #: The seed of the run, as given with ``--nova-seed``. Set in the same place.
 SEED = 1
 #: Whether files and cases with a turn have it by the seed. Set in the same place.
 IN_TURN = False
+#: Files that the change under test touches, as paths within the checkout. Set in the same place.
+CHANGED: frozenset[str] = frozenset()
 #: How many cases this run leaves out, by the number of runs in which all have their turn; 0: only a long run has them.
 LEFT_OUT: Counter[int] = Counter()
 
@@ -57,3 +66,43 @@ def _next(values: Sequence[Any], number: int, few: int) -> list[Any]:
     if LONG or few >= len(values):
         return list(values)
     return [values[(number * few + step) % len(values)] for step in range(few)]
+
+
+@functools.cache
+def touched(test: Path) -> bool:
+    """Whether the change has to do with a matrix: with its file, a module that it imports, the machinery of workflows,
+    or a story or step that it names; where it names none, with any of them."""
+    stories = [path for path in _imported(test) if _is_story(path)]
+    for path in stories:
+        stories += [one for one in _imported(TOP / path) if _is_story(one) and one not in stories]
+    subjects = {str(test.relative_to(TOP)), *_imported(test), *stories}
+    if test.parent.name != "conductor":
+        return not CHANGED.isdisjoint(subjects)
+    return not CHANGED.isdisjoint(subjects.union(MACHINERY)) or not stories and any(map(_is_story, CHANGED))
+
+
+def _is_story(path: str) -> bool:
+    return path.startswith(STORIES)
+
+
+@functools.cache
+def _imported(path: Path) -> tuple[str, ...]:
+    """The modules of `nova` that a file imports; a name that a package has from a module of its own stands for that."""
+    found: dict[str, None] = {}
+    for node in _imports(path):
+        place = TOP.joinpath(*str(node.module).split("."))
+        of_package = {name.asname or name.name: inner.module for inner in _imports(place / "__init__.py")
+                      for name in inner.names}
+        for name in node.names:
+            inner = place / f"{name.name}.py"
+            module = str(of_package.get(name.name) or node.module).replace(".", "/")
+            found[str(inner.relative_to(TOP)) if inner.exists() else f"{module}.py"] = None
+            found[f"{module}/__init__.py"] = None
+    return tuple(one for one in found if (TOP / one).exists())
+
+
+def _imports(path: Path) -> list[ast.ImportFrom]:
+    if not path.exists():
+        return []
+    return [node for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("nova.")]

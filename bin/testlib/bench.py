@@ -17,7 +17,7 @@ from stacklib.layout import PLAIN_STATE, Choices, Layout
 from testlib import budgets, reports
 from testlib.parts import BUDGETS_S, CHECKS, FUZZ_S, PARTS
 from testlib.reports import Count
-from testlib.shares import Share, seed_of, shares_of
+from testlib.shares import Share, changed_in, seed_of, shares_of
 
 TOP = Path(__file__).resolve().parents[2]
 UNSTEADY = 4  # so many failures may be a busy machine's; more are not
@@ -80,7 +80,8 @@ class Bench:
         folders = [folder for folder in part.folders if (TOP / folder).is_dir()]
         given = [word for word in extra if (TOP / word.split("::")[0]).exists()]
         print(f"-- {name}: {' '.join(given or folders)}", flush=True)
-        options = ["--durations=5", *self._chosen(), *([] if given else ["--in-turn"]), *extra]
+        options = ["--durations=5", *self._chosen(), *([] if given else ["--in-turn"]),
+                   f"--changed={','.join(changed_in(TOP))}", *extra]
         if (part.plain or part.beside) and not given:
             count, failed = self._side_by_side(shares_of(part, TOP, self.seed, self.long), options)
         else:

@@ -1,4 +1,5 @@
-"""Which process of a part has which of its files, and in which mode; and the seed, which says what a sample has."""
+"""Which process of a part has which of its files, and in which mode; the seed, which says what a
+sample has; and what changed, which needs no sample."""
 
 from __future__ import annotations
 
@@ -21,15 +22,26 @@ class Share(NamedTuple):
 def seed_of(top: Path) -> int:
     """The number of commits up to this one: one commit has one verdict, and the next has the next samples. Where the
     history is cut off, the days up to the commit; 1 where there is none."""
-    def git(*words: str) -> str:
-        try:
-            return subprocess.run(["git", *words], cwd=top, capture_output=True, text=True, check=True).stdout.strip()
-        except (OSError, subprocess.CalledProcessError):
-            return ""
+    if _git(top, "rev-parse", "--is-shallow-repository") == "true":
+        return int(_git(top, "log", "-1", "--format=%ct") or 86400) // 86400
+    return int(_git(top, "rev-list", "--count", "HEAD") or 1)
 
-    if git("rev-parse", "--is-shallow-repository") == "true":
-        return int(git("log", "-1", "--format=%ct") or 86400) // 86400
-    return int(git("rev-list", "--count", "HEAD") or 1)
+
+def changed_in(top: Path) -> list[str]:
+    """Files that differ from where the branch left `origin/main`; where it is that, or there is none, those of the last
+    commit. What is not committed counts."""
+    base = _git(top, "merge-base", "HEAD", "origin/main")
+    if base == _git(top, "rev-parse", "HEAD"):
+        base = ""
+    return _git(top, "diff", "--name-only", base or "HEAD~1").splitlines()
+
+
+def _git(top: Path, *words: str) -> str:
+    """Its answer; nothing where it has none."""
+    try:
+        return subprocess.run(["git", *words], cwd=top, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def shares_of(part: Part, top: Path, seed: int, long: bool) -> list[Share]:

@@ -46,3 +46,23 @@ def test_seeds_when_a_seed_is_asked_for_then_it_is_the_first_that_is_used(monkey
     monkeypatch.setattr(sampling, "SEED", 31)
     assert sampling.seeds(1) == [31]
     assert sampling.seeds(2) == [31, 32]
+
+
+FOLDER = "tests/unit/conductor"
+
+
+@pytest.mark.parametrize(("changed", "matrix", "whole"), [
+    (f"{FOLDER}/test_shelved_images.py", "test_shelved_images", True),  # the matrix itself
+    ("nova/conductor/steps/shelving.py", "test_shelved_images", True),  # imported by it
+    ("nova/conductor/workflows/evacuate.py", "test_neutron_moves", True),  # imported by name
+    ("nova/conductor/steps/evacuation.py", "test_neutron_moves", True),  # imported by that
+    ("nova/conductor/steps/evacuation.py", "test_shelved_images", False),
+    ("nova/conductor/steps/evacuation.py", "test_move_kills", True),  # names none: all
+    ("nova/conductor/runner.py", "test_shelved_images", True), ("doc/contributing.rst", "test_move_kills", False)])
+def test_matrix_when_what_it_tries_changed_then_it_runs_whole(
+        changed: str, matrix: str, whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (sampling.TOP / changed).exists()
+    monkeypatch.setattr(sampling, "CHANGED", frozenset([changed]))
+    sampling.touched.cache_clear()
+    assert sampling.touched(sampling.TOP / FOLDER / f"{matrix}.py") is whole
+    sampling.touched.cache_clear()

@@ -84,3 +84,24 @@ def test_words_when_something_is_left_out_then_they_say_how_much_and_how_long() 
     assert reports.in_words(Counter({"3": 5, "10": 2, "0": 7})) == (
         "not run: 7 cases, all of which have their turn in 10 runs with successive seeds; 7 only in `bin/test long`")
     assert reports.in_words(Counter({"0": 7})) == "not run: 7 only in `bin/test long`"
+
+
+def test_change_when_the_branch_left_main_then_all_since_then_else_the_last_commit(tmp_path: Path) -> None:
+    assert shares.changed_in(tmp_path) == []
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e@example.org", "-C", str(tmp_path)]
+
+    def commit(name: str) -> None:
+        (tmp_path / name).write_text(name)
+        subprocess.run([*git, "add", name], check=True)
+        subprocess.run([*git, "commit", "-q", "-m", name], check=True)
+
+    subprocess.run([*git, "init", "-q"], check=True)
+    for name in ("a", "b"):
+        commit(name)
+    assert shares.changed_in(tmp_path) == ["b"]
+    subprocess.run([*git, "update-ref", "refs/remotes/origin/main", "HEAD"], check=True)
+    assert shares.changed_in(tmp_path) == ["b"]
+    for name in ("c", "d"):
+        commit(name)
+    (tmp_path / "a").write_text("not committed")
+    assert shares.changed_in(tmp_path) == ["a", "c", "d"]
