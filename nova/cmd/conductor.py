@@ -251,6 +251,8 @@ class Conductor:
         jobs += [(period, functools.partial(job, self.world), name)
                  for period, job, name in periodic.late_ports(self.world.networking)]
         if self.index == 0:
+            self.daemons.bridge_silence()  # before operations go on
+            jobs += [(1.0, self.daemons.bridge_silence, "silence")]
             jobs += [(period, functools.partial(job, self.world), name)
                      for period, job, name in (*periodic.JOBS, *overdue.jobs(self.world.settings),
                                                *periodic.healing(self.world.networking, self.options),

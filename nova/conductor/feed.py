@@ -140,8 +140,9 @@ class Feed:
             aggregates = self._aggregates(tx)
         self._cast(HostStates(aggregates=aggregates))
 
-    def alive(self, beats: Sequence[tuple[str, Time]], now: Time | None) -> None:
-        self._cast(HostStates(alive=tuple(beats), now=now))
+    def alive(self, beats: Sequence[tuple[str, Time]], now: Time | None) -> bool:
+        """Whether the broker took it."""
+        return self._cast(HostStates(alive=tuple(beats), now=now))
 
     def _resources(self, usage: Usage) -> HostState:
         numbers: dict[str, Any] = {}
@@ -151,11 +152,13 @@ class Feed:
         return HostState(host="", node="", provider_id=usage.provider_id, generation=usage.generation,
                          instances=usage.instances, **numbers)
 
-    def _cast(self, states: HostStates) -> None:
+    def _cast(self, states: HostStates) -> bool:
         try:
             self.world.scheduler.update_hosts(states)
         except errors.NovaError as error:  # the periodic sweep repairs what was lost
             LOG.debug("schedulers were not told: %s", error)
+            return False
+        return True
 
 
 class Place(NamedTuple):

@@ -20,6 +20,7 @@ LOG = logging.getLogger(__name__)
 
 
 Times = tuple[tuple[str, Time], ...]  # (host, when it was seen)
+SLOW_S = 2.0  # a cast that takes longer waits for the broker
 OWING_S = 1.0  # how long an answer to "who owes something" serves all heartbeats
 
 
@@ -56,6 +57,8 @@ class Daemons:
         self._owing: set[str] = set()
         self._owing_at = float("-inf")
         self._heard_at: dict[str, float] = {}  # by binary, when one was heard of; see nova.db.silences
+        self._reached, self._telling_since = False, float("inf")  # the broker, as of the last cast; one under way
+        self._bridging = False
         self._lock = threading.Lock()
 
     def register(self, registration: Registration) -> Registered:
@@ -131,7 +134,26 @@ class Daemons:
                 self._beats |= beats  # a minute without a database makes no host look dead
             raise
         self._heard(binaries)
-        self.world.feed.alive(*self._alive({host for host, binary in beats if binary == services.COMPUTE}, excused))
+        self._tell(*self._alive({host for host, binary in beats if binary == services.COMPUTE}, excused))
+
+    def _tell(self, alive: Times, now: Time | None) -> None:
+        self._telling_since = self._clock()
+        try:
+            self._reached = self.world.feed.alive(alive, now)
+        finally:
+            self._telling_since = float("inf")
+
+    def bridge_silence(self) -> None:
+        """While this conductor can not reach the broker, daemons can not report: nobody counts as down for that."""
+        down = self.world.settings.service_down_time
+        if self._reached and self._clock() - self._telling_since < SLOW_S:
+            return
+        excused = self.world.cell.transact(lambda tx: silences.bridge(tx, down))
+        count = sum(len(one.hosts) for one in excused.values())
+        if count and not self._bridging:
+            LOG.info("the broker can not be reached, and no daemon was heard of for %.0f s: the %d that were alive "
+                     "then count as up until it is back", max(one.silent_s for one in excused.values()), count)
+        self._bridging = bool(count)
 
     def _alive(self, hosts: set[str], excused: Times) -> tuple[Times, Time | None]:
         if not hosts and not excused:
@@ -142,20 +164,19 @@ class Daemons:
 
     def _end_silence(self, tx: Connection, binaries: Collection[str]) -> Times:
         """Before these are written as heard of: the compute hosts that are excused, and when they count as seen. The
-        database is asked only about what this process has not heard of for long."""
+        database is asked only where this process has not heard of a kind for long."""
         down, now = self.world.settings.service_down_time, self._clock()
-        found: Times = ()
-        for binary in sorted(binaries):
-            if now - self._heard_at.get(binary, float("-inf")) <= down / 2:
-                continue
-            excused = silences.end(tx, binary, down)
-            if excused is None:
-                continue
+        unheard = [one for one in binaries if now - self._heard_at.get(one, float("-inf")) > down / 2]
+        if not unheard:
+            return ()
+        ended = silences.end(tx, unheard, down)
+        for binary, excused in ended.items():
             LOG.info("no %s was heard of for %.0f s: the %d that were alive then have %.0f s to report", binary,
                      excused.silent_s, len(excused.hosts), down / 2)
-            if binary == services.COMPUTE:
-                found = tuple((host, excused.seen_at) for host in excused.hosts)
-        return found
+        if services.COMPUTE not in ended:
+            return ()
+        excused = ended[services.COMPUTE]
+        return tuple((host, excused.seen_at) for host in excused.hosts)
 
     def _heard(self, binaries: Collection[str]) -> None:
         """It is committed: a transaction that is done again must find the silence again."""

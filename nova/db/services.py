@@ -26,7 +26,7 @@ _FIELDS = [services.c[name] for name in ("id", "uuid", "host", "binary", "topic"
 
 #: The metadata service registers for its host's secret alone, and is nobody's business in a list.
 METADATA = "nova-metadata"
-COMPUTE, NETWORK = "nova-compute", "nova-network"
+COMPUTE, CONDUCTOR, NETWORK = "nova-compute", "nova-conductor", "nova-network"
 
 #: Statuses of migrations that are over; in all others a host may still be asked to do something.
 MIGRATION_ENDS = ("cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")

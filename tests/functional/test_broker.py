@@ -46,9 +46,10 @@ def test_start_when_the_broker_is_down_then_daemons_wait_and_say_so_and_then_wor
     cloud.stop()
 
 
-def test_restart_when_requests_are_under_way_then_none_is_lost_and_all_recovers(make_cloud, broker: Broker) -> None:
-    patient = {"DEFAULT": {"service_down_time": 60}}  # hosts that were silent for as long as the broker are not down
-    cloud: Cloud = make_cloud(Plan(computes=2, options=patient)).start()
+@pytest.mark.parametrize("away_s", [2, 14], ids=["short", "longer than service_down_time"])
+def test_restart_when_requests_are_under_way_then_none_is_lost_and_all_recovers(
+        make_cloud, broker: Broker, away_s: float) -> None:
+    cloud: Cloud = make_cloud(Plan(computes=2)).start()
     accepted: list[str] = []
     stop = threading.Event()
 
@@ -66,7 +67,7 @@ def test_restart_when_requests_are_under_way_then_none_is_lost_and_all_recovers(
     try:
         wait_until("requests are accepted", lambda: len(accepted) > 5, 20)
         broker.stop()
-        time.sleep(2)
+        time.sleep(away_s)
         broker.start()
         broker.wait()
         back = time.monotonic()
