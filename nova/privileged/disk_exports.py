@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nova import errors
-from nova.privileged.runner import CommandFailed, Process, conversation
+from nova.privileged.runner import CommandFailed, Conversation, conversation
 
 PROGRAM = "qemu-storage-daemon"
 PID_FILE, OFFER_FILE, KEYS = "exports.pid", "exports.json", "exports.psk"
@@ -142,22 +142,21 @@ def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> Offer:
     argv = ["timeout", "--kill-after=10", str(LONGEST_S), PROGRAM, "--pidfile", str(folder / PID_FILE),
             "--chardev", "stdio,id=orders", "--monitor", "chardev=orders"]
     try:
-        with conversation(argv, ANSWER_S) as process:
+        with conversation(argv, ANSWER_S) as talk:
             try:
-                return _tell(process, paths, listen, folder / KEYS)
+                return _tell(talk, paths, listen, folder / KEYS)
             except (_Refused, OSError, ValueError):
-                process.terminate()  # timeout(1) hands it on
+                talk.process.terminate()  # timeout(1) hands it on
                 raise
     except CommandFailed as error:
         raise CannotOffer(reason=error.data["reason"]) from error
     except (_Refused, OSError, ValueError) as error:
-        raise CannotOffer(reason=str(error) or f"{PROGRAM} ended") from error
+        raise CannotOffer(reason=str(error) or f"{PROGRAM} ended: is it installed?") from error
 
 
-def _tell(process: Process, paths: Mapping[str, str], listen: Listen, keys: Path) -> Offer:
-    assert process.stdin and process.stdout
-    process.stdout.readline()  # its greeting
-    _ask(process, "qmp_capabilities")
+def _tell(talk: Conversation, paths: Mapping[str, str], listen: Listen, keys: Path) -> Offer:
+    talk.hear()  # its greeting
+    _ask(talk, "qmp_capabilities")
     names = {name: secrets.token_hex(16) for name in paths}
     if listen.certificates:
         asked = {"qom-type": "tls-creds-x509", "dir": listen.certificates, "verify-peer": True}
@@ -165,24 +164,24 @@ def _tell(process: Process, paths: Mapping[str, str], listen: Listen, keys: Path
         _keep_keys(keys, names.values())
         (keys / DH_FILE).write_text(DH_PARAMETERS)
         asked = {"qom-type": "tls-creds-psk", "dir": str(keys)}
-    _ask(process, "object-add", **{"id": "tls", "endpoint": "server", **asked})
-    port = _listen(process, listen)
+    _ask(talk, "object-add", **{"id": "tls", "endpoint": "server", **asked})
+    port = _listen(talk, listen)
     for number, (name, path) in enumerate(paths.items()):
-        _ask(process, "blockdev-add", **{"driver": "file", "node-name": f"file{number}", "filename": path,
+        _ask(talk, "blockdev-add", **{"driver": "file", "node-name": f"file{number}", "filename": path,
                                          "read-only": True})
-        _ask(process, "block-export-add", **{"type": "nbd", "id": f"export{number}", "node-name": f"file{number}",
+        _ask(talk, "block-export-add", **{"type": "nbd", "id": f"export{number}", "node-name": f"file{number}",
                                              "name": _shown(names[name]), "writable": False})
     return Offer(address=listen.address, port=port, names=names, paths=dict(paths))
 
 
-def _listen(process: Process, listen: Listen) -> int:
+def _listen(talk: Conversation, listen: Listen) -> int:
     first, last = listen.ports
     ports = list(range(first, last + 1))
     random.shuffle(ports)
     for port in ports:
         where = {"type": "inet", "data": {"host": listen.address, "port": str(port)}}
         try:
-            _ask(process, "nbd-server-start", addr=where, **{"max-connections": 0, "tls-creds": "tls"})
+            _ask(talk, "nbd-server-start", addr=where, **{"max-connections": 0, "tls-creds": "tls"})
             return port
         except _Refused as error:
             if not any(text in str(error) for text in BUSY):
@@ -190,14 +189,12 @@ def _listen(process: Process, listen: Listen) -> int:
     raise _Refused(f"no port of {first} to {last} is free")
 
 
-def _ask(process: Process, execute: str, **arguments: Any) -> None:
-    assert process.stdin and process.stdout
-    process.stdin.write(json.dumps({"execute": execute, "arguments": arguments}).encode() + b"\n")
-    process.stdin.flush()
+def _ask(talk: Conversation, execute: str, **arguments: Any) -> None:
+    talk.say(json.dumps({"execute": execute, "arguments": arguments}).encode() + b"\n")
     while True:
-        line = process.stdout.readline()
+        line = talk.hear()
         if not line:
-            raise _Refused(f"{PROGRAM} ended")
+            raise _Refused(f"{PROGRAM} ended: is it installed?")
         answer = json.loads(line)
         if "error" in answer:
             raise _Refused(answer["error"].get("desc", "it refused"))

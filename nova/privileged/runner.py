@@ -13,6 +13,7 @@ import logging
 import os
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -101,27 +102,54 @@ class SystemRunner:
         _check_size(process, argv, outputs)
 
 
-@contextlib.contextmanager
-def conversation(argv: Sequence[str], timeout_s: float) -> Iterator[Process]:
-    """A program that is spoken with over pipes and stays when the talk is over; after ``timeout_s`` it is killed, which
-    ends a talk that hangs (its output ends). Its own process group is led by it. CommandFailed: it can not be started.
+class Conversation:
+    """A program that is spoken with, line by line.
+
+    Over a socket: eventlet's pipes try for ever to write to a program that has ended.
     """
+
+    def __init__(self, process: Process, channel: socket.socket) -> None:
+        self.process, self._channel, self._lines = process, channel, channel.makefile("rb")
+
+    def say(self, line: bytes) -> None:
+        """OSError: the program has ended."""
+        self._channel.sendall(line)
+
+    def hear(self) -> bytes:
+        """The next line; nothing when the program has ended."""
+        try:
+            return self._lines.readline()
+        except ConnectionError:  # it did not read what was said last
+            return b""
+
+    def close(self) -> None:
+        self._lines.close()
+        self._channel.close()
+
+
+@contextlib.contextmanager
+def conversation(argv: Sequence[str], timeout_s: float) -> Iterator[Conversation]:
+    """A program that stays when the talk is over; after ``timeout_s`` it is killed, which ends a talk that hangs. Its
+    own process group is led by it. CommandFailed: it can not be started.
+    """
+    ours, theirs = socket.socketpair()
     try:
-        process = subprocess.Popen(list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        process = subprocess.Popen(list(argv), stdin=theirs.fileno(), stdout=theirs.fileno(),
                                    stderr=subprocess.DEVNULL, start_new_session=True, cwd="/",
                                    env={"PATH": SYSTEM_PATH, "LC_ALL": "C"})
     except (OSError, ValueError) as error:
+        ours.close()
         raise _failed(argv, _why_not(argv, error)) from None
-    assert process.stdin and process.stdout
+    finally:
+        theirs.close()
     over = threading.Event()
     concurrency.spawn(_kill_unless, over, process, timeout_s, name="conversation")
+    talk = Conversation(process, ours)
     try:
-        yield process
+        yield talk
     finally:
         over.set()
-        with contextlib.suppress(OSError):  # what could not be written to a program that ended
-            process.stdin.close()
-        process.stdout.close()
+        talk.close()
         concurrency.spawn(process.wait, name=argv[0])  # somebody must see it die, should we be there then
 
 

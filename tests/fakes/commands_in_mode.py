@@ -72,6 +72,7 @@ def cases(folder: Path) -> dict[str, Callable[[], Any]]:
         "binary output": lambda: patient.run(["printf", r"\377"]).stdout,
         "conversation": lambda: _talk(["cat"]),
         "conversation hangs": lambda: _talk(["sleep", "20"]),
+        "conversation with a dead program": _talk_to_the_dead,
         "conversation missing": lambda: _talk(["no-such-program"]),
         "full process table": lambda: _without_processes(lambda: patient.run(["true"])),  # last: it gives up its rights
     }
@@ -101,11 +102,24 @@ def _interrupted(folder: Path) -> str:
 def _talk(argv: list[str]) -> str:
     from nova.privileged.runner import conversation
 
-    with conversation(argv, TIMEOUT_S) as process:
-        assert process.stdin and process.stdout
-        process.stdin.write(b"hello\n")
-        process.stdin.flush()
-        return process.stdout.readline().decode()
+    with conversation(argv, TIMEOUT_S) as talk:
+        talk.say(b"hello\n")
+        return talk.hear().decode()
+
+
+def _talk_to_the_dead() -> str:
+    from nova import concurrency
+    from nova.privileged.runner import conversation
+
+    with conversation(["true"], TIMEOUT_S) as talk:
+        while talk.process.poll() is None:
+            concurrency.sleep(0.001)
+        try:
+            for _ in range(3):
+                talk.say(b"hello\n")
+        except OSError as error:
+            return type(error).__name__
+        return talk.hear().decode()
 
 
 def _without_processes(case: Callable[[], Any]) -> Any:

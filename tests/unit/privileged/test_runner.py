@@ -53,6 +53,7 @@ ENDS = {
     "binary output": ("", "\N{REPLACEMENT CHARACTER}"),
     "conversation": ("", "hello\n"),
     "conversation hangs": ("", ""),
+    "conversation with a dead program": ("", "BrokenPipeError"),
     "conversation missing": ("CommandFailed", "no-such-program is not installed"),
     "full process table": ("CommandFailed", "the system can start no more processes"),
 }

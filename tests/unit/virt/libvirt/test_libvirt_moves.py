@@ -351,6 +351,14 @@ def test_offer_without_a_free_port_is_a_refusal(tmp_path):
             disk_exports.offer(tmp_path, {"f": tmp_path / "f"}, disk_exports.Listen("127.0.0.1", (port, port)))
 
 
+@pytest.mark.parametrize("program", ["no-such-program", "true"])
+def test_offer_when_the_program_is_missing_or_ends_at_once_then_it_is_a_refusal(tmp_path, monkeypatch, program):
+    monkeypatch.setattr(disk_exports, "PROGRAM", program)
+    (tmp_path / "f").write_bytes(b"x" * 512)
+    with pytest.raises(disk_exports.CannotOffer):
+        disk_exports.offer(tmp_path, {"f": tmp_path / "f"}, disk_exports.Listen("127.0.0.1", (49152, 49215)))
+
+
 @pytest.mark.parametrize("certificates", ["", "/etc/pki/qemu"])
 def test_secret_of_an_export_is_in_no_command_line(tmp_path, certificates):
     source = disk_exports.Source("10.0.0.1", 49216, "5ecre7", certificates)
