@@ -81,7 +81,8 @@ QUIET_S = 60.0
 LOCK_WAIT = b"Waiting for cache lock"
 LOCKED = re.compile(r"Could not get lock|Unable to (acquire|lock)")
 INTERRUPTED = "dpkg was interrupted"
-UNFETCHED = re.compile(r"(Failed|Unable) to fetch|index files failed to download")
+UNFETCHED = re.compile(r"(Failed|Unable) to fetch|files failed to download")
+MOST_SAID = 3  # complaints in one line
 UNKNOWN = re.compile(r"Unable to locate package|has no installation candidate")  # without lists none is known
 
 
@@ -179,8 +180,10 @@ def not_installed(words: str, log: Path) -> StackError:
             f"the package mirror does not answer: {unfetched[0][3:]}",
             f"mend the network or the package sources (/etc/apt), and run this again; {log} has all",
         )
+    errors = [line[3:] for line in said if line.startswith("E:")]
+    more = f"; and {len(errors) - MOST_SAID} more" if len(errors) > MOST_SAID else ""
     return StackError(
-        f"apt-get failed: {'; '.join(line[3:] for line in said if line.startswith('E:')) or 'it does not say why'}",
+        f"apt-get failed: {'; '.join(errors[:MOST_SAID]) or 'it does not say why'}{more}",
         f"see {log}, mend the cause, and run this again: it goes on where it stopped",
     )
 

@@ -28,6 +28,17 @@ def test_install_when_apt_has_another_complaint_then_one_line_of_it():
     assert error.message == "apt-get failed: one thing; another" and str(LOG) in error.hint
 
 
+def test_install_when_no_package_can_be_fetched_then_the_mirror_is_named_with_the_first_of_them():
+    words = "".join(f"E: Failed to fetch http://mirror.example/{n}.deb  Temporary failure resolving\n" for n in "abc")
+    error = packages.not_installed(f"{words}E: Some files failed to download\n", LOG)
+    assert error.message.endswith("/a.deb  Temporary failure resolving") and "mirror" in error.message
+
+
+def test_install_when_apt_complains_without_end_then_the_first_are_said():
+    error = packages.not_installed("".join(f"E: {n} is broken\n" for n in range(9)), LOG)
+    assert error.message == "apt-get failed: 0 is broken; 1 is broken; 2 is broken; and 6 more"
+
+
 def test_install_when_a_needless_source_is_away_too_then_the_real_fault_is_said():
     words = AWAY.replace("Unable to locate package rabbitmq-server", "dpkg returned an error")
     error = packages.not_installed(words, LOG)
