@@ -63,7 +63,8 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "browser": ("chromium",),
     "switch": ("openvswitch-switch",),
     "fresh": ("debootstrap", "systemd-container", "slirp4netns", "iproute2", "procps"),
-    "tests": ("curl", "iputils-ping", "libxml2-utils", "lvm2", "qemu-system-common", "udhcpc", "xorriso"),
+    "tests": ("curl", "dosfstools", "git", "iputils-ping", "libxml2-utils", "lvm2", "mtools", "qemu-system-common",
+              "udhcpc", "xorriso"),
 }
 # What a stack is made of; the tests' own tools are `bin/test`'s to ask for.
 PARTS = tuple(name for name in PACKAGES if name not in ("browser", "switch", "fresh", "tests"))
