@@ -20,9 +20,8 @@ BINARY = "nova-conductor"
 def settings(options: Any) -> Any:
     """Options as the conductor's rooms read them."""
     from nova.clients.dns import DriverUnknown
-    from nova.conductor.networking import floating_options
-    from nova.conductor.networking import options as network_options
-    from nova.conductor.world import Settings, VpnSettings
+    from nova.conductor.engine.deps import Settings, VpnSettings
+    from nova.conductor.nova_network import options as network_options
     from nova.conf import quota
     from nova.model import network_managers, pci_aliases, periods
     from nova.model.ratios import BadRatio, ratios
@@ -36,7 +35,7 @@ def settings(options: Any) -> Any:
     try:
         periods.parse(options.instance_usage_audit_period)
         networking = network_options.from_conf(options)
-        floating = floating_options.from_conf(options)
+        floating = network_options.floating_from_conf(options)
         counted = ratios("[filter_scheduler]image_props_weight_setting",
                          options.filter_scheduler.image_props_weight_setting, usual=1.0)
         aliases = pci_aliases.parse(options.pci.alias)
@@ -72,7 +71,7 @@ def _network_limits(options: Any) -> dict[str, int]:
 def quotas(options: Any) -> Any:
     """Where limits are kept, as ``[quota]driver`` says. CanNotStart without credentials for Keystone."""
     from nova.clients import keystone, session
-    from nova.conductor import limits
+    from nova.conductor.engine import limits
     from nova.conf import quota
 
     driver = options.quota.driver
@@ -106,9 +105,9 @@ def databases(options: Any) -> tuple[Any, Any]:
 def networking(options: Any, world: Any) -> Any:
     """Whose the networks are. CanNotStart with credentials for Neutron that can't be used."""
     from nova.clients import neutron, session
-    from nova.conductor.networking import neutron_proxies
-    from nova.conductor.networking.neutron import Neutron
-    from nova.conductor.networking.nova_network import NovaNetwork
+    from nova.conductor.neutron import proxies as neutron_proxies
+    from nova.conductor.neutron.back_end import Neutron
+    from nova.conductor.nova_network.back_end import NovaNetwork
     from nova.conf.network import neutron_in_use
 
     if not neutron_in_use(options):
@@ -156,14 +155,14 @@ class Conductor:
 
     def __init__(self, options: Any, index: int) -> None:
         from nova.clients import glance, session
-        from nova.conductor.feed import Feed
-        from nova.conductor.host_calls import HostCalls
-        from nova.conductor.hosts import Daemons
-        from nova.conductor.journal import Journal
-        from nova.conductor.runner import Runner
-        from nova.conductor.teller import Teller
+        from nova.conductor.engine.deps import World
+        from nova.conductor.engine.journal import Journal
+        from nova.conductor.engine.runner import Runner
+        from nova.conductor.hosts.feed import Feed
+        from nova.conductor.hosts.host_calls import HostCalls
+        from nova.conductor.hosts.registration import Daemons
+        from nova.conductor.nova_network.network_updates import Teller
         from nova.conductor.workflows import ALL
-        from nova.conductor.world import World
         from nova.notifications import oslo
         from nova.rpc.contracts.cert import CertRPC
         from nova.rpc.contracts.compute import ComputeRPC
@@ -193,7 +192,7 @@ class Conductor:
 
     def start(self) -> None:
         from nova.conductor.host_service import HostService
-        from nova.conductor.placement import placement_service
+        from nova.conductor.queries.placement import placement_service
         from nova.conductor.service import conductor_service
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -238,7 +237,7 @@ class Conductor:
         self.bus.peers.learn(registered.lowest)
 
     def _start_periodic(self) -> None:
-        from nova.conductor import overdue, periodic
+        from nova.conductor.upkeep import periodic, timeouts
         from nova.model.services import Heartbeat
 
         beat = Heartbeat(host=self.options.host, binary=BINARY)
@@ -254,7 +253,7 @@ class Conductor:
             self.daemons.bridge_silence()  # before operations go on
             jobs += [(1.0, self.daemons.bridge_silence, "silence")]
             jobs += [(period, functools.partial(job, self.world), name)
-                     for period, job, name in (*periodic.JOBS, *overdue.jobs(self.world.settings),
+                     for period, job, name in (*periodic.JOBS, *timeouts.jobs(self.world.settings),
                                                *periodic.healing(self.world.networking, self.options),
                                                *periodic.naming(self.world))]
         self.periodic = [Every(period, job, name, at_once=name in ("takeover", "own heartbeat")).start()
@@ -290,7 +289,7 @@ def prefer(options: Any) -> str:
 def main() -> int:
     return common.run(BINARY, Conductor, lambda options: options.conductor.workers or common.cpus(), prefer,
                       ("nova.rpc.transport", "nova.conductor.service", "nova.conductor.host_service",
-                       "nova.conductor.placement", "nova.conductor.workflows", "nova.db.migrate",
+                       "nova.conductor.queries.placement", "nova.conductor.workflows", "nova.db.migrate",
                        "nova.clients.glance", "nova.notifications.oslo"))
 
 

@@ -178,7 +178,7 @@ def request_show(options: Any, given: argparse.Namespace) -> int:
 def placement(name: str) -> Callable[[Any, argparse.Namespace], int]:
     def run(options: Any, given: argparse.Namespace) -> int:
         from nova.cmd import placement_commands
-        from nova.conductor.auditing import Stores
+        from nova.conductor.upkeep.allocation_audit import Stores
 
         stores = Stores(_database(options, "api"), _database(options, "cell"))
         return int(getattr(placement_commands, name)(stores, given, say_now))

@@ -1,7 +1,8 @@
 """``nova-manage placement``: what is held of hosts against what servers need, and both against what hosts report.
 
-All of them work while the cloud does (see :mod:`nova.conductor.auditing`). Exit codes are upstream's where it has the
-command; ``rebuild``: 0 done, or nothing to do; 1 not all could be corrected; 3 (``--dry-run``) something would change.
+All of them work while the cloud does (see :mod:`nova.conductor.upkeep.allocation_audit`). Exit codes are upstream's
+where it has the command; ``rebuild``: 0 done, or nothing to do; 1 not all could be corrected; 3 (``--dry-run``)
+something would change.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from nova.conductor import auditing
-from nova.conductor.auditing import Judged, Stores
+from nova.conductor.upkeep import allocation_audit
+from nova.conductor.upkeep.allocation_audit import Judged, Stores
 from nova.db import audits
 from nova.model.audits import MISSING, TOO_MUCH, Difference, summary
 
@@ -48,8 +49,8 @@ def audit(stores: Stores, given: argparse.Namespace, say: Say) -> int:
 
 
 def _judged(stores: Stores, tree: Any, cure: Iterable[str], verbose: bool, say: Say) -> Iterator[Judged]:
-    for uuid in auditing.review(stores, tree.id if tree is not None else None):
-        one = auditing.judge(stores, uuid, tuple(cure))
+    for uuid in allocation_audit.review(stores, tree.id if tree is not None else None):
+        one = allocation_audit.judge(stores, uuid, tuple(cure))
         if one.unsure and verbose:
             say(f"server {uuid}: nothing is said of it, for {one.unsure}")
         yield one
@@ -79,17 +80,17 @@ def heal(stores: Stores, given: argparse.Namespace, say: Say) -> int:
     if given.instance and not _exists(stores, given.instance):
         say(f"--instance {given.instance}: there is no such server.")
         return BAD_INPUT
-    kinds = auditing.ALL if given.force else (MISSING,)
+    kinds = allocation_audit.ALL if given.force else (MISSING,)
     worst, healed = HEALED, 0
-    for uuid in [given.instance] if given.instance else auditing.review(stores):
+    for uuid in [given.instance] if given.instance else allocation_audit.review(stores):
         if given.max_count is not None and healed >= given.max_count:
             say(f"{healed} servers are healed, and there may be more: --max-count is reached.")
             return worst or LIMITED
-        judged = auditing.judge(stores, uuid, () if given.dry_run else kinds)
+        judged = allocation_audit.judge(stores, uuid, () if given.dry_run else kinds)
         mine = [one for one in judged.differences if one.kind in kinds]
         if judged.failed is not None:
             say(f"not healed: {judged.failed.message}")
-            worst = NO_NODE if isinstance(judged.failed, auditing.NoNode) else worst or UNWRITTEN
+            worst = NO_NODE if isinstance(judged.failed, allocation_audit.NoNode) else worst or UNWRITTEN
             continue
         if judged.unsure and (given.verbose or given.instance):
             say(f"server {uuid}: nothing is said of it, for {judged.unsure}")
@@ -117,11 +118,11 @@ def rebuild(stores: Stores, given: argparse.Namespace, say: Say) -> int:
     """Inventories by what hosts reported last, and allocations by where servers are, both derived again."""
     would = "would be " if given.dry_run else ""
     changed = failed = 0
-    for host in auditing.rebuild_inventories(stores, change=not given.dry_run):
+    for host in allocation_audit.rebuild_inventories(stores, change=not given.dry_run):
         changed += 1
         say(f"{host}: its providers {would or 'are '}as it reported them last")
-    for uuid in auditing.review(stores):
-        judged = auditing.judge(stores, uuid, () if given.dry_run else auditing.ALL)
+    for uuid in allocation_audit.review(stores):
+        judged = allocation_audit.judge(stores, uuid, () if given.dry_run else allocation_audit.ALL)
         if judged.failed is not None:
             failed += 1
             say(f"not corrected: {judged.failed.message}")

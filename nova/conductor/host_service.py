@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from nova import errors
-from nova.conductor import powers
-from nova.conductor.guest_answers import GuestAnswers
-from nova.conductor.hosts import Daemons
+from nova.conductor.engine.deps import World
+from nova.conductor.hosts import power_sync
+from nova.conductor.hosts.guest_answers import GuestAnswers
+from nova.conductor.hosts.registration import Daemons
 from nova.conductor.workflows.create_server import CREATE_SERVER
-from nova.conductor.world import World
 from nova.db import hosts, ledger, migrations, networks, reports, servers, services, states
 from nova.db.engine import Connection
 from nova.model.base import HostName, Time
@@ -89,7 +89,7 @@ class HostService:
 
     def report_power(self, host: HostName, report: PowerReport) -> None:
         _same(host, report.host)
-        powers.report(self.world, report)
+        power_sync.report(self.world, report)
 
     def report_outcomes(self, host: HostName, operation_ids: tuple[int, ...], outcomes: tuple[Outcome, ...]) -> None:
         """Servers of a running batch that are up become ACTIVE now; failures wait for the batch's answer."""

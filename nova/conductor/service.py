@@ -12,11 +12,13 @@ from nova.conductor.admission.live_migrations import LiveMigrations
 from nova.conductor.admission.moves import Moves
 from nova.conductor.admission.rebuild import Rebuilds
 from nova.conductor.admission.servers import Admission
-from nova.conductor.cloudpipe import Cloudpipes
-from nova.conductor.consoles import Consoles
-from nova.conductor.external_events import ExternalEvents
-from nova.conductor.hosts import Daemons
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.quota import Quotas
+from nova.conductor.hosts.registration import Daemons
+from nova.conductor.nova_network.cloudpipe import Cloudpipes
 from nova.conductor.queries.aggregates import Aggregates
+from nova.conductor.queries.consoles import Consoles
+from nova.conductor.queries.external_events import ExternalEvents
 from nova.conductor.queries.flavors import Flavors, Keypairs
 from nova.conductor.queries.hosts import Hosts
 from nova.conductor.queries.images import Images
@@ -26,8 +28,6 @@ from nova.conductor.queries.server_groups import ServerGroups
 from nova.conductor.queries.server_parts import ServerParts
 from nova.conductor.queries.servers import Servers
 from nova.conductor.queries.usage import Usage
-from nova.conductor.quota import Quotas
-from nova.conductor.world import World
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.interface import Interface
 

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from nova import context, errors
-from nova.conductor.networking.back_end import NetworkBackEnd, NetworkWish
-from nova.conductor.workflow import Op
+from nova.conductor.engine.network_back_end import NetworkBackEnd, NetworkWish
+from nova.conductor.engine.workflow import Op
 from nova.db import states
 from nova.model.base import Scope
 from nova.model.networks import Interface, NewNetwork, RequestedNetwork

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from nova import errors
-from nova.conductor.networking.nova_network import NovaNetwork
-from nova.conductor.workflow import Op
+from nova.conductor.engine.workflow import Op
+from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.model.networks import FixedAddress, Interface, RequestedNetwork
 
 NETWORK, FULL = "3cb9bc59-5699-4588-a4b1-b87f96708bc6", "11111111-5699-4588-a4b1-b87f96708bc6"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from nova.conductor import auditing
+from nova.conductor.upkeep import allocation_audit
 
 
 def audited(cloud: Any) -> list[str]:
     """``cloud`` has both databases, as ``api`` and ``cell``."""
-    stores = auditing.Stores(cloud.api, cloud.cell)
-    return [f"audit: {one.words()}" for uuid in auditing.review(stores)
-            for one in auditing.judge(stores, uuid).differences]
+    stores = allocation_audit.Stores(cloud.api, cloud.cell)
+    return [f"audit: {one.words()}" for uuid in allocation_audit.review(stores)
+            for one in allocation_audit.judge(stores, uuid).differences]

@@ -9,8 +9,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from nova.conductor.journal import Journal
-from nova.conductor.runner import Runner
+from nova.conductor.engine.journal import Journal
+from nova.conductor.engine.runner import Runner
 from nova.conductor.workflows import ALL
 from nova.db.models import cell
 from nova.model.orders import BuildOrder

@@ -25,8 +25,8 @@ from nova.compute import gate
 from nova.compute.consoles import Offer
 from nova.compute.host import Host
 from nova.compute.service import ComputeService, Parts
-from nova.conductor.journal import Journal
-from nova.conductor.runner import Runner
+from nova.conductor.engine.journal import Journal
+from nova.conductor.engine.runner import Runner
 from nova.conductor.workflows import ALL
 from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nova.conductor.networking.neutron import Neutron
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
+from nova.conductor.neutron.back_end import Neutron
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.move_cloud import MoveCloud
 from tests.fakes.neutron import FakeNeutron

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nova import context
-from nova.conductor.workflow import Workflow
+from nova.conductor.engine.workflow import Workflow
 from nova.conductor.workflows import ON_ONE_HOST
 from nova.model.server_orders import (
     ChangePassword,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.conductor.placement import placement_service
+from nova.conductor.queries.placement import placement_service
 from nova.model.providers import (
     ClassInventory,
     ConsumerAllocations,

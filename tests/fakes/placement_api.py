@@ -9,7 +9,7 @@ import msgspec
 import webob
 from oslo_config import cfg
 
-from nova.conductor.placement import placement_service
+from nova.conductor.queries.placement import placement_service
 from nova.placement import app
 from nova.rpc.contracts.placement import PlacementRPC
 from tests.fakes.api import configuration

@@ -12,16 +12,16 @@ import msgspec
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.feed import Feed
+from nova.conductor.engine.deps import Settings, World
+from nova.conductor.engine.journal import Journal
+from nova.conductor.engine.runner import Runner
 from nova.conductor.host_service import HostService
-from nova.conductor.hosts import Daemons
-from nova.conductor.journal import Journal
-from nova.conductor.networking.nova_network import NovaNetwork
-from nova.conductor.runner import Runner
+from nova.conductor.hosts.feed import Feed
+from nova.conductor.hosts.registration import Daemons
+from nova.conductor.nova_network.back_end import NovaNetwork
+from nova.conductor.nova_network.network_updates import Teller
 from nova.conductor.service import conductor_service
-from nova.conductor.teller import Teller
 from nova.conductor.workflows import ALL
-from nova.conductor.world import Settings, World
 from nova.db import flavors, hosts, migrate, services
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables

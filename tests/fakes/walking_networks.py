@@ -14,10 +14,9 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor.admission.interfaces import Interfaces
-from nova.conductor.networking.floating_options import FloatingOptions
-from nova.conductor.networking.nova_network import NovaNetwork
-from nova.conductor.networking.options import NetworkOptions
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
+from nova.conductor.nova_network.back_end import NovaNetwork
+from nova.conductor.nova_network.options import FloatingOptions, NetworkOptions
 from nova.db import networks as network_rows
 from nova.db.models import cell as tables
 from nova.model import addressing

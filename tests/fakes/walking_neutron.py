@@ -7,9 +7,9 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from nova.conductor.networking import neutron_proxies
-from nova.conductor.networking.neutron import Neutron
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
+from nova.conductor.neutron import proxies as neutron_proxies
+from nova.conductor.neutron.back_end import Neutron
 from nova.model.base import Scope
 from nova.model.networks import RequestedNetwork
 from nova.model.security_groups import GroupMembership

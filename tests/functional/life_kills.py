@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from nova.conductor.workflow import Step, Workflow
+from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.workflows import ALL, MOVES
 from tests.functional.client import IMAGE
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from nova.conductor.feed import Feed
-from nova.conductor.hosts import Daemons
-from nova.conductor.networking.nova_network import NovaNetwork
+from nova.conductor.engine.deps import Settings, World
+from nova.conductor.hosts.feed import Feed
+from nova.conductor.hosts.registration import Daemons
+from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.conductor.service import conductor_service
-from nova.conductor.world import Settings, World
 from nova.db import hosts, migrate, reports
 from nova.db.engine import Database
 from nova.model import addressing

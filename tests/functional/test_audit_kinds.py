@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.conductor import auditing
-from nova.conductor.auditing import Stores
+from nova.conductor.upkeep import allocation_audit
+from nova.conductor.upkeep.allocation_audit import Stores
 from nova.db import audits, claims, ledger
 from nova.db.engine import Database
 from nova.db.models import api as api_models
@@ -59,13 +59,13 @@ def place(stores: Stores, host: str, count: int) -> tuple[int, list[str]]:
 
 
 def found(stores: Stores, **given: Any) -> list[tuple[str, str]]:
-    return sorted((one.kind, one.server) for uuid in auditing.review(stores, **given)
-                  for one in auditing.judge(stores, uuid).differences)
+    return sorted((one.kind, one.server) for uuid in allocation_audit.review(stores, **given)
+                  for one in allocation_audit.judge(stores, uuid).differences)
 
 
 def cure(stores: Stores, *kinds: str) -> None:
-    for uuid in auditing.review(stores):
-        assert auditing.judge(stores, uuid, kinds or auditing.ALL).failed is None
+    for uuid in allocation_audit.review(stores):
+        assert allocation_audit.judge(stores, uuid, kinds or allocation_audit.ALL).failed is None
 
 
 def test_review_when_each_kind_is_there_then_each_is_found_and_cured(stores: Stores, host: str) -> None:
@@ -113,7 +113,7 @@ def test_judge_when_it_cures_beside_claims_and_deletes_then_what_is_held_is_what
 
     def heal(number: int) -> None:
         for uuid in uuids[number::2]:
-            assert auditing.judge(stores, uuid, auditing.ALL).failed is None
+            assert allocation_audit.judge(stores, uuid, allocation_audit.ALL).failed is None
 
     gone = uuids[::3]
     acts: list[Any] = [lambda number=number: heal(number % 2) for number in range(4)]

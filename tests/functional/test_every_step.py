@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.conductor.workflow import Workflow
+from nova.conductor.engine.workflow import Workflow
 from nova.conductor.workflows import ALL
 from nova.model.states import ACTIONS as TABLE
 from tests import sampling

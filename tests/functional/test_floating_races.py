@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.networking.floating import Floating
-from nova.conductor.world import Settings, World
+from nova.conductor.engine.deps import Settings, World
+from nova.conductor.nova_network.floating import Floating
 from nova.db import floating, networks, quotas
 from nova.db.engine import Database
 from nova.db.models import api as api_models

@@ -11,12 +11,12 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor import quota
 from nova.conductor.admission.moves import Moves
 from nova.conductor.admission.servers import Admission
-from nova.conductor.limits import Unified
-from nova.conductor.networking.nova_network import NovaNetwork
-from nova.conductor.world import Settings, World
+from nova.conductor.engine import quota
+from nova.conductor.engine.deps import Settings, World
+from nova.conductor.engine.limits import Unified
+from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.db import flavors, ledger, quotas
 from nova.db.engine import Database
 from nova.db.models import api as api_models

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor.networking import host_rules
-from nova.conductor.networking.groups import Groups
-from nova.conductor.world import Settings, World
+from nova.conductor.engine.deps import Settings, World
+from nova.conductor.nova_network import host_rules
+from nova.conductor.nova_network.groups import Groups
 from nova.db import guest_rules, quotas, security_groups
 from nova.db.engine import Database
 from nova.db.models import api as api_models

@@ -58,7 +58,8 @@ FOLDER = "tests/unit/conductor"
     ("nova/conductor/steps/evacuation.py", "test_neutron_moves", True),  # imported by that
     ("nova/conductor/steps/evacuation.py", "test_shelved_images", False),
     ("nova/conductor/steps/evacuation.py", "test_move_kills", True),  # names none: all
-    ("nova/conductor/runner.py", "test_shelved_images", True), ("doc/contributing.rst", "test_move_kills", False)])
+    ("nova/conductor/engine/runner.py", "test_shelved_images", True),
+    ("doc/contributing.rst", "test_move_kills", False)])
 def test_matrix_when_what_it_tries_changed_then_it_runs_whole(
         changed: str, matrix: str, whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (sampling.TOP / changed).exists()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nova.conductor import zones
-from nova.conductor.admission.beginning import SHELVED, begin, begin_on_host, builtins, locked, row_of
 from nova.conductor.admission.servers import usable_image
 from nova.conductor.admission.wishes import NoSuchHost
-from nova.conductor.world import World
+from nova.conductor.engine import zones
+from nova.conductor.engine.begin import SHELVED, begin, begin_on_host, builtins, locked, row_of
+from nova.conductor.engine.deps import World
 from nova.db import servers, services, states
 from nova.db.engine import Connection
 from nova.model.images import Image

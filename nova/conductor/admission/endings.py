@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor import zones
-from nova.conductor.world import World
+from nova.conductor.engine import zones
+from nova.conductor.engine.deps import World
 from nova.db import migrations, servers, services, states
 from nova.db.engine import Connection
 from nova.model import migrations as kinds

@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from nova import context, errors
-from nova.conductor import quota
-from nova.conductor.admission.beginning import begin_on_host, builtins
+from nova.conductor.engine import quota
+from nova.conductor.engine.begin import begin_on_host, builtins
+from nova.conductor.engine.deps import World
 from nova.conductor.steps.images import discard
-from nova.conductor.world import World
 from nova.db import states
 from nova.model.images import Image, NewImage
 from nova.model.server_orders import CreateBackup, CreateImage

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from nova import concurrency, context, errors
-from nova.conductor.admission.beginning import begin_on_host, builtins, locked, row_of
+from nova.conductor.engine.begin import begin_on_host, builtins, locked, row_of
+from nova.conductor.engine.deps import World
 from nova.conductor.steps.interfaces import INTERFACE, WISH
-from nova.conductor.world import World
 from nova.db import operations, servers, states
 from nova.db.engine import Connection
 from nova.model.base import Scope

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nova import concurrency, context, errors
-from nova.conductor import moving
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
+from nova.conductor.steps import moving
 from nova.db import actions, migrations, servers, states
 from nova.db.engine import Connection
 from nova.model.actions import ActionEvent, ActionQuery

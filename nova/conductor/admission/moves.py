@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from nova import errors
-from nova.conductor import moving, quota
 from nova.conductor.admission import live_migrations, promises, resizes
-from nova.conductor.admission.beginning import NoHost, begin, builtins, row_of
 from nova.conductor.admission.endings import SourceDown, base
-from nova.conductor.world import World
+from nova.conductor.engine import quota
+from nova.conductor.engine.begin import NoHost, begin, builtins, row_of
+from nova.conductor.engine.deps import World
+from nova.conductor.steps import moving
 from nova.db import ledger, migrations, servers, services, states
 from nova.db.engine import Connection
 from nova.model import migrations as kinds
@@ -124,7 +125,8 @@ class Moves:
 
     def _begin(self, plan: Plan, secrets: Mapping[str, Any] | None = None) -> states.Entry:
         """In one transaction of the cell: the journal's row and the move's. What quota counts of a resize is checked
-        and written within it: a conductor that dies in between has counted too much (see nova.conductor.recounts)."""
+        and written within it: a conductor that dies in between has counted too much (see
+        nova.conductor.upkeep.quota_repair)."""
         entry = self.world.cell.transact(lambda tx: self._write(tx, plan))
         self.world.runner.start([entry], secrets=secrets)
         return entry

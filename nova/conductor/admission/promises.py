@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
 from nova.db import servers
 from nova.db.engine import Connection
 from nova.model import demands

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nova import context
-from nova.conductor import quota
 from nova.conductor.admission import promises, wishes
-from nova.conductor.admission.beginning import begin_on_host, builtins, row_of
 from nova.conductor.admission.servers import check_fits, check_items, keypair, usable_image, wants_drive
-from nova.conductor.world import World
+from nova.conductor.engine import quota
+from nova.conductor.engine.begin import begin_on_host, builtins, row_of
+from nova.conductor.engine.deps import World
 from nova.db import servers, states
 from nova.db.engine import Connection
 from nova.model.images import Image

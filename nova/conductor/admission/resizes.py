@@ -8,7 +8,7 @@ import msgspec
 
 from nova import errors
 from nova.conductor.admission.servers import BadFlavor, check_flavor
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
 from nova.db import flavors
 from nova.model.base import Scope
 from nova.model.flavors import Flavor

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from nova import context, errors
-from nova.conductor import quota
+from nova.conductor.engine import quota
 from nova.db import server_groups
 from nova.db.engine import Connection
 from nova.model.base import Scope

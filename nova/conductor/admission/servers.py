@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nova import context, errors
-from nova.conductor import quota, zones
 from nova.conductor.admission import promises, server_groups, wishes
-from nova.conductor.networking.back_end import Admitted, NetworkWish
-from nova.conductor.networking.refusals import AddressInUse
-from nova.conductor.world import World
+from nova.conductor.engine import quota, zones
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.network_back_end import Admitted, NetworkWish
+from nova.conductor.engine.network_refusals import AddressInUse
 from nova.db import flavors, keypairs, ledger, security_groups, servers, states
 from nova.db.engine import Connection
 from nova.model import image_properties

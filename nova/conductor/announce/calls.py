@@ -19,7 +19,7 @@ import msgspec
 from nova import context, errors
 from nova.conductor.announce.resources import once, server
 from nova.conductor.announce.telling import facts, quietly, read
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
 from nova.db import aggregates, flavors, keypairs, server_groups, services
 from nova.model.aggregates import ZONE
 from nova.model.base import Scope

@@ -14,8 +14,8 @@ import msgspec
 
 from nova import errors
 from nova.conductor.announce.telling import facts, period, quietly, read, tell
-from nova.conductor.workflow import Op, Result, Step, Workflow
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import Op, Result, Step, Workflow
 from nova.db.announced import Announced
 from nova.model.flavors import Flavor
 from nova.notifications.facts import Failure, ServerFacts, SpecFacts, States, TaskFacts, Who, shown

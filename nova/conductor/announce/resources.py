@@ -10,7 +10,7 @@ from typing import Any
 
 from nova import context
 from nova.conductor.announce.telling import facts, period, quietly, read, tell
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
 from nova.db import announced
 from nova.notifications.facts import States, Who
 from nova.notifications.kinds import API, COMPUTE, SOURCES

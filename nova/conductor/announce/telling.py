@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
 from nova.db import announced
 from nova.db.servers import instance_name
 from nova.model import periods

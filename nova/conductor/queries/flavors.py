@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from nova import context
-from nova.conductor import quota
-from nova.conductor.world import World
+from nova.conductor.engine import quota
+from nova.conductor.engine.deps import World
 from nova.db import flavors, keypairs
 from nova.db.engine import Connection
 from nova.model.base import Scope

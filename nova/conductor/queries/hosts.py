@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor import zones
-from nova.conductor.world import World
+from nova.conductor.engine import zones
+from nova.conductor.engine.deps import World
 from nova.db import aggregates, hosts, services
 from nova.db.claims import DISK_GB, MEMORY_MB, VCPU
 from nova.db.engine import Connection

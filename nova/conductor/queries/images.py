@@ -8,7 +8,7 @@ from typing import Any
 
 from nova import errors
 from nova.clients.glance import BASE_KEYS, ImageMissing
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
 from nova.db.server_lists import NoSuchMarker
 from nova.model.images import Image, ImageQuery
 

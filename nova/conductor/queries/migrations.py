@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
 from nova.db import migrations, servers
 from nova.db.engine import Connection
 from nova.model.migrations import Migration, MigrationQuery, ServerMigrations

@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from nova import errors
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
 from nova.rpc.contracts.conductor_networks import FloatingCalls, NetworkCalls, SecurityGroupCalls
 
 

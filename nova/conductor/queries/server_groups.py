@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from nova import context, errors
-from nova.conductor import quota
-from nova.conductor.world import World
+from nova.conductor.engine import quota
+from nova.conductor.engine.deps import World
 from nova.db import ledger, server_groups
 from nova.db.engine import Connection
 from nova.model.base import Scope

@@ -7,7 +7,7 @@ import contextlib
 import msgspec
 
 from nova import context, errors
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
 from nova.db import claims, ledger, migrations, server_tags, servers, states
 from nova.db.engine import Connection
 from nova.model.base import utcnow

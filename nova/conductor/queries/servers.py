@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from nova import context, errors
-from nova.conductor import quota
 from nova.conductor.admission import images
-from nova.conductor.admission.beginning import begin_order
-from nova.conductor.queries import away, stories
-from nova.conductor.world import World
+from nova.conductor.engine import quota
+from nova.conductor.engine.begin import begin_order
+from nova.conductor.engine.deps import World
+from nova.conductor.queries import down_cells, request_traces
 from nova.db import actions, server_groups, server_lists, servers, states
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.services import as_time
@@ -57,7 +57,7 @@ class Servers:
         try:
             found = self._read(query)
         except DatabaseAway:
-            unknown = away.server(self.world, query) if query.with_unknown else None
+            unknown = down_cells.server(self.world, query) if query.with_unknown else None
             if unknown is None:
                 raise
             return unknown
@@ -82,9 +82,9 @@ class Servers:
         try:
             return self._page(query, limit)
         except DatabaseAway:
-            if query.silent_cells not in away.PAGES:
+            if query.silent_cells not in down_cells.PAGES:
                 raise
-            return away.PAGES[query.silent_cells](self.world, query, limit)
+            return down_cells.PAGES[query.silent_cells](self.world, query, limit)
 
     def _page(self, query: ServerListQuery, limit: int) -> ServerPage:
         with self.world.cell.reading() as tx:
@@ -201,4 +201,4 @@ class Servers:
             return actions.get(tx, query)
 
     def get_request(self, request_id: str) -> tuple[InstanceAction, ...]:
-        return stories.of_request(self.world, request_id)
+        return request_traces.of_request(self.world, request_id)

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from nova import errors
+from nova.conductor.engine.deps import World
 from nova.conductor.queries.flavors import capped
-from nova.conductor.world import World
 from nova.db import ledger, services, usage, usage_audits
 from nova.db.engine import Connection
 from nova.model import periods

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor import moving
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import NotYet, Op
+from nova.conductor.steps import moving
 from nova.conductor.steps.guests import NoAnswer
 from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, is_up, owe_removal, place, rebind, remove
 from nova.conductor.steps.placement import owed
-from nova.conductor.workflow import NotYet, Op
-from nova.conductor.world import World
 from nova.db import ledger, migrations
 from nova.db.engine import Connection
 from nova.model.migrations import CONFIRMING, FINISHED, MIGRATING, POST_MIGRATING, REVERTING

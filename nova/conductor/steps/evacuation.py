@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from nova.conductor import moving
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import Op
+from nova.conductor.steps import moving
 from nova.conductor.steps.guests import fence
 from nova.conductor.steps.moves import AskDestination, Settle, ask, rebind, remove
-from nova.conductor.workflow import Op
-from nova.conductor.world import World
 from nova.db.engine import Connection
 from nova.model.migrations import PRE_MIGRATING
 from nova.model.orders import RebuildOrder

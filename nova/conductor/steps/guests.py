@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import msgspec
 
 from nova import errors
-from nova.conductor.orders import build_order, guarded, guest_order
-from nova.conductor.workflow import Op, Result, Step
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.orders import build_order, guarded, guest_order
+from nova.conductor.engine.workflow import Op, Result, Step
 from nova.db import services
 from nova.db.engine import Connection
 from nova.db.servers import instance_name

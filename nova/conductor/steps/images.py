@@ -14,10 +14,10 @@ import msgspec
 
 from nova import errors
 from nova.clients.glance import BASE_KEYS
-from nova.conductor.orders import build_order
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.orders import build_order
+from nova.conductor.engine.workflow import Op, Result, Step
 from nova.conductor.steps.guests import NoHost, fence, results_of
-from nova.conductor.workflow import Op, Result, Step
-from nova.conductor.world import World
 from nova.db import services
 from nova.db.engine import Connection
 from nova.model.images import Image, ImageQuery, NewImage

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor.orders import build_order
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.orders import build_order
+from nova.conductor.engine.workflow import NotYet, Op, Result, Step
 from nova.conductor.steps.guests import NoHost, fence, results_of
-from nova.conductor.workflow import NotYet, Op, Result, Step
-from nova.conductor.world import World
 from nova.db.engine import Connection
 from nova.db.states import PerServer
 from nova.model.networks import Interface, RequestedNetwork

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor import moving
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import NotYet, Op
+from nova.conductor.steps import moving
 from nova.conductor.steps.guests import NoAnswer, fence
 from nova.conductor.steps.moves import MoveStep, SourceFailed, _each, ask, ask_source, place, rebind, remove
-from nova.conductor.workflow import NotYet, Op
-from nova.conductor.world import World
 from nova.db.engine import Connection
 from nova.model.migrations import POST_MIGRATING, RUNNING
 from nova.model.orders import GuestArrival, GuestOnSource, LiveOrder

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from nova import errors
-from nova.conductor import moving, zones
+from nova.conductor.engine import zones
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import NotYet, Op, Result, Step
+from nova.conductor.steps import moving
 from nova.conductor.steps.guests import NoAnswer, results_of
 from nova.conductor.steps.placement import claim_of, look_further, owed, wanted_flavor
-from nova.conductor.workflow import NotYet, Op, Result, Step
-from nova.conductor.world import World
 from nova.db import claims, hosts, ledger, migrations, services
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.servers import instance_name

@@ -1,16 +1,34 @@
-"""Interfaces and addresses: taken, given back and bound again by whoever keeps the networks."""
+"""``default_access_ip_network_name``: a new server's addresses on that network become those that it is shown with."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nova import errors
-from nova.conductor.networking import access_addresses
-from nova.conductor.workflow import Op, Result, Step
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import Op, Result, Step
 from nova.db.engine import Connection
 from nova.db.states import PerServer
+from nova.model.networks import Interface
+
+
+def write(ops: Iterable[Op], label: str | None) -> None:
+    """Of each server that has interfaces on the network of that label; what the user chose stands."""
+    for op in ops if label else ():
+        found = first_of(op.server.interfaces or (), str(label))
+        fresh = {name: address for name, address in found.items() if not getattr(op.server, name)}
+        if fresh and op.entry.action == "create":
+            op.write(**fresh)
+
+
+def first_of(interfaces: Iterable[Interface], label: str) -> dict[str, str]:
+    """By the column's name, the first address of each family there."""
+    found: dict[str, str] = {}
+    for one in interfaces:
+        for address in one.addresses if one.label == label else ():
+            found.setdefault(f"access_ip_v{address.version}", address.address)
+    return found
 
 
 class BindNetworks(Step):
@@ -28,7 +46,7 @@ class BindNetworks(Step):
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
         found: Sequence[Result] = world.networking.bind(ops)
-        access_addresses.write([op for op, result in zip(ops, found, strict=True)
+        write([op for op, result in zip(ops, found, strict=True)
                                 if not isinstance(result, errors.NovaError)],
                                world.settings.networking.default_access_ip_network_name)
         return found
@@ -54,3 +72,6 @@ class UnbindNetworks(Step):
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
         world.networking.unbind(ops)
         return [{} for _ in ops]
+
+
+__all__ = ["first_of", "write"]

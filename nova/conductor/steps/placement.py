@@ -1,22 +1,43 @@
-"""Where a server goes: the scheduler proposes, the claim decides, the ledger remembers."""
+"""What a request to the scheduler tells of other servers, so that no scheduler has to know them all."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from nova import errors
-from nova.conductor import placement_facts, zones
-from nova.conductor.workflow import Op, Result, Step
-from nova.conductor.world import World
-from nova.db import claims, ledger, server_groups, services
+from nova.conductor.engine import zones
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import Op, Result, Step
+from nova.db import claims, ledger, placement_facts, server_groups, services
 from nova.db.engine import Connection
+from nova.model import hints
 from nova.model.flavors import Flavor
 from nova.model.images import Image
 from nova.model.networks import PortDemand
 from nova.model.scheduling import NoHost, PlacementGroup, PlacementRequest, Selection
 from nova.model.wishes import Needs, needs_of
+
+
+def known(world: World, request: PlacementRequest) -> dict[str, Any]:
+    """Fields of the request: one statement, and one more for each fact that the request or an option asks for."""
+    settings = world.settings
+    named = hints.all_named(request.hints)
+    found: dict[str, Any] = {}
+    with world.cell.reading() as tx:
+        found["busy"] = placement_facts.busy(tx)
+        if named:
+            found["server_hosts"] = placement_facts.hosts_of(tx, named)
+        if settings.image_props_weight_multiplier and request.image_properties:
+            found["image_matches"] = placement_facts.image_matches(tx, request.image_properties,
+                                                                   settings.image_props_weight_setting)
+    if settings.limit_tenants_to_placement_aggregate:
+        with world.api.reading() as tx:
+            found["tenant_aggregates"] = placement_facts.has_aggregates(tx, request.project_id)
+    return found
+
 
 AT_ONCE = 100  # servers that claim in one transaction, whose locks others wait for
 
@@ -76,7 +97,7 @@ def _kept(selection: Selection) -> list[list[object]]:
 def request_of(world: World, ops: Sequence[Op]) -> PlacementRequest:
     """Where may these servers of one request run?"""
     request = plain_request_of(world, ops)
-    return msgspec.structs.replace(request, group=_group(world, ops), **placement_facts.known(world, request))
+    return msgspec.structs.replace(request, group=_group(world, ops), **known(world, request))
 
 
 def plain_request_of(world: World, ops: Sequence[Op]) -> PlacementRequest:

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from nova.conductor.orders import build_order
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.orders import build_order
+from nova.conductor.engine.workflow import Op, Result, Step
 from nova.conductor.steps.guests import GuestStep, fence
 from nova.conductor.steps.placement import no_valid_host, plain_request_of
-from nova.conductor.workflow import Op, Result, Step
-from nova.conductor.world import World
 from nova.db import ledger, services
 from nova.db.engine import Connection
 from nova.model.counting import classes

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor.orders import build_order
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.orders import build_order
+from nova.conductor.engine.workflow import NotYet, Op, Result, Step
 from nova.conductor.steps.guests import BuildGuests, NoAnswer, NoHost, StopGuests, destroy, fence, owe_destroy
 from nova.conductor.steps.images import ACTIVE, discard, offloading
 from nova.conductor.steps.placement import owed
-from nova.conductor.workflow import NotYet, Op, Result, Step
-from nova.conductor.world import World
 from nova.db import ledger
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.states import PerServer

@@ -7,7 +7,7 @@ from typing import Any
 
 from nova import errors
 from nova.conductor import steps
-from nova.conductor.workflow import Op, Workflow
+from nova.conductor.engine.workflow import Op, Workflow
 from nova.db import migrations
 from nova.db.engine import Connection
 from nova.db.models.cell import servers

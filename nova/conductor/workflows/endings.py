@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from nova.conductor.workflow import Op
+from nova.conductor.engine.workflow import Op
 from nova.db.states import PerServer
 from nova.model.servers import ServerMemo
 

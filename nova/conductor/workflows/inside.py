@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.conductor import steps
-from nova.conductor.workflow import Workflow
+from nova.conductor.engine.workflow import Workflow
 from nova.conductor.workflows.endings import powered
 
 CHANGE_PASSWORD = Workflow("changePassword", steps.SetPasswords())  # through the guest's agent

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from nova.conductor.engine.workflow import Workflow
 from nova.conductor.steps import interfaces as steps
-from nova.conductor.workflow import Workflow
 
 ATTACH_INTERFACE = Workflow(
     "attach_interface",

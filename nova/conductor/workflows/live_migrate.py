@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nova import errors
-from nova.conductor import moving, steps
-from nova.conductor.steps import live, moves
-from nova.conductor.workflow import Op, Retry, Workflow
+from nova.conductor import steps
+from nova.conductor.engine.workflow import Op, Retry, Workflow
+from nova.conductor.steps import live, moves, moving
 from nova.db import actions, migrations
 from nova.db.engine import Connection
 from nova.db.states import PerServer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.conductor import steps
-from nova.conductor.workflow import Workflow
+from nova.conductor.engine.workflow import Workflow
 from nova.conductor.workflows.endings import powered
 
 PAUSE_SERVER = Workflow("pause", steps.PauseGuests(), ending=powered)        # its memory stays on the host

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nova.conductor import steps
-from nova.conductor.workflow import Workflow
+from nova.conductor.engine.workflow import Workflow
 from nova.conductor.workflows.endings import powered
 
 START_SERVER = Workflow("start", steps.StartGuests(), ending=powered)

@@ -7,7 +7,7 @@ from typing import Any
 
 from nova import errors
 from nova.conductor import steps
-from nova.conductor.workflow import Op, Workflow
+from nova.conductor.engine.workflow import Op, Workflow
 from nova.conductor.workflows.endings import powered
 from nova.db.states import PerServer
 from nova.db.types import utc_now

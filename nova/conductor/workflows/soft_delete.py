@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nova.conductor import steps
-from nova.conductor.workflow import Op, Workflow
+from nova.conductor.engine.workflow import Op, Workflow
 from nova.conductor.workflows.endings import powered, remembering
 from nova.db.states import PerServer
 from nova.model.base import utcnow

@@ -17,10 +17,10 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from nova import errors
-from nova.conductor.feed import Feed
+from nova.conductor.engine.deps import Settings, World
+from nova.conductor.engine.workflow import Op, Step
+from nova.conductor.hosts.feed import Feed
 from nova.conductor.steps.placement import ClaimResources, SelectHosts, TakeNextHost
-from nova.conductor.workflow import Op, Step
-from nova.conductor.world import Settings, World
 from nova.conf import filter_scheduler, metrics, scheduler
 from nova.db import ledger
 from nova.db.engine import Connection, Database

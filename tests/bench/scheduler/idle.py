@@ -18,10 +18,10 @@ from typing import Any
 from nova.compute.beats import Beats
 from nova.compute.host import Clock, Host
 from nova.compute.service import ComputeService, Parts
-from nova.conductor.feed import Feed
+from nova.conductor.engine.deps import Settings, World
 from nova.conductor.host_service import HostService
-from nova.conductor.hosts import Daemons
-from nova.conductor.world import Settings, World
+from nova.conductor.hosts.feed import Feed
+from nova.conductor.hosts.registration import Daemons
 from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
 from nova.model.base import HostName

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from nova.conductor.feed import MOST_BYTES, fitting
+from nova.conductor.hosts.feed import MOST_BYTES, fitting
 from nova.model.hosts import HostStates
 from nova.model.topology import HostCell, HostTopology, Pages, PciDevice
 from nova.rpc import codec

@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from nova.cmd import placement_commands
-from nova.conductor import auditing
-from nova.conductor.auditing import Stores
+from nova.conductor.upkeep import allocation_audit
+from nova.conductor.upkeep.allocation_audit import Stores
 from nova.db import ledger, services
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
@@ -251,7 +251,7 @@ def test_rebuild_when_inventories_and_allocations_are_ruined_then_both_are_deriv
 def test_rebuild_when_a_newer_report_is_there_already_then_it_stands(cloud: SmallCloud) -> None:
     cloud.write("api", sa.update(api_tables.providers).values(inventory_version=99),
                 sa.update(api_tables.inventories).values(total=7))
-    assert list(auditing.rebuild_inventories(stores(cloud))) == []
+    assert list(allocation_audit.rebuild_inventories(stores(cloud))) == []
 
 
 # -- hosts that shrink

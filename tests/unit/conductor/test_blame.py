@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.conductor.blame import fault_of
+from nova.conductor.engine.faults import fault_of
 
 
 def operation(**data: Any) -> Any:

@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor import consoles as rules
-from nova.conductor import periodic
+from nova.conductor.queries import consoles as rules
+from nova.conductor.upkeep import periodic
 from nova.db import consoles
 from nova.db import servers as server_rows
 from nova.db.models import cell as tables

@@ -10,8 +10,8 @@ import pytest
 
 from nova import context, errors
 from nova.clients import dns
-from nova.conductor import periodic
-from nova.conductor.networking.floating_options import FloatingOptions
+from nova.conductor.nova_network.options import FloatingOptions
+from nova.conductor.upkeep import periodic
 from nova.model.base import Scope
 from nova.model.floating import DnsDomain, DnsEntry, FloatingRange
 from tests.fakes.small_cloud import DEMO, SmallCloud, changed, refused

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor import periodic
+from nova.conductor.upkeep import periodic
 from nova.db import server_groups
 from nova.db.models import api as tables
 from nova.model.base import Page, Scope

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.host_calls import HostCalls
+from nova.conductor.hosts.host_calls import HostCalls
 from nova.db.models.cell import services
 from nova.model.base import utcnow
 from nova.model.orders import Fence, GuestOrder

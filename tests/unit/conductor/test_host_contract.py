@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.conductor.hosts import HostSecrets
+from nova.conductor.hosts.registration import HostSecrets
 from nova.db import services
 from nova.db.models import cell as tables
 from nova.model.guests import GuestPassword, GuestQuery

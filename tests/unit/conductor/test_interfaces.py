@@ -11,7 +11,7 @@ import pytest
 
 from nova import context, errors
 from nova.conductor.admission.interfaces import Interfaces, Unsettled
-from nova.conductor.workflow import Step
+from nova.conductor.engine.workflow import Step
 from nova.conductor.workflows import ATTACH_INTERFACE, DETACH_INTERFACE, OF_INTERFACES
 from nova.model.networks import RequestedNetwork
 from nova.model.servers import ServerOrder

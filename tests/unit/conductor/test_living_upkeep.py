@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from nova import context
 from nova.cmd import host_commands, host_drain
 from nova.cmd.drain_plan import Wish
-from nova.conductor import overdue
+from nova.conductor.upkeep import timeouts
 from nova.db.models.cell import operations, servers
 from nova.model.base import utcnow
 from nova.model.server_orders import RescueServer, ResizeServer
@@ -30,7 +30,7 @@ from tests.fakes.small_cloud import DEMO, until
 from tests.fakes.walking import IMAGES, walking_cloud
 
 pytestmark = pytest.mark.one_in(3)  # whole clouds
-RULES = {rule.action: rule for rule in overdue.RULES}
+RULES = {rule.action: rule for rule in timeouts.RULES}
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def test_server_when_its_time_in_a_state_is_over_then_it_leaves_it(cloud, action
     settings(cloud, **{rule.option: 100})
     begun(cloud, uuid, rule.came[0])
     assert cloud.server(uuid).vm_state == before, cloud.journal(uuid)[-1].fault
-    look = overdue.Look(rule)
+    look = timeouts.Look(rule)
     assert look(cloud.world) == 0
     age(cloud, uuid, rule.came[0], 101)
     assert look(cloud.world) == 1
@@ -213,7 +213,7 @@ def test_resize_when_its_source_is_lost_then_its_confirmation_is_tried_again_lat
     begun(cloud, uuid, "resize")
     cloud.computes[source].silent = True
     age(cloud, uuid, "resize", 101)
-    assert overdue.Look(RULES["confirmResize"])(cloud.world) == 1
+    assert timeouts.Look(RULES["confirmResize"])(cloud.world) == 1
     cloud.settle(uuid)
     assert cloud.server(uuid).vm_state == "active" and [debt.host for debt in cloud.debts()] == [source]
     cloud.computes[source].silent = False

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nova.conductor import zones
+from nova.conductor.engine import zones
 from nova.db.claims import Usage
 
 WORLD: Any = SimpleNamespace(settings=SimpleNamespace(default_availability_zone="nova"))

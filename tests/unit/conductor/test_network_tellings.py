@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.conductor.teller import Teller
+from nova.conductor.nova_network.network_updates import Teller
 from nova.db.models import cell as tables
 from nova.model.base import Scope
 from nova.model.networks import NetworkOnHost, NewNetwork

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from nova import context, errors
-from nova.conductor.networking.back_end import NetworkWish
-from nova.conductor.networking.neutron_admission import Admission
-from nova.conductor.networking.neutron_known import Known
+from nova.conductor.engine.network_back_end import NetworkWish
+from nova.conductor.neutron.admission import Admission
+from nova.conductor.neutron.cache import Known
 from nova.model.networks import RequestedNetwork
 from tests.fakes.neutron import FakeNeutron
 

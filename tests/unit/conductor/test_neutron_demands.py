@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor.networking.neutron_demands import allocation_of, demands_of, profile_of
-from nova.conductor.placement import placement_service
+from nova.conductor.neutron.port_resources import allocation_of, demands_of, profile_of
+from nova.conductor.queries.placement import placement_service
 from nova.model.networks import PortDemand, RequestedNetwork
 from nova.model.port_demands import Held, devices, groups, met_by
 from nova.model.ports import NeutronNetwork, Port, ResourceAsked, ResourceGroup

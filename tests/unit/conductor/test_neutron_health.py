@@ -12,9 +12,9 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.cmd import conductor as daemon
-from nova.conductor import periodic
-from nova.conductor.networking.neutron_events import Later
-from nova.conductor.networking.neutron_health import Healer
+from nova.conductor.neutron.events import Later
+from nova.conductor.neutron.health import Healer
+from nova.conductor.upkeep import periodic
 from nova.db.models import cell as tables
 from nova.model.networks import RequestedNetwork
 from nova.model.server_parts import ExternalEvent

@@ -12,8 +12,8 @@ import pytest
 
 from nova import errors
 from nova.clients.session import MissingThere, ServiceConflict
-from nova.conductor.networking.neutron_proxies import Floating, Groups, Networks
-from nova.conductor.networking.neutron_proxies.asking import Absent, BadId
+from nova.conductor.neutron.proxies import Floating, Groups, Networks
+from nova.conductor.neutron.proxies.asking import Absent, BadId
 from nova.db.migrate import sync
 from nova.model.base import Page, Scope
 from nova.model.floating import FloatingAssociation, FloatingQuery

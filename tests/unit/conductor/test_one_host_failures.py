@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor.workflow import Step
+from nova.conductor.engine.workflow import Step
 from nova.conductor.workflows import ON_ONE_HOST
 from nova.model.states import ACTIONS
 from tests.fakes.failing_cloud import FailingCloud

@@ -13,10 +13,10 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.conductor import overdue
-from nova.conductor.workflow import Op, Result, Step, Workflow
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import Op, Result, Step, Workflow
+from nova.conductor.upkeep import timeouts
 from nova.conductor.workflows import DELETE_SERVER
-from nova.conductor.world import World
 from nova.db import migrations as moves
 from nova.db.models.cell import migrations, operations, servers
 from nova.model.base import utcnow
@@ -27,7 +27,7 @@ from tests.fakes.rows import add_servers, server_row
 from tests.fakes.small_cloud import SmallCloud, node_id, until
 from tests.unit.conductor.test_statement_counts import statements
 
-RULES = {rule.action: rule for rule in overdue.RULES}
+RULES = {rule.action: rule for rule in timeouts.RULES}
 #: action -> the state that it leaves, the action that led there, and its state after it
 CASES = {"confirmResize": ("resized", "resize", "active"), "unrescue": ("rescued", "rescue", "active"),
          "shelveOffload": ("shelved", "shelve", "shelved_offloaded"), "delete": ("soft-delete", "soft_delete", None)}
@@ -88,8 +88,8 @@ def record(cloud: SmallCloud, uuid: str, action: str, seconds: float, outcome: s
         finished_at=ago(seconds) if outcome else None))
 
 
-def look(action: str) -> overdue.Look:
-    return overdue.Look(RULES[action])
+def look(action: str) -> timeouts.Look:
+    return timeouts.Look(RULES[action])
 
 
 @pytest.mark.parametrize("action", CASES)
@@ -143,13 +143,13 @@ def test_order_when_something_began_since_the_look_then_it_is_not_given(cloud, n
     """A restored server must not be deleted, whatever was read before."""
     ready(cloud, note, reclaim_instance_interval=100)
     uuid = rests(cloud, "delete", 200)
-    real = overdue.overdue.resting
+    real = timeouts.overdue.resting
 
     def meanwhile(*args: Any) -> Any:
         found = real(*args)
         cloud.write("cell", sa.update(servers).where(servers.c.uuid == uuid).values(**change))
         return found
-    monkeypatch.setattr(overdue.overdue, "resting", meanwhile)
+    monkeypatch.setattr(timeouts.overdue, "resting", meanwhile)
     assert look("delete")(cloud.world) == 0 and not note.done and not cloud.open(uuid)
 
 
@@ -175,7 +175,7 @@ def test_look_when_several_conductors_look_at_once_then_each_server_is_ordered_o
 
 
 def test_look_when_there_are_many_then_each_turn_takes_a_page_and_none_waits_for_ever(cloud, note, monkeypatch) -> None:
-    monkeypatch.setattr(overdue, "BATCH", 3)
+    monkeypatch.setattr(timeouts, "BATCH", 3)
     ready(cloud, note, rescue_timeout=100)
     for _ in range(7):  # they are younger, and stand before it
         rests(cloud, "unrescue", 10)
@@ -197,8 +197,8 @@ def test_look_when_it_failed_then_the_server_is_left_in_peace_for_a_while(cloud,
     assert cloud.ended(uuid).vm_state == "resized" and cloud.journal(uuid)[-1].outcome == "error"
     assert look("confirmResize")(cloud.world) == 0
     cloud.write("cell", sa.update(operations).where(operations.c.action == "confirmResize").values(
-        started_at=ago(overdue.AGAIN_S + 1)), sa.update(operations).where(operations.c.action == "resize").values(
-            finished_at=ago(2 * overdue.AGAIN_S)))
+        started_at=ago(timeouts.AGAIN_S + 1)), sa.update(operations).where(operations.c.action == "resize").values(
+            finished_at=ago(2 * timeouts.AGAIN_S)))
     assert look("confirmResize")(cloud.world) == 1 and cloud.ended(uuid)
 
 
@@ -233,9 +233,9 @@ def test_order_when_its_conductor_dies_right_after_it_then_another_goes_on(cloud
 
 
 def test_all_looks_when_nothing_is_there_then_each_is_one_statement(cloud, note) -> None:
-    ready(cloud, note, **{rule.option: 100 for rule in overdue.RULES}, instance_build_timeout=100)
+    ready(cloud, note, **{rule.option: 100 for rule in timeouts.RULES}, instance_build_timeout=100)
     cloud.active(3)
-    for _seconds, job, name in overdue.jobs(cloud.world.settings):
+    for _seconds, job, name in timeouts.jobs(cloud.world.settings):
         with statements(cloud) as seen:
             assert job(cloud.world) == 0
         assert len(seen) == 1, name
@@ -247,11 +247,11 @@ INDEXED = {"resting": "ix_servers_vm_state", "building": "ix_servers_vm_state", 
 
 @pytest.mark.parametrize("name", INDEXED)
 def test_statement_finds_its_rows_by_an_index(cloud, name) -> None:
-    calls = {"resting": lambda tx: overdue.overdue.resting(tx, overdue.overdue.Resting(
+    calls = {"resting": lambda tx: timeouts.overdue.resting(tx, timeouts.overdue.Resting(
                  VmState.RESCUED, ("rescue",), "unrescue"), 5),
-             "building": lambda tx: overdue.overdue.building(tx, 5, 5),
-             "ownerless": lambda tx: overdue.overdue.ownerless(tx, 5),
-             "abandoned": lambda tx: overdue.overdue.abandoned(tx, 5)}
+             "building": lambda tx: timeouts.overdue.building(tx, 5, 5),
+             "ownerless": lambda tx: timeouts.overdue.ownerless(tx, 5),
+             "abandoned": lambda tx: timeouts.overdue.abandoned(tx, 5)}
     asked: list[tuple[str, Any]] = []
     with cloud.cell.reading() as tx:
         def note_down(*args: Any) -> None:
@@ -264,17 +264,17 @@ def test_statement_finds_its_rows_by_an_index(cloud, name) -> None:
 
 
 def test_jobs_are_those_that_are_switched_on_and_look_often_enough() -> None:
-    from nova.conductor.world import Settings
+    from nova.conductor.engine.deps import Settings
 
-    names = {name: seconds for seconds, _job, name in overdue.jobs(Settings())}
+    names = {name: seconds for seconds, _job, name in timeouts.jobs(Settings())}
     assert set(names) == {"tasks without an operation", "moves without an operation"}
-    names = {name: seconds for seconds, _job, name in overdue.jobs(Settings(
+    names = {name: seconds for seconds, _job, name in timeouts.jobs(Settings(
         resize_confirm_window=3, rescue_timeout=900, shelved_offload_time=5, shelved_poll_interval=0,
         instance_build_timeout=7))}
     assert (names["resize_confirm_window"], names["rescue_timeout"], names["shelved_offload_time"],
-            names["instance_build_timeout"]) == (3, overdue.TURN_S, overdue.TURN_S, 7)
+            names["instance_build_timeout"]) == (3, timeouts.TURN_S, timeouts.TURN_S, 7)
     off = Settings(shelved_offload_time=5, shelved_poll_interval=-1)
-    assert "shelved_offload_time" not in {name for _seconds, _job, name in overdue.jobs(off)}
+    assert "shelved_offload_time" not in {name for _seconds, _job, name in timeouts.jobs(off)}
 
 
 # -- builds that take too long
@@ -288,14 +288,14 @@ def test_build_when_it_takes_too_long_then_it_is_given_up_and_its_late_end_chang
         go.wait(20)
     cloud.computes["a"].before["build"] = wait
     uuid, = cloud.boot()
-    assert reached.wait(10) and overdue.give_up_builds(cloud.world) == 0
+    assert reached.wait(10) and timeouts.give_up_builds(cloud.world) == 0
     cloud.write("cell", sa.update(servers).values(created_at=ago(101)))
-    assert overdue.give_up_builds(cloud.world) == 1
+    assert timeouts.give_up_builds(cloud.world) == 1
     row = cloud.server(uuid)
     assert (row.vm_state, row.task_state) == ("error", None) and "instance_build_timeout" in row.fault.message
     go.set()
     until(lambda: not cloud.world.runner.running, "the build has noticed")
-    assert cloud.server(uuid).vm_state == "error" and overdue.give_up_builds(cloud.world) == 0
+    assert cloud.server(uuid).vm_state == "error" and timeouts.give_up_builds(cloud.world) == 0
     cloud.world.runner.workflows["delete"] = DELETE_SERVER
     cloud.delete(uuid)
     assert not cloud.claims() and not cloud.computes["a"].guests
@@ -306,13 +306,13 @@ def test_build_when_it_takes_too_long_then_it_is_given_up_and_its_late_end_chang
 @pytest.mark.parametrize("vm_state, after", [("active", "active"), ("building", "error")])
 def test_task_when_no_operation_is_open_then_it_is_cleared_with_a_warning(cloud, caplog, vm_state, after) -> None:
     uuid, = add_servers(cloud.cell, server_row(vm_state=vm_state, task_state="rebooting", updated_at=ago(90)))
-    assert overdue.clear_ownerless(cloud.world) == 1
+    assert timeouts.clear_ownerless(cloud.world) == 1
     row = cloud.server(uuid)
     assert (row.vm_state, row.task_state, row.epoch) == (after, None, 2)
     assert any(record.levelname == "WARNING" and "rebooting" in record.getMessage()
                and getattr(record, "server", "") == uuid for record in caplog.records)
     assert cloud.journal(uuid)[-1].action == "reset_state" and not cloud.open(uuid)
-    assert overdue.clear_ownerless(cloud.world) == 0
+    assert timeouts.clear_ownerless(cloud.world) == 0
 
 
 def test_task_when_a_delete_destroyed_a_part_then_it_is_an_error_and_those_behind_it_are_cleared_too(cloud) -> None:
@@ -320,7 +320,7 @@ def test_task_when_a_delete_destroyed_a_part_then_it_is_an_error_and_those_behin
         cloud.cell, server_row(vm_state="active", task_state="deleting", updated_at=ago(91),
                                memo=ServerMemo(destroying=True)),
         server_row(vm_state="active", task_state="rebooting", updated_at=ago(90)))
-    assert overdue.clear_ownerless(cloud.world) == 2
+    assert timeouts.clear_ownerless(cloud.world) == 2
     assert (cloud.server(half).vm_state, cloud.server(half).task_state) == ("error", None)
     assert (cloud.server(other).vm_state, cloud.server(other).task_state) == ("active", None)
 
@@ -328,7 +328,7 @@ def test_task_when_a_delete_destroyed_a_part_then_it_is_an_error_and_those_behin
 def test_build_when_its_delete_is_under_way_then_it_is_not_given_up(cloud) -> None:
     cloud.world.settings = dataclasses.replace(cloud.world.settings, instance_build_timeout=100)
     uuid, = add_servers(cloud.cell, server_row(vm_state="building", task_state="deleting", created_at=ago(200)))
-    assert overdue.give_up_builds(cloud.world) == 0 and cloud.server(uuid).task_state == "deleting"
+    assert timeouts.give_up_builds(cloud.world) == 0 and cloud.server(uuid).task_state == "deleting"
 
 
 @pytest.mark.parametrize("case", ["open operation", "young", "deleted"])
@@ -337,20 +337,20 @@ def test_task_when_somebody_may_work_on_it_then_it_stays(cloud, case) -> None:
                                                deleted=9 if case == "deleted" else 0))
     if case == "open operation":
         record(cloud, uuid, "soft_reboot", 90, None)
-    assert overdue.clear_ownerless(cloud.world) == 0 and cloud.server(uuid).task_state == "rebooting"
+    assert timeouts.clear_ownerless(cloud.world) == 0 and cloud.server(uuid).task_state == "rebooting"
     cloud.write("cell", sa.delete(operations))
 
 
 def test_task_when_an_operation_begins_meanwhile_then_it_stays(cloud, monkeypatch) -> None:
     uuid, = add_servers(cloud.cell, server_row(task_state="rebooting", updated_at=ago(90)))
-    real = overdue.overdue.ownerless
+    real = timeouts.overdue.ownerless
 
     def meanwhile(*args: Any) -> Any:
         found = real(*args)
         record(cloud, uuid, "soft_reboot", 1, None)
         return found
-    monkeypatch.setattr(overdue.overdue, "ownerless", meanwhile)
-    assert overdue.clear_ownerless(cloud.world) == 0 and cloud.server(uuid).task_state == "rebooting"
+    monkeypatch.setattr(timeouts.overdue, "ownerless", meanwhile)
+    assert timeouts.clear_ownerless(cloud.world) == 0 and cloud.server(uuid).task_state == "rebooting"
     cloud.write("cell", sa.delete(operations))
 
 
@@ -370,9 +370,9 @@ def status_of(cloud: SmallCloud) -> str:
 @pytest.mark.parametrize("status", ["migrating", "queued", "confirming", "post-migrating"])
 def test_move_when_no_operation_is_open_then_it_is_an_error(cloud, status, caplog) -> None:
     uuid = moved(cloud, status)
-    assert overdue.close_abandoned_moves(cloud.world) == 1 and status_of(cloud) == "error"
+    assert timeouts.close_abandoned_moves(cloud.world) == 1 and status_of(cloud) == "error"
     assert any(getattr(record, "server", "") == uuid for record in caplog.records)
-    assert overdue.close_abandoned_moves(cloud.world) == 0
+    assert timeouts.close_abandoned_moves(cloud.world) == 0
 
 
 @pytest.mark.parametrize("case", ["open", "young", "over", "waits"])
@@ -381,17 +381,17 @@ def test_move_when_somebody_may_work_on_it_or_it_is_over_then_it_stays(cloud, ca
     uuid = moved(cloud, status, 5 if case == "young" else 90)
     if case == "open":
         record(cloud, uuid, "migrate", 90, None)
-    assert overdue.close_abandoned_moves(cloud.world) == 0 and status_of(cloud) == status
+    assert timeouts.close_abandoned_moves(cloud.world) == 0 and status_of(cloud) == status
     cloud.write("cell", sa.delete(operations))
 
 
 def test_move_when_its_server_is_gone_before_it_was_confirmed_then_it_is(cloud) -> None:
     moved(cloud, "finished", server=node_id("gone"))
-    assert overdue.close_abandoned_moves(cloud.world) == 1 and status_of(cloud) == "confirmed"
+    assert timeouts.close_abandoned_moves(cloud.world) == 1 and status_of(cloud) == "confirmed"
 
 
 def test_rules_are_rows_of_the_table_of_states() -> None:
-    for rule in overdue.RULES:
+    for rule in timeouts.RULES:
         action = ACTIONS[rule.action]
         assert action.vm_states is None or rule.vm_state in action.vm_states
         assert all(ACTIONS[name].result == rule.vm_state for name in rule.came)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.compute.firewall import Firewall
-from nova.conductor.networking import host_rules
+from nova.conductor.nova_network import host_rules
 from nova.db import security_groups as rows
 from nova.db.models import cell as tables
 from nova.model.base import Page, Scope

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nova.conductor.feed import Feed
+from nova.conductor.hosts.feed import Feed
 from nova.model.hosts import HostStates
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.scheduler.service import SchedulerService

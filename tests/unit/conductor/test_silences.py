@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.conductor.hosts import Daemons
+from nova.conductor.hosts.registration import Daemons
 from nova.db.models.cell import services
 from nova.db.types import later
 from nova.model.hosts import HostStates

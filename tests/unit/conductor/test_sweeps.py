@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from nova.conductor import periodic
+from nova.conductor.upkeep import periodic
 from nova.db import ledger
 from nova.db.models import api as tables
 from tests.fakes.small_cloud import SmallCloud, node_id

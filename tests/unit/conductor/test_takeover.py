@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.teller import Teller
+from nova.conductor.nova_network.network_updates import Teller
 from nova.db import states
 from nova.db.models.cell import operations, servers
 from tests.fakes.small_cloud import SmallCloud, until

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from nova import context, errors
 from nova.clients.keystone import ProjectLimits
 from nova.clients.session import ServiceDown, ServiceRefused
-from nova.conductor.limits import CACHED_S, Missing, Unified, Unlimited
+from nova.conductor.engine.limits import CACHED_S, Missing, Unified, Unlimited
 from nova.db import flavors
 from nova.db.models import api as tables
 from nova.model.flavors import NewFlavor

@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.conductor import usage_audit
-from nova.conductor.world import World
+from nova.conductor.engine.deps import World
+from nova.conductor.upkeep import usage_audit
 from nova.db import usage_audits
 from nova.db.models import cell as tables
 from nova.model import periods

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nova.conductor.placement import placement_service
+from nova.conductor.queries.placement import placement_service
 from nova.db import flavors
 from nova.model.base import Scope
 from nova.model.flavors import NewFlavor

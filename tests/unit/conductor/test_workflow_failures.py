@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.conductor.workflow import Step, Workflow
+from nova.conductor.engine.workflow import Step, Workflow
 from nova.conductor.workflows import (
     ALL,
     CREATE_SERVER,

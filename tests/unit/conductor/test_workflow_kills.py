@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from nova.conductor.journal import Journal
-from nova.conductor.runner import Runner
+from nova.conductor.engine.journal import Journal
+from nova.conductor.engine.runner import Runner
 from tests.fakes.failing_cloud import FailingCloud
 
 pytestmark = [pytest.mark.one_in(3),  # whole clouds

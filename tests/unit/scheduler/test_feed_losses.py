@@ -11,7 +11,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova.conductor.feed import _newer
+from nova.conductor.hosts.feed import _newer
 from nova.model.hosts import AggregateMembers, AggregateStates, HostState, HostStates
 from nova.model.providers import Amount, ProviderState
 from nova.model.scheduling import Resources

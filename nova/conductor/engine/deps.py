@@ -1,0 +1,90 @@
+"""All that a conductor works with, picked once by ``nova.cmd.conductor`` and handed down as one value."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from nova.conductor.engine.limits import Limits, Written
+from nova.conductor.nova_network.options import FloatingOptions, NetworkOptions
+from nova.db.engine import Database
+from nova.model.topology import PciRequest
+from nova.notifications.notifier import Silent
+
+NO_VPN = "0"  # vpn_image_id of a cloud that has no VPN servers
+
+
+@dataclasses.dataclass(frozen=True)
+class VpnSettings:
+    """Options, by their names in nova.conf. ``cc_dmz`` and ``cc_port``: where guests find the cloud's services."""
+
+    vpn_image_id: str = NO_VPN
+    vpn_flavor: str = "m1.tiny"
+    vpn_key_suffix: str = "-vpn"
+    boot_script_template: str | None = None
+    dmz_net: str = "10.0.0.0"
+    dmz_mask: str = "255.255.255.0"
+    cnt_vpn_clients: int = 0
+    cc_dmz: str = "127.0.0.1"
+    cc_port: int = 8773
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Options the conductor's rooms read, by their names in nova.conf."""
+
+    default_availability_zone: str = "nova"
+    internal_service_availability_zone: str = "internal"
+    default_schedule_zone: str | None = None
+    instance_name_template: str = "instance-%08x"
+    service_down_time: int = 90
+    report_interval: int = 30
+    max_limit: int = 1000
+    max_attempts: int = 3
+    shutdown_timeout: int = 60
+    force_config_drive: bool = False
+    dhcp_domain: str = "novalocal"
+    deleted_retention_s: int = 30 * 86400
+    quota_defaults: dict[str, int] = dataclasses.field(default_factory=dict)
+    network_defaults: Any = None
+    networking: NetworkOptions = NetworkOptions()
+    floating: FloatingOptions = dataclasses.field(default_factory=FloatingOptions)
+    resume_after_s: float = 5.0
+    precache_concurrency: int = 1
+    allow_resize_to_same_host: bool = False
+    instance_usage_audit: bool = False
+    instance_usage_audit_period: str = "month"
+    reclaim_instance_interval: int = 0  # to instance_build_timeout: seconds, 0 is never
+    resize_confirm_window: int = 0
+    rescue_timeout: int = 0
+    instance_build_timeout: int = 0
+    shelved_offload_time: int = 0  # 0 is at once, -1 never
+    shelved_poll_interval: int = 3600
+    non_inheritable_image_properties: tuple[str, ...] = ("cache_in_nova", "bittorrent")
+    image_props_weight_multiplier: float = 0.0
+    image_props_weight_setting: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    limit_tenants_to_placement_aggregate: bool = False
+    pci_aliases: Mapping[str, PciRequest] = dataclasses.field(default_factory=dict)  # [pci]alias by name
+    vpn: VpnSettings = VpnSettings()
+
+
+@dataclasses.dataclass
+class World:
+    """Databases, peers and settings. ``images`` is the image service's client (``nova.clients.glance``)."""
+
+    api: Database
+    cell: Database
+    settings: Settings
+    host: str
+    scheduler: Any
+    compute: Any
+    network: Any
+    images: Any
+    feed: Any = None  # nova.conductor.hosts.feed.Feed
+    runner: Any = None  # nova.conductor.engine.runner.Runner
+    teller: Any = None  # nova.conductor.nova_network.network_updates.Teller
+    certs: Any = None  # a client of CertRPC
+    networking: Any = None  # nova.conductor.engine.network_back_end.NetworkBackEnd
+    notifier: Silent = dataclasses.field(default_factory=Silent)
+    quotas: Limits = dataclasses.field(default_factory=Written)

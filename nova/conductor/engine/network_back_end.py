@@ -1,0 +1,142 @@
+"""What admission, steps and queries ask of whoever keeps the networks: one contract, two back ends.
+
+A call that has a ``tx`` is a part of the transaction that writes a step's intent: what nova-network does, whose rows
+are in the same database. A call without one comes after it, and may reach over HTTP or to a host: what Neutron does.
+Steps make both, one after the other; each repeats harmlessly, and finds by the server's uuid what it did before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from nova.conductor.engine.workflow import Op, Result
+from nova.db.engine import Connection
+from nova.model.base import HostName
+from nova.model.networks import Interface, PortDemand, RequestedNetwork
+from nova.model.security_groups import GuestFirewall, HostFirewall
+from nova.model.server_parts import ExternalEvent
+
+
+class NetworkWish(NamedTuple):
+    """What a create asks for. ``networks`` None: what the project has; with ``make_network`` one is made for it where
+    it has none. ``servers``: how many of the request, at most. ``limits``: of the project, where they were just read.
+    ``external``: external networks that are not shared may be named (policy ``network:attach_external_network``)."""
+
+    project_id: str
+    networks: tuple[RequestedNetwork, ...] | None
+    security_groups: tuple[str, ...] = ()
+    make_network: bool = False
+    servers: int = 1
+    limits: Mapping[str, int] = {}
+    external: bool = False
+
+
+class Admitted(NamedTuple):
+    """What the wish comes to: networks each known, groups by the names that are shown, and what its ports demand.
+    ``members_of``: rows of groups (key -> name) that the servers are members of from the transaction that makes them;
+    none where groups are kept elsewhere."""
+
+    networks: tuple[RequestedNetwork, ...]
+    security_groups: tuple[str, ...] = ()
+    demands: tuple[PortDemand, ...] = ()
+    members_of: Mapping[int, str] = {}
+
+
+class NetworkBackEnd(Protocol):
+    """``name``: nova-network or neutron."""
+
+    name: str
+
+    # -- admission
+
+    def admit(self, wish: NetworkWish) -> Admitted:
+        """Refuse at once what can not be: an unknown network, port or group, an address that is taken, a port in use,
+        no room in the quota. Errors of kinds Invalid, Conflict, Forbidden, OverQuota; Unavailable."""
+
+    # -- a server's interfaces, from its first host to its end
+
+    def take(self, tx: Connection, ops: Sequence[Op]) -> Mapping[str, tuple[Interface, ...]]:
+        """Each server's interfaces, by uuid; empty where they come from ``bind``."""
+
+    def bind(self, ops: Sequence[Op]) -> Sequence[Result]:
+        """The interfaces are there, on the host of ``op.data["host"]``, which is told what it must serve. What is known
+        only now is written with ``op.write(interfaces=...)``."""
+
+    def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
+        """The servers' addresses are nobody's."""
+
+    def unbind(self, ops: Sequence[Op]) -> None:
+        """Nothing of the servers' is left: interfaces we made are gone, those we were given are free. Raising means
+        "try again later"."""
+
+    def look_again(self, ops: Sequence[Op]) -> None:
+        """Before guests start: what their rows still show as not connected may be by now, so that no host waits for
+        it; what is learnt is written. Raises nothing."""
+
+    # -- a server's moves
+
+    def follow(self, tx: Connection, op: Op, host: str) -> None:
+        """The server's row says that it is on that host now, in this transaction."""
+
+    def bind_to(self, op: Op, host: str) -> None:
+        """Its interfaces are bound to that host, and no other; what changes of them by that is written."""
+
+    def prepare_arrival(self, op: Op, host: str) -> tuple[Interface, ...]:
+        """A live migration's second binding: its interfaces as they will be there, while they work here."""
+
+    def abandon_arrival(self, op: Op, host: str) -> None:
+        """The second binding goes; safe when there is none, or the first is gone."""
+
+    def leave_host(self, ops: Sequence[Op]) -> None:
+        """The servers are on no host (shelved): their interfaces stay theirs, bound to none."""
+
+    # -- interfaces that come and go while the server lives
+
+    def check_interface(self, server: Any, wish: RequestedNetwork) -> RequestedNetwork:
+        """Before anything is begun. NotFound, Invalid, Conflict, Forbidden, OverQuota, Unavailable."""
+
+    def take_interface(self, tx: Connection, op: Op, wish: RequestedNetwork) -> Interface | None:
+        """One more interface; None where it comes from ``make_interface``. Repeated: the same."""
+
+    def make_interface(self, op: Op, wish: RequestedNetwork) -> Interface:
+        """The interface is there, on the server's host. Repeated: the same."""
+
+    def drop_interface(self, tx: Connection, op: Op, interface: Interface) -> None:
+        """Its addresses are nobody's."""
+
+    def remove_interface(self, op: Op, interface: Interface) -> None:
+        """It is gone, or (a port that was given) free. Safe when it is."""
+
+    # -- what is read
+
+    def interfaces_now(self, server: Any) -> tuple[Interface, ...]:
+        """As the back end has them at this moment; raises rather than leave out what it could not read."""
+
+    def firewall_on(self, host: HostName) -> HostFirewall:
+        """What a compute host filters for its guests; nothing where the network service does that itself."""
+
+    def firewalls_of(self, servers: Sequence[Any]) -> Mapping[str, GuestFirewall]:
+        """The servers' parts of it, by uuid: for orders to hosts that do not know them yet, so that they are filtered
+        before they run. Hosts whose guests let them in are told of them."""
+
+    def groups_shown(self, servers: Sequence[Any]) -> Mapping[str, tuple[str, ...]]:
+        """Names of the servers' groups, by uuid, for a page of them: one call at most. Those not in it: as their rows
+        say."""
+
+    def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
+        """The server whose one port has the address, on networks whose metadata this provider (a load balancer) hands
+        on: its uuid, as the port says, and whose project's the port is. Invalid: not exactly one; Unavailable."""
+
+    def told(self, event: ExternalEvent, server: Any) -> None:
+        """An external event about one of the server's interfaces."""
+
+    # -- the nouns of its API: objects with the methods of NetworkCalls, FloatingCalls, SecurityGroupCalls, and the
+    # addresses' part of InterfaceCalls; the queries of these names pass on to them
+
+    networks: Any
+    floating: Any
+    groups: Any
+
+
+__all__ = ["Admitted", "NetworkBackEnd", "NetworkWish"]

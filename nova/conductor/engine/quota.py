@@ -1,0 +1,176 @@
+"""Quota: limits in force, and whether a change fits. Usage is summed from the ledger under the project's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from nova import errors
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.limits import KeptElsewhere, Known
+from nova.db import keypairs, ledger, quotas
+from nova.db.engine import Connection
+from nova.model.quotas import (
+    DEFAULT_CLASS,
+    NETWORK_RESOURCES,
+    RESOURCES,
+    UNLIMITED,
+    QuotaClass,
+    QuotaSet,
+    QuotaUpdate,
+)
+
+
+class TooMuch(errors.OverQuota):
+    code = "quota.exceeded"
+    message = "Quota exceeded for {over}: Requested {requested}, but already used {used} of {limit} {over}"
+
+
+class TooManyItems(errors.OverQuota):
+    code, message = "quota.too_many", "Quota exceeded, {what}: at most {limit}."
+
+
+class BelowUse(errors.Invalid):
+    code = "quota.below_use"
+    message = ("Quota limit {limit} for {resource} must be greater than or equal to already used and reserved "
+               "{used}.")
+
+
+class AboveProject(errors.Invalid):
+    code = "quota.above_project"
+    message = "Quota limit {limit} for {resource} must be less than or equal to {project_limit}."
+
+
+class Owner(NamedTuple):
+    """Whose limits. ``known``: as they are kept elsewhere; None: they are in our database."""
+
+    project_id: str
+    user_id: str | None
+    known: Known | None = None
+
+
+def owner(world: World, project_id: str | None, user_id: str | None) -> Owner:
+    """To be asked for before a transaction: it may ask Keystone. Unavailable."""
+    return Owner(project_id or "", user_id, world.quotas.known(project_id or ""))
+
+
+def effective(world: World, tx: Connection, whose: Owner, also: Iterable[str] = ()
+              ) -> tuple[dict[str, int], dict[str, int]]:
+    """(limits of the project, limits of the user in it), each resource's (and of those in ``also``), in one statement
+    at most."""
+    if whose.known is not None:
+        elsewhere = whose.known.limits(also)
+        return elsewhere, elsewhere
+    written = quotas.limits(tx, whose.project_id, whose.user_id)
+    whole = {**world.settings.quota_defaults, **written.defaults, **written.project}
+    return whole, {**whole, **written.user}
+
+
+def fits(limit: int, used: int, wanted: int) -> bool:
+    return limit == UNLIMITED or wanted <= 0 or used + wanted <= limit
+
+
+def room(limit: int, used: int, each: int) -> int | None:
+    """How many more of ``each`` fit; None for no limit."""
+    return None if limit == UNLIMITED or each <= 0 else max(0, (limit - used) // each)
+
+
+def check(limits: Mapping[str, int], used: Mapping[str, int], wanted: Mapping[str, int]) -> None:
+    """OverQuota, naming every resource that does not fit."""
+    over = [name for name in sorted(wanted) if not fits(limits.get(name, UNLIMITED), used.get(name, 0), wanted[name])]
+    if over:
+        def listed(values: Mapping[str, int]) -> str:
+            return ", ".join(str(values.get(name, 0)) for name in over)
+        raise TooMuch(over=", ".join(over), requested=listed(wanted), used=listed(used), limit=listed(limits))
+
+
+class Quotas:
+    """The quota calls of ConductorRPC."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def get_quotas(self, project_id: str, user_id: str | None, usage: bool) -> QuotaSet:
+        whose = owner(self.world, project_id, user_id)
+        with self.world.api.reading() as tx:
+            project, user = effective(self.world, tx, whose)
+            limits = user if user_id else project
+            in_use: dict[str, int] = {}
+            if usage:
+                in_use = {**dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), 0), **self._used(tx, project_id, user_id)}
+        if usage:
+            in_use |= self._used_of_networks(project_id)
+        return QuotaSet(project_id=project_id, user_id=user_id, limits=limits, in_use=in_use)
+
+    def _used(self, tx: Connection, project_id: str, user_id: str | None) -> dict[str, int]:
+        """A project's, or one user's in it, in two statements."""
+        servers = self.world.quotas.usage(tx, project_id, user_id)["user" if user_id else "project"]
+        return {**servers, **quotas.used(tx, project_id, user_id)}
+
+    def _used_of_networks(self, project_id: str) -> dict[str, int]:
+        """What nova-network gave the project (users have no share of it); nothing where networks are Neutron's."""
+        count = getattr(getattr(self.world.networking, "networks", None), "used", None)
+        return dict(count(project_id)) if count else {}
+
+    def get_default_quotas(self) -> QuotaSet:
+        return QuotaSet(limits=self.get_quota_class(DEFAULT_CLASS).limits)
+
+    def _check_changeable(self) -> None:
+        if self.world.quotas.unchangeable:
+            raise KeptElsewhere(reason=self.world.quotas.unchangeable)
+
+    def update_quotas(self, update: QuotaUpdate) -> QuotaSet:
+        self._check_changeable()
+
+        def write(tx: Connection) -> None:
+            ledger.lock_owner(tx, update.project_id)
+            project, _user = effective(self.world, tx, Owner(update.project_id, None))
+            used = self._used(tx, update.project_id, update.user_id)
+            for name, limit in update.limits.items():
+                self._check(name, limit, used.get(name, 0), project.get(name, UNLIMITED), update)
+            quotas.write(tx, update.project_id, update.user_id, update.limits)
+        self.world.api.transact(write)
+        return self.get_quotas(update.project_id, update.user_id, False)
+
+    def get_quota_class(self, class_name: str) -> QuotaClass:
+        """Its limits; a class nobody has written has the configured defaults."""
+        elsewhere = self.world.quotas.known("")  # of no project: what is registered for all
+        if elsewhere is not None:
+            return QuotaClass(class_name=class_name, limits=elsewhere.limits())
+        with self.world.api.reading() as tx:
+            own = quotas.class_limits(tx, class_name)
+        return QuotaClass(class_name=class_name, limits={**self.world.settings.quota_defaults, **own})
+
+    def update_quota_class(self, update: QuotaClass) -> QuotaClass:
+        self._check_changeable()
+
+        def write(tx: Connection) -> None:
+            ledger.lock_owner(tx, f"class:{update.class_name}"[:255])  # two updates of one class come one by one
+            quotas.write_class(tx, update.class_name, update.limits)
+        self.world.api.transact(write)
+        return self.get_quota_class(update.class_name)
+
+    @staticmethod
+    def _check(name: str, limit: int, used: int, project_limit: int, update: QuotaUpdate) -> None:
+        if not update.force and limit != UNLIMITED and limit < used:
+            raise BelowUse(limit=limit, resource=name, used=used)
+        if update.user_id and project_limit != UNLIMITED and (limit == UNLIMITED or limit > project_limit):
+            raise AboveProject(limit=limit, resource=name, project_limit=project_limit)
+
+    def delete_quotas(self, project_id: str, user_id: str | None) -> None:
+        self._check_changeable()
+        self.world.api.transact(lambda tx: quotas.delete(tx, project_id, user_id))
+
+
+def check_keypair(world: World, tx: Connection, whose: Owner, user_id: str, name: str) -> None:
+    """Under the user's lock: the name is free (Conflict: this comes first) and one more keypair fits (OverQuota)."""
+    ledger.lock_owner(tx, f"user:{user_id}")
+    _project, limits = effective(world, tx, whose)
+    count, taken = keypairs.count(tx, user_id, name)
+    if taken:
+        raise keypairs.KeypairTaken(name=name)
+    if not fits(limits.get("key_pairs", UNLIMITED), count, 1):
+        raise TooManyItems("Quota exceeded, too many key pairs.")
+
+
+__all__ = ["Owner", "Quotas", "TooManyItems", "TooMuch", "check", "check_keypair", "effective", "fits", "owner", "room"]

@@ -1,0 +1,408 @@
+"""The runner: every long operation is a row, and this is the only place with a general ``except``.
+
+Per step it writes the intent (and the result of the step before it) in one transaction of two statements, then acts.
+A failure is undone backwards from the failing step, included; where the workflow says so, it goes on with the next
+host. What a dead runner left is resumed by another from the journal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nova import concurrency, context, errors, faults
+from nova.conductor import announce
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.faults import fault_of
+from nova.conductor.engine.journal import Journal
+from nova.conductor.engine.workflow import NotYet, Op, Result, Step, Workflow
+from nova.db.engine import Connection, DatabaseAway
+from nova.db.states import Entry, PerServer
+from nova.model.actions import ActionEvent
+from nova.model.base import utcnow
+
+LOG = logging.getLogger(__name__)
+
+AGAIN, AGAIN_S = 6, 2.0  # how often a step is tried before its operation gives up, and seconds between (growing)
+
+
+class Runner:
+    """Runs operations until they end, and resumes those whose runner died."""
+
+    def __init__(self, world: World, journal: Journal, workflows: Iterable[Workflow],
+                 again_s: float = AGAIN_S) -> None:
+        self.world, self.journal = world, journal
+        self.workflows = {workflow.action.name: workflow for workflow in workflows}
+        self.announce = announce.Operations(world)
+        self._again_s = again_s
+        self._active: set[int] = set()
+
+    # -- entrances
+
+    def start(self, entries: Sequence[Entry], servers: Mapping[str, Any] | None = None,
+              secrets: Mapping[str, Any] | None = None) -> None:
+        """Run freshly begun operations of one request beside the caller. The user's token stays with the caller."""
+        self._active.update(entry.id for entry in entries)
+        who = context.current().without_token()
+        concurrency.spawn(self._in_context, who, self._start, entries, servers, secrets or {}, name="workflow")
+
+    @contextlib.contextmanager
+    def holding(self, entry: Entry) -> Iterator[None]:
+        """Keep a fresh entry from this process's own sweep, while its admission still asks others."""
+        self._active.add(entry.id)
+        try:
+            yield
+        except BaseException:
+            self._active.discard(entry.id)
+            raise
+
+    def sweep(self) -> int:
+        """Take over what dead runners left, and what this one parked; how many."""
+        taken = self.journal.adopt(self._active, self._able)
+        for entry in taken:
+            self._active.add(entry.id)
+            LOG.info("resuming '%s' at step %s (%s)", entry.action, entry.step, entry.direction,
+                     extra={"server": entry.server_uuid})
+            concurrency.spawn(self._in_context, context.internal(entry.request_id), self._resume, entry,
+                              name="workflow")
+        return len(taken)
+
+    def _able(self, entry: Entry) -> bool:
+        """Whether this release has what the entry names: during an upgrade a newer one may have begun it."""
+        workflow = self.workflows.get(entry.action)
+        return workflow is not None and (not entry.step or any(step.name == entry.step for step in workflow.steps))
+
+    @property
+    def running(self) -> int:
+        """How many operations are in the hands of this process."""
+        return len(self._active)
+
+    def _in_context(self, who: context.RequestContext, function: Callable[..., None], *args: Any) -> None:
+        with context.entered(who):
+            function(*args)
+
+    def _start(self, entries: Sequence[Entry], servers: Mapping[str, Any] | None, secrets: Mapping[str, Any]) -> None:
+        workflow = self.workflows[entries[0].action]
+        ops = self._guarded(entries, lambda: self._load(entries, servers, secrets))
+        if ops:
+            self.announce.begun(workflow, ops)
+            self._run(workflow, ops, 0)
+
+    def _resume(self, entry: Entry) -> None:
+        workflow = self.workflows[entry.action]
+        ops = self._guarded([entry], lambda: self._load([entry], None, {}))
+        if not ops:
+            return
+        position = workflow.position(entry.step) if entry.step else 0
+        if entry.direction == "undo":
+            fault = entry.data.get("fault") or {}
+            ops[0].error = errors.from_wire(fault.get("kind", "bug"), fault.get("code", ""),
+                                            fault.get("message", "interrupted"), {})
+            self._unwind(workflow, ops[0], position)
+        else:
+            self._run(workflow, ops, position)
+
+    def _load(self, entries: Sequence[Entry], servers: Mapping[str, Any] | None, secrets: Mapping[str, Any]
+              ) -> list[Op]:
+        rows = servers if servers is not None else self.journal.servers(entries)
+        for entry in entries:
+            if entry.server_uuid not in rows:
+                self.journal.close_lost(entry)
+                self._active.discard(entry.id)
+        return [Op(entry, rows[entry.server_uuid], secrets) for entry in entries if entry.server_uuid in rows]
+
+    # -- forwards
+
+    def _run(self, workflow: Workflow, ops: list[Op], position: int) -> None:
+        held = list(ops)
+        self._guarded(held, lambda: self._go_on(workflow, held, position))
+
+    def _go_on(self, workflow: Workflow, ops: list[Op], position: int) -> None:
+        """``ops`` keeps those that are still in this thread's hands: no others may be put aside with them."""
+        while ops and position < len(workflow.steps):
+            step = workflow.steps[position]
+            if not any(step.applies(op) for op in ops):
+                position += 1
+                continue
+            ops[:] = self._intend(workflow, step, position, ops)
+            ops[:] = self._do(workflow, step, position, ops)
+            position += 1
+            if step.per_host and ops:
+                ops[:], *others = _by_host(ops)
+                for group in others:
+                    concurrency.spawn(self._in_context, context.current(), self._run, workflow, group, position,
+                                      name="workflow")
+        if ops:
+            over = self._guarded_ops(
+                ops, lambda live: self.journal.finish(entries_of(live), self._success(workflow, live), "success", None,
+                                                      lambda tx: _close(tx, workflow, live)))
+            self.announce.finished(workflow, over)
+            for op in over:
+                self._active.discard(op.entry.id)
+                LOG.info("'%s' succeeded after %.2f s", workflow.action.name, _age(op),
+                         extra={"server": op.uuid, "host_": op.data.get("host")})
+
+    def _success(self, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, Any]:
+        """What the state table says, and what the workflow's own ending knows better."""
+        result = workflow.action.result
+        return {**_unwritten(ops), **({"vm_state": result.value} if result is not None else {}), **workflow.ending(ops)}
+
+    def _intend(self, workflow: Workflow, step: Step, position: int, ops: list[Op]) -> list[Op]:
+        """Write the step's intent; the ops that are still ours and whose part ``within`` it succeeded."""
+        if step.pure:
+            for op in ops:
+                self._note_begin(op, step)
+            return ops
+        for op in ops:
+            self._note_begin(op, step)
+            op.change(step=step.name, direction="do")
+        self.announce.intending(ops)
+
+        def write(live: list[Op]) -> None:
+            def work(tx: Connection) -> tuple[list[Entry], Mapping[str, Any]]:
+                task = {"task_state": step.task.value} if step.task else {}
+                changes = {**task, **step.within(tx, self.world, live)}
+                return entries_of(live), {**_unwritten(live), **changes}
+            self.journal.advance(work)
+            _written(live)
+        try:
+            written = self._guarded_ops(ops, write)
+            self.announce.intended(workflow, step, written)
+            return written
+        except DatabaseAway:
+            raise  # parked: the journal stands where it stood
+        except errors.NovaError as error:
+            failure = error
+        except Exception as error:
+            LOG.exception("step %s failed unexpectedly", step.name, extra={"server": ops[0].uuid})
+            failure = errors.Bug(f"{step.name}: {type(error).__name__}")
+        for op in ops:
+            self._fail_one(workflow, op, position, failure)
+        return []
+
+    def _do(self, workflow: Workflow, step: Step, position: int, ops: list[Op]) -> list[Op]:
+        if not ops:
+            return ops
+        self.announce.before_step(workflow, step, ops)
+        faults.reached(workflow.action.name, step.name, "before")
+        try:
+            results: list[Result] = list(step.do(self.world, ops))
+        except (DatabaseAway, NotYet):
+            raise  # parked, as above: no host or service is to blame, and nothing is lost by waiting
+        except errors.NovaError as error:
+            results = [error] * len(ops)
+        except Exception as error:
+            LOG.exception("step %s failed unexpectedly", step.name, extra={"server": ops[0].uuid})
+            results = [errors.Bug(f"{step.name}: {type(error).__name__}")] * len(ops)
+            for op in ops:
+                op.change(data={**op.data, "traceback": traceback.format_exc(limit=20)})
+        faults.reached(workflow.action.name, step.name, "after")
+        if step.lenient:
+            results = [_let_pass(step, op, result) for op, result in zip(ops, results, strict=True)]
+        self.announce.after_step(workflow, step, ops, results)
+        done = []
+        for op, result in zip(ops, results, strict=True):
+            if isinstance(result, errors.NovaError):
+                self._fail_one(workflow, op, position, result)
+                continue
+            op.change(data={**op.data, **result})
+            self._note_end(op, "Success")
+            done.append(op)
+        return done
+
+    # -- backwards
+
+    def _fail_one(self, workflow: Workflow, op: Op, position: int, error: errors.NovaError) -> None:
+        """Begin the undo of one op beside the others; an overtaken one just stops."""
+        if isinstance(error, errors.Overtaken):
+            self._drop([op], "a newer operation owns the server")
+            return
+        LOG.warning("step %s of '%s' failed: %s", workflow.steps[position].name, workflow.action.name, error.message,
+                    extra={"server": op.uuid, "host_": op.data.get("host")})
+        op.error = error
+        self._note_end(op, "Error", error.message)
+        fault = {"kind": error.kind, "code": error.code, "message": error.message}
+        op.change(data={**op.data, "fault": fault})
+        unclear = workflow.steps[position].decisive and type(error) is errors.Bug
+        here_again = op.committed or unclear or (isinstance(error, workflow.again_on)
+                                                 and not workflow.goes_back(error, position, op))
+        if here_again and op.entry.attempt < AGAIN:
+            concurrency.spawn(self._in_context, context.current(), self._again, workflow, op, position, name="again")
+            return
+        concurrency.spawn(self._in_context, context.current(), self._unwind, workflow, op, position, name="undo")
+
+    def _again(self, workflow: Workflow, op: Op, position: int) -> None:
+        concurrency.sleep(self._again_s * op.entry.attempt)
+        op.change(attempt=op.entry.attempt + 1)
+        self._run(workflow, [op], position)
+
+    def _unwind(self, workflow: Workflow, op: Op, position: int) -> None:
+        error = op.error or errors.Bug("interrupted")
+        retry = workflow.retry
+        again = workflow.goes_back(error, position, op)
+        floor = workflow.steps.index(retry.back_to) if again and retry else 0
+        for index in range(position, floor - 1, -1) if not op.committed else ():
+            if not self._undo(workflow.steps[index], op):
+                return
+        if again:
+            op.change(attempt=op.entry.attempt + 1)
+            self._run(workflow, [op], floor)
+        else:
+            self._guarded([op.entry], lambda: self._give_up(workflow, op, error))
+
+    def _undo(self, step: Step, op: Op) -> bool:
+        """False: the op is no longer ours, or is parked for the next sweep."""
+        if not (step.undoes and step.applies(op)):
+            return True
+        op.change(step=step.name, direction="undo")
+
+        def write(live: list[Op]) -> None:
+            def work(tx: Connection) -> tuple[list[Entry], Mapping[str, Any]]:
+                changes = step.undo_within(tx, self.world, live)
+                return entries_of(live), {**_unwritten(live), **changes}
+            self.journal.advance(work)
+            _written(live)
+
+        begun = utcnow()
+
+        def act() -> bool:
+            if not self._guarded_ops([op], write):
+                return False
+            self.announce.before_undo(op.entry.action, step, op)
+            faults.reached(op.entry.action, step.name, "undo")
+            step.undo(self.world, [op])
+            faults.reached(op.entry.action, step.name, "undone")
+            self.announce.after_undo(op.entry.action, step, op)
+            if step.undo_event:
+                self._note_undone(op, step, begun)
+            return True
+        return bool(self._guarded([op.entry], act))
+
+    def _give_up(self, workflow: Workflow, op: Op, error: errors.NovaError) -> None:
+        failed = workflow.action.failed
+        changes: dict[str, Any] = {**_unwritten([op]), "fault": fault_of(error, op)}
+        if failed is not None:
+            changes["vm_state"] = failed.value
+        if not self._guarded_ops(
+                [op], lambda live: self.journal.finish(entries_of(live), changes, "error", error.message,
+                                                       lambda tx: workflow.closing(tx, op, error))):
+            return
+        self.announce.failed(workflow, op, error)
+        self._active.discard(op.entry.id)
+        LOG.error("'%s' failed after %.2f s: %s", workflow.action.name, _age(op), error.message,
+                  extra={"server": op.uuid})
+
+    # -- what may go wrong with the journal itself
+
+    def _guarded_ops(self, ops: list[Op], write: Callable[[list[Op]], None]) -> list[Op]:
+        """Write for all ops; those that were overtaken are dropped and the rest is written."""
+        live = ops
+        while live:
+            try:
+                write(live)
+                return live
+            except errors.Overtaken:
+                mine = self.journal.still_mine([op.entry for op in live])
+                lost = [op for op in live if op.uuid not in mine]
+                if not lost:
+                    self._drop(live, "this runner's lease is over, so another goes on")
+                    return []
+                self._drop(lost, "a newer operation owns the server")
+                live = [op for op in live if op.uuid in mine]
+        return []
+
+    def _guarded(self, held: Sequence[Op | Entry], act: Callable[[], Any]) -> Any:
+        """Run ``act``; what fails in it (a database that is away, mostly) parks what is held for the next sweep."""
+        try:
+            return act()
+        except errors.Overtaken:
+            reason = "a newer operation owns the server"
+        except Exception as error:
+            reason = f"will try again: {error}"
+            if not isinstance(error, errors.NovaError):
+                LOG.exception("the runner failed unexpectedly")
+        for entry in [one.entry if isinstance(one, Op) else one for one in held]:
+            LOG.warning("operation '%s' put aside: %s", entry.action, reason, extra={"server": entry.server_uuid})
+            self._active.discard(entry.id)
+        return None
+
+    def _drop(self, ops: Sequence[Op], why: str) -> None:
+        for op in ops:
+            LOG.info("'%s' stops here: %s", op.entry.action, why, extra={"server": op.uuid})
+            self._active.discard(op.entry.id)
+
+    # -- the story
+
+    def _note_begin(self, op: Op, step: Step) -> None:
+        event = ActionEvent(event=step.event, started_at=utcnow(), step=step.name, attempt=op.entry.attempt,
+                            host=op.data.get("host") if step.event.startswith("compute") else None)
+        before = op.entry.history
+        if len(before) > 1 and all(one.step == step.name and one.finished_at is None for one in before[-2:]):
+            before = before[:-1]  # a step that waits is begun again and again, for as long as it takes
+        op.change(history=(*before, event))
+
+    def _note_undone(self, op: Op, step: Step, begun: Any) -> None:
+        event = ActionEvent(event=step.undo_event, started_at=begun, finished_at=utcnow(), result="Success",
+                            step=f"{step.name}.undo", attempt=op.entry.attempt, host=op.data.get("host"))
+        op.change(history=(*op.entry.history, event))
+
+    def _note_end(self, op: Op, result: str, details: str | None = None) -> None:
+        if not op.entry.history:
+            return
+        *before, last = op.entry.history
+        now = utcnow()
+        last = msgspec.structs.replace(
+            last, finished_at=now, result=result, details=details,
+            traceback=op.data.get("traceback") if result == "Error" else None,
+            host=op.data.get("host") or last.host, duration_ms=int((now - last.started_at).total_seconds() * 1000))
+        op.change(history=(*before, last))
+
+
+def _close(tx: Connection, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, Any]:
+    for op in ops:
+        workflow.closing(tx, op, None)
+    return {}
+
+
+def entries_of(ops: Sequence[Op]) -> list[Entry]:
+    return [op.entry for op in ops]
+
+
+def _unwritten(ops: Sequence[Op]) -> dict[str, Any]:
+    """What steps learnt since the journal's last line, as changes of the servers' rows."""
+    changes: dict[str, PerServer] = {}
+    for op in ops:
+        for name, value in op.unwritten.items():
+            changes.setdefault(name, PerServer())[op.uuid] = value
+    return dict(changes)
+
+
+def _written(ops: Sequence[Op]) -> None:
+    for op in ops:
+        op.unwritten.clear()
+
+
+def _let_pass(step: Step, op: Op, result: Result) -> Result:
+    """The result of a step whose failure fails nothing."""
+    if not isinstance(result, errors.NovaError) or isinstance(result, errors.Overtaken):
+        return result
+    LOG.warning("step %s left something undone: %s", step.name, result.message, extra={"server": op.uuid})
+    return {}
+
+
+def _by_host(ops: Sequence[Op]) -> list[list[Op]]:
+    groups: dict[Any, list[Op]] = {}
+    for op in ops:
+        groups.setdefault(op.data.get("host"), []).append(op)
+    return list(groups.values())
+
+
+def _age(op: Op) -> float:
+    first = op.entry.history[0].started_at if op.entry.history else utcnow()
+    return (utcnow() - first).total_seconds()
+

@@ -1,0 +1,160 @@
+"""What a workflow is: a literal list of steps, each with its undo, and the operation they act on.
+
+``nova.conductor.engine.runner`` runs them; the files of ``nova.conductor.workflows`` are made of nothing else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from nova import errors
+from nova.conductor.engine.deps import World
+from nova.db.engine import Connection
+from nova.db.states import Entry
+from nova.model.states import ACTIONS, TaskState
+
+
+class NotYet(errors.Unavailable):
+    """A step can neither go on nor be undone while something is away: its operation waits, and the step is done again
+    by a later sweep, as long as it takes (or until a delete, say, overtakes it)."""
+
+    code, message = "workflow.not_yet", "It waits for {what}."
+
+
+Result = Mapping[str, Any] | errors.NovaError  # what a step adds to the operation's data, or why it failed
+
+
+@dataclasses.dataclass
+class Op:
+    """One server's operation in the hands of this runner. ``secrets`` live in memory only, never in the journal."""
+
+    entry: Entry
+    server: Any  # the servers row as it was read
+    secrets: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    error: errors.NovaError | None = None
+    untold: bool = False  # its start is in the journal as told, and will be once that is committed
+    states: tuple[str | None, str | None] | None = None  # (vm_state, task_state) that others were told last
+    due: tuple[Any, ...] = ()  # ends of steps, told once the journal has their results
+    unwritten: dict[str, Any] = dataclasses.field(default_factory=dict)  # columns for the journal's next line
+
+    @property
+    def uuid(self) -> str:
+        return self.entry.server_uuid
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        return self.entry.data
+
+    @property
+    def committed(self) -> bool:
+        """A step said (in its data) that there is no way back: what fails after it is tried again, and never undone."""
+        return bool(self.data.get("committed"))
+
+    def change(self, **fields: Any) -> None:
+        self.entry = msgspec.structs.replace(self.entry, **fields)
+
+    def see(self, **columns: Any) -> None:
+        """The server's row as a step of ours leaves it: nobody has to read it again."""
+        before = self.server._mapping if hasattr(self.server, "_mapping") else vars(self.server)
+        self.server = types.SimpleNamespace(**{**before, **columns})
+
+    def write(self, **columns: Any) -> None:
+        """Columns of the server's row that a step learnt outside a transaction: written with the journal's next line.
+        Whoever dies before that does the step again, and learns them again."""
+        self.see(**columns)
+        self.unwritten.update(columns)
+
+
+class Step:
+    """One part of a workflow. ``do`` and ``undo`` are idempotent; ``undo`` is safe when ``do`` never ran.
+
+    ``pure`` steps touch nothing outside: their intent is not written. ``within`` does the step's part in the cell
+    database, in the very transaction that writes its intent, and gives the changes of the servers' rows.
+    ``when`` names an argument of the operation: without it (or where it is false) the step is left out.
+    """
+
+    task: TaskState | None = None
+    event: str = ""  # its name in os-instance-actions; empty: it is not shown there
+    when: str | None = None
+    undo_event: ClassVar[str] = ""  # the undo's, where it has one
+    pure: ClassVar[bool] = False
+    lenient: ClassVar[bool] = False  # its failure is logged and no more: it only tidies up after what is done
+    per_host: ClassVar[bool] = False  # after it, servers of different hosts go on apart
+    decisive: ClassVar[bool] = False  # an error that nobody foresaw says not whether it is done: it is done again
+
+    def __init__(self, task: TaskState | None = None, *, event: str | None = None, when: str | None = None) -> None:
+        self.task, self.when = task, when
+        if event is not None:
+            self.event = event
+
+    def applies(self, op: Op) -> bool:
+        return self.when is None or bool(op.entry.arguments.get(self.when))
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        return {}
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        return [{} for _ in ops]
+
+    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        return {}
+
+    def undo(self, world: World, ops: Sequence[Op]) -> None:
+        """Take back what ``do`` did. Raising means "try again later"."""
+
+    @property
+    def undoes(self) -> bool:
+        return type(self).undo is not Step.undo or type(self).undo_within is not Step.undo_within
+
+
+@dataclasses.dataclass(frozen=True)
+class Retry:
+    """On these errors go back to just before ``back_to`` (undoing what stands below it) instead of giving up."""
+
+    back_to: Step
+    on: tuple[type[errors.NovaError], ...]
+
+
+#: What is written in the very transaction that ends an operation (with why it failed, or None); more changes of the
+#: server's row, which count when it failed.
+Closing = Callable[[Connection, Op, errors.NovaError | None], Mapping[str, Any]]
+
+
+class Workflow:
+    """A named list of steps: a row of ``model.states.ACTIONS`` and what it takes.
+
+    ``again_on``: a step that fails so is done again after a while, AGAIN times, before the operation gives up.
+    """
+
+    def __init__(self, action: str, *steps: Step, retry: Retry | None = None,
+                 again_on: tuple[type[errors.NovaError], ...] = (),
+                 ending: Callable[[Sequence[Op]], Mapping[str, Any]] | None = None,
+                 closing: Closing | None = None) -> None:
+        self.action, self.steps, self.retry, self.again_on = ACTIONS[action], steps, retry, again_on
+        self.ending = ending or (lambda ops: {})
+        self.closing = closing or (lambda tx, op, error: {})
+
+    def goes_back(self, error: errors.NovaError, position: int, op: Op) -> bool:
+        """Whether a failure at this position is one to go back on, to the next host."""
+        if op.committed:
+            return False
+        return self.retry is not None and isinstance(error, self.retry.on) and self.retry.back_to.applies(op) and \
+            position > self.steps.index(self.retry.back_to)
+
+    def position(self, name: str) -> int:
+        for index, step in enumerate(self.steps):
+            if step.name == name:
+                return index
+        raise errors.Bug(f"the journal names a step '{name}' that '{self.action.name}' does not have")
+
+
+__all__ = ["Closing", "NotYet", "Op", "Result", "Retry", "Step", "Workflow"]

@@ -1,0 +1,137 @@
+"""Availability zones: which a host is in, whether one that is asked for exists, and servers that follow their hosts.
+
+A zone is metadata of an aggregate (api database); what uses it is in the cell: its services, and the zone that each
+server's row shows. The two never change in one transaction, so :class:`ZoneSweep` repairs what a crash leaves between.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Sequence
+
+from nova import errors
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import Op, Result
+from nova.db import aggregates, hosts, services
+from nova.db.claims import Usage
+from nova.db.engine import Connection
+
+LOG = logging.getLogger(__name__)
+
+
+class NoSuchZone(errors.Invalid):
+    code = "zone.not_available"
+    message = "The requested availability zone is not available: {zone}"
+
+
+class WrongZone(errors.HostRefused):
+    """Its words may end up in a fault that users read: they name no host."""
+
+    code = "zone.host_moved"
+    message = "The chosen host is in availability zone {zone} now, not in {wanted}."
+
+
+def for_server(world: World, op: Op, claimed: Sequence[Usage]) -> Result:
+    """The zone that a server gets with the host of its claim; WrongZone when it asked for another: the host was moved
+    since the scheduler chose it."""
+    made = {one.provider_id: one.zone for one in claimed}.get(op.data["provider_id"])
+    zone = made or world.settings.default_availability_zone
+    wanted = op.server.pinned_availability_zone
+    if wanted and wanted != zone and not op.entry.arguments.get("forced"):
+        return WrongZone(zone=zone, wanted=wanted)
+    return {"zone": zone}
+
+
+def of_hosts(world: World, hosts: Collection[str] | None = None) -> dict[str, str]:
+    """host -> zone, of those that are not in the default one."""
+    with world.api.reading() as tx:
+        return aggregates.zones(tx, hosts)
+
+
+def check(world: World, zone: str | None) -> None:
+    """NoSuchZone unless an enabled compute host is in the zone. None asks for none."""
+    if zone is None:
+        return
+    with world.cell.reading() as tx:
+        enabled = services.enabled_hosts(tx)
+    with world.api.reading() as tx:
+        if zone == world.settings.default_availability_zone:
+            placed = aggregates.zones(tx)
+            known = any(placed.get(host, zone) == zone for host in enabled)
+        else:
+            known = not enabled.isdisjoint(aggregates.hosts_in_zone(tx, zone))
+    if not known:
+        raise NoSuchZone(zone=zone)
+
+
+def follow(world: World, changed: Iterable[str] | None = None) -> None:
+    """Let servers' rows show the zone their hosts are in, of these hosts (all, for None). Repeating it is harmless."""
+    default = world.settings.default_availability_zone
+    with world.api.reading() as tx:
+        placed = aggregates.zones(tx, None if changed is None else sorted(set(changed)))
+    moved: dict[str, list[str]] = {}
+    if changed is not None:
+        for host in changed:
+            moved.setdefault(placed.get(host, default), []).append(host)
+    else:
+        with world.cell.reading() as tx:
+            for host, zone in hosts.zones_shown(tx):
+                if zone != (right := placed.get(host, default)):
+                    moved.setdefault(right, []).append(host)
+    if moved:
+        world.cell.transact(lambda tx: _write(tx, moved))
+
+
+def _write(tx: Connection, moved: dict[str, list[str]]) -> None:
+    for zone, names in moved.items():
+        hosts.write_zone(tx, names, zone)
+
+
+class ZoneSweep:
+    """After each change of aggregates, once more: a conductor may have died before it told the servers' rows, and a
+    create may have read the zone just before. Nothing to do costs one read."""
+
+    def __init__(self) -> None:
+        self._seen = self._done = 0  # stamps: of the last turn, and the one for which all is right
+
+    def __call__(self, world: World) -> None:
+        with world.api.reading() as tx:
+            stamp = aggregates.version(tx)
+        if stamp == self._done:
+            return
+        follow(world)
+        if stamp == self._seen:  # quiet for a whole turn: what was under way has ended
+            self._done = stamp
+        self._seen = stamp
+
+
+class ForgottenHosts:
+    """Providers and aggregate members of hosts whose compute service was taken out: left by a crash in between.
+
+    A host is forgotten when two turns in a row find it so, and its providers only as they were the first time: a host
+    that registers again meanwhile makes new ones, or changes them.
+    """
+
+    def __init__(self) -> None:
+        self._before: dict[int, int] = {}  # provider -> generation, of the turn before
+        self._members: set[str] = set()
+
+    def __call__(self, world: World) -> None:
+        with world.api.reading() as tx:
+            providers = hosts.providers_of_hosts(tx)
+            members = aggregates.members(tx)
+        with world.cell.reading() as tx:  # after them: what registers first can not be missed
+            alive = services.compute_hosts(tx)
+        orphans = {row.id: row.generation for row in providers if row.host not in alive}
+        lost = {key: generation for key, generation in orphans.items() if self._before.get(key) == generation}
+        left = members - alive
+        gone = left & self._members
+        self._before, self._members = orphans, left
+        if lost:
+            world.api.transact(lambda tx: hosts.drop_providers(tx, lost))
+            LOG.warning("removed %d resource providers of hosts whose compute service is deleted", len(lost))
+        if gone:
+            world.api.transact(lambda tx: aggregates.forget_hosts(tx, gone))
+            LOG.warning("took hosts whose compute service is deleted out of their aggregates: %s",
+                        ", ".join(sorted(gone)))
+            world.feed.aggregates_changed()

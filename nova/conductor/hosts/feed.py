@@ -1,0 +1,235 @@
+"""What schedulers know of hosts: states, not deltas, sent as they change and whenever they are asked for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nova import errors
+from nova.conductor.engine.deps import World
+from nova.db import aggregates as aggregate_rows
+from nova.db import hosts as host_rows
+from nova.db import services, trees
+from nova.db.claims import DISK_GB, MEMORY_MB, VCPU, Usage
+from nova.db.engine import Connection
+from nova.db.services import as_time
+from nova.model.aggregates import placed
+from nova.model.base import Time
+from nova.model.hosts import AggregateMembers, AggregateStates, HostState, HostStates, Stamp
+
+LOG = logging.getLogger(__name__)
+
+MOST_BYTES = 24 * 1024 * 1024  # before it is compressed; ``rpc.codec`` refuses what is far more
+
+_AMOUNTS = ((VCPU, "vcpus"), (MEMORY_MB, "memory_mb"), (DISK_GB, "disk_gb"))
+PLAIN = frozenset(name for name, _ in _AMOUNTS)
+
+
+class Feed:
+    """Reads states from both databases, and casts them to every scheduler. ``most_bytes``: of states in one answer."""
+
+    def __init__(self, world: World, most_bytes: int = MOST_BYTES) -> None:
+        self.world, self._most_bytes = world, most_bytes
+
+    def states(self, known: Sequence[Stamp] = (), everything: bool = True) -> HostStates:
+        """States newer than the stamps, or all of them for ``everything``; and the aggregates, where one of the stamps
+        is older than they are."""
+        aggregates, rows, found = self._read_all()
+        stamps = {(stamp.host, stamp.node): stamp for stamp in known}
+        alive = tuple((row.host, row.last_seen_at) for row in rows if row.last_seen_at is not None)
+        gone = tuple(sorted(set(stamps) - {(one.host, one.node) for one in found}))
+        fresh = everything or any(stamp.aggregates_version != aggregates.version for stamp in known)
+        if not everything:
+            found = [one for one in found if _newer(one, stamps.get((one.host, one.node)))]
+        sent = fitting(found, self._most_bytes)
+        more = len(sent) < len(found)
+        return HostStates(states=tuple(sent), now=as_time(rows[0].clock) if rows else None, alive=alive, gone=gone,
+                          complete=everything and not more, aggregates=aggregates if fresh else None, more=more)
+
+    def _read_all(self) -> tuple[AggregateStates, list[Any], list[HostState]]:
+        """The aggregates, rows of all nodes, and their states."""
+        with self.world.cell.reading() as tx:
+            rows = host_rows.node_rows(tx)
+        with self.world.api.reading() as tx:
+            providers = host_rows.provider_rows(tx)
+            beyond = trees.beyond(tx)
+            aggregates = self._aggregates(tx)
+        of_host: dict[str, list[AggregateMembers]] = {}
+        for one in aggregates.aggregates:
+            for host in one.hosts:
+                of_host.setdefault(host, []).append(one)
+
+        def place(host: str) -> Place:
+            mine = of_host.get(host, ())
+            zone, metadata = placed([one.metadata for one in mine], aggregates.default_zone)
+            return Place(aggregates.version, zone, metadata, tuple(one.uuid for one in mine))
+        return aggregates, rows, [state(row, Provided(providers[row.uuid], beyond), place(row.host))
+                                  for row in rows if row.uuid in providers]
+
+    def _read_one(self, host: str) -> tuple[list[Any], list[HostState]]:
+        """Rows of one host's nodes and their states, whole."""
+        with self.world.cell.reading() as tx:
+            rows = host_rows.node_rows(tx, host_rows.NodesWanted(host=host))
+        if not rows:
+            return [], []
+        with self.world.api.reading() as tx:
+            providers = host_rows.provider_rows(tx, host=host)
+            beyond = trees.beyond(tx, [one["id"] for one in providers.values()])
+            place = self._place(tx, host)
+        return rows, [state(row, Provided(providers[row.uuid], beyond), place) for row in rows
+                      if row.uuid in providers]
+
+    def _aggregates(self, tx: Connection) -> AggregateStates:
+        """The stamp is read first: rows may be newer than it says, and come again with theirs; never older."""
+        stamp = aggregate_rows.version(tx)
+        return AggregateStates(
+            version=stamp, default_zone=self.world.settings.default_availability_zone,
+            aggregates=tuple(AggregateMembers(hosts=one.hosts, metadata=one.metadata, uuid=one.uuid)
+                             for one in aggregate_rows.select(tx) if one.hosts))
+
+    def _place(self, tx: Connection, host: str) -> Place:
+        stamp = aggregate_rows.version(tx)
+        mine = [one for one in aggregate_rows.select(tx) if host in one.hosts]
+        zone, metadata = placed([one.metadata for one in mine], self.world.settings.default_availability_zone)
+        return Place(stamp, zone, metadata, tuple(one.uuid for one in mine))
+
+    def after_claims(self, usages: Sequence[Usage], claimed: Sequence[str]) -> None:
+        """Tell the schedulers a provider's new amounts, and which servers' claims are in them. No host is named: what
+        else belongs to the generation (totals) is not known here, and comes with the next sweep."""
+        if not usages:
+            return
+        whole = self._parts([usage.provider_id for usage in usages if usage.whole])
+        plain = tuple(self._resources(usage) for usage in usages if not usage.whole)
+        self._cast(HostStates(states=(*plain, *whole), claimed=tuple(claimed)))
+
+    def after_release(self, providers: Sequence[int]) -> None:
+        """The same, for providers (nodes', or of what is below them) whose numbers must be read again."""
+        if providers:
+            self._cast(HostStates(states=self._parts(providers)))
+
+    def _parts(self, providers: Sequence[int]) -> tuple[HostState, ...]:
+        """What claims change, of the nodes that these providers belong to: of a plain one, its amounts."""
+        if not providers:
+            return ()
+        with self.world.api.reading() as tx:
+            rows = host_rows.provider_rows(tx, providers).values()
+            deep = [row["id"] for row in rows if row["deep"] or row["classes"].keys() - PLAIN]
+            beyond = trees.beyond(tx, deep) if deep else {}
+        return tuple(HostState(host=row["host"], node=row["name"], **Provided(row, beyond).fields())
+                     if row["id"] in deep else _amounts(row) for row in rows)
+
+    def host_changed(self, host: str) -> None:
+        """A host was registered, changed, enabled, disabled: send what is known of it."""
+        rows, found = self._read_one(host)
+        if rows:
+            alive = tuple((row.host, row.last_seen_at) for row in rows if row.last_seen_at is not None)
+            self._cast(HostStates(states=tuple(found), now=as_time(rows[0].clock), alive=alive))
+
+    def host_gone(self, host: str, nodes: Sequence[str]) -> None:
+        """A host was taken out, with these nodes."""
+        with self.world.cell.reading() as tx:
+            now = services.now(tx)
+        self._cast(HostStates(now=now, gone=tuple((host, node) for node in nodes)))
+
+    def aggregates_changed(self) -> None:
+        """Hosts came or went, or metadata changed: send all aggregates, which is little."""
+        with self.world.api.reading() as tx:
+            aggregates = self._aggregates(tx)
+        self._cast(HostStates(aggregates=aggregates))
+
+    def alive(self, beats: Sequence[tuple[str, Time]], now: Time | None) -> bool:
+        """Whether the broker took it."""
+        return self._cast(HostStates(alive=tuple(beats), now=now))
+
+    def _resources(self, usage: Usage) -> HostState:
+        numbers: dict[str, Any] = {}
+        for name, field in _AMOUNTS:
+            capacity, used = usage.amounts.get(name, (0, 0))
+            numbers |= {f"{field}_capacity": capacity, f"{field}_used": used}
+        return HostState(host="", node="", provider_id=usage.provider_id, generation=usage.generation,
+                         instances=usage.instances, **numbers)
+
+    def _cast(self, states: HostStates) -> bool:
+        try:
+            self.world.scheduler.update_hosts(states)
+        except errors.NovaError as error:  # the periodic sweep repairs what was lost
+            LOG.debug("schedulers were not told: %s", error)
+            return False
+        return True
+
+
+class Place(NamedTuple):
+    """What aggregates, at one stamp, make of a host."""
+
+    version: int
+    zone: str
+    metadata: Mapping[str, tuple[str, ...]]
+    uuids: tuple[str, ...] = ()
+
+
+class Provided(NamedTuple):
+    """A node's provider: its row (of ``provider_rows``), and what it has beyond its numbers."""
+
+    row: Mapping[str, Any]
+    beyond: Mapping[int, trees.Beyond]
+
+    def fields(self) -> dict[str, Any]:
+        """What a state has under the provider's generation."""
+        row, beyond = self.row, self.beyond.get(self.row["id"], trees.NOTHING)
+        others = {name: trees.amount(total, reserved, ratio, used, row["limits"][name])
+                  for name, (total, reserved, ratio, used) in row["classes"].items() if name not in PLAIN}
+        return {"provider_id": row["id"], "generation": row["generation"], "instances": row["consumers"],
+                **_resources(row["classes"]), "amounts": others, "children": beyond.children,
+                "packings": beyond.packings, "own_traits": beyond.traits, "own_aggregates": beyond.aggregates}
+
+
+def state(row: Any, provider: Provided, place: Place) -> HostState:
+    """A node's whole state from its row (of ``node_rows``), its provider's, and where aggregates put it."""
+    facts = row.facts
+    return HostState(
+        host=row.host, node=row.name, **provider.fields(), service_version=row.service_version,
+        enabled=not row.disabled, forced_down=row.forced_down, disabled_reason=row.disabled_reason,
+        last_seen_at=row.last_seen_at, hypervisor_type=facts.hypervisor_type,
+        hypervisor_version=facts.hypervisor_version, supported=facts.supported, capabilities=facts.capabilities,
+        traits=facts.traits, topology=facts.topology, host_ip=facts.host_ip, metrics=facts.metrics,
+        failed_builds=facts.failed_builds, provider_uuid=row.uuid, aggregates_version=place.version, zone=place.zone,
+        aggregate_metadata=place.metadata, aggregate_uuids=place.uuids)
+
+
+def _resources(classes: dict[str, tuple[int, int, float, int]]) -> dict[str, Any]:
+    numbers: dict[str, Any] = {}
+    for name, field in _AMOUNTS:
+        total, reserved, ratio, used = classes.get(name, (0, 0, 1.0, 0))
+        numbers |= {f"{field}_total": total, f"{field}_capacity": int((total - reserved) * ratio),
+                    f"{field}_used": used}
+    return numbers
+
+
+def _amounts(row: Mapping[str, Any]) -> HostState:
+    numbers = {name: value for name, value in _resources(row["classes"]).items() if not name.endswith("_total")}
+    return HostState(host="", node="", provider_id=row["id"], generation=row["generation"],
+                     instances=row["consumers"], **numbers)
+
+
+def fitting(states: Sequence[HostState], most_bytes: int) -> list[HostState]:
+    """The first of the states that one message takes; one at least."""
+    found: list[HostState] = []
+    size, encode = 0, msgspec.msgpack.Encoder().encode
+    for one in states:
+        size += len(encode(one))
+        if found and size > most_bytes:
+            break
+        found.append(one)
+    return found
+
+
+def _newer(one: HostState, known: Stamp | None) -> bool:
+    """Aggregates are told apart from the states, all in one."""
+    return known is None or known.provider_id not in (0, one.provider_id) or \
+        (one.generation, one.service_version) != (known.generation, known.service_version)
+
+
+__all__ = ["Feed", "Place", "Provided", "state"]

@@ -1,0 +1,61 @@
+"""What hosts say of their guests' power, and what follows: the record is right within a moment, or the guest is.
+
+A guest that went off by itself makes its server SHUTOFF (its user shut it down, or it crashed). One that runs although
+its server is stopped, or deleted and kept for a while, is stopped again: somebody started it behind the cloud's back,
+or its host was away when it was to be stopped, and its owner counts on its not running. One that was paused or
+suspended, or goes on again, turns its server likewise: an order whose host died before it could answer was carried
+out, and the owner must be able to take it back. Servers with a task are their operation's.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Mapping
+
+from nova import context, errors
+from nova.conductor import announce
+from nova.conductor.engine.begin import begin
+from nova.conductor.engine.deps import World
+from nova.db import states
+from nova.db.engine import Connection
+from nova.model.orders import PowerReport
+from nova.model.states import PowerState
+
+LOG = logging.getLogger(__name__)
+
+AT_ONCE = 50  # servers stopped for one report; the others' turn comes with the host's next one
+
+#: power state -> the vm_state of a server whose guest has it
+FITTING = {PowerState.SHUTDOWN: "stopped", PowerState.CRASHED: "stopped", PowerState.RUNNING: "active",
+           PowerState.PAUSED: "paused", PowerState.SUSPENDED: "suspended"}
+
+
+def report(world: World, told: PowerReport) -> None:
+    reported = {guest.server_uuid: states.Power(int(guest.power_state), guest.epoch,
+                                                FITTING.get(guest.power_state, "")) for guest in told.guests}
+    if not reported:
+        return
+    with announce.turning(world, told.host, [uuid for uuid, one in reported.items() if one.now]):
+        strays = world.cell.transact(lambda tx: states.note_power(tx, told.host, reported))
+    _stop(world, told.host, {uuid: reported[uuid] for uuid in strays[:AT_ONCE]})
+
+
+def _stop(world: World, host: str, strays: Mapping[str, states.Power]) -> None:
+    """Order each one's stop, as its owner would: it is in the journal, and a host that dies meanwhile resumes it."""
+    for uuid, power in strays.items():
+        with context.entered(context.internal()):
+            begin = functools.partial(_begin, world=world, host=host, uuid=uuid, power=power)
+            try:
+                entry = world.cell.transact(begin)
+            except (errors.WrongState, errors.NotFound):
+                continue  # something was ordered meanwhile
+            if entry is not None:
+                LOG.warning("the server should be off, and its guest runs on %s: it is stopped again", host,
+                            extra={"server": uuid})
+                world.runner.start([entry])
+
+
+def _begin(tx: Connection, world: World, host: str, uuid: str, power: states.Power) -> states.Entry | None:
+    action = states.set_running(tx, host, uuid, power)
+    return begin(world, tx, action, uuid, {}) if action else None

@@ -1,0 +1,195 @@
+"""Daemons that register and beat: written in batches, judged by the database's clock."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+
+from nova import errors
+from nova.conductor import announce
+from nova.conductor.engine.deps import World
+from nova.db import migrate, networks, services, silences
+from nova.db.engine import Connection, Database
+from nova.model.base import HostName, Time
+from nova.model.services import Alive, ContractVersion, Heartbeat, Registered, Registration
+
+LOG = logging.getLogger(__name__)
+
+
+Times = tuple[tuple[str, Time], ...]  # (host, when it was seen)
+SLOW_S = 2.0  # a cast that takes longer waits for the broker
+OWING_S = 1.0  # how long an answer to "who owes something" serves all heartbeats
+
+
+class HostSecrets:
+    """A host's secrets, for the check of its calls: those that are remembered first, then the database's word."""
+
+    def __init__(self, cell: Database) -> None:
+        self._cell = cell
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    def __call__(self, host: str) -> Iterator[str]:
+        known = self._known.get(host, ())
+        yield from known
+        with self._cell.reading() as tx:
+            fresh = services.secrets(tx, host)
+        if fresh:
+            self._known[host] = fresh
+        yield from (secret for secret in fresh if secret not in known)
+
+    def forget(self) -> None:
+        """Now and then: services may have been deleted."""
+        self._known = {}
+
+
+class Daemons:
+    """``register``, ``heartbeat`` and ``ping``, for control daemons; host_service adds the checks for hosts."""
+
+    def __init__(self, world: World, clock: Callable[[], float] = time.monotonic) -> None:
+        self.world, self._clock = world, clock
+        self.secrets = HostSecrets(world.cell)
+        self._beats: set[tuple[str, str]] = set()
+        self._known: set[tuple[str, str]] = set()
+        self._lowest: tuple[ContractVersion, ...] = ()
+        self._owing: set[str] = set()
+        self._owing_at = float("-inf")
+        self._heard_at: dict[str, float] = {}  # by binary, when one was heard of; see nova.db.silences
+        self._reached, self._telling_since = False, float("inf")  # the broker, as of the last cast; one under way
+        self._bridging = False
+        self._lock = threading.Lock()
+
+    def register(self, registration: Registration) -> Registered:
+        def write(tx: Connection) -> tuple[services.Kept, Times]:
+            excused = self._end_silence(tx, {registration.binary})
+            kept = services.register(tx, registration)
+            if registration.binary == "nova-network":
+                networks.claim_unhosted(tx, registration.host)
+            return kept, excused
+        kept, excused = self.world.cell.transact(write)
+        self._heard({registration.binary})
+        with self.world.cell.reading() as tx:
+            debts = services.debts(tx, registration.host) if registration.host_id else ()
+            self._lowest = services.lowest_versions(tx, self.world.settings.service_down_time)
+        with self._lock:
+            self._known.add((registration.host, registration.binary))
+        if kept.new:
+            LOG.info("%s on %s registered for the first time", registration.binary, registration.host)
+            announce.registered(self.world, registration.host, registration.binary)
+        if registration.binary == "nova-compute":
+            self.world.feed.host_changed(registration.host)
+        if excused:
+            self.world.feed.alive(*self._alive(set(), excused))
+        return Registered(service_id=kept.id, report_interval_s=self.world.settings.report_interval, debts=debts,
+                          lowest=self._lowest, wants_secret=not kept.has_secret)
+
+    def heartbeat(self, beat: Heartbeat) -> Alive:
+        """Kept in memory until the next flush: a fleet's beats are one statement a second, not one each."""
+        name = (str(beat.host), beat.binary)
+        with self._lock:
+            known = name in self._known
+            if known:
+                self._beats.add(name)
+        if not known:
+            known = self._look_up(name)
+        return Alive(known=known, lowest=self._lowest, owes=self._owes(name[0]))
+
+    def _owes(self, host: str) -> bool:
+        """Debts may be made while their host is up: it learns of them by its next heartbeat. One read a second serves
+        all; without a database the last answer stands, for a heartbeat must not fail for that."""
+        now = self._clock()
+        if now - self._owing_at >= OWING_S:
+            self._owing_at = now
+            with contextlib.suppress(errors.Unavailable), self.world.cell.reading() as tx:
+                self._owing = services.owing_hosts(tx)
+        return host in self._owing
+
+    def _look_up(self, name: tuple[str, str]) -> bool:
+        with self.world.cell.reading() as tx:
+            found = services.known(tx)
+        with self._lock:
+            self._known = found
+            if name in found:
+                self._beats.add(name)
+        return name in found
+
+    def flush(self) -> None:
+        """Write the beats since the last flush, and tell the schedulers whose hosts are alive."""
+        with self._lock:
+            beats, self._beats = self._beats, set()
+        if not beats:
+            return
+        binaries = {binary for _host, binary in beats}
+
+        def write(tx: Connection) -> Times:
+            excused = self._end_silence(tx, binaries)
+            services.beat(tx, sorted(beats))
+            return excused
+        try:
+            excused = self.world.cell.transact(write)
+        except errors.Unavailable:
+            with self._lock:
+                self._beats |= beats  # a minute without a database makes no host look dead
+            raise
+        self._heard(binaries)
+        self._tell(*self._alive({host for host, binary in beats if binary == services.COMPUTE}, excused))
+
+    def _tell(self, alive: Times, now: Time | None) -> None:
+        self._telling_since = self._clock()
+        try:
+            self._reached = self.world.feed.alive(alive, now)
+        finally:
+            self._telling_since = float("inf")
+
+    def bridge_silence(self) -> None:
+        """While this conductor can not reach the broker, daemons can not report: nobody counts as down for that."""
+        down = self.world.settings.service_down_time
+        if self._reached and self._clock() - self._telling_since < SLOW_S:
+            return
+        excused = self.world.cell.transact(lambda tx: silences.bridge(tx, down))
+        count = sum(len(one.hosts) for one in excused.values())
+        if count and not self._bridging:
+            LOG.info("the broker can not be reached, and no daemon was heard of for %.0f s: the %d that were alive "
+                     "then count as up until it is back", max(one.silent_s for one in excused.values()), count)
+        self._bridging = bool(count)
+
+    def _alive(self, hosts: set[str], excused: Times) -> tuple[Times, Time | None]:
+        if not hosts and not excused:
+            return (), None
+        with self.world.cell.reading() as tx:
+            now = services.now(tx)
+        return (*excused, *((host, now) for host in sorted(hosts))), now
+
+    def _end_silence(self, tx: Connection, binaries: Collection[str]) -> Times:
+        """Before these are written as heard of: the compute hosts that are excused, and when they count as seen. The
+        database is asked only where this process has not heard of a kind for long."""
+        down, now = self.world.settings.service_down_time, self._clock()
+        unheard = [one for one in binaries if now - self._heard_at.get(one, float("-inf")) > down / 2]
+        if not unheard:
+            return ()
+        ended = silences.end(tx, unheard, down)
+        for binary, excused in ended.items():
+            LOG.info("no %s was heard of for %.0f s: the %d that were alive then have %.0f s to report", binary,
+                     excused.silent_s, len(excused.hosts), down / 2)
+        if services.COMPUTE not in ended:
+            return ()
+        excused = ended[services.COMPUTE]
+        return tuple((host, excused.seen_at) for host in excused.hosts)
+
+    def _heard(self, binaries: Collection[str]) -> None:
+        """It is committed: a transaction that is done again must find the silence again."""
+        self._heard_at.update(dict.fromkeys(binaries, self._clock()))
+
+    def refresh(self) -> None:
+        """Forget services that were deleted; learn what versions are in use."""
+        self.secrets.forget()
+        with self.world.cell.reading() as tx:
+            known = services.known(tx)
+            lowest = services.lowest_versions(tx, self.world.settings.service_down_time)
+        with self._lock:
+            self._known, self._lowest = known, lowest
+
+    def ping(self, host: HostName) -> str:
+        return migrate.product(self.world.cell)

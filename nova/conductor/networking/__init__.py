@@ -1,1 +1,0 @@
-"""Where networks come from: nova-network, whose rows are the conductor's own, or Neutron next door."""

@@ -1,0 +1,1 @@
+"""Neutron as the network back end: its ports are servers' interfaces."""

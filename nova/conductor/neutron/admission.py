@@ -1,0 +1,217 @@
+"""What a create (or an attach) asks of Neutron, checked before anything is begun.
+
+Networks and security groups are looked up with the user's own token: what it does not show them is not there. Ports are
+read with ours, which sees what binding them takes of a host, and must be the project's.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from nova import context, errors
+from nova.clients.neutron import TOPOLOGY, Neutron
+from nova.conductor.engine.network_back_end import Admitted, NetworkWish
+from nova.conductor.engine.network_refusals import AddressInUse, BadAddress, BadNetwork
+from nova.conductor.neutron import refusals
+from nova.conductor.neutron.cache import Known
+from nova.conductor.neutron.port_resources import demands_of
+from nova.model.networks import PortDemand, RequestedNetwork
+from nova.model.ports import DIRECT, NeutronGroup, NeutronNetwork, Port
+from nova.model.security_groups import DEFAULT
+
+ACCELERATED = frozenset({"accelerator-direct", "accelerator-direct-physical"})
+AUTO = "auto"  # the id of a network that is made for the project when the server is bound
+
+
+class Admission:
+    def __init__(self, client: Neutron, known: Known) -> None:
+        self._client, self._known = client, known
+
+    def admit(self, wish: NetworkWish) -> Admitted:
+        if wish.networks == ():
+            self._groups(wish, (), {})  # no port has them, but a word that means nothing is refused all the same
+            return Admitted(())
+        ports = self._ports(wish)
+        if wish.networks is None:
+            requested, networks = self._default(wish)
+        else:
+            requested, networks = wish.networks, self._named(wish, ports)
+        self._check_addresses(requested, networks, wish.servers)
+        groups = self._groups(wish, requested, networks)
+        self._check_quota(wish, requested)
+        return Admitted(tuple(requested), groups, self._demands(ports))
+
+    def one(self, project_id: str, wish: RequestedNetwork) -> RequestedNetwork:
+        """An interface for a server that lives; its network where the wish names none. NotFound: network or port."""
+        named = bool(wish.network_id or wish.port_id)
+        try:
+            admitted = self.admit(NetworkWish(project_id, (wish,) if named else None, external=wish.may_be_external))
+        except (BadNetwork, refusals.BadPort) as error:
+            raise errors.NotFound(error.message) from None
+        except refusals.AmbiguousNetwork as error:
+            raise errors.Invalid(error.message) from None
+        if admitted.demands:
+            raise refusals.DemandingPort(port_id=admitted.demands[0].port_id)
+        if not admitted.networks:
+            raise errors.Invalid("No network to attach the server to: its project has none.")
+        found = admitted.networks[0]
+        return RequestedNetwork(network_id=found.network_id, port_id=found.port_id,
+                                fixed_ip=wish.fixed_ip or found.fixed_ip, tag=wish.tag)
+
+    # -- networks
+
+    def _default(self, wish: NetworkWish) -> tuple[tuple[RequestedNetwork, ...], dict[str, NeutronNetwork]]:
+        """The project's only network."""
+        found = self._available(wish.project_id)
+        if len(found) > 1:
+            raise refusals.AmbiguousNetwork()
+        if found:
+            [network] = found
+            _check_subnets(network)
+            return (RequestedNetwork(network_id=network.id),), {network.id: network}
+        if not wish.make_network:
+            return (), {}
+        self._check_own_network(wish.project_id)
+        return (RequestedNetwork(network_id=AUTO),), {}
+
+    def _available(self, project_id: str) -> list[NeutronNetwork]:
+        """The project's own networks, and those shared with it. Others' external ones are no server's by default."""
+        if context.current().is_admin:  # who would be shown everybody's
+            found = {one.id: one for filters in ({"tenant_id": project_id, "shared": False}, {"shared": True})
+                     for one in self._client.networks(filters, as_user=True)}
+        else:
+            found = {one.id: one for one in self._client.networks(as_user=True)
+                     if one.shared or one.project_id == project_id}
+        mine = [one for one in found.values() if one.shared or not one.external]
+        self._known.learn(mine)
+        return mine
+
+    def _check_own_network(self, project_id: str) -> None:
+        if not self._client.has(TOPOLOGY):
+            raise refusals.NoOwnNetwork(project_id=project_id)
+        try:
+            self._client.own_network(project_id, as_user=True, dry_run=True)
+        except (errors.NotFound, errors.Invalid, errors.Conflict, errors.Forbidden):
+            raise refusals.NoOwnNetwork(project_id=project_id) from None
+
+    def _named(self, wish: NetworkWish, ports: Mapping[str, Port]) -> dict[str, NeutronNetwork]:
+        wanted = {str(one.network_id) for one in wish.networks or () if not one.port_id}
+        found: dict[str, NeutronNetwork] = {}
+        if wanted:
+            found = {one.id: one for one in self._client.networks({"id": sorted(wanted)}, as_user=True)}
+            self._known.learn(found.values())
+        for one in sorted(wanted):
+            network = found.get(one)
+            if network is None:
+                raise BadNetwork(network_id=one)
+            if network.external and not network.shared and not wish.external:
+                raise refusals.ExternalNetwork(network_id=one)
+            _check_subnets(network)
+        beyond = {port.network_id for port in ports.values()} - set(found)
+        return {**found, **self._known.networks(beyond)}
+
+    # -- addresses
+
+    def _check_addresses(self, requested: Iterable[RequestedNetwork], networks: Mapping[str, NeutronNetwork],
+                         servers: int) -> None:
+        named = [one for one in requested if one.fixed_ip and not one.port_id]
+        if not named:
+            return
+        if servers > 1:
+            raise errors.Invalid(f"Invalid fixed_ip: a fixed address can be asked for one server only, not for "
+                                 f"{servers} (max_count).")
+        subnets = self._known.subnets(subnet for one in named for subnet in networks[str(one.network_id)].subnet_ids)
+        for one in named:
+            mine = [subnets[key] for key in networks[str(one.network_id)].subnet_ids if key in subnets]
+            address = ipaddress.ip_address(str(one.fixed_ip))
+            if not any(address in ipaddress.ip_network(subnet.cidr, strict=False) for subnet in mine):
+                raise BadAddress(address=one.fixed_ip, network=one.network_id,
+                                 cidr=", ".join(subnet.cidr for subnet in mine))
+            if self._client.ports({"network_id": one.network_id, "fixed_ips": f"ip_address={one.fixed_ip}"}):
+                raise AddressInUse(address=one.fixed_ip, network=one.network_id)
+
+    # -- ports
+
+    def _ports(self, wish: NetworkWish) -> dict[str, Port]:
+        ids = [one.port_id for one in wish.networks or () if one.port_id]
+        if not ids:
+            return {}
+        for port_id, times in Counter(ids).items():
+            if times > 1:
+                raise refusals.PortTwice(port_id=port_id)
+        if wish.servers > 1:
+            raise errors.Invalid("Unable to launch multiple instances with a single configured port ID. Please launch "
+                                 "your instances one by one.")
+        found = {one.id: one for one in self._client.ports_by_id(ids)}
+        for port_id in ids:
+            self._check_port(found.get(port_id), port_id, wish.project_id)
+        return found
+
+    def _check_port(self, port: Port | None, port_id: str, project_id: str) -> None:
+        """A port of another project's is told of as one that is not there."""
+        if port is None or port.project_id != project_id:
+            raise refusals.BadPort(port_id=port_id)
+        if port.device_id:
+            raise refusals.PortInUse(port_id=port_id)
+        if port.vnic_type in ACCELERATED:
+            raise refusals.AcceleratedPort(port_id=port_id)
+        if not port.addresses and port.ip_allocation not in ("deferred", "none"):
+            raise refusals.PortWithoutAddress(port_id=port_id)
+        self._known.ports.put(port_id, port)
+
+    def _demands(self, ports: Mapping[str, Port]) -> tuple[PortDemand, ...]:
+        direct = {port.network_id for port in ports.values() if port.vnic_type in DIRECT}
+        networks = {one.id: one for one in self._client.networks({"id": sorted(direct)})} if direct else {}
+        return tuple(demand for port in ports.values() for demand in demands_of(port, networks.get(port.network_id)))
+
+    # -- security groups
+
+    def _groups(self, wish: NetworkWish, requested: Iterable[RequestedNetwork],
+                networks: Mapping[str, NeutronNetwork]) -> tuple[str, ...]:
+        """Their names, each once. The default group alone is not looked up: a port gets it by itself."""
+        words = tuple(dict.fromkeys(wish.security_groups))
+        asked_for = bool(words) and words != (DEFAULT,)
+        made = [networks[str(one.network_id)] for one in requested if not one.port_id and one.network_id in networks]
+        if not asked_for:
+            return (DEFAULT,) if not made or any(one.port_security for one in made) else ()
+        for network in made:
+            if not network.port_security:
+                raise refusals.NoSecurityThere(network_id=network.id)
+        found = self.look_up_groups(wish.project_id, words, as_user=True)
+        return tuple(dict.fromkeys(found[word].name for word in words))
+
+    def look_up_groups(self, project_id: str, words: Sequence[str], as_user: bool = False) -> dict[str, NeutronGroup]:
+        """By the words (names or ids) that were used. NoSuchSecurityGroup, AmbiguousGroup."""
+        filters = {"tenant_id": project_id, "fields": ["id", "name"]}
+        groups = self._client.security_groups(filters, as_user=as_user)
+        by_id = {one.id: one for one in groups}
+        found = {}
+        for word in words:
+            named = [by_id[word]] if word in by_id else [one for one in groups if one.name == word]
+            if not named:
+                raise refusals.NoSuchSecurityGroup(name=word)
+            if len(named) > 1:
+                raise refusals.AmbiguousGroup(name=word)
+            found[word] = named[0]
+        kept = {**found, **{one.name: one for one in found.values()
+                            if sum(other.name == one.name for other in groups) == 1}}
+        self._known.learn_groups(project_id, kept)
+        return found
+
+    # -- quota
+
+    def _check_quota(self, wish: NetworkWish, requested: Iterable[RequestedNetwork]) -> None:
+        count = sum(not one.port_id for one in requested) * wish.servers
+        room = self._known.room_for_ports(wish.project_id, count) if count else None
+        if room is not None and room < count:
+            raise refusals.TooManyPorts()
+
+
+def _check_subnets(network: NeutronNetwork) -> None:
+    if not network.subnet_ids:
+        raise refusals.NoSubnet(network_id=network.id)
+
+
+__all__ = ["AUTO", "Admission"]

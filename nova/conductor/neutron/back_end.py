@@ -1,0 +1,190 @@
+"""Neutron as a back end: its ports are servers' interfaces, and the server's row keeps what they were last.
+
+Nothing of it is in our databases, so that what belongs in a transaction only notes that it was begun; the work comes
+after it, and finds by the server's uuid what was done before.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nova import context, errors
+from nova.clients.neutron import Neutron as Client
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.network_back_end import Admitted, NetworkWish
+from nova.conductor.engine.workflow import NotYet, Op, Result
+from nova.conductor.neutron import metadata_providers
+from nova.conductor.neutron.addresses import NeutronAddresses
+from nova.conductor.neutron.binding import Binder, begin_round, keep_given
+from nova.conductor.neutron.cache import Known
+from nova.conductor.neutron.events import Events
+from nova.conductor.neutron.health import Healer, Reader
+from nova.conductor.neutron.moves import Mover
+from nova.db.engine import Connection
+from nova.model.base import HostName
+from nova.model.networks import Interface, RequestedNetwork
+from nova.model.ports import belongs
+from nova.model.security_groups import GuestFirewall, HostFirewall
+from nova.model.server_parts import ExternalEvent
+
+LOG = logging.getLogger(__name__)
+
+SERVICE = "the network service"
+SHOWN_WITHIN_S = 2.5  # a list of servers waits no longer for their groups' names
+REST_S = 30.0  # for which nobody waits for them again, after that failed
+MOST_LISTED = 150  # servers that one URL can name
+
+
+class Neutron:
+    """A :class:`nova.conductor.engine.network_back_end.NetworkBackEnd`."""
+
+    name = "neutron"
+
+    def __init__(self, world: World, client: Client, ovs_bridge: str = "br-int", gather_s: float = 0.05) -> None:
+        self.world, self.client = world, client
+        self.known = Known(client)
+        self._binder = Binder(world, client, self.known, ovs_bridge)
+        self._admission, self._mover = self._binder.admission, Mover(self._binder)
+        self.reader = Reader(self._binder)
+        self.healer = Healer(world, self.reader)
+        self.events = Events(world, self.healer, gather_s)
+        self.single = NeutronAddresses(world, client, self.healer.refresh)
+        self._groups_unread_until = 0.0  # on the monotonic clock
+        self.networks: Any = None
+        self.floating: Any = None
+        self.groups: Any = None
+
+    # -- admission
+
+    def admit(self, wish: NetworkWish) -> Admitted:
+        return self._admission.admit(wish)
+
+    # -- a server's interfaces
+
+    def take(self, tx: Connection, ops: Sequence[Op]) -> Mapping[str, tuple[Interface, ...]]:
+        for op in ops:
+            begin_round(op)
+        return {}
+
+    def bind(self, ops: Sequence[Op]) -> Sequence[Result]:
+        return self._binder.bind(ops)
+
+    def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
+        for op in ops:
+            keep_given(op)
+
+    def unbind(self, ops: Sequence[Op]) -> None:
+        """Waits for Neutron as long as it takes: ports that nobody knows of any more are worse than a delete that is
+        not through yet."""
+        try:
+            self._binder.unbind(ops)
+        except errors.Overtaken:
+            raise
+        except errors.NovaError as error:
+            LOG.warning("ports are not gone yet: %s", error.message, extra={"server": ops[0].uuid})
+            raise NotYet(what=f"{SERVICE} ({error.message})") from None
+
+    def look_again(self, ops: Sequence[Op]) -> None:
+        self.reader.look_again(ops)
+
+    # -- moves
+
+    def follow(self, tx: Connection, op: Op, host: str) -> None:
+        """What it is bound to is said by ``bind_to``."""
+
+    def bind_to(self, op: Op, host: str) -> None:
+        try:
+            self._mover.bind_to(op, host)
+        except errors.Unavailable as error:
+            if op.committed:  # there is no way back, and the server works where it is
+                raise NotYet(what=f"{SERVICE} ({error.message})") from None
+            raise
+
+    def prepare_arrival(self, op: Op, host: str) -> tuple[Interface, ...]:
+        return self._mover.prepare_arrival(op, host)
+
+    def abandon_arrival(self, op: Op, host: str) -> None:
+        self._mover.abandon_arrival(op, host)
+
+    def leave_host(self, ops: Sequence[Op]) -> None:
+        try:
+            self._mover.leave_host(ops)
+        except errors.NovaError as error:
+            raise NotYet(what=f"{SERVICE} ({error.message})") from None
+
+    # -- interfaces that come and go
+
+    def check_interface(self, server: Any, wish: RequestedNetwork) -> RequestedNetwork:
+        return self._admission.one(server.project_id, wish)
+
+    def take_interface(self, tx: Connection, op: Op, wish: RequestedNetwork) -> Interface | None:
+        return None
+
+    def make_interface(self, op: Op, wish: RequestedNetwork) -> Interface:
+        try:
+            return self._binder.make_one(op, wish)
+        except errors.Unavailable as error:  # it may be there all the same
+            raise NotYet(what=f"{SERVICE} ({error.message})") from None
+
+    def drop_interface(self, tx: Connection, op: Op, interface: Interface) -> None:
+        """It is still the server's port."""
+
+    def remove_interface(self, op: Op, interface: Interface) -> None:
+        try:
+            self._binder.remove_one(op, interface)
+        except errors.Unavailable as error:
+            raise NotYet(what=f"{SERVICE} ({error.message})") from None
+
+    # -- what is read
+
+    def interfaces_now(self, server: Any) -> tuple[Interface, ...]:
+        return self.reader.now([server])[server.uuid]
+
+    def groups_shown(self, servers: Sequence[Any]) -> Mapping[str, tuple[str, ...]]:
+        """A Neutron that is away is no reason to show no servers: their rows know the groups they were made with."""
+        if not servers or time.monotonic() < self._groups_unread_until:
+            return {}
+        try:
+            with context.waited_for(SHOWN_WITHIN_S, again=False):
+                return self._groups_of({server.uuid: server.project_id for server in servers})
+        except errors.NovaError as error:
+            self._groups_unread_until = time.monotonic() + REST_S
+            LOG.warning("security groups of %d servers could not be looked at, and are not for %.0f s: %s",
+                        len(servers), REST_S, error.message)
+            return {}
+
+    def _groups_of(self, projects: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
+        fields = ["id", "network_id", "device_id", "device_owner", "project_id", "tenant_id", "security_groups"]
+        wanted: dict[str, Any] = {"device_id": sorted(projects)}
+        if len(projects) > MOST_LISTED and len(set(projects.values())) == 1:
+            wanted = {"tenant_id": next(iter(projects.values()))}  # more than we need, in one call
+        ports = [port for page in _pages(wanted) for port in self.client.ports({**page, "fields": fields})
+                 if port.device_id in projects and belongs(port, port.device_id, projects[port.device_id])]
+        names = self.known.group_names({one for port in ports for one in port.security_group_ids})
+        shown: dict[str, dict[str, None]] = {}
+        for port in ports:
+            mine = shown.setdefault(port.device_id, {})
+            mine.update(dict.fromkeys(names[one] for one in port.security_group_ids if one in names))
+        return {uuid: tuple(sorted(mine)) for uuid, mine in shown.items()}
+
+    def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
+        return metadata_providers.guest_at(self.client, provider_id, address)
+
+    def firewall_on(self, host: HostName) -> HostFirewall:
+        return HostFirewall(host=host, kept_elsewhere=True)  # its agents do, whatever hosts' files say
+
+    def firewalls_of(self, servers: Sequence[Any]) -> Mapping[str, GuestFirewall]:
+        return {}
+
+    def told(self, event: ExternalEvent, server: Any) -> None:
+        self.events.told(event, server)
+
+
+def _pages(wanted: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    ids = wanted.get("device_id")
+    if ids is None:
+        return [wanted]
+    return [{"device_id": ids[first:first + MOST_LISTED]} for first in range(0, len(ids), MOST_LISTED)]

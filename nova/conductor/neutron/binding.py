@@ -1,0 +1,347 @@
+"""Ports made for servers, and ports they were given: bound to a host with them, and let go.
+
+Whatever is made carries the server's uuid as its ``device_id``: who repeats this, or undoes it, finds it by that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.clients.neutron import DNS, IF_MATCH, Neutron
+from nova.clients.session import MissingThere, ServiceConflict, ServiceDown
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import Op, Result
+from nova.conductor.neutron import refusals, views
+from nova.conductor.neutron.admission import AUTO, Admission
+from nova.conductor.neutron.cache import Known
+from nova.conductor.neutron.port_resources import ClaimedPorts, profile_of
+from nova.model.networks import Interface, RequestedNetwork
+from nova.model.ports import FAILED, OWNER, Port, belongs
+from nova.model.security_groups import DEFAULT
+
+LOG = logging.getLogger(__name__)
+
+AT_ONCE = 20  # ports made by one request, which takes some seconds
+ROUND = "ports"  # in an operation's data: how often its ports were begun with
+
+
+@dataclasses.dataclass
+class Wanted:
+    """One server's ports to be, by their place among its requested networks."""
+
+    op: Op
+    requested: tuple[RequestedNetwork, ...]
+    found: dict[int, Port] = dataclasses.field(default_factory=dict)
+    error: errors.NovaError | None = None
+    others: frozenset[str] = frozenset()  # ports of the server's that are something else
+    with_groups: bool = True
+
+    @property
+    def host(self) -> str:
+        return host_of(self.op)
+
+    def missing(self) -> Iterator[tuple[int, RequestedNetwork]]:
+        return ((at, one) for at, one in enumerate(self.requested) if at not in self.found)
+
+
+class Binder:
+    def __init__(self, world: World, client: Neutron, known: Known, ovs_bridge: str) -> None:
+        self.world, self.client, self.known, self.ovs_bridge = world, client, known, ovs_bridge
+        self.admission = Admission(client, known)
+
+    # -- binding
+
+    def bind(self, ops: Sequence[Op]) -> list[Result]:
+        """Of servers of one host."""
+        wanted = [Wanted(op, tuple(op.server.requested_networks or ())) for op in ops]
+        again = [one.op.uuid for one in wanted if one.op.data.get(ROUND, 1) > 1 and one.requested]
+        self.known.doubt(again)  # what another runner asked for before it died may still be made
+        self._adopt(wanted, self.client.ports_of(again))
+        for one in wanted:
+            self._guarded(one, lambda one=one: self._own_network(one))
+            self._guarded(one, lambda one=one: self._take_given(one))
+        self._make(one for one in wanted if one.error is None)
+        for one in wanted:
+            self._guarded(one, lambda one=one: _check_bound(one.found.values(), one.host))
+        self._show(one for one in wanted if one.error is None)
+        return [one.error or {} for one in wanted]
+
+    @staticmethod
+    def _guarded(one: Wanted, part: Any) -> None:
+        if one.error is not None:
+            return
+        try:
+            part()
+        except errors.NovaError as error:
+            one.error = error
+
+    def _adopt(self, wanted: Iterable[Wanted], ports: Sequence[Port]) -> None:
+        """What an earlier attempt made, be it that nobody learnt of it."""
+        for one in wanted:
+            mine = [port for port in ports if port.id not in one.others
+                    and belongs(port, one.op.uuid, one.op.server.project_id)]
+            taken = {port.id for port in one.found.values()}
+            for at, request in one.missing():
+                port = next((port for port in mine if port.id not in taken and _is(port, request)), None)
+                if port is None:
+                    continue
+                taken.add(port.id)
+                one.found[at] = self._follows(one.op, port)
+
+    def _follows(self, op: Op, port: Port) -> Port:
+        """Made for another host, by an attempt whose undo did not end."""
+        if port.host == host_of(op):
+            return port
+        return self.client.update_port(port.id, self._given_fields(op, port))
+
+    def _own_network(self, one: Wanted) -> None:
+        """A network is made for the project, if it has still none."""
+        if any(request.network_id == AUTO for request in one.requested):
+            project = one.op.server.project_id
+            network = self.client.own_network(project)
+            if not network:
+                raise refusals.NoOwnNetwork(project_id=project)
+            one.requested = tuple(msgspec.structs.replace(request, network_id=network)
+                                  if request.network_id == AUTO else request for request in one.requested)
+            self._adopt([one], self.client.ports_of([one.op.uuid]) if one.op.data.get(ROUND, 1) > 1 else ())
+
+    # -- ports that were given
+
+    def _take_given(self, one: Wanted) -> None:
+        for at, request in one.missing():
+            if request.port_id:
+                one.found[at] = self.take(one.op, request.port_id)
+
+    def take(self, op: Op, port_id: str) -> Port:
+        """A user's port becomes the server's, on its host; unless it became another's meanwhile."""
+        port = self.known.ports.take(port_id) or self._read(port_id)
+        for attempt in range(3):
+            if port.device_id not in ("", op.uuid):
+                raise refusals.PortInUse(port_id=port_id)
+            if port.dns_name and port.dns_name != op.server.hostname and self.client.has(DNS):
+                raise refusals.PortNamedOtherwise(port_id=port_id, server=op.uuid, dns_name=port.dns_name,
+                                                  hostname=op.server.hostname)
+            match = port.revision if self.client.has(IF_MATCH) else None
+            try:
+                return self.client.update_port(port_id, self._given_fields(op, port), match)
+            except MissingThere:
+                raise refusals.BadPort(port_id=port_id) from None
+            except (ServiceConflict, ServiceDown):
+                if attempt == 2:
+                    raise
+                port = self._read(port_id)
+        raise refusals.PortInUse(port_id=port_id)
+
+    def _read(self, port_id: str) -> Port:
+        try:
+            return self.client.port(port_id)
+        except MissingThere:
+            raise refusals.BadPort(port_id=port_id) from None
+
+    def _given_fields(self, op: Op, port: Port) -> dict[str, Any]:
+        host = host_of(op)
+        fields = {**self._whose(op), "binding:host_id": host}
+        claimed = ClaimedPorts(self.world, op, host)
+        profile = profile_of(port.profile, claimed.allocation(port.id), claimed.device(port.id))
+        if profile != dict(port.profile):
+            fields["binding:profile"] = profile
+        return fields
+
+    def _whose(self, op: Op) -> dict[str, Any]:
+        zone = op.server.availability_zone or op.data.get("zone") or self.world.settings.default_availability_zone
+        named = {"dns_name": op.server.hostname} if op.server.hostname and self.client.has(DNS) else {}
+        return {"device_id": op.uuid, "device_owner": f"{OWNER}{zone}", **named}
+
+    # -- ports that are made
+
+    def _make(self, wanted: Iterable[Wanted]) -> None:
+        """As many of one request's servers in one call as it bears; one that fails does not take others with it."""
+        batch: list[Wanted] = []
+        size = 0
+        for one in wanted:
+            count = sum(1 for _ in one.missing())
+            if batch and size + count > AT_ONCE:
+                self._make_some(batch)
+                batch, size = [], 0
+            if count:
+                batch.append(one)
+                size += count
+        self._make_some(batch)
+
+    def _make_some(self, batch: Sequence[Wanted]) -> None:
+        try:
+            self._post(batch)
+        except ServiceDown:
+            self.known.doubt(one.op.uuid for one in batch)
+            self._post_again(batch)
+        except errors.NovaError as error:
+            if len(batch) == 1:
+                batch[0].error = error
+                return
+            for one in batch:
+                self._make_some([one])
+
+    def _asked(self, batch: Sequence[Wanted]) -> list[tuple[Wanted, int, dict[str, Any]]]:
+        return [(one, at, self.body(one.op, request, one.with_groups))
+                for one in batch for at, request in one.missing()]
+
+    def _post(self, batch: Sequence[Wanted]) -> None:
+        asked = self._asked(batch)
+        try:
+            made = self.client.create_ports([body for _one, _at, body in asked])
+        except MissingThere:  # a group that was made anew under its name, say: what we remember is old
+            for one in batch:
+                self.known.forget_groups(one.op.server.project_id, one.op.server.security_groups or ())
+            asked = self._asked(batch)
+            made = self.client.create_ports([body for _one, _at, body in asked])
+        for (one, at, _body), port in zip(asked, made, strict=True):
+            one.found[at] = port
+
+    def _post_again(self, batch: Sequence[Wanted]) -> None:
+        """No answer came: what was made all the same is found, and only the rest is asked for again."""
+        try:
+            self._adopt(batch, self.client.ports_of(one.op.uuid for one in batch))
+            self._post(batch)
+        except errors.NovaError as error:
+            for one in batch:
+                one.error = error
+
+    def body(self, op: Op, request: RequestedNetwork, with_groups: bool = True) -> dict[str, Any]:
+        """A new port as Neutron takes it. Without groups: in the project's default one."""
+        groups = self._group_ids(op.server) if with_groups else []
+        return {"network_id": request.network_id, "admin_state_up": True, "tenant_id": op.server.project_id,
+                "binding:host_id": host_of(op), **self._whose(op),
+                **({"security_groups": groups} if groups else {}),
+                **({"fixed_ips": [{"ip_address": request.fixed_ip}]} if request.fixed_ip else {})}
+
+    def _group_ids(self, server: Any) -> list[str]:
+        words = tuple(server.security_groups or ())
+        if words in ((), (DEFAULT,)):
+            return []
+        found = [self.known.group_id(server.project_id, word) for word in words]
+        if None in found:
+            groups = self.admission.look_up_groups(server.project_id, words)
+            found = [groups[word].id for word in words]
+        return [str(one) for one in found]
+
+    # -- what they are then
+
+    def around(self, ports: Sequence[Port], floating: Sequence[Any] = ()) -> views.Around:
+        """What the ports refer to."""
+        return views.Around(self.known.networks(dict.fromkeys(port.network_id for port in ports)),
+                            self.known.subnets(dict.fromkeys(one.subnet_id for port in ports
+                                                             for one in port.addresses)),
+                            floating, self.ovs_bridge)
+
+    def _show(self, wanted: Iterable[Wanted]) -> None:
+        bound = list(wanted)
+        around = self.around([port for one in bound for port in one.found.values()])
+        for one in bound:
+            one.op.write(interfaces=tuple(
+                views.interface(one.found[at], around, request.tag, given=bool(request.port_id))
+                for at, request in enumerate(one.requested)))
+
+    # -- letting go
+
+    def unbind(self, ops: Sequence[Op]) -> None:
+        """Raises what went wrong: nothing may be left, so what the list lacks of the ports that we know is asked for
+        by id, and more than once."""
+        ports = self.client.ports_of(op.uuid for op in ops)
+        servers = {op.uuid: op for op in ops}
+        lacking = {one for op in ops for one in known_ids(op)} - {port.id for port in ports}
+        for port in (*ports, *self.client.known_ports(lacking)):
+            op = servers.get(port.device_id)
+            if op is None or not belongs(port, op.uuid, op.server.project_id, known_ids(op)):
+                continue
+            self.free(port) if port.id in given_ids(op) else self.client.delete_port(port.id)
+
+    def free(self, port: Port) -> None:
+        """Its owner's again, without anything of ours."""
+        fields: dict[str, Any] = {"device_id": "", "device_owner": "", "binding:host_id": ""}
+        profile = profile_of(port.profile)
+        if profile != dict(port.profile):
+            fields["binding:profile"] = profile
+        if port.dns_name and self.client.has(DNS):
+            fields["dns_name"] = ""
+        try:
+            self.client.update_port(port.id, fields)
+        except MissingThere:
+            LOG.info("port %s was deleted by its owner", port.id)
+
+    # -- one interface of a server that lives
+
+    def make_one(self, op: Op, wish: RequestedNetwork) -> Interface:
+        one = Wanted(op, (wish,), others=frozenset(known_ids(op) - {wish.port_id or ""}), with_groups=False)
+        self._adopt([one], self.client.ports_of([op.uuid]))
+        self._take_given(one)
+        self._make([one])
+        if one.error is not None:
+            raise one.error
+        [port] = one.found.values()
+        try:
+            _check_bound([port], one.host)
+        except refusals.BindingFailed:
+            self.free(port) if wish.port_id else self.client.delete_port(port.id)
+            raise
+        return views.interface(port, self.around([port]), wish.tag, given=bool(wish.port_id))
+
+    def remove_one(self, op: Op, interface: Interface) -> None:
+        """The port goes, or is its owner's again. One that is another server's by now is left alone."""
+        for port in self.client.ports_by_id([interface.id]):
+            if port.device_id != op.uuid:
+                LOG.info("port %s is not this server's any more, and stays", port.id, extra={"server": op.uuid})
+            elif interface.given:
+                self.free(port)
+            else:
+                self.client.delete_port(port.id)
+
+
+def host_of(op: Op) -> str:
+    """Where its ports are to be bound: the host that was taken for it, or that it is on."""
+    return str(op.data.get("host") or op.server.host)
+
+
+def _check_bound(ports: Iterable[Port], host: str) -> None:
+    for port in ports:
+        if port.vif_type == FAILED:
+            raise refusals.BindingFailed(port_id=port.id, host=host)
+
+
+def _is(port: Port, request: RequestedNetwork) -> bool:
+    """Whether the port is (or was made as) what was asked for."""
+    if request.port_id:
+        return port.id == request.port_id
+    return port.network_id == request.network_id and (
+        not request.fixed_ip or any(one.address == request.fixed_ip for one in port.addresses))
+
+
+def known_ids(op: Op) -> set[str]:
+    return {one.id for one in op.server.interfaces or ()} | given_ids(op)
+
+
+def given_ids(op: Op) -> set[str]:
+    """Ports that were the user's before they were the server's."""
+    return {one.id for one in op.server.interfaces or () if one.given} | set(op.data.get("given", ())) | {
+        one.port_id for one in op.server.requested_networks or () if one.port_id}
+
+
+def keep_given(op: Op) -> None:
+    """What the row knows of them now, it may not know when they are freed."""
+    found: Mapping[str, Any] = op.data
+    ids = sorted(given_ids(op))
+    if ids != list(found.get("given", ())):
+        op.change(data={**found, "given": ids})
+
+
+def begin_round(op: Op) -> None:
+    """From the second on there may be ports already."""
+    op.change(data={**op.data, ROUND: op.data.get(ROUND, 0) + 1})
+
+
+__all__ = ["Binder", "begin_round", "given_ids", "keep_given", "known_ids"]

@@ -1,0 +1,216 @@
+"""What Neutron says of servers' interfaces: passed on to their hosts, and reason to look at what it has by now."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from nova import concurrency, context, errors
+from nova.conductor.admission.interfaces import Busy, Interfaces, Unsettled
+from nova.conductor.engine.deps import World
+from nova.conductor.neutron.health import Healer
+from nova.db import interface_cache, migrations
+from nova.model.orders import NetworkEvent
+from nova.model.ports import ACTIVE
+from nova.model.server_parts import ExternalEvent
+
+LOG = logging.getLogger(__name__)
+
+LOOK_AGAIN_S, LONGEST_PAUSE_S, GIVE_UP_S = 0.5, 10.0, 900.0  # for servers that are busy
+GATHER_S = 0.05  # for which events are gathered before anybody is told
+
+CHANGED, PLUGGED, UNPLUGGED, DELETED = ("network-changed", "network-vif-plugged", "network-vif-unplugged",
+                                        "network-vif-deleted")
+STATES = (PLUGGED, UNPLUGGED)
+BEGUN, BUSY, NEVER = "begun", "busy", "never"
+
+
+class Later:
+    """Servers on which something ran when their rows were to be refreshed: that is done when it has ended, for no
+    other event may come. ``refresh`` answers which of them still can't be; ``pause_s`` grows while it is all."""
+
+    def __init__(self, refresh: Callable[[Sequence[str]], Sequence[str]], pause_s: float = LOOK_AGAIN_S) -> None:
+        self._refresh, self.pause_s = refresh, pause_s
+        self._waiting: dict[str, float] = {}  # until when
+        self._looks = False
+        self._lock = threading.Lock()
+
+    def add(self, uuids: Iterable[str]) -> None:
+        until = time.monotonic() + GIVE_UP_S
+        with self._lock:
+            self._waiting.update(dict.fromkeys(uuids, until))
+            begins = bool(self._waiting) and not self._looks
+            self._looks |= begins
+        if begins:
+            concurrency.spawn(self._look, name="network events of servers that were busy")
+
+    def _look(self) -> None:
+        pause = self.pause_s
+        while True:
+            concurrency.sleep(pause)
+            with self._lock:
+                now = time.monotonic()
+                self._waiting = {uuid: until for uuid, until in self._waiting.items() if until > now}
+                asked = list(self._waiting)
+                self._looks = bool(asked)
+            if not asked:
+                return
+            busy = self._try(asked)
+            with self._lock:
+                for uuid in set(asked) - busy:
+                    self._waiting.pop(uuid, None)
+            pause = min(2 * pause, LONGEST_PAUSE_S) if len(busy) == len(asked) else self.pause_s
+
+    def _try(self, uuids: Sequence[str]) -> set[str]:
+        try:
+            return set(self._refresh(uuids))
+        except Exception as error:  # a database that is away, say: this thread is the only one
+            LOG.warning("interfaces of %d servers could not be refreshed yet: %s", len(uuids), error)
+            return set(uuids)
+
+
+class Events:
+    """External events, gathered for a moment: one message a host, one look at Neutron for all that changed."""
+
+    def __init__(self, world: World, healer: Healer, gather_s: float = GATHER_S) -> None:
+        self._world, self._healer, self._gather_s = world, healer, gather_s
+        self.late = Later(self._again)
+        self._gone: dict[tuple[str, str], float] = {}  # (server, port) to be taken from a guest, until when
+        self._waiting: list[tuple[ExternalEvent, str | None]] = []
+        self.busy = 0  # how many gatherings are on their way
+        self._lock, self._turn = threading.Lock(), threading.Lock()
+        healer.lost = self.missed
+
+    def missed(self, lost: Collection[tuple[str, str]]) -> None:
+        """Ports (server, port) that healing found to be no more, of which no word came; or it came to a conductor that
+        died while it waited for the server to be at rest."""
+        if lost:
+            until = time.monotonic() + GIVE_UP_S
+            with self._turn:
+                self._keep({**self._gone, **dict.fromkeys(lost, until)})
+            with context.entered(context.internal()):
+                self.late.add(self._again(list(dict.fromkeys(uuid for uuid, _port in lost))))
+
+    def told(self, event: ExternalEvent, server: Any) -> None:
+        with self._lock:
+            first = not self._waiting
+            self._waiting.append((event, server.host))
+            self.busy += first
+        if first:
+            who = context.current().without_token()
+            concurrency.spawn(self._later, who, name="network events")
+
+    def _later(self, who: context.RequestContext) -> None:
+        concurrency.sleep(self._gather_s)
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        try:
+            with context.entered(who):
+                self._pass_on(waiting)
+        except errors.NovaError as error:  # hosts' waiters time out, and the next round heals
+            LOG.warning("network events were lost: %s", error.message)
+        finally:
+            with self._lock:
+                self.busy -= 1
+
+    def _pass_on(self, waiting: Sequence[tuple[ExternalEvent, str | None]]) -> None:
+        self._tell_hosts(waiting)
+        until = time.monotonic() + GIVE_UP_S
+        with self._turn:
+            self._keep({**self._gone, **{(event.server_uuid, event.tag): until for event, _host in waiting
+                                         if event.name == DELETED and event.tag}})
+        changed = list(dict.fromkeys([*(event.server_uuid for event, _host in waiting if event.name not in STATES),
+                                      *self._news(event for event, _host in waiting)]))
+        try:
+            changed = self._again(changed)
+        except errors.NovaError as error:
+            LOG.warning("interfaces of %d servers could not be looked at yet: %s", len(changed), error.message)
+        self.late.add(changed)
+
+    def _again(self, uuids: Sequence[str]) -> list[str]:
+        """Let these follow what Neutron has; those that something runs on, so that they can't yet."""
+        with self._turn:
+            begun, busy = self._unplug(uuids)
+        return [*busy, *self._healer.refresh([uuid for uuid in uuids if uuid not in begun | busy])]
+
+    # -- interfaces whose ports are no more
+
+    def _unplug(self, uuids: Sequence[str]) -> tuple[set[str], set[str]]:
+        """Begin to take them from these servers' guests: (servers of which that is begun, those of which it can't be
+        yet). What can not be at all is a row's matter alone."""
+        gone = self._asked_for(uuids)
+        if not gone:
+            return set(), set()
+        with self._world.cell.reading() as tx:
+            rows = interface_cache.read(tx, sorted({uuid for uuid, _port in gone}))
+        held = [(uuid, port) for uuid, port in gone
+                if uuid in rows and port in {one.id for one in rows[uuid].interfaces or ()}]
+        there = {(port.device_id, port.id) for port in self._healer.ports(port for _uuid, port in held)}
+        ends: dict[str, set[str]] = {BEGUN: set(), BUSY: set(), NEVER: set()}
+        for uuid, port in held:
+            if (uuid, port) not in there:
+                ends[BUSY if rows[uuid].task_state is not None else self._detach(uuid, port)].add(uuid)
+        self._keep({pair: until for pair, until in self._gone.items() if pair not in gone or pair[0] in ends[BUSY]})
+        return ends[BEGUN], ends[BUSY]
+
+    def _asked_for(self, uuids: Sequence[str]) -> list[tuple[str, str]]:
+        now = time.monotonic()
+        self._keep({pair: until for pair, until in self._gone.items() if until > now})
+        return [pair for pair in self._gone if pair[0] in uuids]
+
+    def _keep(self, gone: dict[tuple[str, str], float]) -> None:
+        self._gone = gone
+        self._healer.spared = {uuid for uuid, _port in gone}
+
+    def _detach(self, uuid: str, port: str) -> str:
+        try:
+            Interfaces(self._world, wait_s=0.0, undo_wait_s=0.0).detach_interface(uuid, port)
+        except (Busy, Unsettled):
+            return BUSY
+        except errors.NovaError as error:
+            LOG.warning("the guest keeps interface %s, whose port was deleted, for now: %s", port, error.message,
+                        extra={"server": uuid})
+            return NEVER
+        LOG.info("interface %s is taken from the guest: its port was deleted", port, extra={"server": uuid})
+        return BEGUN
+
+    def _news(self, events: Iterable[ExternalEvent]) -> list[str]:
+        """Servers of which a row does not know yet that a port is plugged: those of ports that were bound in one go
+        (and of every second word about the others) know, and Neutron is not asked again."""
+        plugged = {event.tag: event.server_uuid for event in events if event.name == PLUGGED}
+        with self._world.cell.reading() as tx:
+            rows = interface_cache.read(tx, sorted(set(plugged.values()))) if plugged else {}
+        return [uuid for uuid, row in rows.items()
+                if any(one.id in plugged and one.status != ACTIVE for one in row.interfaces or ())]
+
+    def _tell_hosts(self, waiting: Sequence[tuple[ExternalEvent, str | None]]) -> None:
+        hosts: dict[str, dict[NetworkEvent, None]] = {}
+        moving = self._destinations({event.server_uuid for event, _host in waiting if event.name != CHANGED})
+        for event, host in waiting:
+            if event.name == CHANGED or not event.tag:
+                continue
+            told = NetworkEvent(server_uuid=event.server_uuid, name=event.name, interface_id=event.tag,
+                                status=event.status)
+            for one in dict.fromkeys((host, *moving.get(event.server_uuid, ()))):
+                if one:
+                    hosts.setdefault(one, {})[told] = None
+        for one, events in hosts.items():
+            try:
+                self._world.compute.network_events(one, tuple(events))
+            except errors.NovaError as error:
+                LOG.warning("host %s was not told of network events: %s", one, error.message)
+
+    def _destinations(self, uuids: set[str]) -> dict[str, tuple[str, ...]]:
+        """Where servers are on their way to."""
+        if not uuids:
+            return {}
+        with self._world.cell.reading() as tx:
+            rows = interface_cache.read(tx, sorted(uuids))
+            moving = [uuid for uuid, row in rows.items() if row.task_state is not None]
+            return migrations.destinations(tx, moving) if moving else {}
+
+
+__all__ = ["Events", "Later"]

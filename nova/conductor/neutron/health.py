@@ -1,0 +1,210 @@
+"""Servers' rows kept like what Neutron has: gradually for all, and at once where an event told of a change.
+
+A row is written only while nothing runs on its server, and an interface goes only when Neutron says that its port is
+gone, or another's: what could not be read is no reason.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nova import context, errors
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import Op
+from nova.conductor.neutron import views
+from nova.conductor.neutron.binding import Binder
+from nova.conductor.neutron.cache import DOUBT_S
+from nova.db import interface_cache
+from nova.model.base import utcnow
+from nova.model.networks import Interface
+from nova.model.ports import ACTIVE, OWNER, Port, belongs
+
+LOG = logging.getLogger(__name__)
+
+BATCH = 50  # servers that are looked at together
+STATES_WITHIN_S = 5.0  # a start waits no longer to learn that it need not wait for its network
+
+
+class Reader:
+    """Interfaces as Neutron has them at this moment."""
+
+    def __init__(self, binder: Binder) -> None:
+        self._binder, self.client, self.known = binder, binder.client, binder.known
+
+    def now(self, servers: Sequence[Any], settled: bool = False) -> dict[str, tuple[Interface, ...]]:
+        """By server: two calls for a hundred of them, and one for what their ports refer to and nobody knows.
+        ``settled``: without ports that their rows do not have and that may go again."""
+        found = self._ports(servers, settled)
+        ports = [port for mine in found.values() for port in mine]
+        floating = self.client.floating_ips_of(port.id for port in ports)
+        self._binder.known.forget(one.network_id for one in ports)
+        around = self._binder.around(ports, floating)
+        return {server.uuid: self._one(server, found[server.uuid], around) for server in servers}
+
+    def _ports(self, servers: Sequence[Any], settled: bool) -> dict[str, list[Port]]:
+        """Each server's; and those of its row that the list does not have are asked for by their ids."""
+        found: dict[str, list[Port]] = {server.uuid: [] for server in servers}
+        rows = {server.uuid: server for server in servers}
+        known = {one.id: server.uuid for server in servers for one in server.interfaces or ()}
+        for port in self.client.ports_of(found):
+            server = rows.get(port.device_id)
+            if server is not None and (known.get(port.id) == server.uuid
+                                       or belongs(port, server.uuid, server.project_id)
+                                       and not (settled and self._may_be_late(port))):
+                found[server.uuid].append(port)
+        listed = {port.id for mine in found.values() for port in mine}
+        for port in self.client.ports_by_id(one for one in known if one not in listed):
+            if port.device_id == known[port.id]:
+                found[known[port.id]].append(port)
+        return found
+
+    def look_again(self, ops: Sequence[Op]) -> None:
+        """Whether interfaces that rows show as not connected are by now: news that came while something ran on their
+        servers may not be in the rows yet, or were lost."""
+        unsure = {one.id for op in ops for one in op.server.interfaces or () if one.status not in (None, ACTIVE)}
+        if not unsure:
+            return
+        try:
+            with context.waited_for(STATES_WITHIN_S, again=False):
+                ports = {(port.device_id, port.id): port.status for port in self.client.ports_by_id(unsure)}
+        except errors.NovaError as error:  # then the host waits for them
+            LOG.warning("whether %d interfaces are connected could not be asked: %s", len(unsure), error.message)
+            return
+        for op in ops:
+            before = op.server.interfaces or ()
+            now = tuple(msgspec.structs.replace(one, status=ports.get((op.uuid, one.id), one.status)) for one in before)
+            if now != before:
+                op.write(interfaces=now)
+
+    def _may_be_late(self, port: Port) -> bool:
+        """Whether it may be of a request that was given up (by us, or lately by anybody): whoever did removes it."""
+        if port.device_id in self.known.doubtful():
+            return True
+        return port.created_at is not None and (utcnow() - port.created_at).total_seconds() < DOUBT_S
+
+    @staticmethod
+    def _one(server: Any, ports: Sequence[Port], around: views.Around) -> tuple[Interface, ...]:
+        before = {one.id: one for one in server.interfaces or ()}
+        requested = getattr(server, "requested_networks", None) or ()  # not every query has it
+        given = {one.port_id for one in requested if one.port_id}
+        tags = {one.port_id or one.network_id: one.tag for one in requested}
+        found = []
+        for port in ports:
+            old = before.get(port.id)
+            tag = old.tag if old else tags.get(port.id)
+            found.append(views.interface(port, around, tag, given=old.given if old else port.id in given))
+        return views.ordered(found, server.interfaces or (), requested)
+
+
+class Healer:
+    """Goes round all servers at rest, a batch a turn."""
+
+    def __init__(self, world: World, reader: Reader, batch: int = BATCH) -> None:
+        self._world, self._reader, self._batch = world, reader, batch
+        self._after = 0  # the key of the last server that was looked at
+        self._asked: set[tuple[str, str]] = set()  # (server, port) that :attr:`lost` was told of
+        self.spared: Collection[str] = ()  # servers whose guests are to give up what their rows still have
+        #: Is told of (server, port) whose port is no more: its guest gives the interface up before the row forgets it.
+        self.lost: Callable[[Collection[tuple[str, str]]], None] | None = None
+
+    def turn(self) -> int:
+        """How many rows were corrected. Neutron that is away is no error: what is known stays."""
+        with self._world.cell.reading() as tx:
+            rows = interface_cache.page(tx, self._after, self._batch)
+        self._after = rows[-1].id if len(rows) == self._batch else 0
+        looked_at = [row for row in rows if row.uuid not in self.spared]
+        try:
+            return self.correct(looked_at, all_seen=False) if looked_at else 0
+        except errors.NovaError as error:
+            LOG.warning("interfaces of %d servers could not be looked at: %s", len(looked_at), error.message)
+            return 0
+
+    def correct(self, rows: Sequence[Any], all_seen: bool = True) -> int:
+        """NovaError: Neutron, or the database. ``all_seen`` False: a Neutron that shows not one port of several servers
+        is not believed; it may take us for an ordinary user."""
+        found = self._reader.now(rows, settled=True)
+        plugged = sum(bool(row.interfaces) for row in rows)
+        if not all_seen and plugged > 1 and not any(found.values()):
+            LOG.warning("Neutron shows no port of %d servers that have some: their rows stay as they are. Are the "
+                        "credentials in [neutron] an administrator's?", plugged)
+            return 0
+        wrong = [(row, found[row.uuid]) for row in rows if tuple(row.interfaces or ()) != found[row.uuid]]
+        if self.lost is not None and not all_seen:
+            asked = self._ask_for_lost(rows, found)
+            wrong = [(row, now) for row, now in wrong if row.uuid not in asked]
+        if not wrong:
+            return 0
+        return self._world.cell.transact(lambda tx: sum(interface_cache.write(tx, row, interfaces)
+                                                        for row, interfaces in wrong))
+
+    def _ask_for_lost(self, rows: Sequence[Any], found: Mapping[str, tuple[Interface, ...]]) -> set[str]:
+        """Servers whose guests are asked to give up interfaces without ports; their rows are written when they have.
+
+        Once for each port: a guest that keeps its interface must not be asked for ever. And only in projects of which
+        Neutron shows a port: credentials that are no administrator's any more see those of their own project alone.
+        """
+        seen = {row.project_id for row in rows if found[row.uuid]}
+        gone = {(row.uuid, one): row for row in rows for one in _ids(row.interfaces or ()) - _ids(found[row.uuid])}
+        lost = [pair for pair, row in gone.items() if row.project_id in seen and pair not in self._asked]
+        looked_at = {row.uuid for row in rows}
+        self._asked = {pair for pair in self._asked if pair in gone or pair[0] not in looked_at} | set(lost)
+        assert self.lost is not None
+        self.lost(lost)
+        return {uuid for uuid, _port in lost}
+
+    def ports(self, ids: Iterable[str]) -> Sequence[Port]:
+        """Those that there are."""
+        return self._reader.client.ports_by_id(ids)
+
+    def clear_doubts(self) -> None:
+        """Ports that a request made after its caller had given it up: nobody's, so they go."""
+        doubtful = self._reader.known.doubtful()
+        if not doubtful:
+            return
+        try:
+            ports = self._reader.client.ports_of(doubtful)
+            with self._world.cell.reading() as tx:  # after them: whose port it is, is known by now
+                rows = interface_cache.read(tx, doubtful)
+            for port in ports:
+                if _made_late(port, rows.get(port.device_id)):
+                    LOG.warning("port %s was made after its request had been given up: it is removed", port.id,
+                                extra={"server": port.device_id})
+                    self._reader.client.delete_port(port.id)
+        except errors.NovaError as error:
+            LOG.warning("ports that may have been made late could not be looked for: %s", error.message)
+
+    def refresh(self, uuids: Sequence[str]) -> list[str]:
+        """These now, as far as they are at rest; those that could not be: they are not, or Neutron is away."""
+        if not uuids:
+            return []
+        with self._world.cell.reading() as tx:
+            rows = interface_cache.read(tx, uuids)
+        resting = [row for row in rows.values() if row.task_state is None]
+        try:
+            if resting:
+                self.correct(resting)
+        except errors.NovaError as error:
+            LOG.warning("interfaces of %d servers could not be looked at yet: %s", len(resting), error.message)
+            return list(rows)
+        return [uuid for uuid, row in rows.items() if row.task_state is not None]
+
+
+def _ids(interfaces: Iterable[Interface]) -> set[str]:
+    return {one.id for one in interfaces}
+
+
+def _made_late(port: Port, row: Any) -> bool:
+    """``row``: its live server's; None: there is none."""
+    if not port.device_owner.startswith(OWNER) or port.name:
+        return False  # we name none
+    if row is None:
+        return True
+    return row.task_state is None and belongs(port, row.uuid, row.project_id) and port.id not in {
+        one.id for one in row.interfaces or ()}
+
+
+__all__ = ["BATCH", "Healer", "Reader"]

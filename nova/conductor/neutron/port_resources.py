@@ -1,0 +1,94 @@
+"""What a server's claim on a host got for its ports: read once for all of them, and only where one asks for something.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import Op
+from nova.db import claims, port_claims
+from nova.model.networks import PortDemand
+from nova.model.port_demands import met_by
+from nova.model.ports import DIRECT, NeutronNetwork, Port, ResourceGroup
+from nova.model.topology import PackedDevice
+
+
+class ClaimedPorts:
+    """``host``: the end that is meant, where a move holds something on two."""
+
+    def __init__(self, world: World, op: Op, host: str | None) -> None:
+        self._world, self._op, self._host = world, op, host or ""
+        self.demands: Sequence[PortDemand] = op.server.port_demands or ()
+
+    def allocation(self, port_id: str) -> str | dict[str, str] | None:
+        return allocation_of(port_id, self.demands, self._providers) if self.demands else None
+
+    def device(self, port_id: str) -> PackedDevice | None:
+        return self._devices.get(port_id) if self.demands else None
+
+    @property
+    def _leaving(self) -> bool:
+        """Whether it is the end that the move leaves."""
+        source = self._op.entry.arguments.get("source")
+        return bool(source) and source == self._host and self._op.data.get("host") != source
+
+    @functools.cached_property
+    def _providers(self) -> Mapping[tuple[str, str], str]:
+        with self._world.api.reading() as tx:
+            held = port_claims.held(tx, self._op.uuid, self._host, self._leaving)
+        return met_by(self.demands, held)
+
+    @functools.cached_property
+    def _devices(self) -> Mapping[str, PackedDevice]:
+        with self._world.api.reading() as tx:
+            packing = claims.packing_at(tx, self._op.uuid, self._host, self._leaving)
+        return {one.id: one for one in packing.devices if one.id} if packing is not None else {}
+
+
+#: What we write into a port's profile, and take out again; the rest is its owner's.
+OURS = frozenset({"allocation", "pci_slot", "pci_vendor_info", "physical_network", "pf_mac_address", "vf_num",
+                  "card_serial_number"})
+
+
+def demands_of(port: Port, network: NeutronNetwork | None) -> tuple[PortDemand, ...]:
+    """One a resource request group; a port of a direct kind has one at least. ``network``: as administrators see it."""
+    physical = network.physical_network if network is not None and port.vnic_type in DIRECT else None
+    groups = port.asked.groups
+    if not groups and port.vnic_type in DIRECT:
+        groups = (ResourceGroup(),)
+    return tuple(PortDemand(port_id=port.id, group=one.id, resources=one.resources, traits=one.traits,
+                            vnic_type=port.vnic_type, physical_network=physical, same_subtree=port.asked.same_subtree,
+                            numa_policy=port.numa_policy)
+                 for one in groups)
+
+
+def allocation_of(port_id: str, demands: Sequence[PortDemand], providers: Mapping[tuple[str, str], str]
+                  ) -> str | dict[str, str] | None:
+    """The key ``allocation`` of a port's profile: its provider's uuid, or (where requests come in groups) by group.
+    ``providers``: (port, group) -> uuid."""
+    mine = {one.group: providers[port_id, one.group] for one in demands
+            if one.port_id == port_id and (port_id, one.group) in providers}
+    return mine.get("", mine) or None  # of the old format there is one, without a name
+
+
+def profile_of(before: Mapping[str, Any], allocation: str | Mapping[str, str] | None = None,
+               device: PackedDevice | None = None) -> dict[str, Any]:
+    """A port's profile on a host: its owner's part, and what the server's claim got there for it."""
+    profile = {name: value for name, value in before.items() if name not in OURS}
+    if device is None and before.get("physical_network") and "pci_slot" not in before:
+        profile["physical_network"] = before["physical_network"]  # its owner's
+    if allocation is not None:
+        profile["allocation"] = allocation
+    if device is not None:
+        profile["pci_slot"] = device.address
+        if device.vendor_id:
+            profile["pci_vendor_info"] = f"{device.vendor_id}:{device.product_id}"
+        if device.physical_network:
+            profile["physical_network"] = device.physical_network
+    return profile
+
+
+__all__ = ["ClaimedPorts", "OURS", "allocation_of", "demands_of", "profile_of"]

@@ -1,0 +1,73 @@
+"""What the proxies have in common: ids that can be, refusals in our words, and a server's ports."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from nova import errors
+from nova.clients.session import MissingThere, ServiceConflict
+from nova.conductor.engine.deps import World
+from nova.db import servers
+from nova.model.base import Scope
+from nova.model.ports import Port, belongs
+
+
+class BadId(errors.Invalid):
+    code, message = "network.bad_id", "{what} id should be uuid"
+
+
+class Refused(errors.Invalid):
+    code, message = "network.refused", "{reason}"
+
+
+class Absent(errors.NotFound):
+    code, message = "network.absent", "{what} {id} not found."
+
+
+def known_id(id: str, what: str) -> str:
+    """``id`` as Neutron writes it. BadId: it can name nothing there."""
+    try:
+        return str(uuid.UUID(id))
+    except ValueError:
+        raise BadId(what=what) from None
+
+
+def is_id(text: str) -> bool:
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def said(what: str, id: str, conflict: type[errors.NovaError] = Refused) -> Iterator[None]:
+    """A missing thing is Absent by this name; a conflict is ``conflict``, with Neutron's reason."""
+    try:
+        yield
+    except MissingThere:
+        raise Absent(what=what, id=id) from None
+    except ServiceConflict as error:
+        if isinstance(error, conflict):
+            raise
+        raise conflict(reason=error.data.get("reason", error.message)) from error
+
+
+ALL = Scope()
+
+
+def server_row(world: World, uuid: str, scope: Scope = ALL) -> Any:
+    """The server's row. NotFound outside the scope."""
+    with world.cell.reading() as tx:
+        return servers.detail_row(tx, uuid, scope, False)
+
+
+def ports_of(client: Any, row: Any) -> Sequence[Port]:
+    """A server's ports, in the order in which the guest has them; our own credentials see them all. No others' that say
+    they are its: anybody can say so of a port of theirs."""
+    order = {one.id: place for place, one in enumerate(row.interfaces or ())}
+    own = [port for port in client.ports_of([row.uuid]) if belongs(port, row.uuid, row.project_id, order)]
+    return sorted(own, key=lambda port: (order.get(port.id, len(order)), port.id))

@@ -1,0 +1,161 @@
+"""Neutron's floating addresses: its external networks are the pools."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from nova import errors
+from nova.clients.session import ServiceConflict
+from nova.conductor.engine.deps import World
+from nova.conductor.neutron.proxies.asking import Absent, Refused, known_id, ports_of, said, server_row
+from nova.model.base import Scope
+from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingPool, FloatingQuery
+from nova.model.ports import NeutronFloating, NeutronNetwork, Port
+
+
+class NoPool(errors.NotFound):
+    code, message = "floating.no_pool", "Floating IP pool {pool} could not be found."
+
+
+class PoolEmpty(errors.NotFound):
+    code, message = "floating.pool_empty", "No more floating IPs in pool {pool}."
+
+
+class SeveralPools(errors.Invalid):
+    code, message = "floating.several_pools", "Multiple floating IP pools are named {pool}."
+
+
+class NoFixedAddress(errors.Invalid):
+    code, message = "floating.no_fixed_address", "Server {server} has no fixed address to associate with."
+
+
+class OtherFixedAddress(errors.Invalid):
+    code, message = "floating.other_fixed_address", "Fixed address {address} is not server {server}'s."
+
+
+class NotItsAddress(errors.Conflict):
+    code, message = "floating.not_its_own", "Floating address {address} is not associated with server {server}."
+
+
+class Floating:
+    """The calls of FloatingCalls that Neutron has an answer to. ``changed`` is told of a server whose addresses are
+    others now."""
+
+    def __init__(self, world: World, client: Any, default_pool: str,
+                 changed: Callable[[str], None] = lambda uuid: None) -> None:
+        self._world, self._client = world, client
+        self._default_pool, self._changed = default_pool, changed
+
+    # -- reads
+
+    def list_floating_pools(self, scope: Scope) -> tuple[FloatingPool, ...]:
+        return tuple(FloatingPool(name=one.name or one.id) for one in self._outside())
+
+    def list_floating_addresses(self, query: FloatingQuery) -> tuple[FloatingAddress, ...]:
+        project = query.scope.project_id
+        found = self._client.floating_ips({"project_id": project} if project else None, as_user=True)
+        return self._shown(sorted(found, key=lambda one: ipaddress.ip_address(one.address).packed))
+
+    def get_floating_address(self, id: str, scope: Scope) -> FloatingAddress:
+        return self._shown([self._own(id, scope)])[0]
+
+    # -- writes
+
+    def allocate_floating_address(self, project_id: str, pool: str | None) -> FloatingAddress:
+        network = self._pool(pool or self._default_pool)
+        try:
+            made = self._client.create_floating_ip(floating_network_id=network.id)
+        except ServiceConflict as error:
+            if getattr(error, "neutron_type", "") == "IpAddressGenerationFailure":
+                raise PoolEmpty(pool=network.name) from error
+            raise Refused(reason=error.data.get("reason", error.message)) from error
+        return _value(made, {network.id: network.name}, {})
+
+    def release_floating_address(self, id: str, scope: Scope) -> None:
+        found = self._own(id, scope)
+        holder = self._holders([found]).get(found.port_id or "")
+        with said("Floating IP", id, ServiceConflict):
+            self._client.delete_floating_ip(found.id)
+        if holder:
+            self._changed(holder)
+
+    def associate_floating_address(self, association: FloatingAssociation) -> None:
+        row = server_row(self._world, association.server_uuid)
+        found = self._named(association.address)
+        port, fixed = _target(ports_of(self._client, row), association)
+        before = self._holders([found]).get(found.port_id or "")
+        try:
+            self._client.update_floating_ip(found.id, port_id=port.id, fixed_ip_address=fixed)
+        except (ServiceConflict, errors.NotFound) as error:  # no router joins the two; the port has another one
+            raise Refused(reason=error.data.get("reason", error.message)) from error
+        for server in {row.uuid, before} - {None}:
+            self._changed(server)
+
+    def disassociate_floating_address(self, association: FloatingAssociation) -> None:
+        found = self._named(association.address)
+        if self._holders([found]).get(found.port_id or "") != association.server_uuid:
+            raise NotItsAddress(address=association.address, server=association.server_uuid)
+        with said("Floating IP", association.address, ServiceConflict):
+            self._client.update_floating_ip(found.id, port_id=None)
+        self._changed(association.server_uuid)
+
+    # -- inside
+
+    def _outside(self) -> tuple[NeutronNetwork, ...]:
+        found: tuple[NeutronNetwork, ...] = self._client.networks({"router:external": "true"}, as_user=True)
+        return found
+
+    def _pool(self, named: str) -> NeutronNetwork:
+        found = [one for one in self._outside() if named in (one.id, one.name)]
+        if not found:
+            raise NoPool(pool=named)
+        if len(found) > 1:
+            raise SeveralPools(pool=named)
+        return found[0]
+
+    def _own(self, id: str, scope: Scope) -> NeutronFloating:
+        with said("Floating IP", id):
+            found: NeutronFloating = self._client.floating_ip(known_id(id, "Floating IP"))
+        if scope.project_id not in (None, found.project_id):
+            raise Absent(what="Floating IP", id=id)
+        return found
+
+    def _named(self, address: str) -> NeutronFloating:
+        found = self._client.floating_ips({"floating_ip_address": address}, as_user=True)
+        if not found:
+            raise Absent(what="Floating IP", id=address)
+        only: NeutronFloating = found[0]
+        return only
+
+    def _holders(self, found: Iterable[NeutronFloating]) -> dict[str, str]:
+        """Server by port: as the addresses tell, or (an older Neutron) asked for once."""
+        told = {one.port_id: one.device_id for one in found if one.port_id and one.device_id}
+        untold = [one.port_id for one in found if one.port_id and not one.device_id]
+        asked = {port.id: port.device_id for port in self._client.ports_by_id(untold)} if untold else {}
+        return {**told, **asked}
+
+    def _shown(self, found: Iterable[NeutronFloating]) -> tuple[FloatingAddress, ...]:
+        rows = list(found)
+        names = {one.id: one.name for one in self._outside()} if rows else {}
+        holders = self._holders(rows)
+        return tuple(_value(one, names, holders) for one in rows)
+
+
+def _value(one: NeutronFloating, names: Mapping[str, str], holders: Mapping[str, str]) -> FloatingAddress:
+    return FloatingAddress(id=one.id, address=one.address, pool=names.get(one.network_id) or one.network_id,
+                           project_id=one.project_id or None, fixed_address=one.fixed_address,
+                           server_uuid=holders.get(one.port_id or "") or None)
+
+
+def _target(ports: Iterable[Port], association: FloatingAssociation) -> tuple[Port, str]:
+    """The port and its fixed address that a floating one is to lead to."""
+    wanted = association.fixed_address
+    places = [(port, one.address) for port in ports for one in port.addresses]
+    for port, address in places:
+        if address == wanted or (wanted is None and ipaddress.ip_address(address).version == 4):
+            return port, address
+    if wanted is None:
+        raise NoFixedAddress(server=association.server_uuid)
+    raise OtherFixedAddress(address=wanted, server=association.server_uuid)

@@ -1,0 +1,42 @@
+"""Neutron's networks as os-networks and os-tenant-networks show them: an id and a name; all else is nova-network's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nova.conductor.neutron.proxies.asking import Absent, is_id
+from nova.model.base import Scope
+from nova.model.networks import NEUTRON, Network
+from nova.model.ports import NeutronNetwork
+
+
+class Networks:
+    """The calls of NetworkCalls that Neutron has an answer to; the others are NotSupported. ``of_all``: the project
+    whose networks everybody is shown (use_neutron_default_nets); users can't see them, so they are asked for as us."""
+
+    def __init__(self, client: Any, of_all: str | None = None) -> None:
+        self._client, self._of_all = client, of_all
+
+    def list_networks(self, scope: Scope) -> tuple[Network, ...]:
+        found = {one.id: one for one in self._client.networks(as_user=True) if _usable(one, scope)}
+        if self._of_all and scope.project_id is not None:
+            found |= {one.id: one for one in self._client.networks({"tenant_id": self._of_all})}
+        return tuple(map(_shown, found.values()))
+
+    def get_network(self, uuid: str, scope: Scope) -> Network:
+        if not is_id(uuid):
+            raise Absent(what="Network", id=uuid)
+        found = [one for one in self._client.networks({"id": uuid}, as_user=True) if _usable(one, scope)]
+        if not found and self._of_all:
+            found = list(self._client.networks({"id": uuid, "tenant_id": self._of_all}))
+        if not found:
+            raise Absent(what="Network", id=uuid)
+        return _shown(found[0])
+
+
+def _usable(network: NeutronNetwork, scope: Scope) -> bool:
+    return scope.project_id in (None, network.project_id) or network.shared or network.external
+
+
+def _shown(network: NeutronNetwork) -> Network:
+    return Network(uuid=network.id, label=network.name, back_end=NEUTRON)

@@ -1,0 +1,325 @@
+"""nova-network's half of servers' lives: which networks and addresses they get, keep and give back, and which hosts
+must know. The rows are the cell's, so all of it is in the transactions that journal the steps; telling comes after.
+
+A host that was not told reads the whole state when it is back: nothing is owed to it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import ipaddress
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.conductor.engine import limits, quota
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.network_back_end import NetworkWish
+from nova.conductor.engine.network_refusals import AddressInUse, BadAddress, BadNetwork
+from nova.conductor.engine.workflow import Op
+from nova.db import addresses as rows
+from nova.db import host_addresses, network_pools, networks, servers
+from nova.db.addresses import Terms, Wish
+from nova.db.engine import Connection
+from nova.model.base import Scope
+from nova.model.networks import Interface, Network, RequestedNetwork
+from nova.model.quotas import UNLIMITED
+
+LOG = logging.getLogger(__name__)
+
+RESOURCE = "fixed_ips"
+LATELY_S, MOST_PROJECTS = 60.0, 10_000
+NETWORKS, HOSTS = "networks", "network_hosts"  # in an operation's data: whom its end must be told to
+Known = Mapping[str, Network]
+
+
+class AddressOfIPv6(errors.Invalid):
+    code = "server.fixed_ip_v6"
+    message = "Invalid fixed_ip: {address}: IPv6 addresses follow from the interface's MAC, and can not be chosen."
+
+
+class NotItsNetwork(errors.Invalid):
+    code = "server.network_of_nobody"
+    message = ("Network {network_id} is no project's yet. Ask for none, and the project gets one at its first server; "
+               "or let an administrator give it to the project (os-networks/add).")
+
+
+class NoNetworks(errors.Invalid):
+    code = "server.no_networks"
+    message = "No network is available to the project."
+
+
+class Addresses:
+    """What :class:`nova.conductor.nova_network.back_end.NovaNetwork` does about addresses."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.options = world.settings.networking
+        self._lately: dict[str, tuple[int, float]] = {}  # project -> its limit, when it was read
+
+    # -- admission
+
+    def known(self, tx: Connection, project_id: str) -> Known:
+        """Networks the project may use, by uuid, in their order."""
+        return {network.uuid: network for network in networks.select(tx, Scope(project_id=project_id))}
+
+    def check(self, tx: Connection, known: Known, wish: NetworkWish) -> None:
+        """BadNetwork, BadAddress, AddressInUse ...: what can not be is refused at once. Nothing is counted yet."""
+        for request in wish.networks or ():
+            self._check_network(request, known, wish)
+        _check_addresses(tx, wish.networks or (), known)
+
+    def _check_network(self, request: RequestedNetwork, known: Known, wish: NetworkWish) -> None:
+        if request.port_id:
+            raise BadNetwork(f"Port {request.port_id} could not be found: ports belong to Neutron, which is not in "
+                             "use.")
+        if request.network_id not in known:
+            raise BadNetwork(network_id=request.network_id)
+        if self.options.manager.per_project and known[str(request.network_id)].project_id != wish.project_id:
+            raise NotItsNetwork(network_id=request.network_id)
+        if request.fixed_ip and wish.servers > 1:
+            raise errors.Invalid("Invalid fixed_ip: a fixed address can be asked for one server only, not for "
+                                 f"{wish.servers} (max_count).")
+
+    def chosen(self, known: Known, wish: NetworkWish) -> tuple[RequestedNetwork, ...]:
+        """The networks of the wish; without one the manager's: all without a VLAN, or the project's own, of which it
+        takes one of nobody's when it has none. NoFreeNetwork."""
+        if wish.networks is not None:
+            return wish.networks
+        if not self.options.manager.per_project:
+            return tuple(RequestedNetwork(network_id=uuid) for uuid, network in known.items() if network.vlan is None)
+        mine = [uuid for uuid, network in known.items() if network.project_id == wish.project_id]
+        if not mine:
+            claimed = self.world.cell.transact(lambda tx: network_pools.first_of_project(tx, wish.project_id))
+            LOG.info("network %s is now of project %s", claimed.label, wish.project_id)
+            mine = [claimed.uuid]
+        return tuple(RequestedNetwork(network_id=uuid) for uuid in mine)
+
+    def check_quota(self, wish: NetworkWish, chosen: Sequence[RequestedNetwork]) -> None:
+        """OverQuota when it is plain by now; what decides is the count when addresses are taken."""
+        if not chosen or not self._limits_projects():
+            return
+        limit = wish.limits.get(RESOURCE) if wish.limits else self.limits([wish.project_id]).get(wish.project_id)
+        limit = UNLIMITED if limit is None else limit
+        self._lately[wish.project_id] = (limit, time.monotonic())
+        if limit == UNLIMITED:
+            return
+        with self.world.cell.reading() as tx:
+            used = rows.used(tx, wish.project_id)
+        wanted = len(chosen) * wish.servers
+        if used + wanted > limit:
+            raise rows.TooManyAddresses(requested=wanted, used=used, limit=limit)
+
+    def _limits_projects(self) -> bool:
+        """Keystone's registered limits know of no such resource."""
+        return self.options.manager.charges_quota and isinstance(self.world.quotas, limits.Written)
+
+    def limits(self, projects: Iterable[str]) -> dict[str, int]:
+        """``fixed_ips`` of those projects that are limited."""
+        if not self._limits_projects():
+            return {}
+        found = {}
+        with self.world.api.reading() as tx:
+            for project in sorted(set(projects)):
+                whole, _user = quota.effective(self.world, tx, quota.owner(self.world, project, None))
+                found[project] = whole.get(RESOURCE, UNLIMITED)
+        return {project: limit for project, limit in found.items() if limit != UNLIMITED}
+
+    def _limits_lately(self, projects: Iterable[str]) -> dict[str, int]:
+        """The same, as they were when the servers were asked for, if that was just now and here."""
+        wanted, now = set(projects), time.monotonic()
+        if not self._limits_projects():
+            return {}
+        known = {project: self._lately[project][0] for project in wanted
+                 if project in self._lately and now - self._lately[project][1] < LATELY_S}
+        if len(self._lately) > MOST_PROJECTS:
+            self._lately.clear()
+        fresh = self.limits(wanted - set(known)) if wanted - set(known) else {}
+        return {project: limit for project, limit in {**known, **fresh}.items() if limit != UNLIMITED}
+
+    def terms(self, projects: Iterable[str] = ()) -> Terms:
+        """With the limits of these projects."""
+        wanted = set(projects)
+        return Terms(self.options.manager, self.options.ipv6_backend, self.options.create_unique_mac_address_attempts,
+                     self.limits(wanted) if wanted else {})
+
+    # -- a server's interfaces
+
+    def take(self, tx: Connection, ops: Sequence[Op]) -> dict[str, tuple[Interface, ...]]:
+        wishes = [wish_of(op, op.server.requested_networks or (), op.data.get("host")) for op in ops]
+        terms = dataclasses.replace(self.terms(), limits=self._limits_lately(wish.project_id for wish in wishes))
+        bound = rows.bind(tx, wishes, terms)
+        for op in ops:
+            op.change(data={**op.data, NETWORKS: sorted({one.network_id for one in bound[op.uuid]})})
+        return bound
+
+    def tell_taken(self, ops: Sequence[Op]) -> None:
+        """Unavailable: a host that these servers need does not serve them."""
+        self.world.teller.tell({uuid for op in ops for uuid in op.data.get(NETWORKS, ())},
+                               self._hosts(op.data.get("host") for op in ops))
+
+    def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
+        changed = rows.unbind(tx, [op.uuid for op in ops], self.options.keeps_leased)
+        hosts, given_back = {host for _uuid, host in changed if host}, {uuid for uuid, _host in changed}
+        for op in ops:  # what came after the operation had read its server is given back, too
+            used = {one.network_id for one in op.server.interfaces or ()} | set(op.data.get(NETWORKS, ())) | given_back
+            op.change(data={**op.data, NETWORKS: sorted(used), HOSTS: sorted(hosts | set(op.data.get(HOSTS, ())))})
+
+    def tell_left(self, ops: Sequence[Op]) -> None:
+        """The hosts where the servers were; one that is away changes nothing."""
+        uuids = {uuid for op in ops for uuid in op.data.get(NETWORKS, ())}
+        self.tell(uuids, {host for op in ops for host in op.data.get(HOSTS, ())})
+
+    def tell(self, uuids: Iterable[str], hosts: Iterable[str], server: str = "") -> None:
+        """These networks' hosts, and of multi-host ones these, which give back their own addresses if they may: those
+        that were told, for on others the address stands still."""
+        wanted, at = set(uuids), set(hosts)
+        late = self.world.teller.told(wanted, at, self.options.update_dns_entries)
+        for message in sorted({error.message for error in late.values()}):
+            LOG.warning("a network host was not told of addresses that changed: %s", message,
+                        extra={"server": server} if server else {})
+        if self.options.teardown_unused_network_gateway:
+            for host in sorted(at):
+                know = sorted(uuid for uuid in wanted if not {(uuid, host), (uuid, None)} & set(late))
+                if know:
+                    self.world.cell.transact(functools.partial(host_addresses.release_own, network_uuids=know,
+                                                               host=host))
+
+    def _hosts(self, hosts: Iterable[str | None]) -> set[str] | None:
+        """Whom of a multi-host network's hosts to tell: None is all, who then know every guest's name at once."""
+        return None if self.options.update_dns_entries else {host for host in hosts if host}
+
+    # -- moves
+
+    def follow(self, tx: Connection, op: Op, host: str) -> None:
+        """Its addresses are on that host, whose own one is the guest's gateway from now on."""
+        many = rows.follow(tx, op.uuid, host)
+        if not many:
+            return
+        moved = _behind(op.server.interfaces or (), self._own(tx, many, host))
+        if moved != op.server.interfaces:
+            servers.update(tx, op.uuid, {"interfaces": moved})
+        op.see(interfaces=moved)
+        known = {op.server.host, host} - {None}  # an evacuation that turns back leaves one its row never named
+        op.change(data={**op.data, HOSTS: sorted({*op.data.get(HOSTS, ()), *known})})
+
+    def bind_to(self, op: Op, host: str) -> None:
+        uuids = {one.network_id for one in op.server.interfaces or ()}
+        self.tell(uuids, {host, *op.data.get(HOSTS, ())}, op.uuid)
+
+    def prepare_arrival(self, op: Op, host: str) -> tuple[Interface, ...]:
+        """Its interfaces as they will be on that host, which serves their multi-host networks by then."""
+        interfaces: tuple[Interface, ...] = op.server.interfaces or ()
+        uuids = {one.network_id for one in interfaces if one.multi_host}
+        if not uuids:
+            return interfaces
+        own = self.world.cell.transact(
+            lambda tx: self._own(tx, list(rows.rows_of(tx, uuids).values()), host))
+        self.world.teller.tell(uuids, self._hosts({host}))
+        return _behind(interfaces, own)
+
+    def abandon_arrival(self, op: Op, host: str) -> None:
+        uuids = {one.network_id for one in op.server.interfaces or () if one.multi_host}
+        if uuids:
+            self.tell(uuids, {host}, op.uuid)
+
+    def leave_host(self, ops: Sequence[Op]) -> None:
+        """Of multi-host networks, the hosts serve the servers no more; addresses stay the servers'."""
+        many = [op for op in ops if any(one.multi_host for one in op.server.interfaces or ())]
+        if not many:
+            return
+        hosts = self.world.cell.transact(lambda tx: rows.leave(tx, [op.uuid for op in many]))
+        self.tell({one.network_id for op in many for one in op.server.interfaces}, hosts)
+
+    def _own(self, tx: Connection, networks_: Sequence[Any], host: str) -> dict[str, str]:
+        """Network's uuid -> the host's own address there."""
+        own = host_addresses.own_addresses(tx, networks_, {host})
+        return {row.uuid: own[(row.id, host)] for row in networks_ if (row.id, host) in own}
+
+    # -- interfaces that come and go
+
+    def check_interface(self, server: Any, wish: RequestedNetwork) -> RequestedNetwork:
+        """Without a network, the first of those that a server would have got."""
+        with self.world.cell.reading() as tx:
+            known = self.known(tx, server.project_id)
+        asked = wish.network_id or wish.port_id or wish.fixed_ip
+        wanted = NetworkWish(server.project_id, (wish,) if asked else None)
+        if not asked:
+            first = self.chosen(known, wanted)[:1]
+            if not first:
+                raise NoNetworks()
+            wish = msgspec.structs.replace(wish, network_id=first[0].network_id)
+        else:
+            with self.world.cell.reading() as tx:
+                self.check(tx, known, wanted)
+        self.check_quota(NetworkWish(server.project_id, (wish,)), (wish,))
+        return wish
+
+    def take_interface(self, tx: Connection, op: Op, wish: RequestedNetwork) -> Interface:
+        """Repeated by the same operation: the same."""
+        whole = wish_of(op, (wish,), op.server.host)
+        return rows.take_interface(tx, whole, _key(op), self.terms([whole.project_id]))
+
+    def make_interface(self, op: Op, wish: RequestedNetwork) -> Interface:
+        id = rows.interface_id(_key(op))
+        [made] = [one for one in op.server.interfaces or () if one.id == id]
+        self.world.teller.tell({made.network_id}, self._hosts({op.server.host}))
+        return made
+
+    def drop_interface(self, tx: Connection, op: Op, interface: Interface) -> None:
+        rows.drop_interface(tx, op.uuid, interface.id, self.options.keeps_leased)
+
+    def remove_interface(self, op: Op, interface: Interface) -> None:
+        """The networks of those that stay, too: another one may be the server's first now, by which its default route
+        is."""
+        uuids = {one.network_id for one in (interface, *(op.server.interfaces or ()))}
+        self.tell(uuids, {op.server.host} if op.server.host else set(), op.uuid)
+
+
+def wish_of(op: Op, wanted: Sequence[RequestedNetwork], host: str | None) -> Wish:
+    return Wish(op.uuid, op.server.hostname or "", tuple(wanted), op.server.project_id or "", host)
+
+
+def _key(op: Op) -> str:
+    return f"{op.uuid}:{op.entry.id}"
+
+
+def _behind(interfaces: Sequence[Interface], own: Mapping[str, str]) -> tuple[Interface, ...]:
+    """The interfaces with these gateways (which are the DHCP servers, too), by network."""
+    return tuple(_served_by(one, own[one.network_id]) if one.network_id in own else one for one in interfaces)
+
+
+def _served_by(one: Interface, address: str) -> Interface:
+    subnets = tuple(msgspec.structs.replace(subnet, gateway=address, dhcp_server=address)
+                    if subnet.version == 4 else subnet for subnet in one.subnets)
+    return msgspec.structs.replace(one, gateway=address, dhcp_server=address, subnets=subnets)
+
+
+def _check_addresses(tx: Connection, wanted: Sequence[RequestedNetwork], known: Known) -> None:
+    """Fixed addresses are of their networks, and free (the cell's; one statement, none without a wish)."""
+    named = {(str(one.network_id), one.fixed_ip) for one in wanted if one.fixed_ip}
+    for network, address in named:
+        _check_address(known[network], address)
+    taken = networks.not_free(tx, [address for _, address in named]) if named else set()
+    for network, address in sorted(named & taken):
+        raise AddressInUse(address=address, network=network)
+
+
+def _check_address(network: Network, address: str) -> None:
+    try:
+        value = ipaddress.ip_address(address)
+    except ValueError:
+        raise BadAddress(address=address, network=network.uuid, cidr=network.cidr or network.cidr_v6) from None
+    if network.cidr_v6 and value.version == 6 and value in ipaddress.ip_network(network.cidr_v6, strict=False):
+        raise AddressOfIPv6(address=address)
+    if not network.cidr or value not in ipaddress.ip_network(network.cidr, strict=False):
+        raise BadAddress(address=address, network=network.uuid,
+                         cidr=", ".join(filter(None, (network.cidr, network.cidr_v6))))
+
+
+__all__ = ["Addresses", "AddressOfIPv6", "NoNetworks", "NotItsNetwork", "wish_of"]

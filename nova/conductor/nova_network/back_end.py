@@ -1,0 +1,159 @@
+"""nova-network as a back end: its networks are rows of the cell, and its hosts are told their states."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.network_back_end import Admitted, NetworkWish
+from nova.conductor.engine.workflow import Op, Result
+from nova.conductor.neutron.metadata_providers import NotOnePort
+from nova.conductor.nova_network import host_rules
+from nova.conductor.nova_network.addresses import Addresses
+from nova.conductor.nova_network.floating import Floating
+from nova.conductor.nova_network.groups import Groups
+from nova.conductor.nova_network.pools import Networks
+from nova.db import security_groups
+from nova.db.engine import Connection
+from nova.model.base import HostName
+from nova.model.networks import Interface, RequestedNetwork
+from nova.model.security_groups import GuestFirewall, HostFirewall
+from nova.model.server_parts import ExternalEvent
+
+LOG = logging.getLogger(__name__)
+
+
+class NovaNetwork:
+    """A :class:`nova.conductor.engine.network_back_end.NetworkBackEnd`."""
+
+    name = "nova-network"
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.addresses = Addresses(world)
+        self.networks = Networks(world, self.addresses)
+        self.floating = Floating(world)
+        self.groups = Groups(world)
+
+    # -- admission
+
+    def admit(self, wish: NetworkWish) -> Admitted:
+        with self.world.cell.reading() as tx:
+            members_of = self.groups.admit(tx, wish.project_id, wish.security_groups)
+            groups = tuple(members_of.values())
+            if wish.networks == ():
+                return Admitted((), groups, members_of=members_of)
+            known = self.addresses.known(tx, wish.project_id)
+            self.addresses.check(tx, known, wish)
+        chosen = self.addresses.chosen(known, wish)
+        self.addresses.check_quota(wish, chosen)
+        return Admitted(chosen, groups, members_of=members_of)
+
+    # -- a server's interfaces
+
+    def take(self, tx: Connection, ops: Sequence[Op]) -> Mapping[str, tuple[Interface, ...]]:
+        bound = self.addresses.take(tx, ops)
+        return self.floating.at_boot(tx, ops, bound)
+
+    def bind(self, ops: Sequence[Op]) -> Sequence[Result]:
+        self.addresses.tell_taken(ops)
+        self.floating.write_servers(ops)
+        return [{} for _ in ops]
+
+    def look_again(self, ops: Sequence[Op]) -> None:
+        """Nobody waits for interfaces that have no status."""
+
+    def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
+        rule_hosts = set(self.groups.hosts_letting_in(tx, [op.uuid for op in ops])) | _rule_hosts(ops)
+        for op in ops:
+            op.change(data={**op.data, "rule_hosts": sorted(rule_hosts)})
+        security_groups.forget(tx, [op.uuid for op in ops if op.entry.action == "delete"])
+        self.floating.at_leave(tx, ops)
+        self.addresses.give_back(tx, ops)
+
+    def unbind(self, ops: Sequence[Op]) -> None:
+        # The addresses are free by now. A host that is not told here lets them in until its next look, which may be
+        # after another server has got them.
+        self.groups.teller.tell(_rule_hosts(ops))
+        self.addresses.tell_left(ops)
+        self.floating.left(ops)
+        self.floating.forget_servers(ops)
+
+    # -- moves
+
+    def follow(self, tx: Connection, op: Op, host: str) -> None:
+        self.floating.reread(tx, op)
+        self.addresses.follow(tx, op, host)
+        self.floating.follow(tx, op.uuid, host)
+
+    def bind_to(self, op: Op, host: str) -> None:
+        self.addresses.bind_to(op, host)
+        if any(one.multi_host for one in op.server.interfaces or ()):  # whom it may take DHCP's answers from is new
+            self.groups.teller.tell({host})
+
+    def prepare_arrival(self, op: Op, host: str) -> tuple[Interface, ...]:
+        return self.addresses.prepare_arrival(op, host)
+
+    def abandon_arrival(self, op: Op, host: str) -> None:
+        self.addresses.abandon_arrival(op, host)
+
+    def leave_host(self, ops: Sequence[Op]) -> None:
+        self.addresses.leave_host(ops)
+
+    # -- interfaces that come and go
+
+    def check_interface(self, server: Any, wish: RequestedNetwork) -> RequestedNetwork:
+        return self.addresses.check_interface(server, wish)
+
+    def take_interface(self, tx: Connection, op: Op, wish: RequestedNetwork) -> Interface | None:
+        self.floating.reread(tx, op)
+        return self.addresses.take_interface(tx, op, wish)
+
+    def make_interface(self, op: Op, wish: RequestedNetwork) -> Interface:
+        made = self.addresses.make_interface(op, wish)
+        self.groups.addresses_changed([op.uuid])
+        return made
+
+    def drop_interface(self, tx: Connection, op: Op, interface: Interface) -> None:
+        self.floating.reread(tx, op)
+        self.floating.drop(tx, op.uuid, [one.address for one in interface.addresses])
+        self.addresses.drop_interface(tx, op, interface)
+
+    def remove_interface(self, op: Op, interface: Interface) -> None:
+        self.addresses.remove_interface(op, interface)
+        self.groups.addresses_changed([op.uuid])
+
+    # -- reads
+
+    def interfaces_now(self, server: Any) -> tuple[Interface, ...]:
+        return server.interfaces or ()
+
+    def firewall_on(self, host: HostName) -> HostFirewall:
+        with self.world.cell.reading() as tx:
+            return host_rules.of_host(tx, host, self.world.settings.instance_name_template)
+
+    def firewalls_of(self, servers: Sequence[Any]) -> Mapping[str, GuestFirewall]:
+        with_interfaces = [server for server in servers if server.interfaces]
+        if not with_interfaces:
+            return {}
+        with self.world.cell.reading() as tx:
+            found = host_rules.of_guests(tx, with_interfaces, self.world.settings.instance_name_template)
+        self.groups.teller.begin(found.let_in_on)  # they need not wait for it, nor it for them
+        return found.guests
+
+    def groups_shown(self, servers: Sequence[Any]) -> Mapping[str, tuple[str, ...]]:
+        return {}
+
+    def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
+        raise NotOnePort(address=address, provider=provider_id, count=0)
+
+    def told(self, event: ExternalEvent, server: Any) -> None:
+        LOG.info("event %s is of another network service, and changes nothing here", event.name,
+                 extra={"server": event.server_uuid})
+
+
+def _rule_hosts(ops: Sequence[Op]) -> set[str]:
+    """Hosts whose guests let the ops' servers in."""
+    return {host for op in ops for host in op.data.get("rule_hosts", ())}

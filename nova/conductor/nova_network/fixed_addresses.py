@@ -1,0 +1,107 @@
+"""Single addresses of nova-network's pools: looked at, set aside, and given to servers that live."""
+
+from __future__ import annotations
+
+import uuid as uuids
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.network_refusals import BadNetwork
+from nova.conductor.nova_network.addresses import Addresses
+from nova.db import addresses as rows
+from nova.db import floating, network_pools, servers
+from nova.db.addresses import Wish
+from nova.db.engine import Connection
+from nova.db.states import Going
+from nova.model.networks import FixedAddress, FixedAddressRow, Interface, RequestedNetwork
+from nova.model.states import TaskState
+
+
+class NotItsAddress(errors.Invalid):
+    code, message = "network.not_its_address", "Instance {server} has no fixed IP address {address}."
+
+
+class FixedAddresses:
+    """The calls about addresses; whoever changes a server's writes its row's interfaces in the same transaction."""
+
+    def __init__(self, world: World, addresses: Addresses) -> None:
+        self.world, self.addresses = world, addresses
+
+    def list_fixed_addresses(self, host: str | None) -> tuple[FixedAddressRow, ...]:
+        with self.world.cell.reading() as tx:
+            return network_pools.fixed_rows(tx, host)
+
+    def get_fixed_address(self, address: str) -> FixedAddressRow:
+        with self.world.cell.reading() as tx:
+            return network_pools.fixed_row(tx, address)
+
+    def reserve_fixed_address(self, address: str, reserved: bool) -> None:
+        self.world.cell.transact(lambda tx: network_pools.reserve(tx, address, reserved))
+
+    # -- of servers
+
+    def add_fixed_address(self, server_uuid: str, network_id: str) -> None:
+        """On the server's first interface there; without one, it gets one, which its guest has at its next start."""
+        key = str(uuids.uuid4())
+
+        def add(tx: Connection) -> Any:
+            row = _locked(tx, server_uuid)
+            if row.task_state == TaskState.DELETING:  # its delete may have given all of them back already
+                raise Going(server=server_uuid)
+            if network_id not in self.addresses.known(tx, row.project_id):
+                raise BadNetwork(network_id=network_id)
+            request = RequestedNetwork(network_id=network_id)
+            wish = Wish(row.uuid, row.hostname or "", (request,), row.project_id, row.host)
+            terms = self.addresses.terms([row.project_id])
+            added = rows.add_address(tx, wish, terms)
+            if added is None:
+                after = (*(row.interfaces or ()), rows.take_interface(tx, wish, key, terms))
+            else:
+                after = tuple(_with(one, added[1]) if one.id == added[0] else one for one in row.interfaces or ())
+            servers.update(tx, row.uuid, {"interfaces": after})
+            return row
+        self._told(self.world.cell.transact(add), {network_id})
+
+    def remove_fixed_address(self, server_uuid: str, address: str) -> None:
+        def remove(tx: Connection) -> tuple[Any, set[str]]:
+            row = _locked(tx, server_uuid)
+            changed = {one.network_id for one in row.interfaces or () if address in _own(one)}
+            if not changed:
+                raise NotItsAddress(server=server_uuid, address=address)
+            floating.leave(tx, [row.uuid], [address])
+            rows.drop_address(tx, row.uuid, address, self.addresses.options.keeps_leased)
+            held = floating.of_servers(tx, [row.uuid]).get(row.uuid, {})  # as they are now
+            after = floating.with_floating([_without(one, address) for one in row.interfaces or ()], held)
+            servers.update(tx, row.uuid, {"interfaces": after})
+            return row, changed
+        self._told(*self.world.cell.transact(remove))
+
+    def _told(self, row: Any, networks_: set[str]) -> None:
+        self.addresses.tell(networks_, {row.host} if row.host else set(), row.uuid)
+        self.world.networking.groups.addresses_changed([row.uuid])
+
+
+def _locked(tx: Connection, uuid: str) -> Any:
+    servers.lock_row(tx, uuid)
+    return servers.rows_of(tx, [uuid])[uuid]
+
+
+def _own(one: Interface) -> set[str]:
+    """The addresses that were allocated; IPv6 ones follow from the MAC."""
+    return {address.address for address in one.addresses if address.version == 4}
+
+
+def _with(one: Interface, address: str) -> Interface:
+    fourth = tuple(found for found in one.addresses if found.version == 4)
+    others = tuple(found for found in one.addresses if found.version != 4)
+    return msgspec.structs.replace(one, addresses=(*fourth, FixedAddress(address=address), *others))
+
+
+def _without(one: Interface, address: str) -> Interface:
+    return msgspec.structs.replace(one, addresses=tuple(found for found in one.addresses if found.address != address))
+
+
+__all__ = ["FixedAddresses", "NotItsAddress"]

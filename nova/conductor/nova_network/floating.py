@@ -1,0 +1,290 @@
+"""Floating addresses: taken from pools, and given to servers; their network hosts are told, and translate them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+from nova import context, errors
+from nova.conductor.announce.resources import once
+from nova.conductor.engine import quota
+from nova.conductor.engine.workflow import Op
+from nova.conductor.nova_network.dns import Names
+from nova.conductor.nova_network.options import FloatingOptions
+from nova.db import floating, network_quota, services
+from nova.db.engine import Connection
+from nova.db.floating import Changed, Held
+from nova.model import address_ranges
+from nova.model.base import Scope
+from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingPool, FloatingQuery, FloatingRange
+from nova.model.networks import Interface
+from nova.model.quotas import UNLIMITED
+
+LOG = logging.getLogger(__name__)
+
+RESOURCE = "floating_ips"
+LEFT = "floating_left"  # in an operation's data: what its server had, until others were told
+#: How errors are called that say of a host only that it could not be asked.
+AWAY = ("rpc.", "network.no_host", "network.host_down", "network.host_late", "network.telling_late")
+
+
+class TooMany(errors.OverQuota):
+    code, message = "floating.over_quota", "Maximum number of floating IPs exceeded"
+
+
+class NotYours(errors.Forbidden):
+    code, message = "floating.not_yours", "Floating IP {address} is not of your project."
+
+
+class AutoAssigned(errors.Forbidden):
+    code = "floating.auto_assigned"
+    message = "Floating IP {address} was assigned by itself, and goes with its server."
+
+
+class NotItsAddress(errors.Conflict):
+    code, message = "floating.not_associated", "Floating IP {address} is not associated with instance {server}."
+
+
+class Floating(Names):
+    """The calls of FloatingCalls, and what boots, moves and deletes mean for floating addresses."""
+
+    @property
+    def options(self) -> FloatingOptions:
+        return self.world.settings.floating
+
+    @property
+    def served(self) -> bool:
+        """Whether the networks' manager translates addresses: with one that does not, nobody has any."""
+        return self.world.settings.networking.manager.floating
+
+    # -- reads
+
+    def list_floating_pools(self, scope: Scope) -> tuple[FloatingPool, ...]:
+        if not self.served:
+            return ()
+        with self.world.cell.reading() as tx:
+            return floating.pools(tx)
+
+    def list_floating_addresses(self, query: FloatingQuery) -> tuple[FloatingAddress, ...]:
+        if not self.served:
+            return ()
+        with self.world.cell.reading() as tx:
+            return floating.select(tx, query)
+
+    def get_floating_address(self, id: str, scope: Scope) -> FloatingAddress:
+        with self.world.cell.reading() as tx:
+            return floating.get(tx, id, scope)
+
+    # -- whose they are
+
+    def allocate_floating_address(self, project_id: str, pool: str | None) -> FloatingAddress:
+        name = pool or self.options.default_floating_pool
+        if not self.served:
+            raise floating.NoSuchPool(pool=name)
+        limit = self._limit(project_id)
+
+        def take(tx: Connection) -> FloatingAddress:
+            if limit != UNLIMITED:
+                network_quota.lock_owner(tx, project_id)
+                if not quota.fits(limit, floating.count(tx, project_id), 1):
+                    raise TooMany()
+            [taken] = floating.take(tx, name, project_id)
+            return taken
+        taken = self.world.cell.transact(take)
+        self._announce("allocate", taken)
+        return taken
+
+    def _limit(self, project_id: str) -> int:
+        """Of the project; users have none of their own, since nothing says which of them asked for an address. In
+        Keystone, only where somebody registered one: it is no resource that must have a limit there."""
+        whose = quota.owner(self.world, project_id, None)
+        with self.world.api.reading() as tx:
+            project, _user = quota.effective(self.world, tx, whose)
+        return project.get(RESOURCE, UNLIMITED)
+
+    def release_floating_address(self, id: str, scope: Scope) -> None:
+        def release(tx: Connection) -> Changed:
+            held = floating.hold(tx, id=id)
+            if scope.project_id not in (None, held.row.project_id):
+                raise NotYours(address=held.row.address)
+            _refuse_assigned(held)
+            return floating.let_go(tx, held)
+        changed = self.world.cell.transact(release)
+        self.tell(changed.networks)
+        self.forget_floating(changed.address.address)
+        self._announce_left([changed])
+        self._announce("deallocate", changed.address)
+
+    # -- where their packets go
+
+    def associate_floating_address(self, association: FloatingAssociation) -> None:
+        self._ask_host(association)
+
+        def associate(tx: Connection) -> tuple[Changed, Held] | None:
+            fixed = floating.hold_fixed(tx, association)
+            held = floating.hold(tx, association.address)
+            _check_owner(held)
+            if held.row.auto_assigned:
+                return None
+            host = fixed.host if fixed.multi_host else fixed.network_host
+            return floating.point(tx, held, fixed, host), held
+        done = self.world.cell.transact(associate)
+        if done is None:
+            LOG.info("floating address %s was assigned by itself, and stays where it is", association.address)
+            return
+        changed, before = done
+        try:
+            self.world.teller.tell(changed.networks)
+        except errors.NovaError as error:
+            if error.code.startswith(AWAY):
+                LOG.warning("a network host was not told of %s: %s", association.address, error.message)
+            else:
+                self._take_back(changed, before)
+                raise
+        if changed.former:
+            self._announce_left([changed])
+        self._announce("associate", changed.address)
+
+    def _ask_host(self, association: FloatingAssociation) -> None:
+        """Whether the host has the device that the address shall stand on. Invalid. One that can not be asked is no
+        reason to refuse: it is told all when it is back."""
+        with self.world.cell.reading() as tx:
+            place = floating.place_of(tx, association)
+            if place is None or place.host is None or not services.up(
+                    tx, services.NETWORK, self.world.settings.service_down_time, {place.host}):
+                return
+        try:
+            self.world.network.check_floating_interface(place.host, place.interface)
+        except (errors.Unavailable, errors.PeerTooOld) as error:
+            LOG.info("host %s could not be asked about its device for %s: %s", place.host, association.address,
+                     error.message)
+
+    def _take_back(self, changed: Changed, before: Held) -> None:
+        """The host could not translate it: as it was before, unless somebody has changed it again meanwhile."""
+        def undo(tx: Connection) -> Changed | None:
+            fixed = None
+            if changed.former and changed.former_fixed:
+                try:
+                    fixed = floating.hold_fixed(tx, FloatingAssociation(
+                        server_uuid=changed.former, address=changed.address.address,
+                        fixed_address=changed.former_fixed))
+                except errors.Invalid:  # that server has left meanwhile
+                    fixed = None
+            held = floating.hold(tx, changed.address.address)
+            if held.server_uuid != changed.address.server_uuid or \
+                    held.fixed_address != changed.address.fixed_address:
+                return None
+            return floating.unpoint(tx, held) if fixed is None else floating.point(tx, held, fixed, before.row.host)
+        undone = self.world.cell.transact(undo)
+        if undone is not None:
+            self.tell(undone.networks)
+
+    def disassociate_floating_address(self, association: FloatingAssociation) -> None:
+        def disassociate(tx: Connection) -> Changed:
+            held = floating.hold(tx, association.address)
+            _check_owner(held)
+            if held.server_uuid is None or held.server_uuid != association.server_uuid:
+                raise NotItsAddress(address=association.address, server=association.server_uuid)
+            _refuse_assigned(held)
+            return floating.unpoint(tx, held)
+        changed = self.world.cell.transact(disassociate)
+        self.tell(changed.networks)
+        self._announce_left([changed])
+
+    # -- pools
+
+    def create_floating_addresses(self, range: FloatingRange) -> tuple[str, ...]:
+        addresses = address_ranges.usable(range.ip_range)
+        pool = range.pool or self.options.default_floating_pool
+        self.world.cell.transact(lambda tx: floating.insert(tx, addresses, pool, range.interface or None))
+        return addresses
+
+    def delete_floating_addresses(self, range: FloatingRange) -> tuple[str, ...]:
+        network, wanted = address_ranges.network(range.ip_range), frozenset(address_ranges.usable(range.ip_range))
+        return self.world.cell.transact(lambda tx: floating.delete_free(tx, network, wanted))
+
+    # -- with a server
+
+    def at_boot(self, tx: Connection, ops: Sequence[Op], bound: Mapping[str, tuple[Interface, ...]]
+                ) -> Mapping[str, tuple[Interface, ...]]:
+        """The interfaces with the floating addresses that the servers have: one by itself, where it is configured so,
+        and those of an earlier try."""
+        assigns = self.options.auto_assign_floating_ip and self.served
+        if not assigns and not any(op.server.interfaces for op in ops):
+            return bound
+        if assigns:
+            first = {op.uuid: (op.server.project_id, address) for op in ops
+                     if (address := _first_address(bound.get(op.uuid, ()))) is not None}
+            if first:
+                floating.assign(tx, self.options.default_floating_pool, first)
+        held = floating.of_servers(tx, [op.uuid for op in ops])
+        return {uuid: floating.with_floating(interfaces, held.get(uuid, {})) for uuid, interfaces in bound.items()}
+
+    def at_leave(self, tx: Connection, ops: Sequence[Op]) -> None:
+        """Before the servers' addresses are given back."""
+        left = floating.leave(tx, [op.uuid for op in ops])
+        for op in ops:
+            self.note_names(op)
+            mine = [(one.address, one.project_id) for one in left if one.server_uuid == op.uuid]
+            if mine:
+                op.change(data={**op.data, LEFT: mine})
+
+    def left(self, ops: Sequence[Op]) -> None:
+        """After it, outside the transaction: others are told."""
+        for op in ops:
+            for address, project in op.data.get(LEFT, ()):
+                self._announce("disassociate", FloatingAddress(id="", address=address, pool="", project_id=project,
+                                                               server_uuid=op.uuid))
+
+    def drop(self, tx: Connection, server_uuid: str, addresses: Iterable[str]) -> None:
+        """Some of a server's fixed addresses are about to be nobody's (an interface goes): so are their floating
+        ones."""
+        floating.leave(tx, [server_uuid], list(addresses))
+
+    def reread(self, tx: Connection, op: Op) -> None:
+        """The interfaces as the row has them now, locked: an operation that is about to write them read them when it
+        began, and a floating address may have come or gone since."""
+        found = floating.interfaces_of(tx, op.uuid)
+        if found is not None:
+            op.see(interfaces=found)
+
+    def follow(self, tx: Connection, server_uuid: str, host: str) -> None:
+        floating.follow(tx, server_uuid, host)
+
+    # -- inside
+
+    def tell(self, networks: Sequence[str]) -> None:
+        """Network hosts learn what is so now; one that is away, when it is back."""
+        try:
+            self.world.teller.tell(networks)
+        except errors.NovaError as error:
+            LOG.warning("a network host was not told of floating addresses that changed: %s", error.message)
+
+    def _announce(self, what: str, address: FloatingAddress) -> None:
+        once(self.world, f"network.floating_ip.{what}", lambda: address)
+
+    def _announce_left(self, changes: Iterable[Changed]) -> None:
+        for one in changes:
+            if one.former:
+                self._announce("disassociate", FloatingAddress(
+                    id=one.address.id, address=one.address.address, pool=one.address.pool,
+                    project_id=one.address.project_id, server_uuid=one.former))
+
+
+def _check_owner(held: Held) -> None:
+    """Forbidden, but for the project whose it is and administrators."""
+    who = context.current()
+    if not who.is_admin and who.project_id != held.row.project_id:
+        raise NotYours(address=held.row.address)
+
+
+def _refuse_assigned(held: Held) -> None:
+    if held.row.auto_assigned:
+        raise AutoAssigned(address=held.row.address)
+
+
+def _first_address(interfaces: Iterable[Interface]) -> str | None:
+    return next((one.address for interface in interfaces for one in interface.addresses if one.version == 4), None)
+
+
+__all__ = ["AutoAssigned", "Floating", "NotItsAddress", "NotYours", "TooMany"]

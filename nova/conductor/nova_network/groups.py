@@ -1,0 +1,295 @@
+"""nova-network's security groups, as its API asks for them. What changes who may reach a guest is answered when the
+hosts were told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from nova import context, errors
+from nova.conductor.engine import quota
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.network_refusals import NoSuchGroup
+from nova.conductor.nova_network.firewall_updates import RulesTeller
+from nova.db import network_quota, servers, services
+from nova.db import security_groups as rows
+from nova.db.engine import Connection
+from nova.model import security_rules
+from nova.model.base import Scope
+from nova.model.quotas import UNLIMITED
+from nova.model.security_groups import (
+    DEFAULT,
+    GroupMembership,
+    NewSecurityGroup,
+    NewSecurityRule,
+    SecurityGroup,
+    SecurityGroupQuery,
+    SecurityGroupUpdate,
+    SecurityRule,
+)
+from nova.model.servers import ServerQuery
+from nova.model.services import ServiceQuery
+
+T = TypeVar("T")
+
+REMEMBERED = 10_000  # projects whose default group's key is
+
+
+class BadId(errors.Invalid):
+    code, message = "security_group.bad_id", "Security group id should be a uuid, not '{given}'."
+
+
+class OfDefault(errors.Invalid):
+    code, message = "security_group.default", "Unable to {what} system group 'default'."
+
+
+class InUse(errors.Invalid):
+    code, message = "security_group.in_use", "Security group is still in use."
+
+
+class TooManyGroups(errors.OverQuota):
+    code, message = "security_group.over_quota", "Quota exceeded, too many security groups: at most {limit}."
+
+
+class TooManyRules(errors.OverQuota):
+    code, message = "security_group.rules_over_quota", "Quota exceeded, too many security group rules: at most {limit}."
+
+
+class RuleThere(errors.Invalid):
+    code, message = "security_group.rule_there", "This rule already exists in group {group}."
+
+
+class DefaultRuleThere(errors.Conflict):
+    code, message = "security_group.default_rule_there", "This default rule already exists."
+
+
+class Groups:
+    """The calls of SecurityGroupCalls, and what the rest of nova-network asks of groups."""
+
+    def __init__(self, world: World, teller: RulesTeller | None = None) -> None:
+        self.world = world
+        self.teller = teller or RulesTeller(world.compute)
+        self._defaults: dict[str, int] = {}
+
+    # -- groups
+
+    def list_security_groups(self, query: SecurityGroupQuery) -> tuple[SecurityGroup, ...]:
+        project = query.scope.project_id
+        most = self.world.settings.max_limit
+        page = msgspec.structs.replace(query.page, limit=min(query.page.limit or most, most))
+
+        def read(tx: Connection) -> tuple[SecurityGroup, ...]:
+            return rows.select(tx, query.scope, page, query.names)
+        with self.world.cell.reading() as tx:
+            found = read(tx)
+        if project and not (query.page.offset or any(group.name == DEFAULT for group in found)) and \
+                (not query.names or DEFAULT in query.names):
+            found = self._with_default(project, read)
+        return found
+
+    def _with_default(self, project: str, read: Callable[[Connection], T]) -> T:
+        def work(tx: Connection) -> T:
+            rows.ensure_default(tx, project, context.current().user_id)
+            return read(tx)
+        return self.world.cell.transact(work)
+
+    def get_security_group(self, id: str, scope: Scope) -> SecurityGroup:
+        """NoSuchGroup, for what is no id as well: `openstack` asks by name first, and lists when there is none so."""
+        key = rows.key_of(id)
+        if key is None:
+            raise rows.NoSuchGroup(group=id)
+        with self.world.cell.reading() as tx:
+            return rows.get(tx, key, scope)
+
+    def create_security_group(self, group: NewSecurityGroup) -> SecurityGroup:
+        who = context.current()
+        project = group.project_id or str(who.project_id)
+        limit = self._limit("security_groups", project, who.user_id)
+
+        def write(tx: Connection) -> SecurityGroup:
+            rows.ensure_default(tx, project, who.user_id)  # under the project's lock
+            if not quota.fits(limit, rows.count(tx, project), 1):
+                raise TooManyGroups(limit=limit)
+            key = rows.insert(tx, project, who.user_id, group.name, group.description)
+            return SecurityGroup(id=rows.id_of(key), name=group.name, project_id=project, description=group.description)
+        return self.world.cell.transact(write)
+
+    def update_security_group(self, update: SecurityGroupUpdate) -> SecurityGroup:
+        key = _key(update.id)
+
+        def write(tx: Connection) -> SecurityGroup:
+            network_quota.lock_owner(tx, rows.get(tx, key, update.scope).project_id)
+            row = rows.locked(tx, key, update.scope)
+            if row.name == DEFAULT:
+                raise OfDefault(what="update")
+            rows.rename(tx, row, update.name or row.name,
+                        row.description if update.description is None else update.description)
+            return rows.get(tx, key, update.scope)
+        return self.world.cell.transact(write)
+
+    def delete_security_group(self, id: str, scope: Scope) -> None:
+        def write(tx: Connection) -> set[str]:
+            row = rows.locked(tx, _key(id), scope)
+            if row.name == DEFAULT:
+                raise OfDefault(what="delete")
+            if rows.in_use(tx, row.id):
+                raise InUse()
+            rows.delete(tx, row.id)
+            return set()  # it has no members, so nobody lets any in
+        self.world.cell.transact(write)
+
+    # -- rules
+
+    def create_security_rule(self, rule: NewSecurityRule, scope: Scope) -> SecurityRule:
+        key, who = _key(rule.group_id), context.current()
+        source = _key(rule.source_id) if rule.source_id else None
+        wanted = security_rules.checked(msgspec.structs.replace(
+            rule, group_id=rows.id_of(key), source_id=None if source is None else rows.id_of(source)))
+        with self.world.cell.reading() as tx:
+            project = rows.get(tx, key, scope).project_id
+        limit = self._limit("security_group_rules", project, who.user_id)
+
+        def write(tx: Connection) -> tuple[SecurityRule, set[str]]:
+            group = rows.locked(tx, key, scope)
+            if source not in (None, key):
+                rows.locked(tx, source, scope)
+            present = rows.rules_of(tx, key)
+            if any(security_rules.same(one, wanted) for one in present):
+                raise RuleThere(group=group.name)
+            if not quota.fits(limit, len(present), 1):
+                raise TooManyRules(limit=limit)
+            return rows.rule(tx, rows.insert_rule(tx, wanted)), rows.hosts_of(tx, [key])
+        made, hosts = self.world.cell.transact(write)
+        self.teller.tell(hosts)
+        return made
+
+    def delete_security_rule(self, id: str, scope: Scope) -> None:
+        def write(tx: Connection) -> set[str]:
+            found = rows.rule(tx, _key(id))
+            group = rows.locked(tx, _key(found.group_id), scope)
+            rows.delete_rule(tx, _key(found.id))
+            return rows.hosts_of(tx, [group.id])
+        self.teller.tell(self.world.cell.transact(write))
+
+    # -- what new projects are given, and what is dropped everywhere
+
+    def list_default_rules(self) -> tuple[SecurityRule, ...]:
+        with self.world.cell.reading() as tx:
+            return tuple(rows.common(tx, rows.OF_NEW_PROJECTS))
+
+    def get_default_rule(self, id: str) -> SecurityRule:
+        found = {rule.id: rule for rule in self.list_default_rules()}
+        if str(_key(id)) not in found:
+            raise rows.NoSuchRule(rule=id)
+        return found[str(_key(id))]
+
+    def create_default_rule(self, rule: NewSecurityRule) -> SecurityRule:
+        return self._add_common(rows.OF_NEW_PROJECTS, rule)
+
+    def delete_default_rule(self, id: str) -> None:
+        self.world.cell.transact(lambda tx: rows.delete_common(tx, rows.OF_NEW_PROJECTS, _key(id)))
+
+    def list_provider_rules(self) -> tuple[SecurityRule, ...]:
+        with self.world.cell.reading() as tx:
+            return tuple(rows.common(tx, rows.OF_PROVIDER))
+
+    def create_provider_rule(self, rule: NewSecurityRule) -> SecurityRule:
+        made = self._add_common(rows.OF_PROVIDER, rule)
+        self._tell_all()
+        return made
+
+    def delete_provider_rule(self, id: str) -> None:
+        self.world.cell.transact(lambda tx: rows.delete_common(tx, rows.OF_PROVIDER, _key(id)))
+        self._tell_all()
+
+    def _tell_all(self) -> None:
+        with self.world.cell.reading() as tx:
+            computes = services.select(tx, ServiceQuery(binary=services.COMPUTE))
+        self.teller.tell(row.host for row, _clock in computes)
+
+    def _add_common(self, kind: str, rule: NewSecurityRule) -> SecurityRule:
+        wanted = security_rules.checked(msgspec.structs.replace(rule, source_id=None))
+
+        def write(tx: Connection) -> SecurityRule:
+            network_quota.lock_owner(tx, f"rules:{kind}")
+            if any(security_rules.same(one, wanted) for one in rows.common(tx, kind)):
+                raise DefaultRuleThere()
+            return rows.insert_common(tx, kind, msgspec.structs.replace(wanted, protocol=rule.protocol))
+        return self.world.cell.transact(write)
+
+    # -- members
+
+    def list_server_security_groups(self, query: ServerQuery) -> tuple[SecurityGroup, ...]:
+        with self.world.cell.reading() as tx:
+            servers.target(tx, query.uuid, query.scope, query.with_deleted)
+            return rows.of_server(tx, query.uuid)
+
+    def change_group_membership(self, change: GroupMembership) -> None:
+        def write(tx: Connection) -> set[str]:
+            server = rows.locked_server(tx, change.server_uuid)
+            found = rows.keys_of(tx, server.project_id, [change.group]).get(change.group)
+            if found is None:
+                raise rows.NoSuchGroup(group=change.group)
+            group = rows.locked(tx, found.id, Scope(project_id=server.project_id))
+            (rows.join if change.member else rows.leave)(tx, group, server)
+            own = {server.host} if server.host else set()
+            return own | rows.hosts_letting_in(tx, [group.id])
+        self.teller.tell(self.world.cell.transact(write))
+
+    # -- what the rest of nova-network asks
+
+    def admit(self, tx: Connection, project: str, names: Sequence[str]) -> dict[int, str]:
+        """Groups by name or id, each known; key -> name. A project's default group is made where there is none; it is
+        never deleted nor renamed, so that a look at it can be remembered."""
+        asked = list(dict.fromkeys(names)) or [DEFAULT]
+        if asked == [DEFAULT]:
+            return {self._default_of(tx, project): DEFAULT}
+        found = rows.keys_of(tx, project, asked)
+        if DEFAULT in asked and DEFAULT not in found:
+            found = self._with_default(project, lambda own: rows.keys_of(own, project, asked))
+        for name in asked:
+            if name not in found:
+                raise NoSuchGroup(name=name)
+        return {row.id: row.name for row in found.values()}
+
+    def _default_of(self, tx: Connection, project: str) -> int:
+        key = self._defaults.get(project)
+        if key is None:
+            found = rows.keys_of(tx, project, [DEFAULT]).get(DEFAULT)
+            user = context.current().user_id
+            key = found.id if found is not None else self.world.cell.transact(
+                lambda own: rows.ensure_default(own, project, user))
+            if len(self._defaults) >= REMEMBERED:
+                self._defaults.clear()
+            self._defaults[project] = key
+        return key
+
+    def hosts_letting_in(self, tx: Connection, uuids: Sequence[str]) -> list[str]:
+        """Whose rules name these servers' addresses."""
+        return sorted(rows.hosts_letting_in_servers(tx, uuids))
+
+    def addresses_changed(self, uuids: Sequence[str]) -> None:
+        """The servers got or lost an address: their own hosts, and those that let them in, are told."""
+        with self.world.cell.reading() as tx:
+            hosts = rows.hosts_letting_in_servers(tx, uuids) | \
+                {row.host for row in servers.places(tx, uuids).values() if row.host}
+        self.teller.tell(hosts)
+
+    def _limit(self, resource: str, project: str, user: str | None) -> int:
+        """The user's, in the project. Asked for before the cell's transaction: limits are elsewhere."""
+        whose = quota.owner(self.world, project, user)
+        with self.world.api.reading() as tx:
+            _project, limits = quota.effective(self.world, tx, whose)
+        return limits.get(resource, UNLIMITED)
+
+
+def _key(id: str) -> int:
+    key = rows.key_of(id)
+    if key is None:
+        raise BadId(given=id)
+    return key
+
+
+__all__ = ["Groups"]

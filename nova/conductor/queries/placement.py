@@ -1,0 +1,215 @@
+"""PlacementRPC: providers and what is held of them, read and changed in the one place where claims are made.
+
+Schedulers are told of each change in a host's tree, after it is committed; what they miss comes with the next sweep.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from nova import errors
+from nova.conductor.engine.deps import World
+from nova.conductor.service import Assembled, assemble
+from nova.db import services
+from nova.db.engine import Connection
+from nova.db.placement import (
+    allocations,
+    candidates,
+    consumers,
+    inventories,
+    locks,
+    names,
+    providers,
+    traits,
+)
+from nova.db.placement.locks import Locked
+from nova.model.providers import (
+    CandidateQuery,
+    Candidates,
+    ClassInventory,
+    ConsumerAllocations,
+    NewProvider,
+    PlacementUsageQuery,
+    Provider,
+    ProviderAggregates,
+    ProviderConsumers,
+    ProviderInventories,
+    ProviderQuery,
+    ProviderTraits,
+    ProviderUpdate,
+    ProviderUsages,
+    Reshape,
+    TraitQuery,
+    UsageGroup,
+)
+from nova.rpc.contracts.placement import PlacementRPC
+
+LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+def placement_service(world: World) -> Assembled:
+    """The service behind the topic ``placement``."""
+    return assemble(PlacementRPC, Providers(world), Names(world), Allocations(world))
+
+
+class _Part:
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def _read(self, read: Callable[[Connection], T]) -> T:
+        with self.world.api.reading() as tx:
+            return read(tx)
+
+    def _change(self, change: Callable[[Connection], Iterable[Locked]]) -> None:
+        """One transaction; then the schedulers hear of the hosts whose trees changed."""
+        self._change_and_read(change, lambda tx: None)
+
+    def _change_and_read(self, change: Callable[[Connection], Iterable[Locked]], read: Callable[[Connection], T]) -> T:
+        """The same, and what is there after it: read before anybody else changes it."""
+        hosts, found = self.world.api.transact(lambda tx: (locks.hosts_of(change(tx)), read(tx)))
+        self._tell(hosts)
+        return found
+
+    def _tell(self, hosts: Iterable[str]) -> None:
+        try:
+            for host in hosts:
+                self.world.feed.host_changed(host)
+        except errors.NovaError as error:  # it is committed: the periodic sweep tells it
+            LOG.warning("schedulers were not told of changed resource providers: %s", error)
+
+    def _disabled(self) -> set[str]:
+        """Hosts whose nodes have the trait COMPUTE_STATUS_DISABLED."""
+        with self.world.cell.reading() as tx:
+            return services.closed_hosts(tx)
+
+
+class Providers(_Part):
+    """Providers, and what each has."""
+
+    def list_providers(self, query: ProviderQuery) -> tuple[Provider, ...]:
+        disabled = self._disabled() if query.group.required or query.group.forbidden else set()
+
+        def read(tx: Connection) -> tuple[Provider, ...]:
+            names.check(tx, [query.group])
+            return providers.select(tx, query, disabled)
+        return self._read(read)
+
+    def get_provider(self, uuid: str) -> Provider:
+        return self._read(lambda tx: providers.get(tx, uuid))
+
+    def create_provider(self, new: NewProvider) -> Provider:
+        made, hosts = self.world.api.transact(lambda tx: providers.insert(tx, new))
+        self._tell(hosts)
+        return made
+
+    def update_provider(self, change: ProviderUpdate) -> Provider:
+        changed, hosts = self.world.api.transact(lambda tx: providers.update(tx, change))
+        self._tell(hosts)
+        return changed
+
+    def delete_provider(self, uuid: str) -> None:
+        gone = self._gone_host(uuid)
+        self._tell(self.world.api.transact(lambda tx: providers.delete(tx, uuid, gone)))
+
+    def _gone_host(self, uuid: str) -> str:
+        """The provider's host, where there is no such compute host any more: its conductor died while it was taken
+        out, or somebody wrote to its providers in that moment."""
+        found = self._read(lambda tx: locks.known(tx, [uuid])).get(uuid)
+        if found is None or not found.own_host:
+            return ""
+        with self.world.cell.reading() as tx:
+            return "" if services.has_compute(tx, found.own_host) else found.own_host
+
+    def get_inventories(self, uuid: str) -> ProviderInventories:
+        return self._read(lambda tx: inventories.get(tx, uuid))
+
+    def set_inventories(self, wanted: ProviderInventories) -> ProviderInventories:
+        return self._change_and_read(lambda tx: [inventories.replace(tx, wanted)],
+                                     lambda tx: inventories.get(tx, wanted.uuid))
+
+    def set_inventory(self, uuid: str, generation: int | None, inventory: ClassInventory, create: bool
+                      ) -> ProviderInventories:
+        return self._change_and_read(lambda tx: [inventories.set_one(tx, uuid, generation, inventory, create)],
+                                     lambda tx: inventories.get(tx, uuid))
+
+    def delete_inventory(self, uuid: str, resource_class: str) -> None:
+        self._change(lambda tx: [inventories.delete(tx, uuid, resource_class)])
+
+    def get_usages(self, uuid: str) -> ProviderUsages:
+        return self._read(lambda tx: inventories.usages(tx, uuid))
+
+    def get_provider_aggregates(self, uuid: str) -> ProviderAggregates:
+        return self._read(lambda tx: traits.get_aggregates(tx, uuid))
+
+    def set_provider_aggregates(self, wanted: ProviderAggregates) -> ProviderAggregates:
+        return self._change_and_read(lambda tx: [traits.replace_aggregates(tx, wanted)],
+                                     lambda tx: traits.get_aggregates(tx, wanted.uuid))
+
+
+class Names(_Part):
+    """Traits and resource classes."""
+
+    def list_traits(self, query: TraitQuery) -> tuple[str, ...]:
+        disabled = query.associated is not None and bool(self._disabled())
+        return self._read(lambda tx: names.traits(tx, query, disabled))
+
+    def create_trait(self, name: str) -> bool:
+        return self.world.api.transact(lambda tx: names.create_trait(tx, name))
+
+    def delete_trait(self, name: str) -> None:
+        self.world.api.transact(lambda tx: names.delete_trait(tx, name))
+
+    def get_provider_traits(self, uuid: str) -> ProviderTraits:
+        disabled = self._disabled()
+        return self._read(lambda tx: traits.get(tx, uuid, disabled))
+
+    def set_provider_traits(self, wanted: ProviderTraits) -> ProviderTraits:
+        disabled = self._disabled()
+        return self._change_and_read(lambda tx: [one for one in [traits.replace(tx, wanted)] if one is not None],
+                                     lambda tx: traits.get(tx, wanted.uuid, disabled))
+
+    def list_classes(self) -> tuple[str, ...]:
+        return self._read(names.classes)
+
+    def create_class(self, name: str) -> bool:
+        return self.world.api.transact(lambda tx: names.create_class(tx, name))
+
+    def rename_class(self, name: str, new_name: str) -> None:
+        self.world.api.transact(lambda tx: names.rename_class(tx, name, new_name))
+
+    def delete_class(self, name: str) -> None:
+        self.world.api.transact(lambda tx: names.delete_class(tx, name))
+
+
+class Allocations(_Part):
+    """Who holds what, and who might."""
+
+    def get_provider_allocations(self, uuid: str) -> ProviderConsumers:
+        return self._read(lambda tx: allocations.of_provider(tx, uuid))
+
+    def get_allocations(self, consumer: str) -> ConsumerAllocations:
+        return self._read(lambda tx: allocations.of_consumer(tx, consumer))
+
+    def set_allocations(self, wanted: tuple[ConsumerAllocations, ...]) -> None:
+        self._change(lambda tx: consumers.replace(tx, wanted))
+
+    def delete_allocations(self, consumer: str) -> None:
+        self._change(lambda tx: consumers.delete(tx, consumer))
+
+    def reshape(self, wanted: Reshape) -> None:
+        self._change(lambda tx: consumers.reshape(tx, wanted))
+
+    def get_project_usages(self, query: PlacementUsageQuery) -> tuple[UsageGroup, ...]:
+        return self._read(lambda tx: allocations.project_usages(tx, query))
+
+    def list_candidates(self, query: CandidateQuery) -> Candidates:
+        disabled = self._disabled()
+        wanted = query.request
+
+        def read(tx: Connection) -> Candidates:
+            names.check(tx, wanted.groups, (*wanted.root_required, *wanted.root_forbidden))
+            return candidates.select(tx, query, disabled)
+        return self._read(read)

@@ -1,0 +1,62 @@
+"""What became of a request, and how its operations looked for hosts: from the journal, for ``nova-manage``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from nova.conductor.engine.deps import World
+from nova.db import actions, servers
+from nova.model.actions import InstanceAction, PlacementStory
+from nova.model.flavors import Flavor
+from nova.model.scheduling import NoHost
+
+#: Keys of an operation's arguments and data that say that it looks for a host, or found one.
+_PLACES = ("hosts", "host", "tried", "no_host")
+
+
+def of_request(world: World, name: str) -> tuple[InstanceAction, ...]:
+    """``name``: a request's id, or a server's uuid."""
+    with world.cell.reading() as tx:
+        found = actions.of_request(tx, name)
+        rows = servers.rows_of(tx, sorted({row.server_uuid for _action, row in found}), with_deleted=True)
+    return tuple(msgspec.structs.replace(action, placement=_story(row, rows.get(row.server_uuid)))
+                 for action, row in found)
+
+
+def _story(row: Any, server: Any) -> PlacementStory | None:
+    data: Mapping[str, Any] = row.data
+    if not any(key in data for key in _PLACES):
+        return None
+    kept = data.get("no_host")
+    return PlacementStory(
+        wishes=_wishes(row.arguments, server), host=data.get("host"), tried=tuple(data.get("tried") or ()),
+        left=tuple(one[0] for one in data.get("hosts") or ()),
+        no_host=None if kept is None else msgspec.convert(kept, NoHost, strict=False))
+
+
+def _wishes(arguments: Mapping[str, Any], server: Any) -> dict[str, str]:
+    """What was asked for, in words; nothing of a server that was purged."""
+    if server is None:
+        return {}
+    wanted = arguments.get("flavor")
+    flavor = server.flavor if wanted is None else msgspec.convert(wanted, Flavor)
+    properties = server.image.properties if server.image else {}
+    found = {
+        "flavor": f"{flavor.name}: {flavor.vcpus} vcpus, {flavor.memory_mb} MB memory, {flavor.root_gb} + "
+                  f"{flavor.ephemeral_gb} GB disk, {flavor.swap_mb} MB swap",
+        "extra specs": _pairs(flavor.extra_specs), "image properties": _pairs(properties),
+        "zone": server.pinned_availability_zone or "", "hints": _pairs(server.scheduler_hints or {}),
+        "host": " ".join(filter(None, (arguments.get("host"), arguments.get("node"),
+                                       "(forced)" if arguments.get("forced") else ""))),
+        "not on": ", ".join(arguments.get("exclude") or ())}
+    return {name: words for name, words in found.items() if words}
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(values.items()))
+
+
+__all__ = ["of_request"]

@@ -1,0 +1,128 @@
+"""A server's move as its steps see it: both ends, both flavors, and orders for either of them.
+
+What a move must know for as long as it runs is in the arguments of its journal row, as its admission wrote it:
+``source``, ``source_node``, ``source_zone``, ``vm_state``, ``old_flavor``, ``flavor`` (only of a resize), ``metadata``.
+The destination is what :class:`nova.conductor.steps.TakeNextHost` took.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import uuid as uuids
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.orders import build_order, guarded, guest_order
+from nova.conductor.engine.workflow import Op
+from nova.conductor.steps.guests import fence
+from nova.conductor.steps.placement import wanted_flavor
+from nova.model.counting import classes, larger
+from nova.model.flavors import Flavor
+from nova.model.orders import BuildOrder, Disk, GuestOnSource, GuestOrder, MoveOrder
+from nova.model.states import VmState
+
+
+class End(NamedTuple):
+    """A server as it is (or would be) at one end of its move."""
+
+    host: str
+    node: str
+    zone: str | None
+    flavor: Flavor
+
+
+def uuid_of(server_uuid: str, operation_id: int) -> str:
+    """A move's uuid: whoever resumes the operation finds the same move."""
+    return str(uuids.uuid5(uuids.UUID(server_uuid), str(operation_id)))
+
+
+def move_of(op: Op) -> str:
+    """The uuid of the move that the operation makes, or (confirming, reverting) ends."""
+    return str(op.entry.arguments.get("move") or uuid_of(op.uuid, op.entry.id))
+
+
+def source(op: Op) -> End:
+    arguments = op.entry.arguments
+    return End(arguments["source"], arguments["source_node"], arguments.get("source_zone"),
+               msgspec.convert(arguments["old_flavor"], Flavor))
+
+
+def destination(op: Op) -> End:
+    return End(op.data["host"], op.data["node"], op.data.get("zone"), wanted_flavor(op))
+
+
+def same_host(op: Op) -> bool:
+    return bool(op.data["host"] == op.entry.arguments["source"])
+
+
+def row_at(op: Op, end: End) -> dict[str, Any]:
+    """The columns of the server's row that say where it is, and as what."""
+    return {"host": end.host, "node": end.node, "availability_zone": end.zone, "flavor": end.flavor,
+            "flavorid": end.flavor.flavorid, "disks": disks_at(op.server.disks, end.flavor)}
+
+
+def disks_at(disks: Sequence[Disk] | None, flavor: Flavor) -> tuple[Disk, ...] | None:
+    """The disks a server was asked for with, its root disk as large as the flavor says."""
+    if not disks:
+        return None
+    return tuple(msgspec.structs.replace(disk, size_gb=flavor.root_gb) if disk.kind == "root" else disk
+                 for disk in disks)
+
+
+def server_at(op: Op, end: End) -> Any:
+    """The server's row as it would be there."""
+    row = op.server._mapping if hasattr(op.server, "_mapping") else vars(op.server)
+    return types.SimpleNamespace(**{**row, **row_at(op, end)})
+
+
+def build_at(world: World, op: Op, end: End) -> BuildOrder:
+    """All that the end's host needs to make the guest."""
+    order = build_order(world, server_at(op, end), op, fence(op), end.host, leaves(op, end))
+    return msgspec.structs.replace(order, node=end.node)
+
+
+def leaves(op: Op, end: End) -> bool:
+    """Whether the end is the one that the move is to leave."""
+    return "source" in op.entry.arguments and end == source(op)
+
+
+def runs(op: Op) -> bool:
+    """Whether the guest ran when the move began."""
+    return op.entry.arguments.get("vm_state") != VmState.STOPPED.value
+
+
+def order_at(world: World, op: Op, end: End, keep_disks: bool = False) -> GuestOrder:
+    """An order for the guest that the end's host has."""
+    whole = types.SimpleNamespace(entry=op.entry, data={}, secrets=op.secrets, server=server_at(op, end))
+    order = guest_order(world, whole, fence(op), leaving=leaves(op, end))  # type: ignore[arg-type]
+    return msgspec.structs.replace(order, keep_disks=keep_disks)
+
+
+def move_order(world: World, op: Op, end: End, offered: GuestOnSource | None = None, **fields: Any) -> MoveOrder:
+    return MoveOrder(server_uuid=op.uuid, fence=fence(op), build=build_at(world, op, end), source=offered,
+                     **{"start": runs(op), **fields})
+
+
+def first_order(world: World, op: Op, end: End, offered: GuestOnSource | None = None, **fields: Any) -> MoveOrder:
+    """The order by which the guest may run where it was not before: with what may reach it."""
+    order = move_order(world, op, end, offered, **fields)
+    [build] = guarded(world, [order.build], [op.server])
+    return msgspec.structs.replace(order, build=build)
+
+
+def kept(value: Any) -> Any:
+    """A host's answer as the journal keeps it."""
+    return None if value is None else msgspec.to_builtins(value)
+
+
+def counted(server: Any, flavor: Flavor, other: Flavor | None = None) -> Mapping[str, Any]:
+    """What quota counts of a server: of one flavor, or (while a resize is open) the larger of both."""
+    flavors = [flavor, *([other] if other is not None else [])]
+    image = server.image.properties if server.image else {}
+    needed = functools.reduce(larger, (classes(one, image) for one in flavors))
+    return {"vcpus": max(one.vcpus for one in flavors), "memory_mb": max(one.memory_mb for one in flavors),
+            "classes": needed}

@@ -1,0 +1,1 @@
+"""What a conductor looks after by itself."""

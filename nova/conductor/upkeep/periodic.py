@@ -1,0 +1,124 @@
+"""What a conductor looks after by itself: each bounded, each cheap when there is nothing to do."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.zones import ForgottenHosts, ZoneSweep
+from nova.conductor.queries import consoles
+from nova.conductor.upkeep import usage_audit
+from nova.conductor.upkeep.quota_repair import Recount
+from nova.db import free_addresses, host_addresses, ledger, servers, services, states
+from nova.model.services import ServiceQuery
+
+LOG = logging.getLogger(__name__)
+
+BATCH, PAGE = 200, 1000
+UNBORN_S = 600
+UNUSED_S = 3600
+
+
+class LedgerSweep:
+    """Ledger rows without a server after ten minutes: a crash between the two transactions; nobody got a 202.
+
+    Every row is looked at once by each process: a server that was there once is no case for this.
+    """
+
+    def __init__(self) -> None:
+        self._seen = 0  # the last key that was looked at
+
+    def __call__(self, world: World) -> None:
+        while True:
+            with world.api.reading() as tx:
+                page = ledger.grown(tx, self._seen, UNBORN_S, PAGE)
+            self._close_unborn(world, list(page))
+            if page:
+                self._seen = max(page.values())
+            if len(page) < PAGE:
+                return
+
+    def _close_unborn(self, world: World, uuids: list[str]) -> None:
+        if not uuids:
+            return
+        with world.cell.reading() as tx:
+            born = servers.epochs(tx, uuids)
+        lost = [uuid for uuid in uuids if uuid not in born]
+        if not lost:
+            return
+        world.api.transact(lambda tx: ledger.close(tx, dict.fromkeys(lost, 2**62)))
+        for uuid in lost:
+            LOG.warning("closed the ledger row of a server that was never made; its quota is free",
+                        extra={"server": uuid})
+
+
+def purge(world: World) -> int:
+    """Remove what was deleted before the retention time, one small batch a turn; how many servers."""
+    keep = world.settings.deleted_retention_s
+    if not keep:
+        return 0
+    count = world.cell.transact(lambda tx: servers.purge(tx, keep, BATCH))
+    world.api.transact(lambda tx: ledger.purge(tx, keep, BATCH))
+    if count:
+        LOG.info("removed %d servers deleted more than %d days ago", count, keep // 86400)
+    return count
+
+
+def free_left_addresses(world: World) -> None:
+    """Addresses that servers left under a lease, and whose release never came (only without force_dhcp_release)."""
+    count = world.cell.transact(lambda tx: free_addresses.free_stale(
+        tx, world.settings.networking.fixed_ip_disassociate_timeout))
+    if count:
+        LOG.info("%d fixed addresses are free whose leases did not end in time", count)
+
+
+def free_unused_gateways(world: World) -> None:
+    """Hosts' own addresses whose last guest left while nobody could give them back: when the host knows it now, or is
+    no network host any more. Those that were taken lately may wait for a guest that is on its way."""
+    if not world.settings.networking.teardown_unused_network_gateway:
+        return
+    with world.cell.reading() as tx:
+        unused = host_addresses.unused(tx, UNUSED_S)
+        known = {row.host for row, _clock in services.select(tx, ServiceQuery(binary=services.NETWORK))} if unused \
+            else set()
+    for uuid, host in unused:
+        if host not in known or not world.teller.told({uuid}, {host}):
+            world.cell.transact(functools.partial(host_addresses.release_own, network_uuids=[uuid], host=host))
+
+
+def forget_runners(world: World) -> None:
+    world.cell.transact(states.drop_dead_runners)
+
+
+def healing(networking: Any, options: Any) -> tuple[tuple[float, Any, str], ...]:
+    """Where Neutron keeps servers' interfaces: ours are compared with them, some of the servers a turn."""
+    every = options.heal_instance_info_cache_interval
+    if networking.name != "neutron" or every <= 0:
+        return ()
+    return ((float(every), lambda _world: networking.healer.turn(), "interfaces of Neutron"),)
+
+
+def late_ports(networking: Any) -> tuple[tuple[float, Any, str], ...]:
+    """Of every worker: each knows which answers of Neutron it never got."""
+    if networking.name != "neutron":
+        return ()
+    return ((60.0, lambda _world: networking.healer.clear_doubts(), "late ports"),)
+
+
+def naming(world: World) -> tuple[tuple[float, Callable[[World], Any], str], ...]:
+    """Servers' names in DNS (nova-network's), written again where the DNS server did not take them."""
+    every = world.settings.floating.dns_update_periodic_interval
+    if world.networking.name != "nova-network" or every <= 0:
+        return ()
+    return ((float(every), lambda _world: world.networking.floating.write_all(), "names in DNS"),)
+
+
+#: (seconds, job, name), run by the first worker of each conductor.
+JOBS = ((120.0, LedgerSweep(), "ledger sweep"), (60.0, purge, "purge"), (600.0, forget_runners, "dead runners"),
+        (60.0, usage_audit.run, "usage audit"), (60.0, ZoneSweep(), "servers' zones"),
+        (300.0, ForgottenHosts(), "forgotten hosts"), (300.0, Recount(), "recount"),
+        (60.0, consoles.drop_expired, "expired consoles"), (60.0, free_left_addresses, "left addresses"),
+        (600.0, free_unused_gateways, "unused gateways"))

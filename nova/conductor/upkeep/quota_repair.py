@@ -1,0 +1,93 @@
+"""What quota counts of servers against what they are.
+
+A resize is counted in the api database within the cell's transaction that begins it. A conductor that dies between the
+two commits leaves no operation and no move, but the larger flavor counted: here it is found, and counted right.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from nova.conductor.engine.deps import World
+from nova.db import class_usage, ledger, overdue, servers
+from nova.db.engine import Connection
+from nova.model.counting import classes
+from nova.model.states import VmState
+
+LOG = logging.getLogger(__name__)
+
+PAGE = 1000
+
+
+class Recount:
+    """Each turn looks at one page of the ledger, by one statement, and begins anew behind the last one."""
+
+    def __init__(self) -> None:
+        self._seen = 0  # the last key that was looked at
+
+    def __call__(self, world: World) -> int:
+        """How many were counted anew."""
+        with world.api.reading() as tx:
+            page = ledger.counts(tx, self._seen, PAGE)
+        self._seen = page[-1].id if len(page) == PAGE else 0
+        doubtful = {count.server_uuid: count for count in page if count.doubtful or _differs(count)}
+        if not doubtful:
+            return 0
+        with world.cell.reading() as tx:
+            rows = servers.rows_of(tx, list(doubtful)).values()
+        resting = [row for row in rows if _rests(row) and (doubtful[row.uuid].doubtful
+                                                           or doubtful[row.uuid].classes != _classes(row))]
+        return sum(_recount(world, row, doubtful[row.uuid]) for row in resting)
+
+
+def _differs(count: ledger.Count) -> bool:
+    """Whether another flavor's disk or custom classes are counted. (Processors depend on the image, too, which the
+    ledger does not know; but a resize that changes them alone is rare.)"""
+    if count.classes is None or count.flavor is None:
+        return False
+    return _own(count.classes) != _own(classes(count.flavor, {}))
+
+
+def _own(amounts: Mapping[str, int]) -> dict[str, int]:
+    return {name: amount for name, amount in amounts.items() if name == "DISK_GB" or name.startswith("CUSTOM_")}
+
+
+def _rests(row: Any) -> bool:
+    """No resize of it waits to be confirmed, and nothing works on it."""
+    waits = row.vm_state == VmState.RESIZED.value or (row.memo is not None and row.memo.move is not None)
+    return row.task_state is None and not waits
+
+
+def _recount(world: World, row: Any, was: ledger.Count) -> bool:
+    """Nothing can begin on the server meanwhile, for its row is locked until its count is written."""
+    right = (was.vcpus, was.memory_mb) == (row.flavor.vcpus, row.flavor.memory_mb)
+    if right and was.flavor is None:
+        return False  # all that its older row can say
+
+    def write(tx: Connection) -> bool:
+        if not overdue.unchanged(tx, row.uuid, row.epoch) or overdue.is_worked_on(tx, row.uuid):
+            return False
+        return bool(world.api.transact(lambda api: _write(api, row, was)))
+    if not world.cell.transact(write):
+        return False
+    if not right:
+        LOG.warning("quota counted %d CPUs and %d MB of the server, for a resize that never began: it counts %d and %d "
+                    "now", was.vcpus, was.memory_mb, row.flavor.vcpus, row.flavor.memory_mb,
+                    extra={"server": row.uuid})
+    return True
+
+
+def _write(tx: Connection, row: Any, was: ledger.Count) -> bool:
+    if not ledger.recount(tx, was, row.flavor):
+        return False
+    class_usage.count_as(tx, row.uuid, _classes(row))
+    return True
+
+
+def _classes(row: Any) -> dict[str, int]:
+    return classes(row.flavor, row.image.properties if row.image else {})
+
+
+__all__ = ["Recount"]

@@ -1,0 +1,85 @@
+"""Tells of every server that ran in a period (``compute.instance.exists``): one audit a compute host and period.
+
+The host's row in ``usage_audits`` is taken by one conductor, which holds it by its lease. A process that dies half way
+leaves RUNNING, and the next run of any conductor begins that host anew: a server may be told of twice, never not at
+all.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.conductor.engine.deps import World
+from nova.db import servers, usage_audits
+from nova.model import periods
+from nova.model.base import Time, utcnow
+from nova.model.usage import DONE, HostAudit
+
+LOG = logging.getLogger(__name__)
+
+PAGE = 200
+
+
+def run(world: World, now: Time | None = None) -> int:
+    """Audit the last complete period, where that is switched on; how many hosts were done by this run."""
+    settings = world.settings
+    if not settings.instance_usage_audit:
+        return 0
+    period = periods.last_complete(settings.instance_usage_audit_period, now or utcnow())
+    runner_id = world.runner.journal.runner_id
+    with world.cell.reading() as tx:
+        hosts = usage_audits.open_hosts(tx, period, runner_id)
+    done = 0
+    try:
+        for host in hosts:
+            done += _audit_host(world, host, period, runner_id)
+    except errors.Unavailable as error:  # bills are made of these: the host's row stays RUNNING, and is begun anew
+        LOG.warning("the usage audit of %d hosts goes on later: %s", len(hosts) - done, error)
+        return done
+    if done and settings.deleted_retention_s:
+        world.cell.transact(lambda tx: usage_audits.purge(tx, period[0], settings.deleted_retention_s))
+    return done
+
+
+def _audit_host(world: World, host: str, period: usage_audits.Period, runner_id: int) -> bool:
+    """True when this run has written the host's DONE."""
+    if not world.cell.transact(lambda tx: usage_audits.take(tx, host, period, runner_id)):
+        return False
+    started, audit, last = time.monotonic(), HostAudit(host=host), 0
+    while True:
+        with world.cell.reading() as tx:
+            rows = usage_audits.servers_of(tx, host, period, last, PAGE)
+            metadata, _tags = servers.children(tx, [row.uuid for row in rows])
+        failed = sum(not _told(world, row, period, metadata.get(row.uuid, {})) for row in rows)
+        audit = msgspec.structs.replace(audit, servers=audit.servers + len(rows), errors=audit.errors + failed)
+        if len(rows) < PAGE:
+            break
+        last = rows[-1].id
+        if not _write(world, audit, period, runner_id):
+            return False
+    seconds = time.monotonic() - started
+    message = f"Instance usage audit ran for host {host}, {audit.servers} instances in {seconds:.2f} seconds."
+    return _write(world, msgspec.structs.replace(audit, state=DONE, message=message), period, runner_id)
+
+
+def _write(world: World, audit: HostAudit, period: usage_audits.Period, runner_id: int) -> bool:
+    return world.cell.transact(lambda tx: usage_audits.write(tx, audit, period, runner_id))
+
+
+def _told(world: World, row: Any, period: usage_audits.Period, metadata: Mapping[str, str]) -> bool:
+    """False, and a line in the log, for a server that can not be told of: the others still are. Unavailable when nobody
+    can be told of anything now."""
+    try:
+        world.notifier.exists(row, *period, metadata)
+    except errors.Unavailable:
+        raise
+    except Exception:
+        LOG.exception("the server's existence could not be told", extra={"server": row.uuid})
+        return False
+    return True
