@@ -12,7 +12,7 @@ from typing import Any
 
 TOP = Path(__file__).resolve().parents[1]
 #: What an operation does, and what carries it out.
-STORIES = ("nova/conductor/workflows/", "nova/conductor/steps/")
+STORIES = ("nova/conductor/actions/", "nova/conductor/steps/")
 MACHINERY = tuple(f"nova/conductor/engine/{name}.py" for name in ("workflow", "runner", "journal"))
 #: Set by tests/conftest.py before the tests are collected.
 LONG = False

@@ -162,7 +162,7 @@ class Conductor:
         from nova.conductor.hosts.host_calls import HostCalls
         from nova.conductor.hosts.registration import Daemons
         from nova.conductor.nova_network.network_updates import Teller
-        from nova.conductor.workflows import ALL
+        from nova.conductor.registry import ALL
         from nova.notifications import oslo
         from nova.rpc.contracts.cert import CertRPC
         from nova.rpc.contracts.compute import ComputeRPC
@@ -289,7 +289,7 @@ def prefer(options: Any) -> str:
 def main() -> int:
     return common.run(BINARY, Conductor, lambda options: options.conductor.workers or common.cpus(), prefer,
                       ("nova.rpc.transport", "nova.conductor.service", "nova.conductor.host_service",
-                       "nova.conductor.queries.placement", "nova.conductor.workflows", "nova.db.migrate",
+                       "nova.conductor.queries.placement", "nova.conductor.registry", "nova.db.migrate",
                        "nova.clients.glance", "nova.notifications.oslo"))
 
 

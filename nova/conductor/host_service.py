@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from nova import errors
+from nova.conductor.actions.create import CREATE_SERVER
 from nova.conductor.engine.deps import World
 from nova.conductor.hosts import power_sync
 from nova.conductor.hosts.guest_answers import GuestAnswers
 from nova.conductor.hosts.registration import Daemons
-from nova.conductor.workflows.create_server import CREATE_SERVER
 from nova.db import hosts, ledger, migrations, networks, reports, servers, services, states
 from nova.db.engine import Connection
 from nova.model.base import HostName, Time

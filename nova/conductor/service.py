@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from nova.conductor import announce
-from nova.conductor.admission.actions import Actions
-from nova.conductor.admission.images import ImagesOfServers
-from nova.conductor.admission.interfaces import Interfaces
-from nova.conductor.admission.live_migrations import LiveMigrations
-from nova.conductor.admission.moves import Moves
-from nova.conductor.admission.rebuild import Rebuilds
-from nova.conductor.admission.servers import Admission
+from nova.conductor.actions.create import Admission
+from nova.conductor.actions.evacuate import Evacuations
+from nova.conductor.actions.interfaces import Interfaces
+from nova.conductor.actions.live_migrate import LiveMigrations
+from nova.conductor.actions.power import Passwords
+from nova.conductor.actions.rebuild import Rebuilds
+from nova.conductor.actions.rescue import Rescues
+from nova.conductor.actions.resize import Resizes
+from nova.conductor.actions.shelve import Unshelving
+from nova.conductor.actions.snapshot import ImagesOfServers
 from nova.conductor.engine.deps import World
 from nova.conductor.engine.quota import Quotas
 from nova.conductor.hosts.registration import Daemons
@@ -57,11 +60,12 @@ def announced(world: World, contract: type[Interface], whole: Assembled) -> Asse
 def conductor_service(world: World, daemons: Daemons) -> Assembled:
     """The service behind the topic ``conductor``."""
     servers, admission = Servers(world), Admission(world)
-    whole = assemble(ConductorRPC, admission, Actions(world), ImagesOfServers(world),
-                     Rebuilds(world, servers.get_server), Moves(world), LiveMigrations(world), servers, Flavors(world),
-                     Keypairs(world), Quotas(world), Hosts(world), Aggregates(world), Networks(world), Floating(world),
-                     SecurityGroups(world), Interfaces(world), Images(world),
-                     Cloudpipes(world, admission.create_servers, servers.list_servers),
-                     Usage(world), ServerGroups(world), ServerParts(world), Migrations(world),
-                     ExternalEvents(world, servers.order_server), Consoles(world), daemons)
+    actions = (admission, Passwords(world), Rescues(world), Unshelving(world), ImagesOfServers(world),
+               Rebuilds(world, servers.get_server), Resizes(world), Evacuations(world), LiveMigrations(world),
+               Interfaces(world))
+    reads = (servers, Flavors(world), Keypairs(world), Quotas(world), Hosts(world), Aggregates(world), Networks(world),
+             Floating(world), SecurityGroups(world), Images(world), Usage(world), ServerGroups(world),
+             ServerParts(world), Migrations(world), Consoles(world))
+    whole = assemble(ConductorRPC, *actions, *reads, daemons, ExternalEvents(world, servers.order_server),
+                     Cloudpipes(world, admission.create_servers, servers.list_servers))
     return announced(world, ConductorRPC, whole)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nova.conductor.announce.calls import CALLS
-from nova.conductor.workflows import ALL
+from nova.conductor.registry import ALL
 from nova.notifications import legacy
 from nova.notifications.kinds import ACTIONS, KINDS, NOT_TOLD, PROGRESS, TASKS, TYPES, Kind
 from tests.docs_parts import rst

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.runner import Runner
-from nova.conductor.workflows import ALL
+from nova.conductor.registry import ALL
 from nova.db.models import cell
 from nova.model.orders import BuildOrder
 from tests.fakes import moving_guests

@@ -27,7 +27,7 @@ from nova.compute.host import Host
 from nova.compute.service import ComputeService, Parts
 from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.runner import Runner
-from nova.conductor.workflows import ALL
+from nova.conductor.registry import ALL
 from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
 from nova.console.service import ConsoleAuthService

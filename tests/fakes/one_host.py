@@ -8,7 +8,7 @@ from typing import Any
 
 from nova import context
 from nova.conductor.engine.workflow import Workflow
-from nova.conductor.workflows import ON_ONE_HOST
+from nova.conductor.registry import ON_ONE_HOST
 from nova.model.server_orders import (
     ChangePassword,
     CreateBackup,

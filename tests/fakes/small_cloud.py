@@ -20,8 +20,8 @@ from nova.conductor.hosts.feed import Feed
 from nova.conductor.hosts.registration import Daemons
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.conductor.nova_network.network_updates import Teller
+from nova.conductor.registry import ALL
 from nova.conductor.service import conductor_service
-from nova.conductor.workflows import ALL
 from nova.db import flavors, hosts, migrate, services
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables

@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova import errors
-from nova.conductor.admission.interfaces import Interfaces
+from nova.conductor.actions.interfaces import Interfaces
 from nova.conductor.engine.deps import World
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.conductor.nova_network.options import FloatingOptions, NetworkOptions

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nova.conductor.workflows import CREATE_SERVER, DELETE_SERVER
+from nova.conductor.registry import CREATE_SERVER, DELETE_SERVER
 
 #: Calls of the driver during a build and during a destroy, in their order.
 BUILD_CALLS, DESTROY_CALLS = ("create_disks", "plug", "start_new"), ("destroy", "unplug", "remove_disks")

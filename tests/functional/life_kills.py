@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from nova.conductor.engine.workflow import Step, Workflow
-from nova.conductor.workflows import ALL, MOVES
+from nova.conductor.registry import ALL, MOVES
 from tests.functional.client import IMAGE
 
 OTHER_IMAGE = "6c2b1d4e-52f1-4c6e-9d0b-7a3f8e1c9b66"

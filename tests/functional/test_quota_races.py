@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.admission.moves import Moves
-from nova.conductor.admission.servers import Admission
+from nova.conductor.actions.create import Admission
+from nova.conductor.actions.move_requests import count_resize
 from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Settings, World
 from nova.conductor.engine.limits import Unified
@@ -76,7 +76,7 @@ def resize(world: World, uuid: str, project: str, vcpus: int) -> None:
     small = Flavor(flavorid="1", name="tiny", memory_mb=64, vcpus=1, root_gb=1)
     big = Flavor(flavorid="2", name="big", memory_mb=64, vcpus=vcpus, root_gb=1)
     row = SimpleNamespace(uuid=uuid, project_id=project, user_id="joe", flavor=small, image=None)
-    Moves(world)._count(SimpleNamespace(epoch=2), row, big, quota.owner(world, project, "joe"))
+    count_resize(world, SimpleNamespace(epoch=2), row, big, quota.owner(world, project, "joe"))
 
 
 def used(world: World, project: str, user: str | None = None) -> dict[str, int]:

@@ -8,31 +8,21 @@ from typing import Any
 import msgspec
 
 from nova import context, errors
-from nova.conductor.admission import promises
-from nova.conductor.admission.endings import ENDINGS
 from nova.conductor.engine.deps import World
 from nova.db import servers, states
 from nova.db.engine import Connection
-from nova.model.servers import ServerMemo, ServerOrder
-from nova.model.states import ACTIONS, TaskState, VmState
+from nova.model import demands
+from nova.model.states import ACTIONS, VmState
 
 
 class NoHost(errors.Conflict):
     code, message = "server.no_host", "Instance {server} is not ready: it is on no host."
 
 
-class HasOwnCall(errors.Bug):
-    code, message = "server.has_own_call", "'{action}' takes arguments: there is a call for it."
-
-
 SHELVED = (VmState.SHELVED.value, VmState.SHELVED_OFFLOADED.value)
 
 #: What could begin in the middle of itself, by the states alone, and would only do the same again.
 ONCE = frozenset({"confirmResize", "evacuate"})
-
-#: What is not begun by its name alone, but by a call of its own.
-OWN_CALLS = frozenset({"create", "rebuild", "createImage", "createBackup", "rescue", "changePassword", "shelve",
-                       "unshelve", "attach_interface", "detach_interface"})
 
 
 def begin(world: World, tx: Connection, action: str, uuid: str, arguments: Mapping[str, Any]) -> states.Entry:
@@ -43,7 +33,7 @@ def begin(world: World, tx: Connection, action: str, uuid: str, arguments: Mappi
         user_id=who.user_id, project_id=who.project_id, runner_id=world.runner.journal.runner_id, step=""))
     if action in ONCE and any(old.action == action for old in overtaken):
         raise states.UnderWay(action=action, server=uuid)
-    promises.check_kept(tx, action, uuid)
+    check_kept(tx, action, uuid)
     return states.remember(tx, entry, overtaken) if overtaken else entry
 
 
@@ -75,39 +65,9 @@ def row_of(world: World, uuid: str) -> Any:
 # -- actions that are begun by their names
 
 
-def begin_order(world: World, tx: Connection, order: ServerOrder) -> states.Entry:
-    """Begin what is ordered: a delete may be a soft one, and a restore goes back to what was deleted."""
-    if order.action in OWN_CALLS:
-        raise HasOwnCall(action=order.action)
-    if order.action in ("delete", "force_delete"):
-        return _begin_delete(world, tx, order)
-    if order.action == "restore":
-        return begin(world, tx, "restore", order.uuid, _restoring(locked(tx, order.uuid)))
-    entry = begin(world, tx, order.action, order.uuid, order.arguments)
-    return ENDINGS[order.action](world, tx, entry) if order.action in ENDINGS else entry
-
-
-def _begin_delete(world: World, tx: Connection, order: ServerOrder) -> states.Entry:
-    """For good, where deleted servers are not kept, where it is forced, and where there is nothing to keep: the server
-    never ran, or was deleted before."""
-    force = order.action == "force_delete" or order.arguments.get("force") == "true"
-    arguments = {name: value for name, value in order.arguments.items() if name != "force"}
-    if force or world.settings.reclaim_instance_interval <= 0:
-        return begin(world, tx, "delete", order.uuid, arguments)
-    row = locked(tx, order.uuid)
-    begun = row.memo is not None and row.memo.destroying
-    going = row.vm_state == VmState.SOFT_DELETED.value or row.task_state == TaskState.DELETING.value or begun
-    soft = row.launched_at is not None and not going
-    return begin(world, tx, "soft_delete" if soft else "delete", order.uuid, arguments)
-
-
-def _restoring(row: Any) -> Mapping[str, Any]:
-    """``start``: its guest runs after it. ``becomes``: the vm_state after it; a shelved server is shelved again (but
-    one whose unshelve was overtaken by its delete has a guest)."""
-    was = (row.memo or ServerMemo()).deleted_from
-    if was == VmState.SHELVED.value or (was == VmState.SHELVED_OFFLOADED.value and row.host is None):
-        return {"start": False, "becomes": was}
-    return {"start": True, "becomes": was if was == VmState.RESIZED.value else VmState.ACTIVE.value}
+def metadata_of(tx: Connection, row: Any) -> dict[str, str]:
+    """For a config drive that is made anew."""
+    return servers.children(tx, [row.uuid])[0].get(row.uuid, {})
 
 
 def builtins(value: Any) -> Any:
@@ -115,4 +75,18 @@ def builtins(value: Any) -> Any:
     return msgspec.to_builtins(value)
 
 
-__all__ = ["NoHost", "begin", "begin_on_host", "begin_order", "builtins", "locked", "row_of"]
+class NotForThisServer(errors.Conflict):
+    code, message = "server.not_for_it", "Cannot '{action}' instance {server}: it {has}."
+
+
+def check_kept(tx: Connection, action: str, uuid: str) -> None:
+    """NotForThisServer. One statement, and none for most actions."""
+    if action not in demands.BROKEN_BY:
+        return
+    row: Any = servers.rows_of(tx, [uuid])[uuid]
+    broken = demands.broken(action, row.image.properties if row.image else {}, row.flavor.extra_specs)
+    if broken is not None:
+        raise NotForThisServer(action=action, server=uuid, has=broken)
+
+
+__all__ = ["NoHost", "begin", "begin_on_host", "builtins", "locked", "metadata_of", "row_of"]

@@ -1,6 +1,6 @@
 """What a workflow is: a literal list of steps, each with its undo, and the operation they act on.
 
-``nova.conductor.engine.runner`` runs them; the files of ``nova.conductor.workflows`` are made of nothing else.
+``nova.conductor.engine.runner`` runs them; the files of ``nova.conductor.registry`` are made of nothing else.
 """
 
 from __future__ import annotations

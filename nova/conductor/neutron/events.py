@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from nova import concurrency, context, errors
-from nova.conductor.admission.interfaces import Busy, Interfaces, Unsettled
+from nova.conductor.actions.interfaces import Busy, Interfaces, Unsettled
 from nova.conductor.engine.deps import World
 from nova.conductor.neutron.health import Healer
 from nova.db import interface_cache, migrations

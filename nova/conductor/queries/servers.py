@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from nova import context, errors
-from nova.conductor.admission import images
+from nova.conductor.actions.by_name import begin_order
+from nova.conductor.actions.shelve import shelve
 from nova.conductor.engine import quota
-from nova.conductor.engine.begin import begin_order
 from nova.conductor.engine.deps import World
 from nova.conductor.queries import down_cells, request_traces
 from nova.db import actions, server_groups, server_lists, servers, states
@@ -145,7 +145,7 @@ class Servers:
     def order_server(self, order: ServerOrder) -> None:
         """Begin an action: the state table decides, the journal keeps it, this process runs it."""
         if order.action == "shelve":
-            return images.shelve(self.world, order.uuid)
+            return shelve(self.world, order.uuid)
         if order.action != "force_delete" and order.action not in self.world.runner.workflows:
             raise errors.Bug(f"no workflow is named '{order.action}'")
         entry = self.world.cell.transact(lambda tx: begin_order(self.world, tx, order))

@@ -1,21 +1,7 @@
-"""The steps workflows are made of, by what they touch: where (placement), networks, guests, and the ledger."""
+"""The steps that several stories share, by what they touch: where (placement), networks, guests, images, the ledger."""
 
-from nova.conductor.steps.guests import (
-    BuildGuests,
-    CrashGuests,
-    DestroyGuests,
-    PauseGuests,
-    RebootGuests,
-    RescueGuests,
-    ResumeGuests,
-    SetPasswords,
-    StartGuests,
-    StopGuests,
-    SuspendGuests,
-    UnpauseGuests,
-    UnrescueGuests,
-)
-from nova.conductor.steps.images import DropImages, HoldImage, RotateBackups, TakeSnapshots, UploadSnapshots
+from nova.conductor.steps.guests import BuildGuests, StartGuests, StopGuests, StopIfThere
+from nova.conductor.steps.images import DropImages, HoldImage, TakeSnapshots, UploadSnapshots
 from nova.conductor.steps.networks import BindNetworks, UnbindNetworks
 from nova.conductor.steps.placement import (
     ClaimResources,
@@ -25,22 +11,7 @@ from nova.conductor.steps.placement import (
     SelectHosts,
     TakeNextHost,
 )
-from nova.conductor.steps.rebuild import CountAsRebuilt, RebuildGuests, RebuildScheduled
-from nova.conductor.steps.shelving import (
-    CheckShelvedImage,
-    DropShelvedImage,
-    OffloadGuests,
-    PlaceOnHost,
-    ReleaseHost,
-    RespawnGuests,
-    SetAsideGuests,
-    StopIfThere,
-)
 
-__all__ = ["BindNetworks", "BuildGuests", "CheckShelvedImage", "ClaimResources", "CountAsRebuilt", "CrashGuests",
-           "DestroyGuests", "DropImages", "DropShelvedImage", "FenceLedger", "HoldImage", "HostsExhausted",
-           "OffloadGuests", "PauseGuests", "PlaceOnHost", "RebootGuests", "RebuildGuests", "RebuildScheduled",
-           "ReleaseHost", "ReleaseResources", "RescueGuests", "RespawnGuests", "ResumeGuests", "RotateBackups",
-           "SelectHosts", "SetAsideGuests", "SetPasswords", "StartGuests", "StopGuests", "StopIfThere",
-           "SuspendGuests", "TakeNextHost", "TakeSnapshots", "UnbindNetworks", "UnpauseGuests", "UnrescueGuests",
-           "UploadSnapshots"]
+__all__ = ["BindNetworks", "BuildGuests", "ClaimResources", "DropImages", "FenceLedger", "HoldImage", "HostsExhausted",
+           "ReleaseResources", "SelectHosts", "StartGuests", "StopGuests", "StopIfThere", "TakeNextHost",
+           "TakeSnapshots", "UnbindNetworks", "UploadSnapshots"]

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
-
-import msgspec
 
 from nova import errors
 from nova.conductor.engine.deps import World
 from nova.conductor.engine.orders import build_order, guarded, guest_order
 from nova.conductor.engine.workflow import Op, Result, Step
 from nova.db import services
-from nova.db.engine import Connection
-from nova.db.servers import instance_name
-from nova.db.states import PerServer
 from nova.model.base import Time, utcnow
-from nova.model.images import Image
-from nova.model.orders import BuildOrder, Fence, Outcome, PasswordOrder, RescueOrder
-from nova.model.servers import ServerMemo
+from nova.model.orders import BuildOrder, Fence, Outcome
 from nova.model.states import TaskState, VmState
 
 LOG = logging.getLogger(__name__)
@@ -96,36 +89,6 @@ class BuildGuests(Step):
                 owe_destroy(world, host, op, error)
 
 
-class DestroyGuests(Step):
-    """Leave nothing of the guests, on every host the server was or may have been on."""
-
-    event = "compute_terminate_instance"
-
-    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
-        """From here on it may be whole no more, and only a delete goes on with it, should this one fail."""
-        for op in ops:
-            op.see(memo=msgspec.structs.replace(op.server.memo or ServerMemo(), destroying=True))
-        return {"memo": PerServer({op.uuid: op.server.memo for op in ops})}
-
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        return [self._everywhere(world, op) for op in ops]
-
-    def _everywhere(self, world: World, op: Op) -> Result:
-        """All hosts are asked, also when one fails. The first failure ends the delete, and the owner learns of it."""
-        hosts = dict.fromkeys([op.server.host, *op.entry.arguments.get("hosts", ()), *op.data.get("claimed", ())])
-        failures = []
-        for host in filter(None, hosts):
-            try:
-                destroy(world, host, op)
-            except NoAnswer as error:
-                owe_destroy(world, host, op, error)
-            except errors.Overtaken as error:
-                return error
-            except errors.NovaError as error:
-                failures.append(error)
-        return failures[0] if failures else {"host": op.server.host}
-
-
 class NoAnswer(errors.Unavailable):
     """The host itself said nothing (an error of this kind in its answer is another thing)."""
 
@@ -188,76 +151,20 @@ class StopGuests(GuestStep):
     method, event = "stop_guests", "compute_stop_instance"
 
 
-class RebootGuests(GuestStep):
-    method, event, plugs = "reboot_guests", "compute_reboot_instance", True
 
-
-class PauseGuests(GuestStep):
-    method, event = "pause_guests", "compute_pause_instance"
-
-
-class UnpauseGuests(GuestStep):
-    method, event = "unpause_guests", "compute_unpause_instance"
-
-
-class SuspendGuests(GuestStep):
-    method, event = "suspend_guests", "compute_suspend_instance"
-
-
-class ResumeGuests(GuestStep):
-    method, event, plugs = "resume_guests", "compute_resume_instance", True
-
-
-class CrashGuests(GuestStep):
-    method, event = "crash_guests", "compute_trigger_crash_dump"
-
-
-class UnrescueGuests(GuestStep):
-    method, event, plugs = "unrescue_guests", "compute_unrescue_instance", True
-
-
-class RescueGuests(GuestStep):
-    """From the image that its admission found. The rescue system's password is lost with the runner that has it: then
-    the image's own way in is all there is."""
-
-    method, event, plugs = "rescue_guests", "compute_rescue_instance", True
-
-    def order(self, world: World, op: Op) -> RescueOrder:
-        build = build_order(world, op.server, op, fence(op))
-        return RescueOrder(
-            server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build,
-            image=msgspec.convert(op.entry.arguments["rescue_image"], Image),
-            admin_password=op.secrets.get("admin_password"), timeout_s=world.settings.shutdown_timeout)
-
-
-class PasswordLost(errors.Conflict):
-    code = "server.password_lost"
-    message = "The password for instance {server} was lost before its guest had it; set it again."
-
-
-class SetPasswords(GuestStep):
-    """Passwords are in memory only: whoever takes over from a runner that died has none to set."""
-
-    method, event = "set_passwords", "compute_set_admin_password"
+class StopIfThere(StopGuests):
+    """Stop guests that their owners have deleted: a host that is away, or has none, is no reason to keep them."""
 
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        if any("password" not in op.secrets for op in ops):
-            return [PasswordLost(server=op.uuid) for op in ops]
-        return super().do(world, ops)
+        try:
+            results = super().do(world, ops)
+        except errors.Unavailable as error:
+            results = [error] * len(ops)
+        return [self._tolerant(op, result) for op, result in zip(ops, results, strict=True)]
 
-    def order(self, world: World, op: Op) -> PasswordOrder:
-        name = instance_name(world.settings.instance_name_template, op.server.id, op.uuid)
-        return PasswordOrder(server_uuid=op.uuid, instance_name=name, fence=fence(op),
-                             password=op.secrets["password"], user=_administrator(op.server.image))
-
-
-def _administrator(image: Image | None) -> str:
-    """Whose password it is: as the image says, else what its system calls that user."""
-    properties = image.properties if image is not None else {}
-    usual = "Administrator" if properties.get("os_type", "").lower() == "windows" else "root"
-    return properties.get("os_admin_user") or usual
-
-
-__all__ = ["BuildGuests", "CrashGuests", "DestroyGuests", "PauseGuests", "RebootGuests", "RescueGuests",
-           "ResumeGuests", "SetPasswords", "StartGuests", "StopGuests", "SuspendGuests", "UnpauseGuests",
-           "UnrescueGuests"]
+    @staticmethod
+    def _tolerant(op: Op, result: Result) -> Result:
+        if not isinstance(result, errors.Unavailable | errors.NotFound | NoHost):
+            return result
+        LOG.warning("a deleted server is not stopped: %s", result.message, extra={"server": op.uuid})
+        return {}

@@ -1,6 +1,6 @@
-"""Images made of servers: kept on the host, uploaded, rotated; and removed when nothing comes of them.
+"""Images made of servers: kept on the host, uploaded; and removed when nothing comes of them.
 
-The record is made at admission as its user, so that it is theirs; whatever happens to it later happens with the
+The record is made at the door as its user, so that it is theirs; whatever happens to it later happens with the
 service's own credentials.
 """
 
@@ -20,15 +20,18 @@ from nova.conductor.engine.workflow import Op, Result, Step
 from nova.conductor.steps.guests import NoHost, fence, results_of
 from nova.db import services
 from nova.db.engine import Connection
-from nova.model.images import Image, ImageQuery, NewImage
+from nova.model.images import Image, NewImage
 from nova.model.orders import Outcome, Snapshot, SnapshotOrder
 from nova.model.states import TaskState
 
 LOG = logging.getLogger(__name__)
 
 GIB = 1024 ** 3
+
 BARE = "bare"
+
 ACTIVE = "active"
+
 YES = ("true", "1", "yes", "on", "t", "y")
 
 
@@ -162,32 +165,6 @@ def _is_whole(world: World, op: Op) -> bool:
         return False
 
 
-class RotateBackups(Step):
-    """Of one type of a server's backups the newest stay: as many as its rotation says.
-
-    What can not be removed now is removed by the next backup: this one is made, whatever becomes of the old ones.
-    """
-
-    lenient = True
-
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        for op in ops:
-            self._rotate(world, op)
-        return [{} for _ in ops]
-
-    @staticmethod
-    def _rotate(world: World, op: Op) -> None:
-        """Images of others may say that they are this server's backups: only its own project's count."""
-        arguments = op.entry.arguments
-        newest = arguments.get("snapshot_image_id")
-        found = world.images.list(ImageQuery(filters={
-            "image_type": "backup", "backup_type": arguments["backup_type"], "instance_uuid": op.uuid,
-            "owner": op.server.project_id, "status": ACTIVE}))
-        newest_first = sorted(found, key=lambda image: (str(image.created_at), image.id == newest), reverse=True)
-        for image in newest_first[int(arguments["rotation"]):]:
-            discard(world, image.id)
-
-
 class DropImages(Step):
     """What a server that is deleted leaves at the image service: its shelved disk, and images that never got whole."""
 
@@ -231,6 +208,3 @@ def discard(world: World, image_id: str, whole_stays: bool = False) -> None:
         return
     except errors.NovaError as error:
         LOG.warning("image %s is left at the image service: %s", image_id, error.message)
-
-
-__all__ = ["DropImages", "HoldImage", "RotateBackups", "TakeSnapshots", "UploadSnapshots", "discard"]

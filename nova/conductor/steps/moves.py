@@ -320,8 +320,3 @@ def remembered(op: Op, **fields: Any) -> ServerMemo:
     """The server's memo with other values."""
     memo = op.server.memo or ServerMemo()
     return ServerMemo(**{**{name: getattr(memo, name) for name in ServerMemo.__struct_fields__}, **fields})
-
-
-__all__ = ["COLD", "AskDestination", "Cancelled", "CheckDestination", "ClaimMove", "CountResize", "EndMove",
-           "MoveStep", "PrepareResize", "Settle", "SourceFailed", "ask", "ask_source", "debt_of", "is_up",
-           "owe_removal", "place", "rebind", "remembered", "remove"]

@@ -72,6 +72,3 @@ class UnbindNetworks(Step):
     def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
         world.networking.unbind(ops)
         return [{} for _ in ops]
-
-
-__all__ = ["first_of", "write"]

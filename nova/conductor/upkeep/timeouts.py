@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from nova import context, errors
-from nova.conductor.engine.begin import begin, begin_order
+from nova.conductor.actions.by_name import begin_order
+from nova.conductor.engine.begin import begin
 from nova.conductor.engine.deps import Settings, World
 from nova.db import overdue, states
 from nova.db.engine import Connection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nova import context
-from nova.conductor.admission.servers import sane_hostname
+from nova.conductor.actions.create import sane_hostname
 from nova.model.servers import NewServer
 from tests.fakes.small_cloud import DEMO, SmallCloud
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor.admission.interfaces import Interfaces, Unsettled
+from nova.conductor.actions.interfaces import Interfaces, Unsettled
 from nova.conductor.engine.workflow import Step
-from nova.conductor.workflows import ATTACH_INTERFACE, DETACH_INTERFACE, OF_INTERFACES
+from nova.conductor.registry import ATTACH_INTERFACE, DETACH_INTERFACE, OF_INTERFACES
 from nova.model.networks import RequestedNetwork
 from nova.model.servers import ServerOrder
 from tests.fakes.attaching import FULL, NETWORK, PORT, Attaching

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor.admission import live_migrations
+from nova.conductor.actions import live_migrate
 from nova.model.migrations import MigrationProgress, ProgressReport
 from nova.model.orders import Outcome
 from nova.model.server_orders import MigrationOrder
@@ -21,7 +21,7 @@ from tests.fakes.small_cloud import DEMO, until
 
 @pytest.fixture
 def cloud(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MoveCloud]:
-    monkeypatch.setattr(live_migrations, "PAUSE_S", 0.01)
+    monkeypatch.setattr(live_migrate, "PAUSE_S", 0.01)
     made = MoveCloud(tmp_path, templates)
     yield made
     made.close()

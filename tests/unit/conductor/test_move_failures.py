@@ -10,7 +10,7 @@ import pytest
 
 from nova import errors
 from nova.conductor.engine.workflow import Step, Workflow
-from nova.conductor.workflows import CONFIRM_RESIZE, EVACUATE, LIVE_MIGRATE, MIGRATE, MOVES, RESIZE, REVERT_RESIZE
+from nova.conductor.registry import CONFIRM_RESIZE, EVACUATE, LIVE_MIGRATE, MIGRATE, MOVES, RESIZE, REVERT_RESIZE
 from nova.model.server_parts import StateReset
 from tests.fakes.move_cloud import MoveCloud
 from tests.sampling import third

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.workflows import CREATE_SERVER, DELETE_SERVER
+from nova.conductor.registry import CREATE_SERVER, DELETE_SERVER
 from nova.db.models import cell as tables
 from nova.model.networks import RequestedNetwork
 from nova.model.servers import ServerListQuery, ServerQuery

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor.workflows import ATTACH_INTERFACE
+from nova.conductor.registry import ATTACH_INTERFACE
 from nova.model.base import utcnow
 from nova.model.networks import RequestedNetwork
 from tests.fakes.neutron_cloud import NeutronCloud

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nova import context
-from nova.conductor.workflows import EVACUATE, LIVE_MIGRATE, RESIZE
+from nova.conductor.registry import EVACUATE, LIVE_MIGRATE, RESIZE
 from nova.model.networks import RequestedNetwork
 from nova.model.server_orders import UnshelveServer
 from tests.fakes.neutron_cloud import NeutronMoveCloud

@@ -10,7 +10,7 @@ import pytest
 
 from nova import context, errors
 from nova.conductor.engine.workflow import Step
-from nova.conductor.workflows import ON_ONE_HOST
+from nova.conductor.registry import ON_ONE_HOST
 from nova.model.states import ACTIONS
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.one_host import CASES, PASSWORD, Case, ready

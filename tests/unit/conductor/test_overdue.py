@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from nova import errors
 from nova.conductor.engine.deps import World
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
+from nova.conductor.registry import DELETE_SERVER
 from nova.conductor.upkeep import timeouts
-from nova.conductor.workflows import DELETE_SERVER
 from nova.db import migrations as moves
 from nova.db.models.cell import migrations, operations, servers
 from nova.model.base import utcnow

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.admission.servers import check_flavor
+from nova.conductor.actions.checks import check_flavor
 from nova.db import flavors
 from nova.db.models import cell as tables
 from nova.model.flavors import Flavor, NewFlavor

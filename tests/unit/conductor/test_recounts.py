@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.admission.moves import Moves
+from nova.conductor.actions import move_requests
 from nova.conductor.upkeep import quota_repair
 from nova.db import flavors, ledger
 from nova.db.models import api as tables
@@ -29,13 +29,13 @@ def cloud(tmp_path: Path, templates: Path) -> Iterator[MoveCloud]:
 
 def die_half_way(cloud: MoveCloud, uuid: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The api database has the larger count, the cell's transaction never commits."""
-    count = Moves._count
+    count = move_requests.count_resize
 
-    def dies(self, *args):
-        count(self, *args)
+    def dies(*args):
+        count(*args)
         raise RuntimeError("killed")
     with monkeypatch.context() as patched, pytest.raises(errors.NovaError):
-        patched.setattr(Moves, "_count", dies)
+        patched.setattr(move_requests, "count_resize", dies)
         cloud.begin(uuid, "resize")
     assert cloud.counted(uuid) == (2, 128) and cloud.moves(uuid) == []
 
@@ -53,13 +53,13 @@ def test_recount_when_only_a_larger_disk_was_counted_then_the_server_counts_as_w
     cloud.api.transact(lambda tx: flavors.insert(tx, NewFlavor(name="deep", flavorid="3", memory_mb=64, vcpus=1,
                                                                root_gb=9)))
     lost, other = cloud.active(2)
-    count = Moves._count
+    count = move_requests.count_resize
 
-    def dies(self, *args):
-        count(self, *args)
+    def dies(*args):
+        count(*args)
         raise RuntimeError("killed")
     with monkeypatch.context() as patched, context.entered(DEMO), pytest.raises(errors.NovaError):
-        patched.setattr(Moves, "_count", dies)
+        patched.setattr(move_requests, "count_resize", dies)
         cloud.control.resize_server(ResizeServer(uuid=lost, flavor_id="3"))
 
     def disks() -> dict[str, int]:

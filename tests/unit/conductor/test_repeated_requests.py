@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor.admission.servers import Admission
+from nova.conductor.actions.create import Admission
 from nova.model.quotas import QuotaUpdate
 from nova.model.servers import CreatedServers, NewServer
 from tests.fakes.small_cloud import DEMO, SmallCloud, until

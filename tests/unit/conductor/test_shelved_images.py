@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nova.conductor.steps.shelving import ReleaseHost
+from nova.conductor.actions.shelve import ReleaseHost
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.one_host import CASES, ready
 from tests.unit.conductor.test_workflow_kills import MOST_WRITES, MortalJournal, killed, taken_over

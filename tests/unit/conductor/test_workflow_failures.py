@@ -10,7 +10,7 @@ import pytest
 
 from nova import errors
 from nova.conductor.engine.workflow import Step, Workflow
-from nova.conductor.workflows import (
+from nova.conductor.registry import (
     ALL,
     CREATE_SERVER,
     DELETE_SERVER,

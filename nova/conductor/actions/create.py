@@ -1,4 +1,8 @@
-"""Admission of a create: image, flavor, networks, keypair, quota; then the ledger's rows, then the servers in BUILD."""
+"""Create a server: what is refused at once, the ledger's rows, the servers in BUILD, and the workflow that builds them.
+
+All that a request names is looked up before anything is made, so that what can not be had is a 400 that names the field
+and not a server in ERROR.
+"""
 
 from __future__ import annotations
 
@@ -11,46 +15,84 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nova import context, errors
-from nova.conductor.admission import promises, server_groups, wishes
+from nova.conductor import steps
+from nova.conductor.actions import checks
+from nova.conductor.actions.checks import BadFlavor, check_flavor, check_items, keypair, usable_image, wants_drive
 from nova.conductor.engine import quota, zones
 from nova.conductor.engine.deps import World
 from nova.conductor.engine.network_back_end import Admitted, NetworkWish
 from nova.conductor.engine.network_refusals import AddressInUse
-from nova.db import flavors, keypairs, ledger, security_groups, servers, states
+from nova.conductor.engine.workflow import Op, Retry, Workflow
+from nova.db import flavors, hosts, ledger, security_groups, server_groups, servers, services, states
 from nova.db.engine import Connection
-from nova.model import image_properties
+from nova.db.states import PerServer
+from nova.db.types import utc_now
 from nova.model.base import Scope
 from nova.model.counting import classes
 from nova.model.flavors import Flavor
 from nova.model.images import Image
 from nova.model.orders import Disk
-from nova.model.server_orders import ResizeServer
+from nova.model.quotas import UNLIMITED
+from nova.model.server_groups import hinted
 from nova.model.servers import CreatedServers, NewServer, ServerFacts
 from nova.model.states import TaskState, VmState
+
+
+class NoSuchHost(errors.Invalid):
+    code, message = "server.no_such_host", "Compute host {host} could not be found."
+
+
+class NoSuchNode(errors.Invalid):
+    code, message = "server.no_such_node", "Compute node {node} could not be found{where}."
+
+
+def check_place(tx: Connection, order: NewServer) -> None:
+    """The host and the node that are asked for are there: one statement (of the cell) each, none without a wish."""
+    if order.host and order.host not in services.compute_hosts(tx):
+        raise NoSuchHost(host=order.host)
+    if order.node:
+        rows = hosts.node_rows(tx, hosts.NodesWanted(host=order.host, name_part=order.node))
+        if not any(row.name == order.node for row in rows):
+            raise NoSuchNode(node=order.node, where=f" on host {order.host}" if order.host else "")
+
+
+class BadGroup(errors.Invalid):
+    code, message = "server.bad_group", "ServerGroup {group} in the scheduler hint 'group' could not be found."
+
+
+class Joining(NamedTuple):
+    """The group's key, locked, and how many servers may join it (None: any number)."""
+
+    key: int
+    room: int | None
+
+
+def joining(tx: Connection, order: NewServer, who: context.RequestContext, limits: Mapping[str, int]) -> Joining | None:
+    """None when the request asks for no group. BadGroup; OverQuota when fewer than ``min_count`` fit in."""
+    name = hinted(order.scheduler_hints)
+    if name is None:
+        return None
+    scope = Scope() if who.is_admin else Scope(project_id=who.project_id)
+    try:
+        key, count = server_groups.room_for(tx, str(uuids.UUID(str(name))), scope, str(who.user_id))
+    except (server_groups.NoSuchGroup, ValueError):
+        raise BadGroup(group=name) from None
+    limit = limits.get("server_group_members", UNLIMITED)
+    room = quota.room(limit, count, 1)
+    if room is not None and room < order.min_count:
+        raise quota.TooManyItems(what="too many servers in group", limit=limit)
+    return Joining(key, room)
+
+
+def join(tx: Connection, group: Joining | None, server_uuids: list[str], who: context.RequestContext) -> None:
+    """In the transaction that opens the servers' ledger rows."""
+    if group is not None:
+        server_groups.join(tx, group.key, server_uuids, str(who.user_id))
+
 
 MAX_HOSTNAME = 63
 MAX_NAME = 255
 MOST_AT_ONCE = 1000  # servers of one request: more are several requests
-
-
-class BadFlavor(errors.Invalid):
-    code, message = "server.bad_flavor", "Flavor {flavor_id} could not be found."
-
-
-class BadImage(errors.Invalid):
-    code, message = "server.bad_image", "Can not find requested image {image_id}: {reason}"
-
-
-class BadProperty(errors.Invalid):
-    code, message = "server.bad_image_property", "Image {image_id} can not be used: {reason}."
-
-
-class BadKeypair(errors.Invalid):
-    code, message = "server.bad_keypair", "Invalid key_name provided."
-
-
-class FlavorTooSmall(errors.Invalid):
-    code, message = "server.flavor_too_small", "{reason}"
 
 
 class Parts(NamedTuple):
@@ -77,12 +119,12 @@ class Admission:
         if not who.project_id or not who.user_id:
             raise errors.Forbidden("A create needs a user and a project.")
         image = usable_image(self.world, order.image_id) if order.image_id else None
-        disk_config = wishes.disk_config(order, image)
+        disk_config = checks.disk_config(order, image)
         zones.check(self.world, order.availability_zone)
         try:
             parts = self._look_up(order, who.user_id, who.project_id, image)
             count, uuid_list = self._open_ledger(order, parts, who)
-        except (ledger.AlreadyOpen, errors.OverQuota, server_groups.BadGroup, AddressInUse):
+        except (ledger.AlreadyOpen, errors.OverQuota, BadGroup, AddressInUse):
             if made_before := self._made_before(order):
                 return msgspec.structs.replace(made_before, disk_config=disk_config)
             raise
@@ -115,7 +157,7 @@ class Admission:
             each = self.world.quotas.counted(flavor, image.properties if image else {})
             project_limits, limits = quota.effective(self.world, tx, whose, each)
         check_flavor(flavor, image, order)
-        promises.check_needs(self.world, flavor, image)
+        checks.check_needs(self.world, flavor, image)
         check_items(order.metadata, order.files, limits)
         admitted = self._admit(order, project_id, project_limits)
         return Parts(flavor, image, admitted, key.public_key if key else None, key.type if key else "ssh", limits,
@@ -125,7 +167,7 @@ class Admission:
         """Networks and groups, each known, and the host that is asked for, too."""
         if order.host or order.node:
             with self.world.cell.reading() as tx:
-                wishes.check_place(tx, order)
+                check_place(tx, order)
         return self.world.networking.admit(NetworkWish(project_id, order.networks, order.security_groups,
                                                        order.make_network, order.max_count, limits,
                                                        order.may_use_external))
@@ -139,7 +181,7 @@ class Admission:
 
         def write(tx: Connection) -> list[str]:
             ledger.lock_owner(tx, str(who.project_id))
-            group = server_groups.joining(tx, order, who, parts.limits)
+            group = joining(tx, order, who, parts.limits)
             count = self._fitting(tx, order, parts, who)
             if group is not None and group.room is not None:
                 count = min(count, group.room)
@@ -148,7 +190,7 @@ class Admission:
                                    "vcpus": parts.flavor.vcpus, "memory_mb": parts.flavor.memory_mb, "facts": facts,
                                    "classes": needed}
                                   for uuid in uuid_list])
-            server_groups.join(tx, group, uuid_list, who)
+            join(tx, group, uuid_list, who)
             return uuid_list
         uuid_list = self.world.api.transact(write)
         return len(uuid_list), uuid_list
@@ -165,88 +207,6 @@ class Admission:
         if count > MOST_AT_ONCE:
             raise errors.Invalid(f"Invalid max_count: at most {MOST_AT_ONCE} servers can be made by one request.")
         return count
-
-
-def usable_image(world: World, image_id: str) -> Image:
-    """An image that a server can be made of, as the user who asks sees it. BadImage, BadProperty; Unavailable.
-
-    Its kernel and ramdisk are looked up likewise: hosts fetch them with credentials that see everybody's images.
-    """
-    image = _active_image(world, image_id)
-    for part in (image.kernel_id, image.ramdisk_id):
-        if part:
-            _active_image(world, part)
-    if (wrong := image_properties.problem(image.properties)) is not None:
-        raise BadProperty(image_id=image_id, reason=wrong)
-    return image
-
-
-def _active_image(world: World, image_id: str) -> Image:
-    try:
-        image: Image = world.images.show(image_id, as_user=True)
-    except (errors.NotFound, errors.Forbidden):
-        raise BadImage(image_id=image_id, reason="it does not exist, or is not yours") from None
-    if image.status != "active":
-        raise BadImage(image_id=image_id, reason=f"its status is {image.status}, not active")
-    return image
-
-
-def keypair(tx: Connection, user_id: str, name: str | None) -> Any:
-    """The user's keypair of that name; None asks for none. BadKeypair."""
-    if not name:
-        return None
-    try:
-        return keypairs.get(tx, user_id, name)
-    except errors.NotFound:
-        raise BadKeypair() from None
-
-
-def check_flavor(flavor: Flavor, image: Image | None, order: NewServer | ResizeServer) -> None:
-    if flavor.disabled:
-        raise BadFlavor(flavor_id=order.flavor_id)
-    if image is None:
-        return
-    if not flavor.root_gb and not order.may_zero_disk:
-        raise errors.Forbidden("Only volume-backed servers are allowed for flavors with zero disk.")
-    check_fits(flavor, image)
-
-
-def check_fits(flavor: Flavor, image: Image) -> None:
-    """FlavorTooSmall: the image needs more memory, or a larger root disk (0 GB: as large as the image). NoSuchGuest:
-    they contradict each other."""
-    promises.check_together(flavor, image)
-    if flavor.memory_mb < image.min_ram_mb:
-        raise FlavorTooSmall(reason=f"Flavor's memory is too small for requested image: it has {flavor.memory_mb} MB, "
-                                    f"the image needs {image.min_ram_mb} MB.")
-    if flavor.root_gb:
-        size = image.virtual_size_bytes or image.size_bytes
-        if size > flavor.root_gb * 1024**3:
-            raise FlavorTooSmall(reason=f"Flavor's disk is too small for requested image. Flavor disk is "
-                                        f"{flavor.root_gb * 1024**3} bytes, image is {size} bytes.")
-        if flavor.root_gb < image.min_disk_gb:
-            raise FlavorTooSmall(reason=f"Flavor's disk is smaller than the minimum size specified in image metadata. "
-                                        f"Flavor disk is {flavor.root_gb} GB, minimum size is {image.min_disk_gb} GB.")
-
-
-def check_items(metadata: Mapping[str, str], files: Mapping[str, str], limits: Mapping[str, int]) -> None:
-    """TooManyItems of what a server is given: metadata, and files (path -> base64)."""
-    if not quota.fits(limits.get("metadata_items", -1), 0, len(metadata)):
-        raise quota.TooManyItems(what="too many items of metadata", limit=limits["metadata_items"])
-    if not quota.fits(limits.get("injected_files", -1), 0, len(files)):
-        raise quota.TooManyItems(what="too many files to inject", limit=limits["injected_files"])
-    for path, contents in files.items():
-        if not quota.fits(limits.get("injected_file_path_bytes", -1), 0, len(path.encode())):
-            raise quota.TooManyItems(what="the path of a file to inject is too long, in bytes",
-                                     limit=limits["injected_file_path_bytes"])
-        if not quota.fits(limits.get("injected_file_content_bytes", -1), 0, _decoded_bytes(contents)):
-            raise quota.TooManyItems(what="the contents of a file to inject are too long, in bytes",
-                                     limit=limits["injected_file_content_bytes"])
-
-
-def _decoded_bytes(contents: str) -> int:
-    """How many bytes base64 text stands for."""
-    packed = "".join(contents.split())
-    return len(packed) // 4 * 3 - packed[-2:].count("=")
 
 
 def sane_hostname(name: str, fallback: str) -> str:
@@ -336,13 +296,27 @@ def _disks(order: NewServer, flavor: Flavor) -> tuple[Disk, ...] | None:
     return tuple(made)
 
 
-def wants_drive(image: Image | None) -> bool:
-    return image is not None and image.properties.get("img_config_drive") == "mandatory"
-
-
 def _entry(world: World, order: NewServer, row: Mapping[str, Any], who: context.RequestContext) -> dict[str, Any]:
     arguments = {"host": order.host, "node": order.node, "forced": order.forced, "metadata": dict(order.metadata)}
     return {"server_uuid": row["uuid"], "action": "create", "epoch": 1,
             "runner_id": world.runner.journal.runner_id, "arguments": arguments, "data": {}, "history": (),
             "step": "", "direction": "do", "attempt": 1, "request_id": who.request_id, "user_id": who.user_id,
             "project_id": who.project_id, "finished_at": None, "outcome": None, "fault": None}
+
+
+def launched(ops: Sequence[Op]) -> Mapping[str, Any]:
+    return {"launched_at": utc_now(), "power_state": PerServer({op.uuid: op.data.get("power_state", 1) for op in ops})}
+
+
+take_host = steps.TakeNextHost()                              # the chosen host first, then its alternates
+CREATE_SERVER = Workflow(
+    "create",                                                 # a row of model.states.ACTIONS
+    steps.SelectHosts(),                                      # SchedulerRPC.select_hosts: hosts and alternates
+    take_host,                                                # --- what depends on the host stands below ---
+    steps.ClaimResources(),                                   # one api-db transaction; undo: release
+    steps.BindNetworks(task=TaskState.NETWORKING),            # addresses; undo: give them back
+    steps.BuildGuests(task=TaskState.SPAWNING),               # ComputeRPC.build_guests; undo: destroy_guests
+    retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
+    again_on=(errors.Unavailable,),                           # a scheduler that is away is asked again
+    ending=launched,
+)

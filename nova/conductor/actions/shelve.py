@@ -1,27 +1,73 @@
-"""Shelving: a server leaves its host for an image, and comes back from it to any host."""
+"""Shelve a server: an image of its disk is kept, and (at once or later) it leaves its host; unshelve brings it back."""
 
 from __future__ import annotations
 
 import logging
+import uuid as uuids
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from nova import errors
+from nova.conductor import steps
+from nova.conductor.actions.create import NoSuchHost
+from nova.conductor.actions.endings import powered, remembering
+from nova.conductor.actions.snapshot import SNAPSHOT, begin_with_image, holding
+from nova.conductor.actions.snapshot import origin_of as _origin
+from nova.conductor.engine import zones
+from nova.conductor.engine.begin import SHELVED, begin, locked, metadata_of
 from nova.conductor.engine.deps import World
 from nova.conductor.engine.orders import build_order
-from nova.conductor.engine.workflow import NotYet, Op, Result, Step
-from nova.conductor.steps.guests import BuildGuests, NoAnswer, NoHost, StopGuests, destroy, fence, owe_destroy
+from nova.conductor.engine.workflow import NotYet, Op, Result, Retry, Step, Workflow
+from nova.conductor.steps.guests import BuildGuests, NoAnswer, StopGuests, destroy, fence, owe_destroy
 from nova.conductor.steps.images import ACTIVE, discard, offloading
 from nova.conductor.steps.placement import owed
-from nova.db import ledger
+from nova.db import ledger, servers, services, states
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.states import PerServer
-from nova.model.images import Image
+from nova.db.types import utc_now
+from nova.model.base import utcnow
+from nova.model.images import Image, NewImage
 from nova.model.orders import BuildOrder
+from nova.model.server_orders import UnshelveServer
 from nova.model.servers import ServerMemo
-from nova.model.states import PowerState, VmState
+from nova.model.states import PowerState, TaskState, VmState
+
+
+class Unshelving:
+    """Calls of ConductorRPC."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def unshelve_server(self, order: UnshelveServer) -> None:
+        zones.check(self.world, order.availability_zone)
+        entry = self.world.cell.transact(lambda tx: self._unshelve(tx, order))
+        self.world.runner.start([entry])
+
+    def _unshelve(self, tx: Connection, order: UnshelveServer) -> states.Entry:
+        """A zone that is asked for pins the server, and none unpins it. Only what has left its host is placed."""
+        row = locked(tx, order.uuid)
+        if order.fields and row.vm_state in SHELVED and row.vm_state != VmState.SHELVED_OFFLOADED.value:
+            raise states.NotInState(action="unshelve", server=order.uuid, attribute="vm_state", value=row.vm_state)
+        if order.host is not None and order.host not in services.compute_hosts(tx):
+            raise NoSuchHost(host=order.host)
+        away = row.host is None
+        entry = begin(self.world, tx, "unshelve", order.uuid, {
+            "offloaded": away, "on_host": not away, "host": order.host, "metadata": metadata_of(tx, row)})
+        if "availability_zone" in order.fields:
+            servers.update(tx, order.uuid, {"pinned_availability_zone": order.availability_zone})
+        return entry
+
+
+def shelve(world: World, uuid: str) -> None:
+    """Begin to shelve a server, and with no time to wait, to offload it."""
+    def arguments(row: Any) -> Mapping[str, Any]:
+        image = NewImage(id=str(uuids.uuid4()), name=f"{row.name}-shelved"[:255], properties=_origin(row, SNAPSHOT))
+        return {**holding(world, row, image), "offload": world.settings.shelved_offload_time == 0}
+    begin_with_image(world, "shelve", uuid, arguments)
+
 
 LOG = logging.getLogger(__name__)
 
@@ -57,24 +103,6 @@ class SetAsideGuests(StopGuests):
 
 def _has_stopped(op: Op) -> bool:
     return op.data.get("power_state") == int(PowerState.SHUTDOWN)
-
-
-class StopIfThere(StopGuests):
-    """Stop guests that their owners have deleted: a host that is away, or has none, is no reason to keep them."""
-
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        try:
-            results = super().do(world, ops)
-        except errors.Unavailable as error:
-            results = [error] * len(ops)
-        return [self._tolerant(op, result) for op, result in zip(ops, results, strict=True)]
-
-    @staticmethod
-    def _tolerant(op: Op, result: Result) -> Result:
-        if not isinstance(result, errors.Unavailable | errors.NotFound | NoHost):
-            return result
-        LOG.warning("a deleted server is not stopped: %s", result.message, extra={"server": op.uuid})
-        return {}
 
 
 class CheckShelvedImage(Step):
@@ -226,5 +254,52 @@ def shelved_image(op: Op) -> str | None:
     return memo.shelved_image_id if memo is not None else None
 
 
-__all__ = ["CheckShelvedImage", "DropShelvedImage", "OffloadGuests", "PlaceOnHost", "ReleaseHost", "RespawnGuests",
-           "SetAsideGuests", "StopIfThere"]
+def shelved(ops: Sequence[Op]) -> Mapping[str, Any]:
+    """(One server: no request shelves several.)"""
+    arguments = ops[0].entry.arguments
+    state = VmState.SHELVED_OFFLOADED if arguments.get("offload") else VmState.SHELVED
+    return {**powered(ops), "vm_state": state.value, **remembering(
+        ops, shelved_image_id=arguments["snapshot_image_id"], shelved_host=ops[0].data.get("host"),
+        shelved_at=utcnow())}
+
+
+def unshelved(ops: Sequence[Op]) -> Mapping[str, Any]:
+    launched = {"launched_at": utc_now()} if ops[0].entry.arguments.get("offloaded") else {}
+    return {**powered(ops), **launched,
+            **remembering(ops, shelved_image_id=None, shelved_host=None, shelved_at=None)}
+
+
+SHELVE_SERVER = Workflow(
+    "shelve",
+    steps.HoldImage(),                                        # its record, made at admission; undo: delete it
+    SetAsideGuests(event=""),                           # off; undo: what ran is started again
+    steps.TakeSnapshots(task=TaskState.SHELVING_IMAGE_PENDING_UPLOAD, event="compute_shelve_instance"),
+    steps.UploadSnapshots(task=TaskState.SHELVING_IMAGE_UPLOADING),
+    OffloadGuests(task=TaskState.SHELVING_OFFLOADING, when="offload"),  # with shelved_offload_time 0
+    ReleaseHost(when="offload"),
+    ending=shelved,
+)
+
+SHELVE_OFFLOAD_SERVER = Workflow(
+    "shelveOffload",
+    CheckShelvedImage(),                                # the disk is safe
+    OffloadGuests(),                                    # nothing is left on the host, or it owes that
+    ReleaseHost(),                                      # the claim, host and node; not addresses and quota
+    again_on=(errors.Unavailable,),
+    ending=powered,
+)
+
+take_host = steps.TakeNextHost(when="offloaded")
+UNSHELVE_SERVER = Workflow(
+    "unshelve",
+    steps.StartGuests(when="on_host", event="compute_unshelve_instance"),     # that is all, where it never left
+    steps.SelectHosts(when="offloaded"),
+    take_host,                                                # --- what depends on the host stands below ---
+    steps.ClaimResources(when="offloaded"),                   # undo: release
+    PlaceOnHost(when="offloaded"),                      # its row says where; undo: nowhere
+    RespawnGuests(task=TaskState.SPAWNING, when="offloaded"),           # undo: destroy_guests
+    DropShelvedImage(),                                 # the disk is the host's again
+    retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
+    again_on=(errors.Unavailable,),
+    ending=unshelved,
+)

@@ -26,6 +26,3 @@ def memo_of(op: Op) -> ServerMemo:
 def remembering(ops: Sequence[Op], **fields: Any) -> Mapping[str, Any]:
     """The servers' memos with these fields."""
     return {"memo": PerServer({op.uuid: msgspec.structs.replace(memo_of(op), **fields) for op in ops})}
-
-
-__all__ = ["memo_of", "powered", "remembering"]

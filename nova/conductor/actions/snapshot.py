@@ -1,4 +1,4 @@
-"""Admission of what makes an image of a server: createImage, createBackup and shelve.
+"""Make an image of a server, or a backup of which only the newest are kept. The server stays as it is.
 
 The operation is begun first, and then the image's record is made with the user's own token, so that it is theirs (and
 counts against their own quota). Whoever takes over from a conductor that dies in between makes the record itself.
@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import uuid as uuids
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from nova import context, errors
+from nova.conductor import steps
 from nova.conductor.engine import quota
 from nova.conductor.engine.begin import begin_on_host, builtins
 from nova.conductor.engine.deps import World
-from nova.conductor.steps.images import discard
+from nova.conductor.engine.workflow import Op, Result, Step, Workflow
+from nova.conductor.steps.images import ACTIVE, discard
 from nova.db import states
-from nova.model.images import Image, NewImage
+from nova.model.images import Image, ImageQuery, NewImage
 from nova.model.server_orders import CreateBackup, CreateImage
+from nova.model.states import TaskState
 
 SNAPSHOT, BACKUP = "snapshot", "backup"
 
@@ -44,7 +47,7 @@ class ImagesOfServers:
         def arguments(row: Any) -> Mapping[str, Any]:
             return holding(self.world, row, NewImage(
                 id=image_id, name=order.name,
-                properties={**order.metadata, **_origin(row, order.metadata.get("image_type", SNAPSHOT))}))
+                properties={**order.metadata, **origin_of(row, order.metadata.get("image_type", SNAPSHOT))}))
         begin_with_image(self.world, "createImage", order.uuid, arguments)
         return image_id
 
@@ -55,18 +58,10 @@ class ImagesOfServers:
         def arguments(row: Any) -> Mapping[str, Any]:
             rotation = {"backup_type": order.backup_type, "rotation": order.rotation, "kept": order.rotation > 0}
             image = NewImage(id=image_id, name=order.name, properties={
-                **order.metadata, **_origin(row, BACKUP), "backup_type": order.backup_type})
+                **order.metadata, **origin_of(row, BACKUP), "backup_type": order.backup_type})
             return {**(holding(self.world, row, image) if order.rotation else {}), **rotation}
         begin_with_image(self.world, "createBackup", order.uuid, arguments)
         return image_id if order.rotation else ""
-
-
-def shelve(world: World, uuid: str) -> None:
-    """Begin to shelve a server, and with no time to wait, to offload it."""
-    def arguments(row: Any) -> Mapping[str, Any]:
-        image = NewImage(id=str(uuids.uuid4()), name=f"{row.name}-shelved"[:255], properties=_origin(row, SNAPSHOT))
-        return {**holding(world, row, image), "offload": world.settings.shelved_offload_time == 0}
-    begin_with_image(world, "shelve", uuid, arguments)
 
 
 def begin_with_image(world: World, action: str, uuid: str, arguments: Callable[[Any], Mapping[str, Any]]) -> None:
@@ -81,17 +76,17 @@ def begin_with_image(world: World, action: str, uuid: str, arguments: Callable[[
 
 def _make(world: World, entry: states.Entry) -> None:
     try:
-        world.images.create(_wanted(entry), as_user=True)
+        world.images.create(_image_of(entry), as_user=True)
     except errors.NovaError as error:
         text = error.message
         with contextlib.suppress(errors.Overtaken):
             world.cell.transact(lambda tx: states.finish(tx, [entry], {}, "error", {entry.id: text}))
         raise
     if not world.runner.journal.still_mine([entry]):
-        discard(world, _wanted(entry).id)  # a delete came, and knew of an image that was not there yet
+        discard(world, _image_of(entry).id)  # a delete came, and knew of an image that was not there yet
 
 
-def _wanted(entry: states.Entry) -> NewImage:
+def _image_of(entry: states.Entry) -> NewImage:
     return msgspec.convert(entry.arguments["image"], NewImage)
 
 
@@ -110,7 +105,7 @@ def _inherited(base: Image, but: tuple[str, ...]) -> dict[str, str]:
             if name not in but and name not in OF_ITS_ORIGIN and not name.startswith(OF_ITS_DATA)}
 
 
-def _origin(row: Any, kind: str) -> dict[str, str]:
+def origin_of(row: Any, kind: str) -> dict[str, str]:
     """Where an image of a server came from: these properties are ours to set, whatever the request's metadata says.
 
     But for a snapshot's ``image_type``, which is only a label to find it by: clients put their own there.
@@ -130,3 +125,46 @@ def _check_metadata(world: World, order: CreateImage | CreateBackup) -> None:
         _project, limits = quota.effective(world, tx, whose)
     if not quota.fits(limits.get("metadata_items", -1), 0, len(order.metadata)):
         raise quota.TooManyItems(what="too many items of metadata", limit=limits["metadata_items"])
+
+
+class RotateBackups(Step):
+    """Of one type of a server's backups the newest stay: as many as its rotation says.
+
+    What can not be removed now is removed by the next backup: this one is made, whatever becomes of the old ones.
+    """
+
+    lenient = True
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        for op in ops:
+            self._rotate(world, op)
+        return [{} for _ in ops]
+
+    @staticmethod
+    def _rotate(world: World, op: Op) -> None:
+        """Images of others may say that they are this server's backups: only its own project's count."""
+        arguments = op.entry.arguments
+        newest = arguments.get("snapshot_image_id")
+        found = world.images.list(ImageQuery(filters={
+            "image_type": "backup", "backup_type": arguments["backup_type"], "instance_uuid": op.uuid,
+            "owner": op.server.project_id, "status": ACTIVE}))
+        newest_first = sorted(found, key=lambda image: (str(image.created_at), image.id == newest), reverse=True)
+        for image in newest_first[int(arguments["rotation"]):]:
+            discard(world, image.id)
+
+
+CREATE_IMAGE = Workflow(
+    "createImage",
+    steps.HoldImage(whole_stays=True),                        # its record; undo: delete it, if it has no data
+    steps.TakeSnapshots(task=TaskState.IMAGE_SNAPSHOT,        # a file on the host; undo: drop it
+                        event="compute_snapshot_instance"),
+    steps.UploadSnapshots(task=TaskState.IMAGE_UPLOADING),    # the host sends it, and drops it
+)
+
+CREATE_BACKUP = Workflow(
+    "createBackup",
+    steps.HoldImage(when="kept", whole_stays=True),           # with a rotation of 0 none is kept
+    steps.TakeSnapshots(when="kept", event="compute_backup_instance"),
+    steps.UploadSnapshots(when="kept"),
+    RotateBackups(),                                    # the oldest go
+)

@@ -1,0 +1,58 @@
+"""Actions that are begun by their names alone: what each is to know is read here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nova import errors
+from nova.conductor.actions.resize import ENDINGS
+from nova.conductor.engine.begin import begin, locked
+from nova.conductor.engine.deps import World
+from nova.db import states
+from nova.db.engine import Connection
+from nova.model.servers import ServerMemo, ServerOrder
+from nova.model.states import TaskState, VmState
+
+
+class HasOwnCall(errors.Bug):
+    code, message = "server.has_own_call", "'{action}' takes arguments: there is a call for it."
+
+#: What is not begun by its name alone, but by a call of its own.
+OWN_CALLS = frozenset({"create", "rebuild", "createImage", "createBackup", "rescue", "changePassword", "shelve",
+                       "unshelve", "attach_interface", "detach_interface"})
+
+
+def begin_order(world: World, tx: Connection, order: ServerOrder) -> states.Entry:
+    """Begin what is ordered: a delete may be a soft one, and a restore goes back to what was deleted."""
+    if order.action in OWN_CALLS:
+        raise HasOwnCall(action=order.action)
+    if order.action in ("delete", "force_delete"):
+        return _begin_delete(world, tx, order)
+    if order.action == "restore":
+        return begin(world, tx, "restore", order.uuid, _restoring(locked(tx, order.uuid)))
+    entry = begin(world, tx, order.action, order.uuid, order.arguments)
+    return ENDINGS[order.action](world, tx, entry) if order.action in ENDINGS else entry
+
+
+def _begin_delete(world: World, tx: Connection, order: ServerOrder) -> states.Entry:
+    """For good, where deleted servers are not kept, where it is forced, and where there is nothing to keep: the server
+    never ran, or was deleted before."""
+    force = order.action == "force_delete" or order.arguments.get("force") == "true"
+    arguments = {name: value for name, value in order.arguments.items() if name != "force"}
+    if force or world.settings.reclaim_instance_interval <= 0:
+        return begin(world, tx, "delete", order.uuid, arguments)
+    row = locked(tx, order.uuid)
+    begun = row.memo is not None and row.memo.destroying
+    going = row.vm_state == VmState.SOFT_DELETED.value or row.task_state == TaskState.DELETING.value or begun
+    soft = row.launched_at is not None and not going
+    return begin(world, tx, "soft_delete" if soft else "delete", order.uuid, arguments)
+
+
+def _restoring(row: Any) -> Mapping[str, Any]:
+    """``start``: its guest runs after it. ``becomes``: the vm_state after it; a shelved server is shelved again (but
+    one whose unshelve was overtaken by its delete has a guest)."""
+    was = (row.memo or ServerMemo()).deleted_from
+    if was == VmState.SHELVED.value or (was == VmState.SHELVED_OFFLOADED.value and row.host is None):
+        return {"start": False, "becomes": was}
+    return {"start": True, "becomes": was if was == VmState.RESIZED.value else VmState.ACTIVE.value}

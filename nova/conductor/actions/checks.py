@@ -1,0 +1,194 @@
+"""What several stories refuse at once: images, flavors, keypairs, how many things a server is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.conductor.engine import quota
+from nova.conductor.engine.deps import World
+from nova.db import keypairs
+from nova.db.engine import Connection
+from nova.model import demands, image_properties
+from nova.model.flavors import Flavor
+from nova.model.images import Image
+from nova.model.server_orders import ResizeServer
+from nova.model.servers import NewServer
+from nova.model.topology import GuestTopology
+from nova.model.wishes import DEVICES, Needs, needs_of
+
+
+class BadFlavor(errors.Invalid):
+    code, message = "server.bad_flavor", "Flavor {flavor_id} could not be found."
+
+
+class BadImage(errors.Invalid):
+    code, message = "server.bad_image", "Can not find requested image {image_id}: {reason}"
+
+
+class BadProperty(errors.Invalid):
+    code, message = "server.bad_image_property", "Image {image_id} can not be used: {reason}."
+
+
+class BadKeypair(errors.Invalid):
+    code, message = "server.bad_keypair", "Invalid key_name provided."
+
+
+class FlavorTooSmall(errors.Invalid):
+    code, message = "server.flavor_too_small", "{reason}"
+
+
+def usable_image(world: World, image_id: str) -> Image:
+    """An image that a server can be made of, as the user who asks sees it. BadImage, BadProperty; Unavailable.
+
+    Its kernel and ramdisk are looked up likewise: hosts fetch them with credentials that see everybody's images.
+    """
+    image = _active_image(world, image_id)
+    for part in (image.kernel_id, image.ramdisk_id):
+        if part:
+            _active_image(world, part)
+    if (wrong := image_properties.problem(image.properties)) is not None:
+        raise BadProperty(image_id=image_id, reason=wrong)
+    return image
+
+
+def _active_image(world: World, image_id: str) -> Image:
+    try:
+        image: Image = world.images.show(image_id, as_user=True)
+    except (errors.NotFound, errors.Forbidden):
+        raise BadImage(image_id=image_id, reason="it does not exist, or is not yours") from None
+    if image.status != "active":
+        raise BadImage(image_id=image_id, reason=f"its status is {image.status}, not active")
+    return image
+
+
+def keypair(tx: Connection, user_id: str, name: str | None) -> Any:
+    """The user's keypair of that name; None asks for none. BadKeypair."""
+    if not name:
+        return None
+    try:
+        return keypairs.get(tx, user_id, name)
+    except errors.NotFound:
+        raise BadKeypair() from None
+
+
+def check_flavor(flavor: Flavor, image: Image | None, order: NewServer | ResizeServer) -> None:
+    if flavor.disabled:
+        raise BadFlavor(flavor_id=order.flavor_id)
+    if image is None:
+        return
+    if not flavor.root_gb and not order.may_zero_disk:
+        raise errors.Forbidden("Only volume-backed servers are allowed for flavors with zero disk.")
+    check_fits(flavor, image)
+
+
+def check_fits(flavor: Flavor, image: Image) -> None:
+    """FlavorTooSmall: the image needs more memory, or a larger root disk (0 GB: as large as the image). NoSuchGuest:
+    they contradict each other."""
+    check_together(flavor, image)
+    if flavor.memory_mb < image.min_ram_mb:
+        raise FlavorTooSmall(reason=f"Flavor's memory is too small for requested image: it has {flavor.memory_mb} MB, "
+                                    f"the image needs {image.min_ram_mb} MB.")
+    if flavor.root_gb:
+        size = image.virtual_size_bytes or image.size_bytes
+        if size > flavor.root_gb * 1024**3:
+            raise FlavorTooSmall(reason=f"Flavor's disk is too small for requested image. Flavor disk is "
+                                        f"{flavor.root_gb * 1024**3} bytes, image is {size} bytes.")
+        if flavor.root_gb < image.min_disk_gb:
+            raise FlavorTooSmall(reason=f"Flavor's disk is smaller than the minimum size specified in image metadata. "
+                                        f"Flavor disk is {flavor.root_gb} GB, minimum size is {image.min_disk_gb} GB.")
+
+
+def check_items(metadata: Mapping[str, str], files: Mapping[str, str], limits: Mapping[str, int]) -> None:
+    """TooManyItems of what a server is given: metadata, and files (path -> base64)."""
+    if not quota.fits(limits.get("metadata_items", -1), 0, len(metadata)):
+        raise quota.TooManyItems(what="too many items of metadata", limit=limits["metadata_items"])
+    if not quota.fits(limits.get("injected_files", -1), 0, len(files)):
+        raise quota.TooManyItems(what="too many files to inject", limit=limits["injected_files"])
+    for path, contents in files.items():
+        if not quota.fits(limits.get("injected_file_path_bytes", -1), 0, len(path.encode())):
+            raise quota.TooManyItems(what="the path of a file to inject is too long, in bytes",
+                                     limit=limits["injected_file_path_bytes"])
+        if not quota.fits(limits.get("injected_file_content_bytes", -1), 0, _decoded_bytes(contents)):
+            raise quota.TooManyItems(what="the contents of a file to inject are too long, in bytes",
+                                     limit=limits["injected_file_content_bytes"])
+
+
+def _decoded_bytes(contents: str) -> int:
+    """How many bytes base64 text stands for."""
+    packed = "".join(contents.split())
+    return len(packed) // 4 * 3 - packed[-2:].count("=")
+
+
+def wants_drive(image: Image | None) -> bool:
+    return image is not None and image.properties.get("img_config_drive") == "mandatory"
+
+
+
+class OtherTopology(errors.Invalid):
+    code = "rebuild.other_topology"
+    message = ("Image {image_id} can not be used: it asks for other NUMA nodes, dedicated processors or pages than the "
+               "server has. A rebuild keeps them; resize the server, or use an image that asks for the same.")
+
+
+class NoSuchGuest(errors.Invalid):
+    code, message = "server.image_and_flavor", "{name}={value} is not possible: {reason}."
+
+
+def check_together(flavor: Flavor, image: Image) -> None:
+    """NoSuchGuest: the flavor and the image contradict each other, so that no host could make the guest."""
+    found = demands.conflict(image.properties, flavor.extra_specs)
+    if found is not None:
+        raise NoSuchGuest(**found._asdict())
+
+
+def check_needs(world: World, flavor: Flavor, image: Image | None) -> Needs:
+    """What they ask of a host. Invalid: no host could give it, or it is not defined (see nova.model.wishes)."""
+    return needs_of(flavor, image.properties if image else {}, world.settings.pci_aliases)
+
+
+def check_same_place(world: World, flavor: Flavor, old: Image | None, image: Image) -> None:
+    """OtherTopology: with this image, the server would have to be packed anew on its host. Invalid: no host could give
+    what it asks for. Its devices stay as they are, whatever their aliases mean by now."""
+    specs = {name: value for name, value in flavor.extra_specs.items() if name != DEVICES}
+    bare = msgspec.structs.replace(flavor, extra_specs=specs)
+    now, then = (_guest(check_needs(world, bare, one)) for one in (old, image))
+    if now != then:
+        raise OtherTopology(image_id=image.id)
+
+
+def _guest(needs: Needs) -> GuestTopology | None:
+    return needs.wishes.topology.guest if needs.wishes else None
+
+
+AUTO, MANUAL = "AUTO", "MANUAL"  # whether the root file system is grown to its disk
+
+DISABLED = "disabled"
+
+
+class NotResizable(errors.Invalid):
+    code = "server.disk_config_disabled"
+    message = ("Invalid OS-DCF:diskConfig: it must be MANUAL, for image {image} says (auto_disk_config) that its file "
+               "system can not be grown.")
+
+
+def disk_config(order: NewServer, image: Image | None) -> str:
+    """AUTO or MANUAL: as asked for; else as the image says; else MANUAL. NotResizable where the image forbids it."""
+    if not order.disk_config_asked:
+        return AUTO if _says_of_disk(image) in ("true", "1", "yes", "on") else MANUAL
+    check_disk_config(order.disk_config, image)
+    return order.disk_config
+
+
+def check_disk_config(wanted: str | None, image: Image | None) -> None:
+    """NotResizable: AUTO, of an image that forbids it."""
+    if wanted == AUTO and image is not None and _says_of_disk(image) == DISABLED:
+        raise NotResizable(image=image.id)
+
+
+def _says_of_disk(image: Image | None) -> str:
+    properties = image.properties if image else {}
+    return (properties.get("auto_disk_config") or properties.get("hw_auto_disk_config") or "").lower()

@@ -1,0 +1,106 @@
+"""Delete a server: it overtakes whatever runs, and leaves nothing behind. A soft delete can be undone for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.conductor import steps
+from nova.conductor.actions.endings import powered, remembering
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import Op, Result, Step, Workflow
+from nova.conductor.steps.guests import NoAnswer, destroy, owe_destroy
+from nova.db import migrations
+from nova.db.engine import Connection
+from nova.db.models.cell import servers
+from nova.db.states import PerServer
+from nova.db.types import utc_now
+from nova.model.base import utcnow
+from nova.model.migrations import CANCELLED
+from nova.model.servers import ServerMemo
+
+
+class DestroyGuests(Step):
+    """Leave nothing of the guests, on every host the server was or may have been on."""
+
+    event = "compute_terminate_instance"
+
+    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        """From here on it may be whole no more, and only a delete goes on with it, should this one fail."""
+        for op in ops:
+            op.see(memo=msgspec.structs.replace(op.server.memo or ServerMemo(), destroying=True))
+        return {"memo": PerServer({op.uuid: op.server.memo for op in ops})}
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._everywhere(world, op) for op in ops]
+
+    def _everywhere(self, world: World, op: Op) -> Result:
+        """All hosts are asked, also when one fails. The first failure ends the delete, and the owner learns of it."""
+        hosts = dict.fromkeys([op.server.host, *op.entry.arguments.get("hosts", ()), *op.data.get("claimed", ())])
+        failures = []
+        for host in filter(None, hosts):
+            try:
+                destroy(world, host, op)
+            except NoAnswer as error:
+                owe_destroy(world, host, op, error)
+            except errors.Overtaken as error:
+                return error
+            except errors.NovaError as error:
+                failures.append(error)
+        return failures[0] if failures else {"host": op.server.host}
+
+
+def gone(ops: Sequence[Op]) -> Mapping[str, Any]:
+    return {"deleted": servers.c.id, "deleted_at": utc_now(), "terminated_at": utc_now(), "power_state": 0}
+
+
+def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
+    """Its moves are over with the server itself: a delete that failed leaves them as they are, for the next one."""
+    memo = op.server.memo
+    moved = (memo and memo.move) or set(op.data.get("claimed", ())) - {op.server.host}
+    if error is None and ("hosts" in op.entry.arguments or moved):
+        migrations.end_open(tx, op.uuid, CANCELLED)
+    return {}
+
+
+DELETE_SERVER = Workflow(
+    "delete",
+    steps.FenceLedger(),                                      # what was overtaken claims nothing any more
+    DestroyGuests(),                                    # on each host it was or may be on; or that host owes it
+    steps.DropImages(),                                       # a shelved disk, snapshots that never got whole
+    steps.UnbindNetworks(),                                   # addresses go back
+    steps.ReleaseResources(),                                 # the claim, then the quota, once
+    again_on=(errors.Unavailable, errors.HostRefused),        # nothing is undone: it is tried again
+    ending=gone,
+    closing=closed,
+)
+
+
+def set_aside(ops: Sequence[Op]) -> Mapping[str, Any]:
+    """(One server: no request deletes several.)"""
+    return {**powered(ops), **remembering(ops, soft_deleted_at=utcnow(), deleted_from=ops[0].server.vm_state)}
+
+
+def restored(ops: Sequence[Op]) -> Mapping[str, Any]:
+    """A shelved server is shelved again; a stopped one runs."""
+    return {**powered(ops), **remembering(ops, soft_deleted_at=None, deleted_from=None),
+            "vm_state": PerServer({op.uuid: op.entry.arguments["becomes"] for op in ops})}
+
+
+SOFT_DELETE_SERVER = Workflow(
+    "soft_delete",
+    steps.StopIfThere(event="compute_soft_delete_instance"),  # what it holds it keeps until it is reclaimed
+    ending=set_aside,
+)
+
+#: Its host was away when it was deleted, or somebody started its guest behind the cloud's back.
+STOP_DELETED_SERVER = Workflow("stop_deleted", steps.StopGuests(), ending=powered)
+
+RESTORE_SERVER = Workflow(
+    "restore",
+    steps.StartGuests(when="start", event="compute_restore_instance"),
+    ending=restored,
+)

@@ -1,0 +1,141 @@
+"""Evacuation: the server's host is down, and it is made anew on another, without a word to the host that it was on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.conductor import steps
+from nova.conductor.actions.move_requests import (
+    Plan,
+    begin_move,
+    check_target,
+    host_up,
+)
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import Op, Retry, Workflow
+from nova.conductor.steps import moves, moving
+from nova.conductor.steps.guests import fence
+from nova.conductor.steps.moves import AskDestination, Settle, ask, rebind, remove
+from nova.db import migrations, services
+from nova.db.engine import Connection
+from nova.db.states import PerServer
+from nova.model import migrations as kinds
+from nova.model import migrations as status
+from nova.model.migrations import PRE_MIGRATING
+from nova.model.orders import RebuildOrder
+from nova.model.server_orders import EvacuateServer
+from nova.model.states import TaskState, VmState
+
+
+class NoSuchTarget(errors.NotFound):
+    code, message = "evacuate.no_such_host", "Compute host {host} could not be found."
+
+
+class HostInUse(errors.Invalid):
+    code, message = "evacuate.host_in_use", "Compute service of {host} is still in use."
+
+
+class Evacuations:
+    """Calls of ConductorRPC."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def evacuate_server(self, order: EvacuateServer) -> None:
+        def check(tx: Connection, row: Any) -> None:
+            if host_up(self.world, tx, row.host):
+                raise HostInUse(host=row.host)
+            check_target(self.world, tx, row, order.host, NoSuchTarget)
+        arguments = {"host": order.host, "forced": order.force, "on_shared_storage": order.on_shared_storage,
+                     "stay_off": order.stay_off}
+        begin_move(self.world, Plan("evacuate", kinds.EVACUATION, kinds.ACCEPTED, order.uuid, arguments, check),
+                    {"admin_password": order.admin_password})
+
+
+class Evacuate(Settle):
+    """What the evacuation overtook is settled, as far as that is possible without the server's own host."""
+
+    event = "rebuild_server"
+    source_answers = False
+
+
+class RebuildAtDestination(AskDestination):
+    """The server is made at the destination: from its disks where the storage is shared, else from its image. It is the
+    destination's when all this ends well: until then another evacuation may overtake it. Undo: nothing of it is left
+    there but disks that may be its only ones."""
+
+    status, event = PRE_MIGRATING, "compute_rebuild_instance"
+
+    def row(self, tx: Connection, world: World, op: Op) -> Mapping[str, Any]:
+        world.networking.follow(tx, op, op.data["host"])
+        return {}
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        rebind(world, op, moving.destination(op))
+        shared = op.entry.arguments.get("on_shared_storage")
+        build = msgspec.structs.replace(moving.build_at(world, op, moving.destination(op)),
+                                        admin_password=op.secrets.get("admin_password"))
+        order = RebuildOrder(server_uuid=op.uuid, fence=fence(op), build=build, keep_disks=shared,
+                             start=moving.runs(op) and not op.entry.arguments.get("stay_off"))
+        outcome = ask(world, "rebuild_guests", op.data["host"], op, order)
+        if shared is None:
+            shared = outcome.arrival is not None and outcome.arrival.shared
+        return {"power_state": int(outcome.power_state), "shared": shared}
+
+    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        for op in ops:
+            world.networking.follow(tx, op, moving.source(op).host)
+        return {}
+
+    def undo(self, world: World, ops: Sequence[Op]) -> None:
+        for op in ops:
+            if op.data.get("host"):
+                apart = op.data.get("shared") is False or op.entry.arguments.get("on_shared_storage") is False
+                remove(world, op, moving.destination(op), keep_disks=not apart)
+                rebind(world, op, moving.source(op))
+
+
+def evacuated(ops: Sequence[Op]) -> Mapping[str, Any]:
+    """It is the destination's from here on. What was off stays off, and so does what was asked to."""
+    places = {op.uuid: moving.row_at(op, moving.destination(op)) for op in ops}
+    off = {op.uuid for op in ops if not moving.runs(op) or op.entry.arguments.get("stay_off")}
+    return {**{name: PerServer({uuid: place[name] for uuid, place in places.items()})
+               for name in ("host", "node", "availability_zone")},
+            "vm_state": PerServer({op.uuid: (VmState.STOPPED if op.uuid in off else VmState.ACTIVE).value
+                                   for op in ops}),
+            "power_state": PerServer({op.uuid: op.data.get("power_state", 0) for op in ops}),
+            "memo": PerServer({op.uuid: moves.remembered(op, vm_state=None, move=None) for op in ops})}
+
+
+def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
+    """The old host owes the removal of its guest; its claim there stays until that is paid."""
+    move = moving.move_of(op)
+    if error is not None:
+        migrations.advance(tx, move, status=status.FAILED)
+        return {}
+    arguments = {"instance_name": op.entry.arguments["instance_name"], "operation_id": str(op.entry.id), "move": move}
+    if op.data.get("shared"):
+        arguments["keep_disks"] = "1"
+    services.owe(tx, [{"host": moving.source(op).host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
+                       "step": "destroy_guests", "arguments": arguments}])
+    migrations.advance(tx, move, status=status.DONE)
+    return {}
+
+
+take_host = steps.TakeNextHost()
+EVACUATE = Workflow(
+    "evacuate",
+    Evacuate(),                                    # what it overtook is settled, without the old host
+    steps.SelectHosts(),
+    take_host,                                                # --- what depends on the host stands below ---
+    moves.ClaimMove(),                                        # both ends are claimed; undo: the old one alone
+    RebuildAtDestination(task=TaskState.REBUILD_SPAWNING),  # undo: destroyed there, or owed
+    retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
+    again_on=(errors.Unavailable,),
+    ending=evacuated,
+    closing=closed,
+)

@@ -1,0 +1,348 @@
+"""Live migration: the guest runs all the time, here or there. It can be aborted, forced to an end, or waited for."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nova import concurrency, context, errors
+from nova.conductor import steps
+from nova.conductor.actions.move_requests import (
+    HostDown,
+    NoSuchHost,
+    Plan,
+    begin_move,
+    check_source,
+    check_target,
+)
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import NotYet, Op, Retry, Workflow
+from nova.conductor.steps import moves, moving
+from nova.conductor.steps.guests import NoAnswer, fence
+from nova.conductor.steps.moves import MoveStep, SourceFailed, _each, ask, ask_source, place, rebind, remove
+from nova.db import actions, migrations, servers, states
+from nova.db.engine import Connection
+from nova.db.states import PerServer
+from nova.model import migrations as kinds
+from nova.model import migrations as status
+from nova.model.actions import ActionEvent, ActionQuery
+from nova.model.base import utcnow
+from nova.model.migrations import (
+    LIVE_MIGRATION,
+    OVER,
+    POST_MIGRATING,
+    PREPARING,
+    QUEUED,
+    RUNNING,
+    Migration,
+)
+from nova.model.orders import GuestArrival, GuestOnSource, LiveOrder
+from nova.model.server_orders import LiveMigrateServer, MigrationOrder
+from nova.model.servers import Fault
+from nova.model.states import ACTIONS, API_NAMES, TaskState, VmState, refusal
+
+LOG = logging.getLogger(__name__)
+
+CHECKS_S, LOOK_S = 40.0, 0.2  # how long old versions wait for the checks ahead of a live migration
+TRIES, PAUSE_S = 5, 1.0  # an order to send may be on its way to the source when it is to be stopped
+
+
+class NoSuchLiveMigration(errors.NotFound):
+    code = "migration.not_live"
+    message = "Migration {migration} for server {server} is not live-migration."
+
+
+class WrongStatus(errors.Invalid):
+    code = "migration.wrong_status"
+    message = "Migration {migration} state of instance {server} is {status}. Cannot {action} while the migration is " \
+              "in this state."
+
+
+class ChecksFailed(errors.Invalid):
+    code, message = "move.checks_failed", "Migration pre-check error: {why}"
+
+
+class _Order(NamedTuple):
+    """What the source is told, and the action that records it."""
+
+    source: str
+    epoch: int
+    key: int
+
+
+class LiveMigrations:
+    """Calls of ConductorRPC. Neither begins an operation, which would overtake the one that runs."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def live_migrate_server(self, order: LiveMigrateServer) -> None:
+        def check(tx: Connection, row: Any) -> None:
+            check_source(self.world, tx, row, HostDown)
+            check_target(self.world, tx, row, order.host, NoSuchHost)
+        arguments = {"host": order.host, "forced": order.force, "block": order.block_migration,
+                     "over_commit": order.disk_over_commit}
+        entry = begin_move(self.world, Plan("live-migration", kinds.LIVE_MIGRATION, kinds.QUEUED, order.uuid, arguments,
+                                            check))
+        if order.wait_for_checks:
+            wait_for_checks(self.world, entry)
+
+    def abort_live_migration(self, order: MigrationOrder) -> None:
+        def write(tx: Connection) -> _Order | None:
+            move, told = self._record(tx, "live_migration_cancel", order, (QUEUED, PREPARING, RUNNING))
+            return None if migrations.cancel(tx, move.id) else told  # the workflow sees it before it sends anything
+        told = self.world.cell.transact(write)
+        if told is not None:
+            self._tell(self.world.compute.abort_migration, "compute_live_migration_abort", order, told)
+
+    def force_live_migration(self, order: MigrationOrder) -> None:
+        told = self.world.cell.transact(
+            lambda tx: self._record(tx, "live_migration_force_complete", order, (RUNNING,))[1])
+        self._tell(self.world.compute.force_migration, "compute_live_migration_force_complete", order, told)
+
+    def _record(self, tx: Connection, action: str, order: MigrationOrder, statuses: tuple[str, ...]
+                ) -> tuple[Migration, _Order]:
+        servers.lock_row(tx, order.uuid)
+        row = servers.rows_of(tx, [order.uuid])[order.uuid]
+        move = migrations.get(tx, order.uuid, order.migration_id)
+        why = refusal(ACTIONS[action], VmState(row.vm_state), TaskState(row.task_state) if row.task_state else None,
+                      row.launched_at is not None)
+        if why is not None:
+            raise states.NotInState(action=API_NAMES.get(action, action), server=order.uuid, attribute=why.attribute,
+                                    value=why.value)
+        if move.type != LIVE_MIGRATION:
+            raise NoSuchLiveMigration(migration=order.migration_id, server=order.uuid)
+        if move.status not in statuses:
+            raise WrongStatus(migration=move.id, server=order.uuid, status=move.status, action=action)
+        who = context.current()
+        key = actions.record(tx, order.uuid, action, (who.request_id, who.user_id, who.project_id))
+        return move, _Order(move.source_compute or "", row.epoch, key)
+
+    def _tell(self, call: Callable[[str, str, int], None], event: str, order: MigrationOrder, told: _Order) -> None:
+        """Beside the caller: the source may take its time, or be away."""
+        concurrency.spawn(contextvars.copy_context().run, self._told, call, event, order, told, name="migration")
+
+    def _told(self, call: Callable[[str, str, int], None], event: str, order: MigrationOrder, told: _Order) -> None:
+        begun, fault = utcnow(), None
+        for attempt in range(1, TRIES + 1):
+            try:
+                call(told.source, order.uuid, told.epoch)
+                fault = None
+                break
+            except errors.Conflict as error:  # none is under way there, yet or any more
+                fault = error.message
+                if attempt == TRIES or not self._sent(order):
+                    break
+                concurrency.sleep(PAUSE_S)
+            except errors.NovaError as error:
+                fault = error.message
+                break
+        if fault:
+            LOG.warning("host %s did not do what was asked of a live migration: %s", told.source, fault,
+                        extra={"server": order.uuid})
+        done = ActionEvent(event=event, started_at=begun, finished_at=utcnow(), result="Error" if fault else "Success",
+                           host=told.source, details=fault, step=event)
+        self.world.cell.transact(lambda tx: actions.amend(tx, told.key, [done], fault))
+
+    def _sent(self, order: MigrationOrder) -> bool:
+        with self.world.cell.reading() as tx:
+            return migrations.get(tx, order.uuid, order.migration_id).status == RUNNING
+
+
+def wait_for_checks(world: World, entry: states.Entry) -> None:
+    """Old versions answer when it is known whether the guest can go. ChecksFailed."""
+    end = time.monotonic() + CHECKS_S
+    while time.monotonic() < end:
+        with world.cell.reading() as tx:
+            newest = migrations.by_uuid(tx, moving.uuid_of(entry.server_uuid, entry.id))
+        if newest is None or newest.status in (RUNNING, POST_MIGRATING):
+            return
+        if newest.status in OVER:
+            _raise_fault(world, entry)
+            return
+        concurrency.sleep(LOOK_S)
+
+
+def _raise_fault(world: World, entry: states.Entry) -> None:
+    """What failed, when it failed before anything was sent: a migration that is over by now may have gone well."""
+    with world.cell.reading() as tx:
+        action = actions.get(tx, ActionQuery(server_uuid=entry.server_uuid, request_id=entry.request_id))
+    if action.message and not any(one.step == "MigrateGuests" for one in action.events):
+        raise ChecksFailed(why=action.fault or "it could not be begun")
+
+
+class DescribeGuest(MoveStep):
+    """What the destination must know of the guest."""
+
+    event = "compute_check_can_live_migrate_source"
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        outcome = ask_source(world, "describe_guests", op, moving.order_at(world, op, moving.source(op)))
+        return {"offer": moving.kept(outcome.source)}
+
+
+class PrepareLiveMigration(MoveStep):
+    """The destination compares processors, makes room and plugs; undo: nothing of it is left there."""
+
+    event, undo_event = "compute_pre_live_migration", "compute_rollback_live_migration_at_destination"
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        arguments = op.entry.arguments
+        arriving = world.networking.prepare_arrival(op, op.data["host"])
+        order = moving.first_order(world, op, moving.destination(op), msgspec.convert(op.data["offer"], GuestOnSource),
+                                   block=arguments.get("block"), over_commit=bool(arguments.get("over_commit")))
+        order = msgspec.structs.replace(order, build=msgspec.structs.replace(order.build, interfaces=arriving))
+        outcome = ask(world, "prepare_arrivals", op.data["host"], op, order)
+        arrival = outcome.arrival or GuestArrival()
+        return {"arrival": moving.kept(arrival), "shared": arrival.shared}
+
+    def undo(self, world: World, ops: Sequence[Op]) -> None:
+        """Where it is not known whether both hosts see the same disks, they are not touched: they may be the guest's
+        only ones."""
+        for op in ops:
+            if op.data.get("host"):
+                remove(world, op, moving.destination(op), keep_disks=op.data.get("shared") is not False)
+                world.networking.abandon_arrival(op, op.data["host"])
+
+
+class MigrateGuests(MoveStep):
+    """The source sends the guest: the point of no return. A source that says nothing may have done it all the same:
+    the destination knows."""
+
+    status, event, decisive = RUNNING, "compute_live_migration", True
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        end = moving.source(op)
+        order = LiveOrder(server_uuid=op.uuid, instance_name=op.entry.arguments["instance_name"], fence=fence(op),
+                          arrival=msgspec.convert(op.data["arrival"], GuestArrival),
+                          build=moving.build_at(world, op, end))
+        try:
+            ask(world, "migrate_guests", end.host, op, order)
+        except errors.Overtaken:
+            raise
+        except errors.Unavailable as error:  # of the host itself, or of the hypervisor there
+            return self._without_answer(world, op, error)
+        except errors.NovaError as error:
+            raise SourceFailed(host=end.host, server=op.uuid, why=error.message) from None
+        return {"committed": True}
+
+    def _without_answer(self, world: World, op: Op, error: errors.NovaError) -> Mapping[str, Any]:
+        """From here on the source may not hand over any more; whether it has is asked after that."""
+        op.entry = world.runner.journal.leave_behind(op.entry, lambda tx: None)
+        host = op.data["host"]
+        try:
+            outcome = ask(world, "land_guests", host, op, moving.move_order(world, op, moving.destination(op)))
+        except (NoAnswer, errors.Conflict):  # away as well; or it still arrives
+            raise NotYet(what=f"host {moving.source(op).host} or {host}") from None
+        except errors.NotFound:
+            raise SourceFailed(host=moving.source(op).host, server=op.uuid, why=error.message) from None
+        return {"committed": True, "power_state": int(outcome.power_state)}
+
+    def undo(self, world: World, ops: Sequence[Op]) -> None:
+        """What is still sent, whatever the source said, is not sent any more."""
+        for op in ops:
+            with contextlib.suppress(errors.NovaError):
+                world.compute.abort_migration(moving.source(op).host, op.uuid, op.entry.epoch)
+
+
+class LostOnTheWay(errors.Bug):
+    code = "move.lost"
+    message = ("The source says that {server} runs on host {host}, which does not have it. Its disks on the source "
+               "were left as they are.")
+
+
+class ArriveAtDestination(MoveStep):
+    """The server is the destination's. There is no way back, but for a guest that is not there at all."""
+
+    status, event = POST_MIGRATING, "compute_post_live_migration_at_destination"
+
+    def row(self, tx: Connection, world: World, op: Op) -> Mapping[str, Any]:
+        return place(tx, world, op, moving.destination(op))
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        rebind(world, op, moving.destination(op))
+        host = op.data["host"]
+        try:
+            outcome = ask(world, "land_guests", host, op, moving.move_order(world, op, moving.destination(op)))
+        except NoAnswer:
+            raise NotYet(what=f"host {host}") from None
+        except errors.Conflict:
+            raise NotYet(what=f"the guest's arrival on host {host}") from None
+        except errors.NotFound:
+            error = LostOnTheWay(server=op.uuid, host=host)
+            op.change(data={**op.data, "stranded": error.message, "committed": False})
+            raise error from None
+        except errors.Overtaken:
+            raise
+        except errors.NovaError as error:  # it runs there, whatever is wrong with it
+            return {"stranded": error.message}
+        return {"power_state": int(outcome.power_state)}
+
+    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        return _each(ops, lambda op: place(tx, world, op, moving.source(op)))
+
+    def undo(self, world: World, ops: Sequence[Op]) -> None:
+        for op in ops:
+            rebind(world, op, moving.source(op))
+
+
+class CleanSource(MoveStep):
+    """Nothing is left where the server was; but disks that the destination sees too are its own now."""
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        remove(world, op, moving.source(op), keep_disks=bool(op.data.get("shared")))
+        return {}
+
+
+def arrived(ops: Sequence[Op]) -> Mapping[str, Any]:
+    """In the state it was; but a guest that its new host could not make its own is in ERROR there."""
+    changes: dict[str, Any] = {"memo": PerServer({op.uuid: moves.remembered(op, vm_state=None, move=None)
+                                                  for op in ops})}
+    power = {op.uuid: op.data["power_state"] for op in ops if "power_state" in op.data}
+    stranded = {op.uuid: op.data["stranded"] for op in ops if op.data.get("stranded")}
+    if power:
+        changes["power_state"] = PerServer(power)
+    if stranded:
+        changes["vm_state"] = PerServer(dict.fromkeys(stranded, VmState.ERROR.value))
+        changes["fault"] = PerServer({uuid: Fault(message=why[:255], details=why, created_at=utcnow())
+                                      for uuid, why in stranded.items()})
+    return changes
+
+
+def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
+    """Cancelled is what somebody asked to be stopped, and was."""
+    if error is None:
+        migrations.advance(tx, moving.move_of(op), status=status.COMPLETED)
+        return {}
+    cancelled = actions.any_since(tx, op.uuid, "live_migration_cancel", op.entry.id)
+    migrations.advance(tx, moving.move_of(op), status=status.CANCELLED if cancelled else status.ERROR)
+    if op.committed:  # it runs there, and nothing of that could be undone: the next move settles what is left
+        return {**moving.row_at(op, moving.destination(op)), "vm_state": VmState.ERROR.value}
+    return {"vm_state": VmState.ERROR.value} if op.data.get("stranded") else {}
+
+
+take_host = steps.TakeNextHost()
+LIVE_MIGRATE = Workflow(
+    "live-migration",
+    moves.Settle(event="conductor_live_migrate_instance"),    # what overtaken moves left is over
+    steps.SelectHosts(),
+    take_host,                                                # --- what depends on the host stands below ---
+    moves.ClaimMove(),                                        # both ends are claimed; undo: the old one alone
+    moves.CheckDestination(),                                 # it answers
+    DescribeGuest(),                                     # the source says what there is to come
+    PrepareLiveMigration(),                              # the destination is ready; undo: destroyed, or owed
+    MigrateGuests(),                                     # the point of no return
+    ArriveAtDestination(),                               # the row is the destination's, and so is the guest
+    CleanSource(),                                       # nothing is left there, or it is owed
+    moves.EndMove(),                                          # the old place is free
+    retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
+    again_on=(errors.Unavailable,),
+    ending=arrived,
+    closing=closed,
+)

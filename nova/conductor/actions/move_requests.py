@@ -1,0 +1,123 @@
+"""What all moves share at the door: both hosts are looked at; the journal's row and the move's are written as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nova import errors
+from nova.conductor.engine import quota
+from nova.conductor.engine.begin import NoHost, begin
+from nova.conductor.engine.deps import World
+from nova.conductor.steps import moving
+from nova.db import ledger, migrations, servers, services, states
+from nova.db.engine import Connection
+from nova.model.flavors import Flavor
+from nova.model.migrations import NewMigration
+
+
+class NoSuchHost(errors.Invalid):
+    code, message = "move.no_such_host", "Compute host {host} could not be found."
+
+
+class HostDown(errors.Invalid):
+    code, message = "move.host_down", "Compute service of {host} is unavailable at this time."
+
+
+class ItsOwnHost(errors.Invalid):
+    code, message = "move.own_host", "The target host can't be the same one."
+
+
+class SourceDown(errors.Conflict):
+    code, message = "move.source_down", "Compute service of {host} is unavailable at this time."
+
+
+def base(world: World, row: Any) -> dict[str, Any]:
+    """What every move must know of where the server comes from."""
+    name = servers.instance_name(world.settings.instance_name_template, row.id, row.uuid)
+    return {"source": row.host, "source_node": row.node or "", "source_zone": row.availability_zone,
+            "old_flavor": msgspec.to_builtins(row.flavor), "instance_name": name}
+
+
+class Plan(NamedTuple):
+    """A move that is asked for. ``check`` is called with the server's row, under its lock."""
+
+    action: str
+    type: str
+    status: str
+    uuid: str
+    arguments: Mapping[str, Any]
+    check: Callable[[Connection, Any], None]
+    flavor: Flavor | None = None
+    row: Mapping[str, Any] = {}
+    owner: quota.Owner | None = None  # of a resize: whose quota it counts in
+
+
+def host_up(world: World, tx: Connection, host: str) -> bool | None:
+    return services.host_up(tx, host, world.settings.service_down_time)
+
+
+def check_source(world: World, tx: Connection, row: Any, down: type[errors.NovaError]) -> None:
+    if not host_up(world, tx, row.host):
+        raise down(host=row.host)
+
+
+def check_target(world: World, tx: Connection, row: Any, host: str | None, unknown: type[errors.NovaError],
+                  must_be_up: bool = True) -> None:
+    if host is None:
+        return
+    up = host_up(world, tx, host)
+    if up is None:
+        raise unknown(host=host)
+    if host == row.host:
+        raise ItsOwnHost()
+    if must_be_up and not up:
+        raise HostDown(host=host)
+
+
+def begin_move(world: World, plan: Plan, secrets: Mapping[str, Any] | None = None) -> states.Entry:
+    """In one transaction of the cell: the journal's row and the move's. What quota counts of a resize is checked
+    and written within it: a conductor that dies in between has counted too much (see
+    nova.conductor.upkeep.quota_repair)."""
+    entry = world.cell.transact(lambda tx: _write(world, tx, plan))
+    world.runner.start([entry], secrets=secrets)
+    return entry
+
+
+def _write(world: World, tx: Connection, plan: Plan) -> states.Entry:
+    entry = begin(world, tx, plan.action, plan.uuid, {})
+    row = servers.rows_of(tx, [plan.uuid])[plan.uuid]
+    if row.host is None:
+        raise NoHost(server=plan.uuid)
+    plan.check(tx, row)
+    metadata, _tags = servers.children(tx, [plan.uuid])
+    arguments = {"exclude": [row.host], **plan.arguments, **base(world, row),
+                 "metadata": metadata.get(plan.uuid, {}), "vm_state": row.vm_state}
+    entry = states.argue(tx, entry, arguments)
+    if plan.row:
+        servers.update(tx, plan.uuid, plan.row)
+    migrations.insert(tx, NewMigration(
+        uuid=moving.uuid_of(plan.uuid, entry.id), server_uuid=plan.uuid, type=plan.type, status=plan.status,
+        user_id=row.user_id, project_id=row.project_id, source_compute=row.host, source_node=row.node,
+        old_flavor=row.flavor, new_flavor=plan.flavor or row.flavor))
+    if plan.flavor is not None and plan.owner is not None:
+        count_resize(world, entry, row, plan.flavor, plan.owner)
+    return entry
+
+
+def count_resize(world: World, entry: states.Entry, row: Any, flavor: Flavor, whose: quota.Owner) -> None:
+    """The larger of both flavors, if quota lets it: under the project's lock, as for a create. OverQuota."""
+    image = row.image.properties if row.image else {}
+    old, new = (world.quotas.counted(one, image) for one in (row.flavor, flavor))
+    wanted = {name: amount - old.get(name, 0) for name, amount in new.items() if amount > old.get(name, 0)}
+
+    def write(tx: Connection) -> None:
+        ledger.lock_owner(tx, row.project_id)
+        project, user = quota.effective(world, tx, whose, wanted)
+        used = world.quotas.usage(tx, row.project_id, row.user_id)
+        for limits, now in ((project, used["project"]), (user, used["user"])):
+            quota.check(limits, now, wanted)
+        ledger.count_as(tx, row.uuid, entry.epoch, moving.counted(row, row.flavor, flavor))
+    world.api.transact(write)

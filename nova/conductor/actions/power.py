@@ -1,0 +1,97 @@
+"""Start, stop, reboot, pause, suspend, and what is done to the system inside: one order to the server's host each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nova import errors
+from nova.conductor import steps
+from nova.conductor.actions.endings import powered
+from nova.conductor.engine.begin import begin_on_host
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import Op, Result, Workflow
+from nova.conductor.steps.guests import GuestStep, fence
+from nova.db.servers import instance_name
+from nova.model.images import Image
+from nova.model.orders import PasswordOrder
+from nova.model.server_orders import ChangePassword
+
+
+class Passwords:
+    """Calls of ConductorRPC."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def change_password(self, order: ChangePassword) -> None:
+        entry = self.world.cell.transact(lambda tx: begin_on_host(self.world, tx, "changePassword", order.uuid,
+                                                                  lambda row: {}))
+        self.world.runner.start([entry], secrets={"password": order.password})
+
+
+class RebootGuests(GuestStep):
+    method, event, plugs = "reboot_guests", "compute_reboot_instance", True
+
+
+class PauseGuests(GuestStep):
+    method, event = "pause_guests", "compute_pause_instance"
+
+
+class UnpauseGuests(GuestStep):
+    method, event = "unpause_guests", "compute_unpause_instance"
+
+
+class SuspendGuests(GuestStep):
+    method, event = "suspend_guests", "compute_suspend_instance"
+
+
+class ResumeGuests(GuestStep):
+    method, event, plugs = "resume_guests", "compute_resume_instance", True
+
+
+class CrashGuests(GuestStep):
+    method, event = "crash_guests", "compute_trigger_crash_dump"
+
+
+class PasswordLost(errors.Conflict):
+    code = "server.password_lost"
+    message = "The password for instance {server} was lost before its guest had it; set it again."
+
+
+class SetPasswords(GuestStep):
+    """Passwords are in memory only: whoever takes over from a runner that died has none to set."""
+
+    method, event = "set_passwords", "compute_set_admin_password"
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        if any("password" not in op.secrets for op in ops):
+            return [PasswordLost(server=op.uuid) for op in ops]
+        return super().do(world, ops)
+
+    def order(self, world: World, op: Op) -> PasswordOrder:
+        name = instance_name(world.settings.instance_name_template, op.server.id, op.uuid)
+        return PasswordOrder(server_uuid=op.uuid, instance_name=name, fence=fence(op),
+                             password=op.secrets["password"], user=_administrator(op.server.image))
+
+
+def _administrator(image: Image | None) -> str:
+    """Whose password it is: as the image says, else what its system calls that user."""
+    properties = image.properties if image is not None else {}
+    usual = "Administrator" if properties.get("os_type", "").lower() == "windows" else "root"
+    return properties.get("os_admin_user") or usual
+
+
+START_SERVER = Workflow("start", steps.StartGuests(), ending=powered)
+STOP_SERVER = Workflow("stop", steps.StopGuests(), ending=powered)
+SOFT_REBOOT = Workflow("soft_reboot", RebootGuests(reboot="soft"), ending=powered)
+HARD_REBOOT = Workflow("hard_reboot", RebootGuests(reboot="hard"), ending=powered)
+
+
+PAUSE_SERVER = Workflow("pause", PauseGuests(), ending=powered)        # its memory stays on the host
+UNPAUSE_SERVER = Workflow("unpause", UnpauseGuests(), ending=powered)
+SUSPEND_SERVER = Workflow("suspend", SuspendGuests(), ending=powered)  # its memory goes to the host's disk
+RESUME_SERVER = Workflow("resume", ResumeGuests(), ending=powered)
+
+
+CHANGE_PASSWORD = Workflow("changePassword", SetPasswords())  # through the guest's agent
+CRASH_SERVER = Workflow("trigger_crash_dump", CrashGuests(), ending=powered)

@@ -1,0 +1,194 @@
+"""Rebuild a server: new disks from an image, on its own host, with its own addresses."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nova import context, errors
+from nova.conductor.actions import checks
+from nova.conductor.actions.checks import check_fits, check_items, keypair, usable_image, wants_drive
+from nova.conductor.actions.endings import powered
+from nova.conductor.engine import quota
+from nova.conductor.engine.begin import begin_on_host, builtins, row_of
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.orders import build_order
+from nova.conductor.engine.workflow import Op, Result, Step, Workflow
+from nova.conductor.steps.guests import GuestStep, fence
+from nova.conductor.steps.placement import no_valid_host, plain_request_of
+from nova.db import ledger, servers, services, states
+from nova.db.engine import Connection
+from nova.db.states import PerServer
+from nova.db.types import utc_now
+from nova.model.counting import classes
+from nova.model.images import Image
+from nova.model.orders import RebuildOrder
+from nova.model.providers import ResourceRequest
+from nova.model.scheduling import PlacementRequest, Resources, Wishes
+from nova.model.server_orders import RebuildServer
+from nova.model.servers import ServerDetail, ServerFacts, ServerQuery
+from nova.model.states import TaskState, VmState
+
+#: Fields of the order that are columns of the row, as they stand.
+PLAIN = ("name", "description", "hostname", "user_data", "access_ip_v4", "access_ip_v6", "disk_config",
+         "trusted_certs")
+OF_IMAGE = ("image", "image_id", "kernel_id", "ramdisk_id")
+
+
+class Rebuilds:
+    """A call of ConductorRPC. ``detail`` answers what the server is then."""
+
+    def __init__(self, world: World, detail: Callable[[ServerQuery], ServerDetail]) -> None:
+        self.world, self._detail = world, detail
+
+    def rebuild_server(self, order: RebuildServer) -> ServerDetail:
+        row = row_of(self.world, order.uuid)
+        image = usable_image(self.world, order.image_id)
+        check_fits(row.flavor, image)
+        checks.check_same_place(self.world, row.flavor, row.image, image)
+        if "disk_config" in order.fields:
+            checks.check_disk_config(order.disk_config, image)
+        changes = {**_of_image(image, row), **{name: getattr(order, name) for name in PLAIN if name in order.fields},
+                   **self._checked(order)}
+        entry = self.world.cell.transact(lambda tx: self._begin(tx, order, changes))
+        answer = self._detail(ServerQuery(uuid=order.uuid))
+        self.world.runner.start([entry], secrets={"admin_password": order.admin_password})
+        return answer
+
+    def _checked(self, order: RebuildServer) -> Mapping[str, Any]:
+        """The changes that must be looked up, or fit the quota."""
+        who = context.current()
+        whose = quota.owner(self.world, who.project_id, who.user_id)
+        with self.world.api.reading() as tx:
+            key = keypair(tx, who.user_id or "", order.key_name)
+            _project, limits = quota.effective(self.world, tx, whose)
+        check_items(order.metadata, order.files, limits)
+        changes: dict[str, Any] = {}
+        if "files" in order.fields:
+            changes["files"] = order.files or None
+        if "key_name" in order.fields:
+            changes |= {"key_name": order.key_name, "public_key": key.public_key if key else None,
+                        "key_type": key.type if key else "ssh"}
+        return changes
+
+    def _begin(self, tx: Connection, order: RebuildServer, changes: Mapping[str, Any]) -> states.Entry:
+        """The fields are written with the journal's row: whoever runs it finds them."""
+        def arguments(row: Any) -> Mapping[str, Any]:
+            old = {name: builtins(getattr(row, name)) for name in OF_IMAGE}
+            return {"old": old, "other_image": order.image_id != row.image_id, "keep_ephemeral":
+                    order.preserve_ephemeral, "was_off": row.vm_state == VmState.STOPPED.value,
+                    "metadata": _change_metadata(tx, order)}
+        entry = begin_on_host(self.world, tx, "rebuild", order.uuid, arguments)
+        servers.update(tx, order.uuid, changes)
+        return entry
+
+
+def _of_image(image: Image, row: Any) -> Mapping[str, Any]:
+    return {"image": image, "image_id": image.id, "kernel_id": image.kernel_id or "",
+            "ramdisk_id": image.ramdisk_id or "", "config_drive": row.config_drive or wants_drive(image)}
+
+
+def _change_metadata(tx: Connection, order: RebuildServer) -> Mapping[str, str]:
+    """All of the server's metadata after it: what is asked for is all there is then."""
+    now = servers.children(tx, [order.uuid])[0].get(order.uuid, {})
+    if "metadata" not in order.fields:
+        return now
+    servers.change_metadata(tx, order.uuid, order.metadata, [key for key in now if key not in order.metadata])
+    return dict(order.metadata)
+
+
+NOTHING = Resources(vcpus=0, memory_mb=0, disk_gb=0)  # what it takes it has already
+
+
+class RebuildScheduled(Step):
+    """Another image: the scheduler's filters say whether this very host suits it. Undo: while the guest is what it
+    was, its row shows the old image again."""
+
+    event = "rebuild_server"
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        with world.cell.reading() as tx:
+            enabled = services.enabled_hosts(tx)
+        return [self._asked(world, op) if op.entry.arguments.get("other_image") and op.server.host in enabled else {}
+                for op in ops]
+
+    @staticmethod
+    def _asked(world: World, op: Op) -> Result:
+        """(Not asked about a host that takes no new servers: this is none.)"""
+        [selection] = world.scheduler.select_hosts(_request(world, op))
+        if selection.hosts:
+            return {}
+        return no_valid_host(op, selection)
+
+    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        if any(event.step == "RebuildGuests" for op in ops for event in op.entry.history):
+            return {}
+        [op] = ops
+        old = op.entry.arguments["old"]
+        columns = {**old, "image": msgspec.convert(old["image"], Image | None)}
+        op.see(**columns)
+        return columns
+
+
+def _request(world: World, op: Op) -> PlacementRequest:
+    asked = plain_request_of(world, [op])
+    return msgspec.structs.replace(
+        asked, resources=NOTHING, wishes=_traits_alone(asked.wishes), host=op.server.host, node=op.server.node,
+        force=False, exclude=(), availability_zone=None, alternates=0, rebuild=True)
+
+
+def _traits_alone(wishes: Wishes | None) -> Wishes | None:
+    """What the new image (or the flavor) asks that the node can do; all else it holds already."""
+    unnamed = [msgspec.structs.replace(group, resources={}) for group in wishes.request.groups if not group.suffix
+               ] if wishes else []
+    if not any(group.required or group.forbidden for group in unnamed):
+        return None
+    return Wishes(request=ResourceRequest(groups=tuple(unnamed)))
+
+
+class CountAsRebuilt(Step):
+    """Outside of its cell, too, the server is known by its new image."""
+
+    pure = True
+
+    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+        for op in ops:
+            facts = ServerFacts(flavor=op.server.flavor, image_id=op.server.image_id,
+                                availability_zone=op.server.pinned_availability_zone)
+            count = functools.partial(ledger.count_as, server_uuid=op.uuid, epoch=op.entry.epoch,
+                                      counted={"facts": facts, "classes": classes(
+                                          op.server.flavor, op.server.image.properties if op.server.image else {})})
+            world.api.transact(count)
+        return [{} for _ in ops]
+
+
+class RebuildGuests(GuestStep):
+    """A server that was off stays off."""
+
+    method, event, plugs = "rebuild_guests", "compute_rebuild_instance", True
+
+    def order(self, world: World, op: Op) -> RebuildOrder:
+        arguments = op.entry.arguments
+        return RebuildOrder(
+            server_uuid=op.uuid, fence=fence(op), build=build_order(world, op.server, op, fence(op)),
+            keep_ephemeral=bool(arguments.get("keep_ephemeral")), start=not arguments.get("was_off"))
+
+
+def rebuilt(ops: Sequence[Op]) -> Mapping[str, Any]:
+    """What was off is off, and what failed before is well."""
+    after = {op.uuid: VmState.STOPPED if op.entry.arguments.get("was_off") else VmState.ACTIVE for op in ops}
+    return {**powered(ops), "vm_state": PerServer({uuid: state.value for uuid, state in after.items()}),
+            "launched_at": utc_now(), "fault": None}
+
+
+REBUILD_SERVER = Workflow(
+    "rebuild",                                                # its admission wrote what the server is to be
+    RebuildScheduled(),                                 # does another image suit its host? undo: it has the old
+    CountAsRebuilt(),                                   # the ledger's facts
+    RebuildGuests(task=TaskState.REBUILD_SPAWNING),     # ComputeRPC.rebuild_guests: there is no way back
+    again_on=(errors.Unavailable,),
+    ending=rebuilt,
+)

@@ -1,0 +1,72 @@
+"""Rescue and unrescue: another system boots beside the server's disks, and goes again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nova.conductor.actions.checks import usable_image
+from nova.conductor.actions.endings import powered, remembering
+from nova.conductor.engine.begin import begin_on_host, builtins, metadata_of, row_of
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.orders import build_order
+from nova.conductor.engine.workflow import Op, Workflow
+from nova.conductor.steps.guests import GuestStep, fence
+from nova.db import states
+from nova.db.engine import Connection
+from nova.model.images import Image
+from nova.model.orders import RescueOrder
+from nova.model.server_orders import RescueServer
+
+
+class Rescues:
+    """Calls of ConductorRPC."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def rescue_server(self, order: RescueServer) -> None:
+        """From the image that is asked for, or the server's own as it was when it was made."""
+        image = usable_image(self.world, order.image_id) if order.image_id else row_of(self.world, order.uuid).image
+
+        def write(tx: Connection) -> states.Entry:
+            return begin_on_host(self.world, tx, "rescue", order.uuid,
+                                 lambda row: {**_rescue(image), "metadata": metadata_of(tx, row)})
+        entry = self.world.cell.transact(write)
+        self.world.runner.start([entry], secrets={"admin_password": order.admin_password})
+
+
+def _rescue(image: Image | None) -> Mapping[str, Any]:
+    return {"rescue_image": builtins(image), "rescue_image_ref": image.id if image else None}
+
+
+class UnrescueGuests(GuestStep):
+    method, event, plugs = "unrescue_guests", "compute_unrescue_instance", True
+
+
+class RescueGuests(GuestStep):
+    """From the image that its admission found. The rescue system's password is lost with the runner that has it: then
+    the image's own way in is all there is."""
+
+    method, event, plugs = "rescue_guests", "compute_rescue_instance", True
+
+    def order(self, world: World, op: Op) -> RescueOrder:
+        build = build_order(world, op.server, op, fence(op))
+        return RescueOrder(
+            server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build,
+            image=msgspec.convert(op.entry.arguments["rescue_image"], Image),
+            admin_password=op.secrets.get("admin_password"), timeout_s=world.settings.shutdown_timeout)
+
+
+def rescued(ops: Sequence[Op]) -> Mapping[str, Any]:
+    return {**powered(ops), **remembering(ops, rescue_image_id=ops[0].entry.arguments.get("rescue_image_ref"))}
+
+
+def unrescued(ops: Sequence[Op]) -> Mapping[str, Any]:
+    return {**powered(ops), **remembering(ops, rescue_image_id=None)}
+
+
+RESCUE_SERVER = Workflow("rescue", RescueGuests(), ending=rescued)
+UNRESCUE_SERVER = Workflow("unrescue", UnrescueGuests(), ending=unrescued)

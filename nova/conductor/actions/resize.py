@@ -1,0 +1,381 @@
+"""Resize, and cold migration, a resize without another flavor: then confirmed or reverted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.conductor import steps
+from nova.conductor.actions import checks
+from nova.conductor.actions.checks import BadFlavor, check_flavor
+from nova.conductor.actions.move_requests import (
+    NoSuchHost,
+    Plan,
+    SourceDown,
+    base,
+    begin_move,
+    check_source,
+    check_target,
+)
+from nova.conductor.engine import quota, zones
+from nova.conductor.engine.begin import builtins, row_of
+from nova.conductor.engine.deps import World
+from nova.conductor.engine.workflow import NotYet, Op, Retry, Workflow
+from nova.conductor.steps import moves, moving
+from nova.conductor.steps.guests import NoAnswer
+from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, is_up, owe_removal, place, rebind, remove
+from nova.conductor.steps.placement import owed
+from nova.db import flavors, ledger, migrations, servers, services, states
+from nova.db.engine import Connection
+from nova.db.states import PerServer
+from nova.model import migrations as kinds
+from nova.model import migrations as status
+from nova.model.base import Scope
+from nova.model.flavors import Flavor
+from nova.model.migrations import CONFIRMING, FINISHED, MIGRATING, POST_MIGRATING, REVERTING
+from nova.model.orders import Disk, GuestOnSource
+from nova.model.server_orders import MigrateServer, ResizeServer
+from nova.model.servers import ServerMemo
+from nova.model.states import PowerState, TaskState, VmState
+
+
+class SameFlavor(errors.Invalid):
+    code, message = "resize.same_flavor", "When resizing, instances must change flavor!"
+
+
+class DiskWouldShrink(errors.Invalid):
+    code = "resize.disk_would_shrink"
+    message = "Server disk was unable to be resized because: {reason}"
+
+
+def flavor_asked(world: World, row: Any, order: ResizeServer) -> Flavor:
+    """The flavor, as the server's project sees it. Invalid: it does not, or the flavor is disabled."""
+    with world.api.reading() as tx:
+        try:
+            found = flavors.get(tx, order.flavor_id, Scope(project_id=row.project_id))
+        except errors.NotFound:
+            raise BadFlavor(flavor_id=order.flavor_id) from None
+    return msgspec.structs.replace(found, projects=())
+
+
+def check_flavors(row: Any, flavor: Flavor, order: ResizeServer) -> None:
+    """SameFlavor; DiskWouldShrink; FlavorTooSmall for the server's image; Forbidden: a zero disk."""
+    old = row.flavor
+    if flavor.flavorid == old.flavorid:
+        raise SameFlavor()
+    if old.root_gb and not flavor.root_gb:
+        raise DiskWouldShrink(reason="Resize to zero disk flavor is not allowed.")
+    if flavor.root_gb < old.root_gb:
+        raise DiskWouldShrink(reason=f"Resize to a smaller disk is not allowed ({old.root_gb} GB to "
+                                     f"{flavor.root_gb} GB).")
+    disks = row.disks or ()
+    ephemeral, swap = _asked_for(disks, "ephemeral", "size_gb"), _asked_for(disks, "swap", "size_mb")
+    if flavor.ephemeral_gb < max(old.ephemeral_gb, ephemeral):
+        raise DiskWouldShrink(reason=f"Resize to a smaller ephemeral disk is not allowed ({old.ephemeral_gb} GB to "
+                                     f"{flavor.ephemeral_gb} GB).")
+    if flavor.swap_mb < swap:
+        raise DiskWouldShrink(reason=f"The server was asked for with {swap} MB of swap, the flavor has "
+                                     f"{flavor.swap_mb} MB.")
+    check_flavor(flavor, row.image, order)
+
+
+def _asked_for(disks: tuple[Disk, ...], kind: str, size: str) -> int:
+    """How much of a kind the server's own request named."""
+    return sum(getattr(disk, size) for disk in disks if disk.kind == kind)
+
+
+class NothingToEnd(errors.Invalid):
+    code, message = "resize.no_record", "Instance {server} has not been resized."
+
+
+def ending(world: World, tx: Connection, entry: states.Entry) -> states.Entry:
+    """The entry of a confirming or reverting with what it must know of the move. NothingToEnd; SourceDown: there is
+    nobody to revert to."""
+    row = servers.rows_of(tx, [entry.server_uuid])[entry.server_uuid]
+    memo = row.memo or ServerMemo()
+    move = migrations.by_uuid(tx, memo.move) if memo.move else None
+    if move is None or move.status not in (kinds.FINISHED, kinds.CONFIRMING, kinds.REVERTING) or \
+            move.old_flavor is None or not move.source_compute:
+        raise NothingToEnd(server=entry.server_uuid)
+    if entry.action == "revertResize" and not services.host_up(tx, move.source_compute,
+                                                               world.settings.service_down_time):
+        raise SourceDown(host=move.source_compute)
+    metadata, _tags = servers.children(tx, [row.uuid])
+    ran = VmState.ACTIVE if row.power_state == PowerState.RUNNING else VmState.STOPPED
+    zone = zones.of_hosts(world, [move.source_compute]).get(move.source_compute)
+    return states.argue(tx, entry, {
+        **base(world, row), "move": move.uuid, "source": move.source_compute, "source_node": move.source_node or "",
+        "source_zone": zone or world.settings.default_availability_zone,
+        "old_flavor": msgspec.to_builtins(move.old_flavor),
+        "destination": row.host, "destination_node": row.node or "", "metadata": metadata.get(row.uuid, {}),
+        "vm_state": memo.vm_state or ran.value})
+
+
+ENDINGS = {"confirmResize": ending, "revertResize": ending}
+
+
+class Resizes:
+    """Calls of ConductorRPC."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def resize_server(self, order: ResizeServer) -> None:
+        row = row_of(self.world, order.uuid)
+        flavor = flavor_asked(self.world, row, order)
+        again = self.world.settings.allow_resize_to_same_host
+
+        def check(tx: Connection, row: Any) -> None:
+            check_flavors(row, flavor, order)
+            checks.check_needs(self.world, flavor, row.image)
+            check_source(self.world, tx, row, SourceDown)
+        changes = {"disk_config": order.disk_config} if order.disk_config else {}
+        begin_move(self.world, Plan("resize", kinds.RESIZE, kinds.PRE_MIGRATING, order.uuid,
+                                    {"flavor": builtins(flavor), "exclude": [] if again else [row.host]}, check, flavor,
+                                    changes, quota.owner(self.world, row.project_id, row.user_id)))
+
+    def migrate_server(self, order: MigrateServer) -> None:
+        def check(tx: Connection, row: Any) -> None:
+            check_source(self.world, tx, row, SourceDown)
+            check_target(self.world, tx, row, order.host, NoSuchHost, must_be_up=False)
+        begin_move(self.world, Plan("migrate", kinds.MIGRATION, kinds.PRE_MIGRATING, order.uuid, {"host": order.host},
+                                    check))
+
+
+class LeaveSource(MoveStep):
+    """The guest is stopped and put aside, and its disks are offered; undo: it is taken back, and runs if it did."""
+
+    status, event = MIGRATING, "compute_resize_instance"
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        outcome = ask_source(world, "leave_guests", op, moving.order_at(world, op, moving.source(op)))
+        return {"offer": moving.kept(outcome.source)}
+
+    def undo(self, world: World, ops: Sequence[Op]) -> None:
+        for op in ops:
+            take_back(world, op)
+
+
+def take_back(world: World, op: Op) -> None:
+    """The source's guest as it was. While its host does not answer this raises: nobody else has the disks, so that
+    the operation waits for it. What the host says went wrong there leaves the server in ERROR."""
+    end = moving.source(op)
+    try:
+        ask(world, "return_guests", end.host, op, moving.move_order(world, op, end))
+    except (errors.Unavailable, errors.HostRefused, errors.Overtaken):
+        raise
+    except errors.NovaError as error:
+        op.change(data={**op.data, "stranded": error.message})
+
+
+class FetchDisks(MoveStep):
+    """The destination copies what the source offers; undo: it removes that. On one host what was put aside is copied,
+    and taking it back removes the copy."""
+
+    status = POST_MIGRATING
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        order = moving.move_order(world, op, moving.destination(op), _offer(op))
+        ask(world, "fetch_guests", op.data["host"], op, order)
+        return {}
+
+    def undo(self, world: World, ops: Sequence[Op]) -> None:
+        for op in ops:
+            if op.data.get("host") and not moving.same_host(op):
+                remove(world, op, moving.destination(op))
+
+
+def _offer(op: Op) -> GuestOnSource | None:
+    return None if moving.same_host(op) else msgspec.convert(op.data["offer"], GuestOnSource)
+
+
+class FinishResize(MoveStep):
+    """The server is the destination's, as what it is to be; undo: the source's, as what it was."""
+
+    event = "compute_finish_resize"
+
+    def row(self, tx: Connection, world: World, op: Op) -> Mapping[str, Any]:
+        return place(tx, world, op, moving.destination(op))
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        rebind(world, op, moving.destination(op))
+        order = moving.first_order(world, op, moving.destination(op), _offer(op))
+        outcome = ask(world, "finish_guests", op.data["host"], op, order)
+        return {"power_state": int(outcome.power_state)}
+
+    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        return _each(ops, lambda op: place(tx, world, op, moving.source(op)))
+
+    def undo(self, world: World, ops: Sequence[Op]) -> None:
+        for op in ops:
+            rebind(world, op, moving.source(op))
+
+
+# -- confirming
+
+class ForgetSource(MoveStep):
+    """What was put aside goes. A source that can't be told owes it; of one host, the confirming fails and is repeated:
+    it would take the server with it."""
+
+    status, event, decisive = CONFIRMING, "compute_confirm_resize", True
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        end = moving.source(op)
+        if end.host != op.server.host and not is_up(world, end.host):  # known to be down: nobody waits for its answer
+            owe_removal(world, op, end, "it is down")
+            return {"committed": True}
+        try:
+            ask(world, "forget_guests", end.host, op, moving.order_at(world, op, end))
+        except errors.Overtaken:
+            raise
+        except errors.NovaError:
+            if end.host == op.server.host:
+                raise
+            remove(world, op, end)
+        return {"committed": True}  # there is nothing left to revert to
+
+    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+        for op in ops:
+            migrations.advance(tx, moving.move_of(op), status=FINISHED)
+        return {}
+
+
+# -- reverting
+
+class FindAtSource(MoveStep):
+    """What was put aside is still there: before this is known nothing is removed anywhere. (Who leaves a host twice is
+    told the same; on one host the taking back looks for itself.)"""
+
+    status = REVERTING
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        if not _within_one_host(op):
+            ask_source(world, "leave_guests", op, moving.order_at(world, op, moving.source(op)))
+        return {}
+
+
+class RevertAtDestination(MoveStep):
+    """Nothing is left where the server came to. On one host this is the next step's work."""
+
+    event, decisive = "compute_revert_resize", True
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        arguments = op.entry.arguments
+        flavor = moving.source(op).flavor
+        if not _within_one_host(op):
+            remove(world, op, moving.End(arguments["destination"], arguments["destination_node"], None, flavor))
+        return {"committed": True}
+
+
+def _within_one_host(op: Op) -> bool:
+    return bool(op.entry.arguments["destination"] == op.entry.arguments["source"])
+
+
+class ReturnToSource(MoveStep):
+    """The server is what it was, where it was; its new place is free, and what quota counts is the old flavor."""
+
+    event = "compute_finish_revert_resize"
+
+    def row(self, tx: Connection, world: World, op: Op) -> Mapping[str, Any]:
+        return place(tx, world, op, moving.source(op))
+
+    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+        end = moving.source(op)
+        self._give_back(world, op)
+        rebind(world, op, end)
+        try:
+            outcome = ask(world, "return_guests", end.host, op, moving.move_order(world, op, end))
+        except NoAnswer:
+            raise NotYet(what=f"host {end.host}") from None  # there is no way back to the destination
+        return {"power_state": int(outcome.power_state)}
+
+    @staticmethod
+    def _give_back(world: World, op: Op) -> None:
+        kept = owed(world, [op]).get(op.uuid, ())
+        flavor = moving.source(op).flavor
+
+        def write(tx: Connection) -> list[int]:
+            changed = ledger.undo_move(tx, op.uuid, op.entry.epoch, moving.move_of(op), kept)
+            ledger.count_as(tx, op.uuid, op.entry.epoch, moving.counted(op.server, flavor))
+            ledger.describe(tx, op.uuid, flavor)
+            return changed
+        world.feed.after_release(world.api.transact(write))
+
+
+def moved(ops: Sequence[Op]) -> Mapping[str, Any]:
+    """RESIZED, until somebody confirms or reverts it: for that the server remembers what it was."""
+    return {"power_state": PerServer({op.uuid: op.data.get("power_state", 0) for op in ops}),
+            "memo": PerServer({op.uuid: moves.remembered(op, vm_state=op.entry.arguments["vm_state"],
+                                                         move=moving.move_of(op)) for op in ops})}
+
+
+def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
+    migrations.advance(tx, moving.move_of(op), status=status.ERROR if error else status.FINISHED)
+    return {"vm_state": VmState.ERROR.value} if op.data.get("stranded") else {}
+
+
+def _cold(action: str) -> Workflow:
+    take_host = steps.TakeNextHost()
+    return Workflow(
+        action,
+        moves.CountResize(when="flavor"),                         # quota: the larger of both; undo: the old flavor
+        moves.Settle(event="cold_migrate"),                       # what overtaken moves left is over
+        steps.SelectHosts(),
+        take_host,                                                # --- what depends on the host stands below ---
+        moves.ClaimMove(),                                        # both ends are claimed; undo: the old one alone
+        moves.PrepareResize(),                                    # the destination answers
+        LeaveSource(task=TaskState.RESIZE_MIGRATING),  # put aside; undo: taken back
+        FetchDisks(task=TaskState.RESIZE_MIGRATED),    # copied; undo: destroyed, or owed
+        FinishResize(task=TaskState.RESIZE_FINISH),    # the row is the destination's, and the guest is up
+        retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
+        again_on=(errors.Unavailable,),                           # a scheduler that is away is asked again
+        ending=moved,
+        closing=closed,
+    )
+
+
+RESIZE, MIGRATE = _cold("resize"), _cold("migrate")
+
+
+def settled(ops: Sequence[Op]) -> Mapping[str, Any]:
+    """The server is what it was before, and remembers no move."""
+    found: dict[str, Any] = {
+        "vm_state": PerServer({op.uuid: op.entry.arguments["vm_state"] for op in ops}),
+        "memo": PerServer({op.uuid: moves.remembered(op, vm_state=None, move=None) for op in ops})}
+    power = {op.uuid: op.data["power_state"] for op in ops if "power_state" in op.data}
+    return {**found, "power_state": PerServer(power)} if power else found
+
+
+def confirmed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
+    migrations.advance(tx, moving.move_of(op), status=status.FINISHED if error else status.CONFIRMED)
+    return {}
+
+
+def reverted(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
+    """What failed before anything was removed can be tried again, or confirmed."""
+    again = error is not None and all(event.step != "RevertAtDestination" for event in op.entry.history)
+    migrations.advance(tx, moving.move_of(op), status=status.FINISHED if again else
+                       status.ERROR if error else status.REVERTED)
+    return {"vm_state": VmState.RESIZED.value} if again else {}
+
+
+CONFIRM_RESIZE = Workflow(
+    "confirmResize",
+    ForgetSource(task=TaskState.RESIZE_CONFIRMING),    # what was put aside goes, or is owed
+    moves.EndMove(),                                              # the old place is free; quota: the new flavor
+    again_on=(errors.Unavailable,),
+    ending=settled,
+    closing=confirmed,
+)
+
+REVERT_RESIZE = Workflow(
+    "revertResize",
+    FindAtSource(),                                    # what there is to go back to
+    RevertAtDestination(),                             # nothing is left there, or it is owed
+    ReturnToSource(),                                  # the row, the claims, the guest: as before
+    ending=settled,
+    closing=reverted,
+)

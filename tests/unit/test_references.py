@@ -1,0 +1,64 @@
+"""What documents and docstrings name of the tree is there."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+PAGES = sorted([*TOP.glob("doc/*.rst"), TOP / "README.rst"])
+MODULES = sorted((TOP / "nova").rglob("*.py"))
+FILE = re.compile(r"(?<![\w/.-])((?:nova|tests|bin|etc|alembic|doc)/[\w./-]*[\w])")
+#: A module of ours, with or without names in it: in backticks, or after "see".
+DOTTED = re.compile(r"(?:`~?|\bsee )(nova(?:\.\w+)+)")
+#: Dotted words that are no modules: files, keys, and classes that options of older clouds name.
+ELSEWHERE = ("nova.conf", "nova.network.ldapdns", "nova.network.minidns", "nova.network.linux_net",
+             "nova.network.manager", "nova.global_request_id", "nova.request_id")
+MADE_UP = "things"  # the noun of examples
+
+
+def _gone(text: str) -> Iterator[str]:
+    for name in FILE.findall(text):
+        if MADE_UP not in name and not (TOP / name).exists() and not list(TOP.glob(f"{name}.*")):
+            yield name
+    for name in DOTTED.findall(text):
+        if not name.startswith(ELSEWHERE) and not _known(name.split(".")):
+            yield name
+
+
+def _known(words: list[str]) -> bool:
+    """A package, a module, or up to two names within one."""
+    for length in range(len(words), 0, -1):
+        place, rest = TOP.joinpath(*words[:length]), words[length:]
+        source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        if source.exists():
+            text = source.read_text()
+            return len(rest) < 3 and all(re.search(rf"\b{name}\b", text) for name in rest)
+    return False
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page_when_it_names_a_file_or_module_then_it_is_there(page: Path) -> None:
+    assert sorted({*_gone(page.read_text())}) == []
+
+
+def test_modules_when_they_name_a_file_or_module_then_it_is_there() -> None:
+    gone = {f"{path.relative_to(TOP)}: {name}" for path in MODULES for text in _prose(path) for name in _gone(text)}
+    assert sorted(gone) == []
+
+
+def _prose(path: Path) -> Iterator[str]:
+    """Its comments and docstrings."""
+    source = path.read_text()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            yield ast.get_docstring(node) or ""
