@@ -41,7 +41,7 @@ def image_service(options: Any) -> Any:
 
 def image_cache(options: Any, source: Any = None) -> Any:
     """Where this host keeps images, filled from ``source`` (None: the image service)."""
-    from nova.compute.images import CacheSettings, ImageCache
+    from nova.compute.guests.images import CacheSettings, ImageCache
     from nova.privileged.qemu_img import QemuImg
 
     group = options.image_cache
@@ -58,8 +58,8 @@ IPTABLES, NOOP = "IptablesFirewallDriver", "NoopFirewallDriver"
 def packet_filters(options: Any) -> Any:
     """What filters this host's guests' packets where the conductor says that hosts do, or None: the operator wants
     none. CanNotStart: an unknown ``firewall_driver``."""
-    from nova.compute.host_filter import PacketFilters
-    from nova.compute.packet_rules import RuleOptions
+    from nova.compute.filter.host_filter import PacketFilters
+    from nova.compute.filter.packet_rules import RuleOptions
     from nova.privileged.iptables import Foreign
     from nova.privileged.runner import SystemRunner
 
@@ -89,8 +89,8 @@ class Compute:
 
     def __init__(self, options: Any, index: int) -> None:
         from nova.clients import vendordata
-        from nova.compute import consoles, provider_config
         from nova.compute.host import Host
+        from nova.compute.reports import consoles, provider_config
         from nova.compute.service import ComputeService, Parts
         from nova.metadata.options import tree_options
         from nova.model.base import HostName
@@ -123,7 +123,7 @@ class Compute:
         self.beating: Every | None = None
 
     def start(self) -> None:
-        from nova.compute.beats import Beats
+        from nova.compute.reports.heartbeat import Beats
         from nova.rpc.contracts.compute import ComputeRPC
 
         registered = self.service.start()

@@ -45,8 +45,8 @@ def packet_filter(options: Any, switches: Path | None = None, elsewhere: Callabl
 
 def _ours(options: Any, switches: Path | None) -> Finding:
     from nova.cmd.compute import packet_filters
-    from nova.compute import flows
-    from nova.compute.host_filter import BRIDGE_SWITCHES, CURE, unset
+    from nova.compute.filter import flows
+    from nova.compute.filter.host_filter import BRIDGE_SWITCHES, CURE, unset
     from nova.service import CanNotStart
 
     try:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from nova.compute.firewall import Firewall
-from nova.compute.guarding import NoGuard
-from nova.compute.orders import ATTACH, DETACH
-from nova.compute.plug_events import PlugEvents
+from nova.compute.filter.firewall import Firewall
+from nova.compute.guests.plug_events import PlugEvents
+from nova.compute.orders.orders import ATTACH, DETACH
+from nova.compute.orders.with_firewall import NoGuard
 from nova.model.base import HostName
 from nova.model.orders import InterfaceOrder, NetworkEvent, Outcome
 

@@ -13,35 +13,36 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from nova import concurrency, errors
-from nova.compute import identity, kinds
-from nova.compute.batches import Batches, Limits
-from nova.compute.condition import Condition, counting
-from nova.compute.consoles import Offers, Screens
-from nova.compute.debts import Debts
-from nova.compute.events import PowerEvents
-from nova.compute.fences import Fences
-from nova.compute.firewall import Firewall
-from nova.compute.guarding import NoGuard, guarding
-from nova.compute.guest_steps.build import ImageCache, ImageStore, Tools
-from nova.compute.guests import Guests
-from nova.compute.hairpins import TurnOn, reflecting, turn_on
-from nova.compute.holds import Holds, holding
+from nova.compute.filter.firewall import Firewall
+from nova.compute.filter.host_filter import HostFilter
+from nova.compute.guests.build import ImageCache, ImageStore, Tools
+from nova.compute.guests.build_markers import Markers
+from nova.compute.guests.cold_moves import Moves
+from nova.compute.guests.lifecycle import Guests
+from nova.compute.guests.live_moves import LiveGuests
+from nova.compute.guests.plug_events import PlugEvents
+from nova.compute.guests.reconcile import Desk, Reconciler
+from nova.compute.guests.starting import Patience
 from nova.compute.host import Host
-from nova.compute.host_filter import HostFilter
-from nova.compute.inventory import InventoryReports
-from nova.compute.live import LiveGuests
-from nova.compute.markers import Markers
-from nova.compute.monitors import monitors
-from nova.compute.moves import Moves
 from nova.compute.networks import GuestNetworks
-from nova.compute.ordered import Ordered
-from nova.compute.orders import Orders
+from nova.compute.orders import kinds
+from nova.compute.orders.batches import Batches, Limits
+from nova.compute.orders.fences import Fences
+from nova.compute.orders.order_calls import Ordered
+from nova.compute.orders.orders import Orders
+from nova.compute.orders.resource_claims import Holds, holding
+from nova.compute.orders.with_firewall import NoGuard, guarding
+from nova.compute.orders.with_hairpin import TurnOn, reflecting, turn_on
 from nova.compute.periodic import Job, Periodic
-from nova.compute.plug_events import PlugEvents
-from nova.compute.provider_config import ProviderConfig
-from nova.compute.reconcile import Desk, Reconciler
-from nova.compute.starting import Patience
-from nova.compute.told import Told
+from nova.compute.reports import identity
+from nova.compute.reports.build_stats import Condition, counting
+from nova.compute.reports.consoles import Offers, Screens
+from nova.compute.reports.debts import Debts
+from nova.compute.reports.host_info import Told
+from nova.compute.reports.inventory import InventoryReports
+from nova.compute.reports.monitors import monitors
+from nova.compute.reports.power_events import PowerEvents
+from nova.compute.reports.provider_config import ProviderConfig
 from nova.model.base import HostName
 from nova.model.guest_tree import TreeOptions
 from nova.model.services import Alive, ContractVersion, Registered, Registration

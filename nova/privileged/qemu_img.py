@@ -1,7 +1,7 @@
 """qemu-img, on files of users: every call states the formats, and has limits of time, processor time and memory.
 
 The format of a file is always what our own record says, never what the file's content says: a guest or a user wrote
-that. Whoever calls has looked at an image with ``nova.compute.image_format`` before.
+that. Whoever calls has looked at an image with ``nova.compute.guests.image_format`` before.
 """
 
 from __future__ import annotations

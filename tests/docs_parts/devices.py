@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from nova.model import image_properties
 from nova.model.extra_specs import SPECS, Rule
-from nova.virt.libvirt import peripherals, rescue
 from nova.virt.libvirt.disks.xml import THROTTLES
-from nova.virt.libvirt.processor import TUNING
-from nova.virt.libvirt.promises import PROMISES
-from nova.virt.libvirt.properties import FLAVOR, IMAGE, REFUSED, Sets
+from nova.virt.libvirt.guest import devices, rescue
+from nova.virt.libvirt.guest.numa_requirements import PROMISES
+from nova.virt.libvirt.guest.processor import TUNING
+from nova.virt.libvirt.guest.properties import FLAVOR, IMAGE, REFUSED, Sets
 from nova.virt.libvirt.vifs.common import BANDWIDTH, MOST_QUEUES
 from tests.docs_parts import rst
 
@@ -218,4 +218,4 @@ def untold() -> set[str]:
 def newer() -> dict[str, str]:
     """Models that need a newer QEMU than others, with its version as the page's texts have it."""
     return {field: f"{model} needs QEMU {version // 1_000_000}.{version // 1000 % 1000}"
-            for (field, model), version in peripherals.SINCE.items()}
+            for (field, model), version in devices.SINCE.items()}

@@ -12,8 +12,8 @@ from typing import Any
 from oslo_config import cfg
 
 from nova import errors
-from nova.compute.consoles import Offers
 from nova.compute.host import Clock, Host
+from nova.compute.reports.consoles import Offers
 from nova.compute.service import ComputeService, Parts
 from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options

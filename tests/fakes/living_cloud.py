@@ -21,9 +21,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from nova import errors, faults
-from nova.compute import gate
-from nova.compute.consoles import Offer
 from nova.compute.host import Host
+from nova.compute.orders import permission
+from nova.compute.reports.consoles import Offer
 from nova.compute.service import ComputeService, Parts
 from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.runner import Runner
@@ -329,7 +329,7 @@ class LivingCloud(SmallCloud):
 
 def impatient(monkeypatch: Any) -> None:
     """Waits that are there for real networks are over at once."""
-    monkeypatch.setattr(gate, "ASK_FOR_S", 0.0)
+    monkeypatch.setattr(permission, "ASK_FOR_S", 0.0)
 
 
 def quiet_threads() -> None:

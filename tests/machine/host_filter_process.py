@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from nova.compute.host_filter import PacketFilters
-from nova.compute.packet_rules import RuleOptions
+from nova.compute.filter.host_filter import PacketFilters
+from nova.compute.filter.packet_rules import RuleOptions
 from nova.model.security_groups import HostFirewall
 from nova.privileged.runner import SystemRunner
 

@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 from nova import concurrency
-from nova.compute.firewall import Firewall
-from nova.compute.host_filter import PacketFilters
-from nova.compute.packet_rules import RuleOptions
+from nova.compute.filter.firewall import Firewall
+from nova.compute.filter.host_filter import PacketFilters
+from nova.compute.filter.packet_rules import RuleOptions
 from nova.model import security_rules
 from nova.model.images import Image
 from nova.model.networks import FixedAddress, Interface
@@ -26,7 +26,7 @@ from nova.model.security_groups import AllowedTraffic, GuestFirewall, HostFirewa
 from nova.model.states import PowerState
 from nova.privileged import links
 from nova.privileged.runner import SystemRunner
-from nova.virt.libvirt.hotplug import KeepsInterface
+from nova.virt.libvirt.guest.hotplug import KeepsInterface
 from tests.contract.driver_conformance import IMAGE_ID, eventually, make_order, unbuild
 from tests.contract.driver_hotplug_cases import another, attach, detach, plug_order
 from tests.machine.libvirt_cases import BRIDGE, GUEST, Cached, LibvirtRig, booting

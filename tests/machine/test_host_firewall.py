@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nova.compute.host_filter import PacketFilters
-from nova.compute.packet_rules import RuleOptions
+from nova.compute.filter.host_filter import PacketFilters
+from nova.compute.filter.packet_rules import RuleOptions
 from nova.model.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
 from nova.privileged.runner import CommandFailed, Completed, SystemRunner
 

@@ -16,8 +16,8 @@ from nova.privileged.lvm import Clearing, Lvm
 from nova.privileged.qemu_img import DiskFull, QemuImg
 from nova.privileged.runner import SystemRunner
 from nova.virt.libvirt.disks import plan
+from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.maker import DiskMaker
-from nova.virt.libvirt.folders import Folder
 from tests.contract.driver_conformance import make_order
 from tests.unit.virt.libvirt.orders import settings
 

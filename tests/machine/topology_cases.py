@@ -14,7 +14,7 @@ import pytest
 from nova.model.packing_clash import clash
 from nova.model.topology import PackedCell, Packing
 from nova.virt.libvirt import LibvirtDriver, Settings
-from nova.virt.libvirt.placing import Placing
+from nova.virt.libvirt.host.numa_settings import Placing
 from tests.machine.device_cases import LOGIN, Rig, booting, order_of, rig, running, says, xml_of
 
 assert rig  # the fixture

@@ -18,16 +18,16 @@ from nova.virt import image_files
 from nova.virt.interface import LocalImages
 from nova.virt.libvirt.disks import plan
 from nova.virt.libvirt.disks.config_drive import ConfigDrive
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders
 from nova.virt.libvirt.disks.maker import DiskMaker
-from nova.virt.libvirt.facts import HostFacts
-from nova.virt.libvirt.firmware import COMMAND_LINE
-from nova.virt.libvirt.folders import DiskRecord, Folder, Folders
-from nova.virt.libvirt.guest import guest_spec
+from nova.virt.libvirt.guest.definition import guest_spec
+from nova.virt.libvirt.guest.firmware import COMMAND_LINE
+from nova.virt.libvirt.guest.serial_ports import SerialLines
+from nova.virt.libvirt.guest.tpm import Tpms
+from nova.virt.libvirt.host.facts import HostFacts
 from nova.virt.libvirt.hypervisor import Hypervisor, NoGuest
-from nova.virt.libvirt.moves.carrier import Carrier
-from nova.virt.libvirt.serial_lines import SerialLines
+from nova.virt.libvirt.moves.file_transfer import Carrier
 from nova.virt.libvirt.settings import Settings
-from nova.virt.libvirt.tpm import Tpms
 from nova.virt.libvirt.vifs import Hands, Place, prepare
 from nova.virt.libvirt.xml import specs
 from nova.virt.libvirt.xml.domain import domain_xml

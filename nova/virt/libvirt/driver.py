@@ -19,30 +19,31 @@ from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.qemu_img import Limits, QemuImg
 from nova.privileged.runner import Runner, SystemRunner
 from nova.virt.interface import PowerListener
-from nova.virt.libvirt import consoles, uptime
 from nova.virt.libvirt.base import Tools
 from nova.virt.libvirt.console_settings import console_settings_of
-from nova.virt.libvirt.diagnostics import diagnostics_of
 from nova.virt.libvirt.disks.config_drive import ConfigDrive
+from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.events import Events
-from nova.virt.libvirt.folders import Folders
-from nova.virt.libvirt.guest import CONSOLE_LOG
-from nova.virt.libvirt.host import Host, node_uuid
-from nova.virt.libvirt.hotplug import LibvirtHotPlug
+from nova.virt.libvirt.guest import console_log
+from nova.virt.libvirt.guest.definition import CONSOLE_LOG
+from nova.virt.libvirt.guest.diagnostics import diagnostics_of
+from nova.virt.libvirt.guest.hotplug import LibvirtHotPlug
+from nova.virt.libvirt.guest.lifecycle import LibvirtLifecycle
+from nova.virt.libvirt.guest.pausing import LibvirtPausing
+from nova.virt.libvirt.guest.remote_consoles import LibvirtRemoteConsoles
+from nova.virt.libvirt.guest.rescue import LibvirtRescuing
+from nova.virt.libvirt.guest.serial_ports import SerialLines
+from nova.virt.libvirt.guest.snapshots import LibvirtSnapshots
+from nova.virt.libvirt.guest.suspending import LibvirtSuspending
+from nova.virt.libvirt.guest.tpm import Tpms
+from nova.virt.libvirt.host import uptime
+from nova.virt.libvirt.host.report import Host, node_uuid
 from nova.virt.libvirt.hypervisor import Hypervisor, NoGuest
-from nova.virt.libvirt.lifecycle import LibvirtLifecycle
-from nova.virt.libvirt.moves.carrier import Carrier
 from nova.virt.libvirt.moves.cold import LibvirtColdMoves
+from nova.virt.libvirt.moves.file_transfer import Carrier
 from nova.virt.libvirt.moves.live import LibvirtLiveMoves
-from nova.virt.libvirt.pausing import LibvirtPausing
-from nova.virt.libvirt.remote_consoles import LibvirtRemoteConsoles
-from nova.virt.libvirt.rescue import LibvirtRescuing
-from nova.virt.libvirt.serial_lines import SerialLines
 from nova.virt.libvirt.settings import Settings, settings_of
-from nova.virt.libvirt.snapshots import LibvirtSnapshots
-from nova.virt.libvirt.suspending import LibvirtSuspending
-from nova.virt.libvirt.tpm import Tpms
 from nova.virt.libvirt.vifs import Hands, tap_name
 from nova.virt.libvirt.vifs.os_vif_plugs import OsVif
 from nova.virt.libvirt.xml import running
@@ -125,11 +126,11 @@ class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, Libvirt
     # --- Consoles, Diagnosis, Uptime
 
     def console_output(self, server_uuid: str, lines: int | None) -> str:
-        text = consoles.tail(self._folder(server_uuid).file(CONSOLE_LOG), lines)
+        text = console_log.tail(self._folder(server_uuid).file(CONSOLE_LOG), lines)
         if text is None:
             if self.power_state(server_uuid) is None:
                 raise NoGuest(uuid=server_uuid)
-            raise consoles.NoLog(uuid=server_uuid)
+            raise console_log.NoLog(uuid=server_uuid)
         return text
 
     def diagnostics(self, server_uuid: str) -> Diagnostics:

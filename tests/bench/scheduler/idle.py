@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nova.compute.beats import Beats
 from nova.compute.host import Clock, Host
+from nova.compute.reports.heartbeat import Beats
 from nova.compute.service import ComputeService, Parts
 from nova.conductor.engine.deps import Settings, World
 from nova.conductor.host_service import HostService

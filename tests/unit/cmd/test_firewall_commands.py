@@ -11,7 +11,7 @@ import pytest
 from nova import errors
 from nova.cmd import compute, doctor, firewall_commands
 from nova.cmd.doctor_filter import packet_filter
-from nova.compute.host_filter import PacketFilters
+from nova.compute.filter.host_filter import PacketFilters
 from nova.service import CanNotStart
 from tests.fakes.conductor_security_groups import SecurityGroupsOfFake
 

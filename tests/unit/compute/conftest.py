@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from nova.compute import gate
+from nova.compute.orders import permission
 from tests.fakes.compute import FakeClock, World
 
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch) -> None:
     """A conductor that is away is given up at once: waiting for it has a test of its own."""
-    monkeypatch.setattr(gate, "ASK_FOR_S", 0.0)
+    monkeypatch.setattr(permission, "ASK_FOR_S", 0.0)
 
 
 @pytest.fixture

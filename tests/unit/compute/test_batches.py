@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from nova import context
-from nova.compute import batches
+from nova.compute.orders import batches
 from nova.model.orders import SnapshotOrder
 from nova.model.states import PowerState
 from tests.fakes.compute import HOST, World, beside, build_order, fence, guest_order, new_uuid, wait_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nova import errors
-from nova.compute.beats import ASKS_EVERY, Beats
+from nova.compute.reports.heartbeat import ASKS_EVERY, Beats
 from nova.model.services import Alive
 
 

@@ -9,8 +9,9 @@ import uuid
 import pytest
 
 from nova import errors
-from nova.compute import identity, service
-from nova.compute import told as questions
+from nova.compute import service
+from nova.compute.reports import host_info as questions
+from nova.compute.reports import identity
 from nova.model.services import Alive, Debt
 from nova.model.states import PowerState
 from nova.rpc.contracts.compute import ComputeRPC

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.compute import orders
-from nova.compute.condition import Condition, counting, moved
-from nova.compute.gate import CannotAsk
 from nova.compute.host import Host
-from nova.compute.inventory import InventoryReports
-from nova.compute.monitors import HostProcessors, NoMonitor, frequency, monitors, ticks
+from nova.compute.orders import orders
+from nova.compute.orders.permission import CannotAsk
+from nova.compute.reports.build_stats import Condition, counting, moved
+from nova.compute.reports.inventory import InventoryReports
+from nova.compute.reports.monitors import HostProcessors, NoMonitor, frequency, monitors, ticks
 from nova.conf import compute as compute_options
 from nova.model.hosts import Node
 from nova.model.states import PowerState

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nova import errors
-from nova.compute.fences import Fences, OlderEpoch
+from nova.compute.orders.fences import Fences, OlderEpoch
 from tests.fakes.compute import new_uuid
 
 

@@ -9,7 +9,7 @@ from oslo_config import cfg
 
 from nova import conf as nova_conf
 from nova import errors
-from nova.compute.consoles import offers_of
+from nova.compute.reports.consoles import offers_of
 from nova.model.consoles import ConsoleType
 from tests.fakes.compute import build_order
 

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.compute import orders as kinds
-from nova.compute.firewall import Firewall
-from nova.compute.guarding import guarding
-from nova.compute.host_filter import PacketFilters
-from nova.compute.packet_rules import RuleOptions
+from nova.compute.filter.firewall import Firewall
+from nova.compute.filter.host_filter import PacketFilters
+from nova.compute.filter.packet_rules import RuleOptions
+from nova.compute.orders import orders as kinds
+from nova.compute.orders.with_firewall import guarding
 from nova.model.networks import FixedAddress, Interface
 from nova.model.orders import GuestOrder
 from nova.model.security_groups import AllowedTraffic, GuestFirewall, HostFirewall

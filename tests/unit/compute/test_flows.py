@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from nova.compute.flows import everybody, judge_anew, narrowed
-from nova.compute.host_filter import PacketFilters
-from nova.compute.packet_rules import RuleOptions
+from nova.compute.filter.flows import everybody, judge_anew, narrowed
+from nova.compute.filter.host_filter import PacketFilters
+from nova.compute.filter.packet_rules import RuleOptions
 from nova.model.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
 from nova.privileged.runner import CommandFailed, Completed
 

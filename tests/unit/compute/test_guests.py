@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nova.compute import gate
+from nova.compute.orders import permission
 from nova.model.orders import Disk
 from nova.model.states import PowerState
 from tests.fakes.compute import HOST, beside, build_order, guest_order, wait_until
@@ -41,8 +41,8 @@ def test_build_when_an_image_is_unfit_then_the_kind_tells_not_to_try_elsewhere(w
 
 
 def test_build_when_the_conductor_is_back_soon_then_the_host_asks_again_and_goes_on(world, monkeypatch):
-    monkeypatch.setattr(gate, "ASK_FOR_S", 5.0)
-    monkeypatch.setattr(gate, "ASK_AGAIN_S", 0.01)
+    monkeypatch.setattr(permission, "ASK_FOR_S", 5.0)
+    monkeypatch.setattr(permission, "ASK_AGAIN_S", 0.01)
     world.conductor.away = True
     build, results = beside(world.build, build_order())
     wait_until(lambda: world.conductor.calls.count("may_proceed") > 2)

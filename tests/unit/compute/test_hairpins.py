@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.compute.hairpins import devices
+from nova.compute.orders.with_hairpin import devices
 from nova.model.networks import Interface
 from nova.model.orders import InterfaceOrder
 from nova.model.states import PowerState

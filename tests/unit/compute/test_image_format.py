@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from nova.compute import image_format
+from nova.compute.guests import image_format
 from nova.privileged.qemu_img import TOOL_NAMES
 from tests.unit.compute import crafted
 from tests.unit.compute.crafted import MIB

@@ -15,8 +15,8 @@ from keystoneauth1 import session as ksession
 from nova import errors
 from nova.clients import session
 from nova.clients.glance import Glance
-from nova.compute import image_format, images
-from nova.compute.images import CacheSettings, ImageCache
+from nova.compute.guests import image_format, images
+from nova.compute.guests.images import CacheSettings, ImageCache
 from nova.model.images import Image
 from nova.privileged.qemu_img import DiskFull, Limits, QemuImg, ToolFailed
 from nova.virt import image_files
@@ -218,7 +218,7 @@ import resource, signal, sys
 from keystoneauth1 import session as ksession
 from nova.clients import session
 from nova.clients.glance import Glance
-from nova.compute.images import CacheSettings, ImageCache
+from nova.compute.guests.images import CacheSettings, ImageCache
 from nova.privileged.qemu_img import DiskFull, QemuImg
 from pathlib import Path
 url, image_id, folder = sys.argv[1:]

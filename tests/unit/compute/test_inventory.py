@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from nova.compute.host import Host
-from nova.compute.inventory import InventoryReports, offered
+from nova.compute.reports.inventory import InventoryReports, offered
 from nova.conf import compute as compute_options
 from nova.model.hosts import HostUptime, Node
 from nova.model.traits import is_trait

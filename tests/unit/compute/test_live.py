@@ -7,7 +7,7 @@ import time
 import pytest
 
 from nova import errors
-from nova.compute import progress
+from nova.compute.guests import live_progress
 from nova.model.migrations import MigrationProgress
 from nova.model.orders import LiveOrder
 from nova.model.states import PowerState
@@ -267,9 +267,9 @@ def test_progress_when_the_conductor_is_away_then_the_migration_goes_on(world, o
 
 
 def test_progress_when_numbers_come_fast_then_few_are_sent_and_the_newest_wins(world, monkeypatch):
-    monkeypatch.setattr(progress, "EVERY_S", 60.0)
+    monkeypatch.setattr(live_progress, "EVERY_S", 60.0)
     conductor = FakeConductorHost()
-    telling = progress.Progress(conductor, world.host, "s", 1).start()
+    telling = live_progress.Progress(conductor, world.host, "s", 1).start()
     for tenths in range(1001):
         telling.note(tenths // 10, MigrationProgress(memory_processed_bytes=tenths))
     telling.end()
@@ -280,9 +280,9 @@ def test_progress_when_numbers_come_fast_then_few_are_sent_and_the_newest_wins(w
 
 
 def test_progress_when_nothing_moves_for_a_while_then_new_numbers_are_told_all_the_same(world, monkeypatch):
-    monkeypatch.setattr(progress, "EVERY_S", 0.02)
+    monkeypatch.setattr(live_progress, "EVERY_S", 0.02)
     conductor = FakeConductorHost()
-    telling = progress.Progress(conductor, world.host, "s", 1).start()
+    telling = live_progress.Progress(conductor, world.host, "s", 1).start()
     telling.note(1, MigrationProgress(memory_processed_bytes=1))
     wait_until(lambda: any(report.progress.memory_processed_bytes == 1 for report in conductor.progress))
     telling.note(1, MigrationProgress(memory_processed_bytes=2))
@@ -296,8 +296,8 @@ def test_progress_when_nothing_moves_for_a_while_then_new_numbers_are_told_all_t
 @pytest.mark.parametrize("away", [True, False])
 def test_migrate_when_its_operation_has_gone_on_without_it_then_it_stops_but_not_because_nobody_answers(
         slow, other, order, monkeypatch, away):
-    monkeypatch.setattr(progress, "EVERY_S", 0.02)
-    monkeypatch.setattr(progress, "LOST_AFTER_S", 0.1)
+    monkeypatch.setattr(live_progress, "EVERY_S", 0.02)
+    monkeypatch.setattr(live_progress, "LOST_AFTER_S", 0.1)
     live = prepared(slow, other, order)
     thread, results = under_way(slow, live)
     slow.conductor.away = away
@@ -314,8 +314,8 @@ def test_migrate_when_its_operation_has_gone_on_without_it_then_it_stops_but_not
 
 
 def test_migrate_when_its_operation_was_taken_over_then_it_goes_on_under_the_new_epoch(slow, other, order, monkeypatch):
-    monkeypatch.setattr(progress, "EVERY_S", 0.02)
-    monkeypatch.setattr(progress, "LOST_AFTER_S", 0.1)
+    monkeypatch.setattr(live_progress, "EVERY_S", 0.02)
+    monkeypatch.setattr(live_progress, "LOST_AFTER_S", 0.1)
     live = prepared(slow, other, order)
     newest = {order.server_uuid: 2}
     monkeypatch.setattr(slow.conductor, "may_proceed", lambda host, asked: tuple(

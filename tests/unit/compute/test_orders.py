@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova import errors
-from nova.compute.fences import Fences, OlderEpoch
 from nova.compute.host import Clock
-from nova.compute.orders import BUILD, DESTROY, REBOOT, REMEMBERED_S, START, STOP, Closed, Orders, Stale, Work
+from nova.compute.orders.fences import Fences, OlderEpoch
+from nova.compute.orders.orders import BUILD, DESTROY, REBOOT, REMEMBERED_S, START, STOP, Closed, Orders, Stale, Work
 from nova.model.orders import Outcome
 from nova.model.states import PowerState
 from tests.fakes.compute import HOST, beside, build_order, fence, guest_order, new_uuid, wait_until

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from nova.compute import outcomes
+from nova.compute.orders import outcomes
 
 UUID = "6a2b9a4e-7a58-4d2f-9b0e-3a5d6c1f2e47"
 

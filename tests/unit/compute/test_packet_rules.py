@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nova.compute import frame_rules, packet_rules
-from nova.compute.packet_rules import RuleOptions
+from nova.compute.filter import frame_rules, packet_rules
+from nova.compute.filter.packet_rules import RuleOptions
 from nova.model.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
 
 MAC = "fa:16:3e:00:00:05"

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.compute.orders import Key, Work
-from nova.compute.plug_events import KEPT_S, MOST, NotPlugged, PlugEvents, PlugFailed
-from nova.compute.starting import Patience, Starter
+from nova.compute.guests.plug_events import KEPT_S, MOST, NotPlugged, PlugEvents, PlugFailed
+from nova.compute.guests.starting import Patience, Starter
+from nova.compute.orders.orders import Key, Work
 from nova.model.networks import Interface
 from nova.model.orders import GuestOrder, MoveOrder, NetworkEvent, RebuildOrder
 from nova.model.states import PowerState

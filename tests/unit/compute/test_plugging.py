@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.compute.guest_steps.build import Tools
-from nova.compute.markers import Markers
-from nova.compute.plugging import Plugging
+from nova.compute.guests.build import Tools
+from nova.compute.guests.build_markers import Markers
+from nova.compute.guests.interfaces import Plugging
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, InterfaceOrder
 from nova.model.states import PowerState

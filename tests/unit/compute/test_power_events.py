@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from nova.compute import events
+from nova.compute.reports import power_events
 from nova.compute.service import ComputeService
 from nova.model.states import PowerState
 from tests.fakes.compute import HOST, beside, build_order, guest_order, wait_until
@@ -16,8 +16,8 @@ from tests.fakes.compute import HOST, beside, build_order, guest_order, wait_unt
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Gathering takes its time on purpose; tests need not."""
-    monkeypatch.setattr(events, "GATHER_S", 0.02)
-    monkeypatch.setattr(events, "RETRY_S", 0.02)
+    monkeypatch.setattr(power_events, "GATHER_S", 0.02)
+    monkeypatch.setattr(power_events, "RETRY_S", 0.02)
 
 
 def _states(world) -> list[tuple[str, int]]:
@@ -77,7 +77,7 @@ def test_guest_when_it_was_undefined_unseen_then_the_periodic_report_and_a_resta
 
 
 def test_guests_when_many_change_at_once_then_it_is_one_report(world, monkeypatch):
-    monkeypatch.setattr(events, "GATHER_S", 0.3)
+    monkeypatch.setattr(power_events, "GATHER_S", 0.3)
     orders = [build_order(number=number) for number in range(1, 31)]
     world.build(*orders)
     wait_until(lambda: not world.service._events._gathering)
@@ -116,7 +116,7 @@ def test_guest_when_it_falls_right_after_its_order_then_that_is_reported(world):
 def test_guest_when_it_is_up_again_before_the_report_then_nothing_is_told(world, monkeypatch):
     order = build_order()
     world.build(order)
-    monkeypatch.setattr(events, "GATHER_S", 0.5)  # so that a busy machine has time for both changes within it
+    monkeypatch.setattr(power_events, "GATHER_S", 0.5)  # so that a busy machine has time for both changes within it
     world.driver.change_power(order.server_uuid, PowerState.SHUTDOWN)
     world.driver.change_power(order.server_uuid, PowerState.RUNNING)
     time.sleep(0.7)

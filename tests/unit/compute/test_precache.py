@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.compute import precache
+from nova.compute.guests import precache
+from nova.compute.reports.host_info import NoHostPower
 from nova.compute.service import ComputeService, Parts
-from nova.compute.told import NoHostPower
 from nova.model.aggregates import CachedImage
 from nova.model.images import Image
 from tests.fakes.compute import HOST, World

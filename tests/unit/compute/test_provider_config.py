@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nova.compute import provider_config
-from nova.compute.inventory import InventoryReports, offered
-from nova.compute.provider_config import BadProviderConfig, strangers, with_additions
+from nova.compute.reports import provider_config
+from nova.compute.reports.inventory import InventoryReports, offered
+from nova.compute.reports.provider_config import BadProviderConfig, strangers, with_additions
 from nova.conf import compute as compute_options
 from nova.model.hosts import Node
 from nova.model.providers import ClassInventory

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.compute.firewall import Firewall
+from nova.compute.filter.firewall import Firewall
 from nova.conductor.nova_network import host_rules
 from nova.db import security_groups as rows
 from nova.db.models import cell as tables

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from nova.model.orders import BuildOrder, Disk
-from nova.virt.libvirt.folders import DiskRecord
+from nova.virt.libvirt.disks.folders import DiskRecord
 from nova.virt.libvirt.settings import Settings
 
 GIB, MIB = 1 << 30, 1 << 20

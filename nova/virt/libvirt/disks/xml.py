@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from nova.virt.libvirt.folders import DiskRecord
-from nova.virt.libvirt.properties import Wishes, WrongValue
+from nova.virt.libvirt.disks.folders import DiskRecord
+from nova.virt.libvirt.guest.properties import Wishes, WrongValue
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.xml.specs import Backing, DiskSpec, RbdAccess
 

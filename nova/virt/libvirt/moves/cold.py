@@ -13,12 +13,12 @@ from nova.privileged import disk_exports
 from nova.virt.interface import LocalImages
 from nova.virt.libvirt.base import OFF, Room, as_refusals
 from nova.virt.libvirt.disks import plan
-from nova.virt.libvirt.folders import DiskRecord, Folder
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.hypervisor import NoGuest
-from nova.virt.libvirt.moves import told as tell
-from nova.virt.libvirt.moves import tpm_baggage
-from nova.virt.libvirt.moves.carrier import DiskShrinks, Origin, Wanted, only
-from nova.virt.libvirt.moves.told import Told
+from nova.virt.libvirt.moves import source_info as tell
+from nova.virt.libvirt.moves import tpm_transfer
+from nova.virt.libvirt.moves.file_transfer import DiskShrinks, Origin, Wanted, only
+from nova.virt.libvirt.moves.source_info import Told
 
 LOG = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class LibvirtColdMoves(Moves):
                 raise OlderMove(uuid=server_uuid)
             tell.check_files(folder, server_uuid)
             self._put_aside(server_uuid, folder, aside)
-        tpm_baggage.pack(self._tools.tpms, server_uuid, aside)
+        tpm_transfer.pack(self._tools.tpms, server_uuid, aside)
         offer = self._offer(aside)
         disks, facts = tell.told(aside, offer.names)
         return GuestOnSource(address=offer.address, port=offer.port, probe=tell.probe_of(aside), disks=disks,
@@ -86,7 +86,7 @@ class LibvirtColdMoves(Moves):
         self._tools.hypervisor.stop_now(server_uuid)  # what fetch brought to this same host
         self._tools.hypervisor.undefine(server_uuid)
         folder.discard()
-        tpm_baggage.drop(aside)
+        tpm_transfer.drop(aside)
         tell.drop_probe(aside)  # it stood for these disks as they were
         os.replace(aside.path, folder.path)
         return True
@@ -138,7 +138,7 @@ class LibvirtColdMoves(Moves):
         found = {one.disk.name: carrier.bring_disk(origin, folder, told, one, own) for one in wanted}
         for extra in told.extras():
             carrier.bring(origin, folder, told, extra.name)
-        tpm_baggage.unpack(self._tools.tpms, order.server_uuid, folder)
+        tpm_transfer.unpack(self._tools.tpms, order.server_uuid, folder)
         for disk in told.records:
             if disk.kind == "config":
                 carrier.bring(origin, folder, told, disk.name)

@@ -19,20 +19,20 @@ from nova.privileged.qemu_img import DiskFull, Overlay
 from nova.virt.interface import LocalImages, ProgressListener
 from nova.virt.libvirt import vifs
 from nova.virt.libvirt.base import OFF, Tools, as_refusals
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.maker import whole
-from nova.virt.libvirt.folders import DiskRecord, Folder
+from nova.virt.libvirt.guest.numa_placement import placement_of
+from nova.virt.libvirt.guest.properties import wishes
 from nova.virt.libvirt.hypervisor import LibvirtRefused, NotRunning
-from nova.virt.libvirt.moves import told as tell
-from nova.virt.libvirt.moves import tpm_baggage
+from nova.virt.libvirt.moves import source_info as tell
+from nova.virt.libvirt.moves import tpm_transfer
 from nova.virt.libvirt.moves.calls import CpuQuestion, Departure
-from nova.virt.libvirt.moves.carrier import only
 from nova.virt.libvirt.moves.cold import Moves
+from nova.virt.libvirt.moves.file_transfer import only
 from nova.virt.libvirt.moves.job import Ears, MigrationJob, MigrationJobs, NotMigrating
 from nova.virt.libvirt.moves.settings import BadDestination, bracketed, check_destination
-from nova.virt.libvirt.moves.told import Told
+from nova.virt.libvirt.moves.source_info import Told
 from nova.virt.libvirt.moves.watch import Watch
-from nova.virt.libvirt.packed import placement_of
-from nova.virt.libvirt.properties import wishes
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.xml.arrival import Places, Wire, arrival_xml, check_alike, copied_disks, cpu_of, shape_of
 from nova.virt.libvirt.xml.consoles import Screens, serials_of
@@ -84,7 +84,7 @@ class LibvirtLiveMoves(Moves):
         if held:
             raise HoldsDevices(uuid=server_uuid, devices=", ".join(held))
         tell.check_files(folder, server_uuid)
-        tpm_baggage.pack(self._tools.tpms, server_uuid, folder, live=True)
+        tpm_transfer.pack(self._tools.tpms, server_uuid, folder, live=True)
         definition = self._tools.hypervisor.definition(server_uuid)
         cpu, arch, machine, virt_type = cpu_of(definition)
         offer = self._offer(folder, live=True) if tell.files_of(folder, live=True) else None
@@ -101,7 +101,7 @@ class LibvirtLiveMoves(Moves):
         else:
             self._migrations.run(uuid, lambda: self._departing(order), Ears(listener, stopped))
         disk_exports.withdraw(folder.path)
-        tpm_baggage.drop(folder)
+        tpm_transfer.drop(folder)
 
     def abort(self, server_uuid: str) -> None:
         self._under_way(server_uuid).abort()
@@ -206,8 +206,8 @@ class LibvirtLiveMoves(Moves):
         uuid, carrier = order.server_uuid, self._tools.carrier
         if shared:
             folder.keep_order(order.build)
-            if folder.file(tpm_baggage.SECRET).exists():
-                self._tools.tpms.bring(uuid, folder.file(tpm_baggage.SECRET).read_bytes())
+            if folder.file(tpm_transfer.SECRET).exists():
+                self._tools.tpms.bring(uuid, folder.file(tpm_transfer.SECRET).read_bytes())
             return
         root = self._tools.folders.root
         need = sum(told.used(disk.name) if order.over_commit else disk.size_bytes for disk in told.records)
@@ -227,7 +227,7 @@ class LibvirtLiveMoves(Moves):
         for extra in told.extras():
             if extra.export:
                 carrier.bring(origin, folder, told, extra.name)
-        tpm_baggage.unpack(self._tools.tpms, uuid, folder)
+        tpm_transfer.unpack(self._tools.tpms, uuid, folder)
         folder.keep_disks(tuple(records))
 
     def _make_empty(self, folder: Folder, disk: DiskRecord) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from nova.model.networks import Interface
 from nova.privileged import vfs
 from nova.privileged.links import LinkError
-from nova.virt.libvirt.folders import PlugRecord
+from nova.virt.libvirt.disks.folders import PlugRecord
 from nova.virt.libvirt.vifs.common import Asked, BadPort, Hands, Place, detail, named, pci_address, plain, vlan_of
 from nova.virt.libvirt.xml.specs import VifSpec
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from nova.model.networks import Interface
 from nova.privileged.runner import CommandFailed
-from nova.virt.libvirt.folders import PlugRecord
+from nova.virt.libvirt.disks.folders import PlugRecord
 from nova.virt.libvirt.vifs.bridge import NoBridge
 from nova.virt.libvirt.vifs.common import Asked, BadPort, Hands, Place, detail, plain
 from nova.virt.libvirt.vifs.ovs import PORT, SWITCH, ids_of, switch_of

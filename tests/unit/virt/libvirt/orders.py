@@ -10,8 +10,8 @@ from nova.model.flavors import Flavor
 from nova.model.images import Image
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, Disk, Fence
-from nova.virt.libvirt.facts import HostFacts
-from nova.virt.libvirt.folders import DiskRecord
+from nova.virt.libvirt.disks.folders import DiskRecord
+from nova.virt.libvirt.host.facts import HostFacts
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 

@@ -19,9 +19,9 @@ from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.disks import plan
 from nova.virt.libvirt.disks import xml as disk_xml
 from nova.virt.libvirt.disks.backends import Backends, NoBackend, Space
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.maker import DiskMaker
-from nova.virt.libvirt.folders import DiskRecord, Folder
-from nova.virt.libvirt.properties import Wishes
+from nova.virt.libvirt.guest.properties import Wishes
 from nova.virt.libvirt.vifs import bridge
 from nova.virt.libvirt.xml import running
 from tests.contract.driver_conformance import build, make_order, unbuild

@@ -13,11 +13,12 @@ import pytest
 
 from nova.model.images import Image
 from nova.model.traits import TRAITS
-from nova.virt.libvirt import firmware, host_traits
-from nova.virt.libvirt.cpu_traits import FEATURES, traits_of
-from nova.virt.libvirt.guest import guest_spec
-from nova.virt.libvirt.processor import guest_features
-from nova.virt.libvirt.properties import NotHere, WrongValue
+from nova.virt.libvirt.guest import firmware
+from nova.virt.libvirt.guest.definition import guest_spec
+from nova.virt.libvirt.guest.processor import guest_features
+from nova.virt.libvirt.guest.properties import NotHere, WrongValue
+from nova.virt.libvirt.host import host_traits
+from nova.virt.libvirt.host.cpu_traits import FEATURES, traits_of
 from nova.virt.libvirt.xml.domain import domain_xml
 from tests.unit.virt.libvirt.orders import DISKS, FOLDER, UUID, abilities, able, flavor, image, order, settings
 

@@ -12,8 +12,8 @@ from nova.privileged.qemu_img import DiskFull, Limits, QemuImg, ToolFailed
 from nova.privileged.runner import Completed, SystemRunner
 from nova.virt import image_files
 from nova.virt.libvirt.disks import config_drive, filesystems, plan
+from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.disks.maker import DiskMaker
-from nova.virt.libvirt.folders import Folder
 from tests.unit.virt.libvirt.orders import flavor, order, settings
 
 GIB, MIB = 1 << 30, 1 << 20

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nova.virt.libvirt.folders import Folder, PlugRecord
+from nova.virt.libvirt.disks.folders import Folder, PlugRecord
 
 PLUG = PlugRecord(id="1", device="tap1", bridge="br100")
 

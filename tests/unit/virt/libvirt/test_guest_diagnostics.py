@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nova.model.diagnostics import CpuUse, NicUse
 from nova.model.states import PowerState
-from nova.virt.libvirt.diagnostics import diagnostics_of
+from nova.virt.libvirt.guest.diagnostics import diagnostics_of
 
 RUNS = {
     "balloon.current": 65536, "balloon.maximum": 65536, "balloon.rss": 41384,

@@ -7,8 +7,8 @@ import pytest
 
 from nova import errors
 from nova.virt.libvirt import vifs
-from nova.virt.libvirt.guest import guest_spec
-from nova.virt.libvirt.hotplug import GaveUp, KeepsInterface
+from nova.virt.libvirt.guest.definition import guest_spec
+from nova.virt.libvirt.guest.hotplug import GaveUp, KeepsInterface
 from nova.virt.libvirt.xml.domain import domain_xml
 from tests.contract.driver_conformance import build, make_order, unbuild
 from tests.contract.driver_hotplug_cases import another, attach, detach, plug_order

@@ -10,8 +10,9 @@ from oslo_config import cfg
 from nova import conf as nova_conf
 from nova import errors
 from nova.model.traits import is_resource_class, is_trait
-from nova.virt.libvirt import LibvirtDriver, layout
-from nova.virt.libvirt.placing import BadPlacing, Placing, placing_of
+from nova.virt.libvirt import LibvirtDriver
+from nova.virt.libvirt.host import host_topology
+from nova.virt.libvirt.host.numa_settings import BadPlacing, Placing, placing_of
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities, domain_capabilities
 from nova.virt.libvirt.xml.cells import cells
 from tests.fakes.hypervisor import FakeHypervisor
@@ -74,7 +75,7 @@ def test_cells_of_a_virtual_machine_as_it_was_recorded():
 
 @pytest.mark.parametrize("name", [path.stem for path in sorted(MACHINES.glob("*.xml"))])
 def test_layout_of_any_machine_when_nothing_is_set_then_all_is_shared(name):
-    made = layout.layout_of(cells_of(name), Placing())
+    made = host_topology.layout_of(cells_of(name), Placing())
     assert made.floating == () and made.inventories == ()
     assert all(cell.dedicated == () and cell.shared for cell in made.cells)
     assert made.vcpus == sum(len(cell.shared) for cell in made.cells)
@@ -84,7 +85,7 @@ def test_layout_of_any_machine_when_nothing_is_set_then_all_is_shared(name):
 # --- what operators set
 
 def test_layout_when_sets_are_given_then_vcpu_and_pcpu_are_theirs():
-    made = layout.layout_of(cells_of("two-sockets-ht"),
+    made = host_topology.layout_of(cells_of("two-sockets-ht"),
                             placing(compute={"cpu_shared_set": "0,8,4,12", "cpu_dedicated_set": "1-15,^4,^8,^12"}))
     assert made.vcpus == 4 and made.floating == (0, 4, 8, 12)
     (pcpu,) = made.inventories
@@ -94,12 +95,12 @@ def test_layout_when_sets_are_given_then_vcpu_and_pcpu_are_theirs():
 
 
 def test_layout_when_only_dedicated_ones_are_given_then_none_is_shared():
-    made = layout.layout_of(cells_of("one-socket"), placing(compute={"cpu_dedicated_set": "1-3"}))
+    made = host_topology.layout_of(cells_of("one-socket"), placing(compute={"cpu_dedicated_set": "1-3"}))
     assert made.vcpus == 0 and made.inventories[0].total == 3 and made.cells[0].shared == ()
 
 
 def test_layout_when_pages_are_reserved_then_the_cell_says_so():
-    made = layout.layout_of(cells_of("two-sockets-ht"), placing(default={
+    made = host_topology.layout_of(cells_of("two-sockets-ht"), placing(default={
         "reserved_huge_pages": ["node:0,size:2048,count:64", "node:1,size:1GB,count:1"]}))
     assert [(page.size_kb, page.reserved) for page in made.cells[0].pages] == [(4, 0), (2048, 64), (1048576, 0)]
     assert made.cells[1].pages[-1].reserved == 1
@@ -115,7 +116,7 @@ def test_layout_when_pages_are_reserved_then_the_cell_says_so():
 ])
 def test_layout_when_an_option_names_what_is_not_there_then_it_is_named(machine, groups, option, why):
     with pytest.raises(BadPlacing) as caught:
-        layout.layout_of(cells_of(machine), placing(**groups))
+        host_topology.layout_of(cells_of(machine), placing(**groups))
     assert option in str(caught.value) and why in str(caught.value)
 
 
@@ -144,7 +145,7 @@ SEV = """<domainCapabilities><path>/usr/bin/qemu</path><features><sev supported=
 
 @pytest.mark.parametrize(("most", "total"), [(None, 509), (16, 16), (9999, 509)])
 def test_encryption_when_the_host_has_keys_then_as_many_as_it_and_the_operator_say(most, total):
-    inventories, traits = layout.encryption([domain_capabilities(SEV)], Placing(encrypted_guests=most))
+    inventories, traits = host_topology.encryption([domain_capabilities(SEV)], Placing(encrypted_guests=most))
     assert [(one.resource_class, one.total, one.max_unit) for one in inventories] == [
         ("MEM_ENCRYPTION_CONTEXT", total, 1)]
     assert traits == {"HW_CPU_X86_AMD_SEV", "HW_CPU_X86_AMD_SEV_ES"} and all(map(is_trait, traits))
@@ -153,17 +154,17 @@ def test_encryption_when_the_host_has_keys_then_as_many_as_it_and_the_operator_s
 @pytest.mark.parametrize(("can", "most"), [(DomainCapabilities(emulator="", efi=False), 8),
                                            (domain_capabilities(SEV), 0)])
 def test_encryption_when_there_is_none_or_it_is_off_then_nothing_is_told(can, most):
-    assert layout.encryption([can], Placing(encrypted_guests=most)) == ((), frozenset())
+    assert host_topology.encryption([can], Placing(encrypted_guests=most)) == ((), frozenset())
 
 
 def test_persistent_memory_when_its_namespaces_are_there_then_each_label_is_a_class():
     given = placing(libvirt={"pmem_namespaces": ["6GB:ns0|ns1", "big:ns2"]})
-    found = layout.persistent_memory(given, {"ns0": 6 * GIB, "ns1": 6 * GIB, "ns2": 99 * GIB})
+    found = host_topology.persistent_memory(given, {"ns0": 6 * GIB, "ns1": 6 * GIB, "ns2": 99 * GIB})
     assert [(one.resource_class, one.total) for one in found] == [
         ("CUSTOM_PMEM_NAMESPACE_6GB", 2), ("CUSTOM_PMEM_NAMESPACE_BIG", 1)]
     assert all(is_resource_class(one.resource_class) for one in found)
     with pytest.raises(BadPlacing, match="no namespace ns2"):
-        layout.persistent_memory(given, {"ns0": 1, "ns1": 1})
+        host_topology.persistent_memory(given, {"ns0": 1, "ns1": 1})
 
 
 # --- the node as the driver tells of it

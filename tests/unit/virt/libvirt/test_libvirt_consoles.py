@@ -14,8 +14,8 @@ from nova.model.images import Image
 from nova.model.orders import Fence, RescueOrder
 from nova.virt.libvirt import LibvirtDriver, from_conf
 from nova.virt.libvirt.console_settings import ConsoleSettings, SerialSettings
-from nova.virt.libvirt.remote_consoles import NeverHere, NoSuchConsole
-from nova.virt.libvirt.serial_lines import NoPortLeft
+from nova.virt.libvirt.guest.remote_consoles import NeverHere, NoSuchConsole
+from nova.virt.libvirt.guest.serial_ports import NoPortLeft
 from nova.virt.libvirt.settings import BadSetting
 from nova.virt.libvirt.xml.consoles import lines_of
 from nova.virt.libvirt.xml.specs import SerialLine, SpiceSpec

@@ -24,7 +24,7 @@ from nova.model.states import PowerState
 from nova.privileged import qemu_img
 from nova.virt import interface
 from nova.virt.libvirt import LibvirtDriver, from_conf
-from nova.virt.libvirt.folders import Folder
+from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.settings import BadSetting, settings_of
 from nova.virt.libvirt.vifs import bridge
 from tests.contract.driver_conformance import IMAGE_ID, DriverConformance, build, eventually, make_order, unbuild
@@ -448,7 +448,7 @@ def test_driver_from_a_file_reaches_for_its_libvirt(tmp_path):
 # --- TPMs, with the driver as a whole
 
 def test_guest_with_a_tpm_keeps_its_secret_over_hard_reboots_and_loses_it_with_its_disks(tmp_path, links, monkeypatch):
-    monkeypatch.setattr("nova.virt.libvirt.tpm.installed", lambda: True)  # the programs need not be on this machine
+    monkeypatch.setattr("nova.virt.libvirt.guest.tpm.installed", lambda: True)  # the programs need not be here
     made = Rig(tmp_path, links, swtpm=True, tpm_path=tmp_path / "swtpm")
     made.driver.connect()
     order = make_order(made.bridge)

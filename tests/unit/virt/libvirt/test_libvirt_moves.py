@@ -23,7 +23,7 @@ from nova.virt import interface
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.disks import header
 from nova.virt.libvirt.hypervisor import LibvirtDown
-from nova.virt.libvirt.moves import told as tell
+from nova.virt.libvirt.moves import source_info as tell
 from nova.virt.libvirt.moves.settings import BadMoveSetting, MoveSettings, check_destination, move_settings_of
 from nova.virt.libvirt.moves.watch import GIB, Act, Due, Watch
 from nova.virt.libvirt.vifs import bridge

@@ -10,7 +10,8 @@ import pytest
 
 from nova import errors
 from nova.model.orders import BuildOrder, SnapshotOrder
-from nova.virt.libvirt import LibvirtDriver, agent, snapshots
+from nova.virt.libvirt import LibvirtDriver
+from nova.virt.libvirt.guest import agent, snapshots
 from nova.virt.libvirt.xml import running
 from tests.contract.driver_conformance import build, make_order
 from tests.unit.virt.libvirt.acting import (

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from nova.model.topology import PackedCell, PackedDevice, Packing
-from nova.virt.libvirt.guest import guest_spec
-from nova.virt.libvirt.packed import BadPacking
-from nova.virt.libvirt.promises import PROMISES
-from nova.virt.libvirt.properties import NotHere
+from nova.virt.libvirt.guest.definition import guest_spec
+from nova.virt.libvirt.guest.numa_placement import BadPacking
+from nova.virt.libvirt.guest.numa_requirements import PROMISES
+from nova.virt.libvirt.guest.properties import NotHere
 from nova.virt.libvirt.xml.domain import domain_xml
 from tests.unit.virt.libvirt.orders import DISKS, FOLDER, abilities, able, facts, flavor, image, order, settings
 

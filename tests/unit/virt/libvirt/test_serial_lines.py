@@ -10,8 +10,8 @@ import pytest
 
 from nova.model.states import PowerState
 from nova.virt.libvirt.console_settings import BadConsoleSetting, SerialSettings, console_settings_of, ports_of
-from nova.virt.libvirt.folders import Folders
-from nova.virt.libvirt.serial_lines import NoAddress, NoPortLeft, NoSocketFolder, SerialLines, is_free
+from nova.virt.libvirt.disks.folders import Folders
+from nova.virt.libvirt.guest.serial_ports import NoAddress, NoPortLeft, NoSocketFolder, SerialLines, is_free
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.unit.virt.libvirt.test_libvirt_driver import conf_of
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nova.virt.libvirt.properties import Wishes, WrongValue
-from nova.virt.libvirt.topology import topology
+from nova.virt.libvirt.guest.cpu_topology import topology
+from nova.virt.libvirt.guest.properties import Wishes, WrongValue
 
 
 @pytest.mark.parametrize(("vcpus", "wishes", "expected"), [

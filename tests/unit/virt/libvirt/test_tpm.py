@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from nova import errors
-from nova.virt.libvirt.folders import Folder
-from nova.virt.libvirt.tpm import MARK, SecretLost, Tpms, secret_xml
+from nova.virt.libvirt.disks.folders import Folder
+from nova.virt.libvirt.guest.tpm import MARK, SecretLost, Tpms, secret_xml
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.unit.virt.libvirt.orders import UUID
 

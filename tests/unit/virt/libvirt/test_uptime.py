@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nova.model.base import utcnow
-from nova.virt.libvirt import uptime
+from nova.virt.libvirt.host import uptime
 
 
 @pytest.mark.parametrize("size", [384, 400])

@@ -14,8 +14,8 @@ from nova.privileged import vfs
 from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.runner import CommandFailed, Completed
 from nova.virt.libvirt import vifs
-from nova.virt.libvirt.folders import PlugRecord
-from nova.virt.libvirt.properties import wishes
+from nova.virt.libvirt.disks.folders import PlugRecord
+from nova.virt.libvirt.guest.properties import wishes
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.vifs.os_vif_plugs import NotPlugged, Port
 from nova.virt.libvirt.xml import interfaces as xml

@@ -12,7 +12,7 @@ from nova.virt.libvirt.disks.backends.lvm import Volumes
 from nova.virt.libvirt.disks.backends.qcow2 import Qcow2Files
 from nova.virt.libvirt.disks.backends.raw import RawFiles
 from nova.virt.libvirt.disks.backends.rbd import Images
-from nova.virt.libvirt.folders import DiskRecord
+from nova.virt.libvirt.disks.folders import DiskRecord
 from nova.virt.libvirt.settings import Settings
 
 __all__ = ["Backend", "Backends", "Format", "NoBackend", "Space"]

@@ -12,7 +12,7 @@ from nova.privileged.qemu_img import DiskFull, QemuImg
 from nova.privileged.runner import CommandFailed, Runner
 from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends.interface import Format, Space
-from nova.virt.libvirt.folders import DiskRecord, Folder
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.settings import Settings
 
 PART = ".part"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.plan import Base
-from nova.virt.libvirt.folders import DiskRecord, Folder
 
 
 class Format(NamedTuple):

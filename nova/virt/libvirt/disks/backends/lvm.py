@@ -7,8 +7,8 @@ from nova.privileged.qemu_img import QemuImg
 from nova.privileged.runner import Runner
 from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends.interface import Format, Space
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.plan import Base
-from nova.virt.libvirt.folders import DiskRecord, Folder
 
 PART = ".part"
 

@@ -6,8 +6,8 @@ from nova.privileged.qemu_img import Overlay
 from nova.virt.libvirt.disks.backends.files import PART, scratch, whole
 from nova.virt.libvirt.disks.backends.interface import Format
 from nova.virt.libvirt.disks.backends.raw import RawFiles
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.plan import Base
-from nova.virt.libvirt.folders import DiskRecord, Folder
 
 
 class Qcow2Files(RawFiles):

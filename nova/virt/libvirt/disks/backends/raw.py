@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nova.virt.libvirt.disks.backends.files import Files, whole
 from nova.virt.libvirt.disks.backends.interface import Format
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.plan import Base
-from nova.virt.libvirt.folders import DiskRecord, Folder
 
 
 class RawFiles(Files):

@@ -11,8 +11,8 @@ from nova.privileged.rbd import Rbd
 from nova.privileged.runner import Runner
 from nova.virt.libvirt.disks.backends.files import format_file, scratch
 from nova.virt.libvirt.disks.backends.interface import Format, Space
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.plan import Base
-from nova.virt.libvirt.folders import DiskRecord, Folder
 
 PART = ".part"
 BASE = "nova-base-"

@@ -1,0 +1,1 @@
+"""What may reach this host's guests, and what they may send."""

@@ -1,0 +1,101 @@
+"""This host's packet filters, brought to a state: frames by ebtables, packets by iptables and ip6tables.
+
+Each of the three is written in one transaction of the kernel's, and only where it differs; one that is refused changes
+nothing. So at any moment the old rules or the new ones hold, never none.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Protocol
+
+from nova import errors
+from nova.compute.filter import flows, frame_rules, packet_rules
+from nova.compute.filter.packet_rules import RuleOptions
+from nova.model.security_groups import HostFirewall
+from nova.privileged.ebtables import frame_filter
+from nova.privileged.iptables import IPV4, IPV6, Foreign, PacketFilter
+from nova.privileged.runner import Runner
+
+LOG = logging.getLogger(__name__)
+
+LOCK = "iptables.lock"  # in state_path: nova-network's, too, whose jumps stand in the same chains
+BRIDGE_SWITCHES = Path("/proc/sys/net/bridge")
+SWITCHES = ("bridge-nf-call-iptables", "bridge-nf-call-ip6tables")
+CURE = ("load the kernel module br_netfilter (modprobe br_netfilter, and a line in /etc/modules-load.d), or filter "
+        "nothing here: [DEFAULT]firewall_driver = nova.virt.firewall.NoopFirewallDriver")
+
+
+class NotHeld(errors.HostRefused):
+    code = "host.groups_not_held"
+    message = "Security groups do not hold between guests on one bridge of host {host} ({reason}): {cure}."
+
+
+class HostFilter(Protocol):
+    def apply(self, state: HostFirewall) -> bool:
+        """Make the host hold the state's rules, and no others of ours; whether anything had to change. Repeats
+        harmlessly. Unavailable: it could not be done, and what was there holds."""
+
+    def withdraw(self) -> bool:
+        """Leave nothing of ours, whoever of us made it; whether there was anything. Makes nothing, and turns nothing
+        on. Unavailable: it could not be done."""
+
+    def lacks(self) -> str:
+        """Why the rules do not hold whatever is applied; empty when they do."""
+
+
+class PacketFilters:
+    """The kernel's. ``switches``: where it says whether bridges ask iptables about what they pass on."""
+
+    def __init__(self, runner: Runner, state_path: Path, options: RuleOptions, foreign: Foreign | None = None,
+                 switches: Path = BRIDGE_SWITCHES) -> None:
+        lock = state_path / LOCK
+        self._packets = {4: PacketFilter(runner, lock, foreign, IPV4), 6: PacketFilter(runner, lock, foreign, IPV6)}
+        self._frames, self._runner = frame_filter(runner, state_path), runner
+        self._applied: HostFirewall | None = None
+        self._options, self._switches, self._lacks = options, switches, ""
+
+    def apply(self, state: HostFirewall) -> bool:
+        self._ask_for_bridged_packets()
+        changed = self._frames.apply([frame_rules.table(state)])
+        rewritten = [packets.apply([packet_rules.table(state, self._options, version)])
+                     for version, packets in self._packets.items()]
+        before, self._applied = self._applied, state
+        if before is not None:
+            flows.judge_anew(self._runner, flows.narrowed(before, state))
+        elif any(rewritten):  # whatever stood here from before this process, it was something else
+            flows.judge_anew(self._runner, flows.everybody(state))
+        return changed or any(rewritten)
+
+    def withdraw(self) -> bool:
+        self._applied, self._lacks = None, ""
+        found = [self._frames.remove(frame_rules.TABLE, frame_rules.OWN)]
+        found += [packets.remove(packet_rules.TABLE, packet_rules.OWN) for packets in self._packets.values()]
+        return any(found)
+
+    def lacks(self) -> str:
+        return self._lacks
+
+    def _ask_for_bridged_packets(self) -> None:
+        """Without this, what one guest sends another on the same bridge passes every security group."""
+        lacks = "; ".join(unset(self._switches, turn_on=True))
+        if lacks and not self._lacks:
+            LOG.error("SECURITY GROUPS DO NOT HOLD between guests on one bridge, and none is started here (%s). To "
+                        "cure it, %s", lacks, CURE)
+        self._lacks = lacks
+
+
+def unset(switches: Path, turn_on: bool = False) -> list[str]:
+    """Which of the switches are off, and why they can't be (or, not to be turned on: those that are not there)."""
+    found = []
+    for switch in (switches / name for name in SWITCHES):
+        try:
+            if switch.read_text().strip() == "1":
+                continue
+            if turn_on:
+                switch.write_text("1\n")
+                LOG.info("%s was off, and is on", switch)
+        except OSError as error:
+            found.append(f"{switch}: {error.strerror}")
+    return found

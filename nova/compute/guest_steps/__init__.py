@@ -1,1 +1,0 @@
-"""The steps that make a guest: each with its undo, repeatable both."""

@@ -1,0 +1,1 @@
+"""What becomes of guests on their host: made, started, moved, snapshotted, found again."""

@@ -1,0 +1,224 @@
+"""What happens to a guest on its host beside power: pause, suspend, rescue, rebuild, and what its agent does for us.
+
+As in ``guests.py``: each function does one order and returns the guest's power state, or raises.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Mapping
+
+import msgspec
+
+from nova import errors
+from nova.compute.abilities import NoOrder, able
+from nova.compute.guests.build import Tools, cache_images, renew_base, root_gb_of
+from nova.compute.guests.lifecycle import Guests
+from nova.compute.orders.orders import Work
+from nova.compute.orders.permission import Gate
+from nova.model.images import Image
+from nova.model.orders import (
+    BuildOrder,
+    GuestArrival,
+    GuestOrder,
+    Outcome,
+    PasswordOrder,
+    RebuildOrder,
+    RescueOrder,
+)
+from nova.model.states import PowerState
+from nova.virt.interface import Agent, CrashDumps, Pausing, Rescuing, Suspending
+
+LOG = logging.getLogger(__name__)
+
+OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE})
+#: What a rebuild that keeps ephemeral disks keeps: all but the root disk.
+KEPT_IN_REBUILD = frozenset({"ephemeral", "swap"})
+
+
+class NoSharedDisks(errors.HostRefused):
+    code = "guest.no_shared_disks"
+    message = "The disks of guest {uuid} should be on storage that host {host} shares, and are not there."
+
+
+class Life:
+    def __init__(self, tools: Tools, guests: Guests) -> None:
+        self._tools, self._driver, self._guests = tools, tools.driver, guests
+
+    # --- paused and suspended
+
+    def pause(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+        driver = able(self._driver, Pausing, self._tools.host, "pause guests")
+        work.check()
+        return driver.pause(order.server_uuid)
+
+    def unpause(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+        """A guest that went down with its host while it was paused is started."""
+        driver = able(self._driver, Pausing, self._tools.host, "pause guests")
+        state = self._driver.power_state(order.server_uuid)
+        if (state is None or state in OFF) and order.build is not None:
+            LOG.warning("paused guest %s is not in memory any more, and is started", order.instance_name,
+                        extra={"server": order.server_uuid})
+            return self._guests.start(order, work, gate)
+        gate.pass_(order.server_uuid)
+        work.check()
+        return driver.unpause(order.server_uuid)
+
+    def suspend(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+        driver = able(self._driver, Suspending, self._tools.host, "suspend guests")
+        work.check()
+        return driver.suspend(order.server_uuid)
+
+    def resume(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+        able(self._driver, Suspending, self._tools.host, "suspend guests")
+        build = _build_of(order, "resume")
+        if self._driver.power_state(order.server_uuid) == PowerState.RUNNING:
+            return PowerState.RUNNING
+        renew_base(self._tools, build)
+        gate.pass_(order.server_uuid)
+        work.check()
+        self._driver.plug(build)  # a host that was rebooted has no taps and bridges
+        return self._tools.starter.resumed(build, work)
+
+    # --- rescued
+
+    def rescue(self, order: RescueOrder, work: Work, gate: Gate) -> PowerState:
+        """The image comes first: one that is unfit (larger than the guest's own disk, too: nobody pays for more) leaves
+        the guest alone. What fails later starts the guest again."""
+        driver, uuid = able(self._driver, Rescuing, self._tools.host, "rescue guests"), order.server_uuid
+        cache_images(self._tools, (order.image, *self._parts_of(order.image)), root_gb_of(order.build))
+        gate.pass_(uuid)
+        work.check()
+        state = self._driver.power_state(uuid)
+        try:
+            if state is not None:
+                self._driver.shut_down(uuid, order.timeout_s)
+            work.check()
+            self._driver.plug(order.build)
+            gate.pass_(uuid)
+            state = driver.rescue(order, self._tools.images, self._files(order.build, order.admin_password))
+            self._tools.markers.clear(uuid)
+            return state
+        except Exception:
+            if state == PowerState.RUNNING:
+                self._back_from_rescue(order, work, gate)
+            raise
+
+    def _parts_of(self, image: Image) -> tuple[Image, ...]:
+        """The kernel and ramdisk that an image names."""
+        store = self._tools.store if self._tools.driver.needs_images else None
+        return tuple(store.show(one) for one in (image.kernel_id, image.ramdisk_id) if one and store is not None)
+
+    def _back_from_rescue(self, order: RescueOrder, work: Work, gate: Gate) -> None:
+        try:
+            work.check()
+            gate.pass_(order.server_uuid)
+            self._driver.unrescue(order.build)
+        except Exception as error:
+            LOG.warning("guest %s could not be rescued and is not started again: %s", order.instance_name, error,
+                        extra={"server": order.server_uuid})
+
+    def unrescue(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+        driver = able(self._driver, Rescuing, self._tools.host, "rescue guests")
+        build = _build_of(order, "unrescue")
+        renew_base(self._tools, build)
+        gate.pass_(order.server_uuid)
+        work.check()
+        self._driver.plug(build)
+        return driver.unrescue(build)
+
+    # --- made anew
+
+    def rebuild(self, order: RebuildOrder, work: Work, gate: Gate) -> PowerState | Outcome:
+        """Until the old disks go, a failure leaves the guest as it was; after that it is off and marked as half built:
+        it must not run while its operation counts as failed. Where the host is to find out whether it shares the
+        server's disks, the outcome says so, however often it is asked."""
+        uuid, asked = order.server_uuid, order.keep_disks is None
+        mark, state = self._tools.arrived.get(uuid), self._driver.power_state(uuid)
+        if asked and state is not None and mark is not None and mark.operation_id == order.fence.operation_id:
+            return _arrived(uuid, state, not mark.own_disks)
+        shared = self._shares_disks(order)
+        own_disks = asked and not shared
+        state = self._make_anew(order, shared, own_disks, work, gate)
+        if not asked:
+            return state
+        self._tools.arrived.set(order.build, order.fence, own_disks=own_disks)
+        self._tools.markers.clear(uuid)
+        return _arrived(uuid, state, shared)
+
+    def _make_anew(self, order: RebuildOrder, shared: bool, own_disks: bool, work: Work, gate: Gate) -> PowerState:
+        build, uuid = order.build, order.server_uuid
+        cache_images(self._tools, (build.image, build.kernel, build.ramdisk), root_gb_of(build))
+        gate.pass_(uuid)
+        work.check()
+        self._tools.markers.set(build, order.fence, own_disks=own_disks)
+        self._driver.destroy(uuid)
+        try:
+            self._make_disks(order, shared)
+            work.check()
+            self._driver.plug(build)
+            self._tools.drives.write(build)
+            self._tools.drives.write_places(build)
+            gate.pass_(uuid)
+            work.check()
+            state = self._tools.starter.new(build, work) if order.start else self._driver.define(build)
+        except Exception:
+            with contextlib.suppress(Exception):
+                self._driver.destroy(uuid)
+            raise
+        if order.keep_disks is not None:
+            self._tools.markers.clear(uuid)
+        return state
+
+    def _make_disks(self, order: RebuildOrder, shared: bool) -> None:
+        if not shared:
+            if order.keep_ephemeral:
+                self._driver.remove_disks(order.server_uuid, KEPT_IN_REBUILD)
+            else:
+                self._driver.remove_disks(order.server_uuid)
+        self._driver.create_disks(order.build, self._tools.images)
+
+    def _shares_disks(self, order: RebuildOrder) -> bool:
+        """Whether the server's disks are here already. NoSharedDisks: the order says so, and they are not: shared
+        storage that isn't would give the owner an empty disk."""
+        if order.keep_disks is False:
+            return False
+        mark, uuid = self._tools.markers.get(order.server_uuid), order.server_uuid
+        made_here = mark is not None and mark.own_disks  # by this operation's first try
+        there = not made_here and uuid in {guest.server_uuid for guest in self._driver.guests()}
+        if order.keep_disks and not there:
+            raise NoSharedDisks(uuid=uuid, host=self._tools.host)
+        return there
+
+    def _files(self, build: BuildOrder, admin_password: str | None) -> Mapping[str, bytes] | None:
+        """The contents of a config drive, for a guest that has one."""
+        return self._tools.drives.files(msgspec.structs.replace(build, admin_password=admin_password))
+
+    # --- inside the guest
+
+    def set_password(self, order: PasswordOrder, work: Work, gate: Gate) -> PowerState:
+        driver = able(self._driver, Agent, self._tools.host, "set a guest's password")
+        work.check()
+        driver.set_password(order.server_uuid, order.user, order.password)
+        return self._state(order.server_uuid)
+
+    def crash(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+        driver = able(self._driver, CrashDumps, self._tools.host, "make guests dump their memory")
+        gate.pass_(order.server_uuid)
+        work.check()
+        driver.crash(order.server_uuid)
+        return self._state(order.server_uuid)
+
+    def _state(self, server_uuid: str) -> PowerState:
+        return self._driver.power_state(server_uuid) or PowerState.NOSTATE
+
+
+def _arrived(server_uuid: str, state: PowerState, shared: bool) -> Outcome:
+    return Outcome(server_uuid=server_uuid, power_state=state, arrival=GuestArrival(shared=shared))
+
+
+def _build_of(order: GuestOrder, what: str) -> BuildOrder:
+    if order.build is None:
+        raise NoOrder(what=what, uuid=order.server_uuid)
+    return order.build

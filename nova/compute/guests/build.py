@@ -1,0 +1,225 @@
+"""The parts of building one guest. ``do`` and ``undo`` may be repeated; ``undo`` is safe when ``do`` never ran."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from nova import errors
+from nova.compute.guests.build_markers import Markers
+from nova.compute.guests.config_drive import ConfigDrives
+from nova.compute.guests.plug_events import PlugEvents
+from nova.compute.guests.starting import Patience, Starter
+from nova.compute.host import Clock
+from nova.compute.orders.orders import Work
+from nova.compute.orders.permission import Gate
+from nova.compute.orders.with_firewall import Guard, NoGuard
+from nova.model.base import HostName
+from nova.model.guest_tree import TreeOptions
+from nova.model.images import Image
+from nova.model.orders import BuildOrder
+from nova.model.states import PowerState
+from nova.model.vendor_source import NoVendorData, VendorSource
+from nova.virt.interface import LayeredDisks
+
+
+class ImageCache(Protocol):
+    """The images that lie on this host (``nova.compute.guests.images``)."""
+
+    def open(self) -> None: ...
+
+    def fetch(self, image: Image, max_gb: int | None = None) -> None: ...
+
+    def path(self, image_id: str) -> str: ...
+
+    def keeps(self, image_id: str, paths: Collection[str]) -> bool: ...
+
+    @property
+    def sweep_interval_s(self) -> float: ...
+
+    def sweep(self, in_use: Collection[str]) -> tuple[str, ...]:
+        """Remove what no guest uses; the driver's ``images_in_use`` says what is."""
+
+
+class ImageStore(Protocol):
+    """The image service, with this host's own credentials (``nova.clients.glance.Glance``)."""
+
+    def show(self, image_id: str) -> Image: ...
+
+    def upload(self, image_id: str, source: Any) -> int:
+        """``source``: a file, or what has its ``read`` and ``seek``."""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What steps work with. ``driver`` has the protocols Driver and Lifecycle.
+
+    ``aside`` marks guests that were put aside, by the operation that did; ``arrived`` those that were made anew here by
+    one that asked whether their disks are shared; ``store``: where snapshots go.
+    """
+
+    driver: Any
+    images: ImageCache | None
+    markers: Markers
+    aside: Markers
+    arrived: Markers
+    tree: TreeOptions = TreeOptions()  # what config drives say beside the guest's facts
+    store: ImageStore | None = None
+    host: HostName = HostName("")
+    vendor: VendorSource = field(default_factory=NoVendorData)
+
+    events: PlugEvents = field(default_factory=lambda: PlugEvents(Clock()))  # what the network service says
+    patience: Patience = Patience()  # of guests that wait for it
+
+    guard: Guard = NoGuard()  # packet filters
+
+    @property
+    def starter(self) -> Starter:
+        return Starter(self.driver, self.events, self.patience)
+
+    @property
+    def drives(self) -> ConfigDrives:
+        return ConfigDrives(self.driver, self.tree, self.vendor)
+
+
+@dataclass
+class Build:
+    """One guest being built: the order, and what its steps learn."""
+
+    order: BuildOrder
+    tools: Tools
+    work: Work
+    gate: Gate
+    power_state: PowerState = PowerState.NOSTATE
+
+    @property
+    def uuid(self) -> str:
+        return self.order.server_uuid
+
+
+def root_gb_of(order: BuildOrder) -> int:
+    return max((disk.size_gb for disk in order.disks if disk.kind == "root"), default=0)
+
+
+def cache_images(tools: Tools, images: Iterable[Image | None], first_max_gb: int | None = None) -> None:
+    """Have the images on this host, where its driver needs them; the first is for a disk of ``first_max_gb``."""
+    if not tools.driver.needs_images or tools.images is None:
+        return
+    for number, image in enumerate(images):
+        if image is not None:
+            tools.images.fetch(image, None if number else first_max_gb)
+
+
+class BaseLost(errors.Conflict):
+    code = "guest.base_lost"
+    message = ("The image {image_id}, which the disk of guest {uuid} is made of, is not on its host any more, and "
+               "could not be fetched again: {why}")
+
+
+def renew_base(tools: Tools, order: BuildOrder) -> None:
+    """Have the image that the guest's disks lie over, which may have been lost on this host or cut short. BaseLost,
+    Unavailable, HostRefused: before anything is done to the guest."""
+    driver = tools.driver
+    if order.image is None or tools.images is None or not isinstance(driver, LayeredDisks):
+        return
+    if not tools.images.keeps(order.image.id, driver.bases(order.server_uuid)):
+        return
+    try:
+        cache_images(tools, (order.image,))
+    except (errors.NotFound, errors.Conflict, errors.Forbidden) as error:
+        raise BaseLost(image_id=order.image.id, uuid=order.server_uuid, why=error.message) from error
+
+
+class Step(Protocol):
+    name: str
+
+    def do(self, build: Build) -> None: ...
+
+    def undo(self, build: Build) -> None: ...
+
+
+class Reserve:
+    """Mark the guest as half built. The mark is the first that comes and the last that goes."""
+
+    name = "reserve"
+
+    def do(self, build: Build) -> None:
+        build.tools.markers.set(build.order)
+
+    def undo(self, build: Build) -> None:
+        build.tools.markers.clear(build.uuid)
+
+
+class FetchImages:
+    """Image, kernel and ramdisk into the host's cache, which keeps them when the build fails."""
+
+    name = "images"
+
+    def do(self, build: Build) -> None:
+        order = build.order
+        cache_images(build.tools, (order.image, order.kernel, order.ramdisk), root_gb_of(order))
+
+    def undo(self, build: Build) -> None:
+        pass
+
+
+class MakeDisks:
+    name = "disks"
+
+    def do(self, build: Build) -> None:
+        build.tools.driver.create_disks(build.order, build.tools.images)
+
+    def undo(self, build: Build) -> None:
+        build.tools.driver.remove_disks(build.uuid)
+
+
+class PlugInterfaces:
+    name = "interfaces"
+
+    def do(self, build: Build) -> None:
+        build.tools.driver.plug(build.order)
+
+    def undo(self, build: Build) -> None:
+        build.tools.driver.unplug(build.uuid, build.order)
+
+
+class WriteConfigDrive:
+    """It goes with the disks, and a definition that was needed to write it goes at once."""
+
+    name = "config drive"
+
+    def do(self, build: Build) -> None:
+        drives = build.tools.drives
+        drives.write(build.order)
+        drives.write_places(build.order)
+
+    def undo(self, build: Build) -> None:
+        if build.tools.drives.needs_places(build.order):
+            build.tools.driver.destroy(build.uuid)
+
+
+class FilterPackets:
+    """What may reach the guest, and what it may send, before it runs."""
+
+    name = "packet filter"
+
+    def do(self, build: Build) -> None:
+        build.tools.guard.guard(build.order)
+
+    def undo(self, build: Build) -> None:
+        build.tools.guard.drop(build.uuid)
+
+
+class StartGuest:
+    """Define and start: a point of no return, so the conductor is asked first."""
+
+    name = "start"
+
+    def do(self, build: Build) -> None:
+        build.gate.pass_(build.uuid)
+        build.work.check()
+        build.power_state = build.tools.starter.new(build.order, build.work)
+
+    def undo(self, build: Build) -> None:
+        build.tools.driver.destroy(build.uuid)

@@ -1,0 +1,185 @@
+"""Guests that change hosts, or sizes, while they are off: left, fetched, finished; taken back, or forgotten.
+
+At any moment the guest's data is whole in one place that nothing here touches: what was put aside at the source, until
+the conductor says that it may be forgotten.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.compute.abilities import able
+from nova.compute.guests.build import Tools, cache_images
+from nova.compute.guests.lifecycle import Guests
+from nova.compute.orders.orders import Work
+from nova.compute.orders.permission import Gate
+from nova.model.orders import BuildOrder, GuestOrder, MoveOrder, Outcome
+from nova.model.states import PowerState
+from nova.virt.interface import ColdMoves
+
+LOG = logging.getLogger(__name__)
+
+CAN = "move guests"
+
+
+class Moves:
+    def __init__(self, tools: Tools, guests: Guests) -> None:
+        self._tools, self._guests = tools, guests
+        self._driver: Any = tools.driver
+
+    # --- at the source
+
+    def leave(self, order: GuestOrder, work: Work, gate: Gate) -> Outcome:
+        """Off, unplugged, put aside. What fails before the last starts the guest again, if it ran."""
+        driver, uuid = able(self._driver, ColdMoves, self._tools.host, CAN), order.server_uuid
+        state = self._driver.power_state(uuid)
+        if state is not None:
+            gate.pass_(uuid)
+            work.check()
+            self._forget_older(driver, order)
+        self._tools.aside.set(order)
+        try:
+            if state is not None:
+                self._driver.shut_down(uuid, order.timeout_s)
+                work.check()
+                self._driver.unplug(uuid, order.build)
+            source = driver.leave(uuid)
+            self._tools.guard.drop(uuid)
+        except Exception:
+            if uuid not in driver.put_aside():
+                self._tools.aside.clear(uuid)
+            self._run_on(order, state, work, gate)
+            raise
+        return Outcome(server_uuid=uuid, power_state=PowerState.SHUTDOWN,
+                       source=msgspec.structs.replace(source, host=source.host or self._tools.host))
+
+    def _forget_older(self, driver: ColdMoves, order: GuestOrder) -> None:
+        """What an earlier move put aside is owed to be forgotten (that move is over: the guest is here again)."""
+        mark = self._tools.aside.get(order.server_uuid)
+        if mark is not None and mark.operation_id != order.fence.operation_id \
+                and order.server_uuid in driver.put_aside():
+            LOG.warning("forgetting what operation %d put aside", mark.operation_id,
+                        extra={"server": order.server_uuid})
+            driver.forget(order.server_uuid)
+
+    def _run_on(self, order: GuestOrder, state: PowerState | None, work: Work, gate: Gate) -> None:
+        """Start a guest that could not leave. Whoever ordered it away meanwhile has another use for it."""
+        uuid = order.server_uuid
+        if state != PowerState.RUNNING or self._driver.power_state(uuid) in (None, PowerState.RUNNING):
+            return
+        try:
+            self._guests.start(order, work, gate)
+        except Exception as error:
+            LOG.warning("guest %s could not leave, and is not started again: %s", order.instance_name, error,
+                        extra={"server": uuid})
+
+    def take_back(self, order: MoveOrder, work: Work, gate: Gate) -> PowerState:
+        """A guest that is here beside what was put aside is the one that the move made: it goes."""
+        driver, uuid = able(self._driver, ColdMoves, self._tools.host, CAN), order.server_uuid
+        gate.pass_(uuid)
+        work.check()
+        self.back(uuid, order.build)
+        state = self._driver.power_state(uuid)
+        if not order.start:
+            return driver.define(order.build) if state is None else state
+        if state == PowerState.RUNNING:
+            return state
+        self._driver.plug(order.build)
+        gate.pass_(uuid)
+        work.check()
+        return self._tools.starter.new(order.build, work)
+
+    def back(self, server_uuid: str, build: BuildOrder | None = None) -> None:
+        """What was put aside is the guest's again, without asking; it is not started. The guest that the same move
+        made here beside it goes; any other guest stays, and what was put aside is an older move's."""
+        driver: Any = self._driver
+        if not isinstance(driver, ColdMoves) or server_uuid not in driver.put_aside():
+            return
+        mark = self._tools.aside.get(server_uuid)
+        if self._driver.power_state(server_uuid) is not None and not (mark is not None and mark.beside):
+            LOG.error("the guest is here beside disks that an older move put aside: they are not taken back",
+                      extra={"server": server_uuid})
+            return
+        self._driver.destroy(server_uuid)
+        self._driver.unplug(server_uuid, build)
+        driver.take_back(server_uuid)
+        self._tools.aside.clear(server_uuid)
+
+    def aside_since(self, server_uuid: str, epoch: int) -> bool:
+        """Whether it was put aside by an operation that is newer than ``epoch``."""
+        mark = self._tools.aside.get(server_uuid)
+        return mark is not None and mark.epoch > epoch
+
+    def forget(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+        able(self._driver, ColdMoves, self._tools.host, CAN)
+        gate.pass_(order.server_uuid)
+        work.check()
+        self._guests.forget(order.server_uuid)
+        return self._driver.power_state(order.server_uuid) or PowerState.NOSTATE
+
+    # --- at the destination
+
+    def fetch(self, order: MoveOrder, work: Work, gate: Gate) -> PowerState:
+        """Disks that came only in part go again, but not those of a move within this host: taking back knows them."""
+        driver, uuid = able(self._driver, ColdMoves, self._tools.host, CAN), order.server_uuid
+        work.check()
+        if order.source is not None:
+            self._tools.markers.set(order.build, order.fence)
+        elif self._tools.aside.has(uuid):
+            self._tools.aside.set(order.build, order.fence, beside=True)
+        try:
+            cache_what_there_is(self._tools, order.build)
+            work.check()
+            driver.fetch(order, self._tools.images)
+            work.check()
+        except Exception:
+            if order.source is not None:
+                self._clear_away(uuid)
+            raise
+        return PowerState.SHUTDOWN
+
+    def _clear_away(self, server_uuid: str) -> None:
+        try:
+            self._driver.remove_disks(server_uuid)
+            self._tools.markers.clear(server_uuid)
+        except Exception as error:
+            LOG.warning("disks that came only in part could not be removed; the guest stays marked as half built: %s",
+                        error, extra={"server": server_uuid})
+
+    def finish(self, order: MoveOrder, work: Work, gate: Gate) -> PowerState:
+        """A guest that could not be started is undefined again: it must not run here when it runs at its source."""
+        able(self._driver, ColdMoves, self._tools.host, CAN)
+        uuid, build = order.server_uuid, order.build
+        state = self._driver.power_state(uuid)
+        if state is not None and (state == PowerState.RUNNING or not order.start):
+            self._tools.markers.clear(uuid)
+            return state
+        gate.pass_(uuid)
+        work.check()
+        try:
+            self._driver.plug(build)
+            self._tools.drives.renew(build)
+            state = self._tools.starter.new(build, work) if order.start else self._driver.define(build)
+        except Exception:
+            for undo in (lambda: self._driver.destroy(uuid), lambda: self._driver.unplug(uuid, build)):
+                with contextlib.suppress(Exception):
+                    undo()
+            raise
+        self._tools.markers.clear(uuid)
+        return state
+
+
+def cache_what_there_is(tools: Tools, build: BuildOrder) -> None:
+    """The images that a guest's disks show through where they were not written to. One that the image service has not
+    got any more (or can't give now) need not stop a move: the source has it, too."""
+    for image in (build.image, build.kernel, build.ramdisk):
+        try:
+            cache_images(tools, (image,))
+        except errors.NovaError as error:
+            LOG.warning("image of a guest that comes here is not to be had: %s", error,
+                        extra={"server": build.server_uuid})

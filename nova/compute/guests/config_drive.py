@@ -1,0 +1,67 @@
+"""A guest's config drive: written before its first start, and anew whenever it is defined for another one.
+
+Where the guest's devices are is known when it is defined, and not before: a drive that tells of devices is written,
+the guest is defined with it, and then it is written once more, with the places.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.compute.guests.facts import facts_of
+from nova.model.guest_devices import has_devices
+from nova.model.guest_tree import TreeOptions, VendorData, config_drive_files
+from nova.model.guests import DevicePlace
+from nova.model.orders import BuildOrder
+from nova.model.vendor_source import VendorSource
+from nova.virt.interface import DevicePlaces
+
+LOG = logging.getLogger(__name__)
+
+
+class ConfigDrives:
+    def __init__(self, driver: Any, tree: TreeOptions, vendor: VendorSource) -> None:
+        self._driver, self._tree, self._vendor = driver, tree, vendor
+
+    def write(self, order: BuildOrder) -> None:
+        """For a guest that has one. Unavailable: a vendordata service failed that must not; HostRefused."""
+        files = self.files(order)
+        if files is not None:
+            self._driver.write_config_drive(order, files)
+
+    def write_places(self, order: BuildOrder) -> None:
+        """Once the guest can be defined: tell it where its devices are, too. It is defined after that, if it has such;
+        repeated, it is the same."""
+        if not self.needs_places(order):
+            return
+        self._driver.define(order)
+        places = self._driver.device_places(order.server_uuid)
+        files = self.files(order, places)
+        if places and files is not None:
+            self._driver.write_config_drive(order, files)
+
+    def needs_places(self, order: BuildOrder) -> bool:
+        return order.config_drive and isinstance(self._driver, DevicePlaces) and has_devices(order.interfaces)
+
+    def renew(self, order: BuildOrder) -> None:
+        """With what is true now, while the guest is off. What fails leaves the old one: a guest that starts with old
+        news is better than one that doesn't."""
+        try:
+            self.write(order)
+            self.write_places(order)
+        except errors.NovaError as error:
+            LOG.warning("the config drive of %s could not be made anew, and is as it was: %s", order.instance_name,
+                        error.message, extra={"server": order.server_uuid})
+
+    def files(self, order: BuildOrder, places: Mapping[str, DevicePlace] | None = None) -> Mapping[str, bytes] | None:
+        """Its contents; None for a guest that has none."""
+        if not order.config_drive:
+            return None
+        facts = msgspec.structs.replace(facts_of(order), places=places or {})
+        vendor = VendorData(static=self._vendor.static(), dynamic=self._vendor.dynamic(facts))
+        return config_drive_files(facts, self._tree, vendor)

@@ -1,0 +1,236 @@
+"""What becomes of one guest on one host: build, destroy, start, stop, reboot.
+
+Each function does one order and returns the guest's power state, or raises; batches, joining and fencing are around
+it (``batches.py``, ``orders.py``). Nothing here is remembered: what a kill leaves is found again by uuid and mark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+
+from nova import errors
+from nova.compute.guests import build as steps
+from nova.compute.guests.build import Build, Step, Tools
+from nova.compute.orders.orders import LEAVE, MIGRATE, REBOOT, RESCUE, STOP, Work
+from nova.compute.orders.permission import Gate
+from nova.model.orders import BuildOrder, GuestOrder
+from nova.model.states import PowerState
+from nova.virt.interface import ColdMoves, Snapshots
+
+LOG = logging.getLogger(__name__)
+
+#: Kinds of orders that ask a guest to shut down, and wait.
+ASKING = frozenset({STOP, REBOOT, RESCUE, LEAVE})
+
+BUILD: tuple[Step, ...] = (
+    steps.Reserve(),
+    steps.FetchImages(),
+    steps.MakeDisks(),
+    steps.PlugInterfaces(),
+    steps.WriteConfigDrive(),
+    steps.FilterPackets(),
+    steps.StartGuest(),
+)
+
+
+class HalfBuilt(errors.Conflict):
+    code = "guest.half_built"
+    message = "Guest {uuid} on host {host} was only built in part; rebuild the server, or delete it."
+
+
+class Guests:
+    """The guests of this host, one order at a time for each (the caller sees to that)."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools, self._driver = tools, tools.driver
+
+    def build(self, order: BuildOrder, work: Work, gate: Gate) -> PowerState:
+        """Make the guest and start it; what failed is undone before the error goes on."""
+        uuid = order.server_uuid
+        state = self._driver.power_state(uuid)
+        if state is not None and (state == PowerState.RUNNING or not self._tools.markers.has(uuid)):
+            LOG.info("guest %s was built before", order.instance_name, extra={"server": uuid})
+            self._tools.markers.clear(uuid)
+            return state
+        build = Build(order, self._tools, work, gate)
+        _run(BUILD, build)
+        self._tools.markers.clear(uuid)
+        return build.power_state
+
+    def destroy(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+        """Leave nothing of the guest."""
+        gate.pass_(order.server_uuid)
+        self.remove(order.server_uuid, order.build, order.keep_disks, order.fence.operation_id)
+        return PowerState.NOSTATE
+
+    def remove(self, server_uuid: str, order: BuildOrder | None = None, keep_disks: bool = False,
+               operation_id: int = 0) -> None:
+        """Domain, taps and disks (also those that were put aside), without asking: whoever calls has an explicit record
+        that the guest is gone. ``keep_disks``: the server's new host uses them; but not those that this very operation
+        had made here."""
+        keep_disks = keep_disks and not self._are_copies(server_uuid) and not self._made_for(server_uuid, operation_id)
+        self._driver.destroy(server_uuid)  # a guest that can not be stopped keeps its disks
+        self._tools.guard.drop(server_uuid)
+        try:
+            self._driver.unplug(server_uuid, order)
+        finally:
+            if not keep_disks:
+                self._driver.remove_disks(server_uuid)
+        if not keep_disks:
+            self.forget(server_uuid)
+        self._tools.arrived.clear(server_uuid)
+        self._tools.markers.clear(server_uuid)
+
+    def _are_copies(self, server_uuid: str) -> bool:
+        """Whether the disks here were made for a guest that has not arrived: whoever gives up its live migration may
+        not know (when our answer was lost) that they are not the guest's own, and this host does."""
+        mark = self._tools.markers.get(server_uuid)
+        return mark is not None and mark.own_disks and self._driver.power_state(server_uuid) is None
+
+    def _made_for(self, server_uuid: str, operation_id: int) -> bool:
+        """Whether the disks here were made by an evacuation that is now undone: its conductor may not know (when our
+        answer was lost) that the host shares no storage, and this host does; also when it died before the guest was
+        whole."""
+        marks = (self._tools.arrived.get(server_uuid), self._tools.markers.get(server_uuid))
+        return any(mark is not None and mark.own_disks and not mark.live and mark.operation_id == operation_id
+                   for mark in marks)
+
+    def forget(self, server_uuid: str) -> None:
+        """Remove what was put aside of the guest, without asking."""
+        if isinstance(self._driver, ColdMoves):
+            self._driver.forget(server_uuid)
+        self._tools.aside.clear(server_uuid)
+        if self._driver.power_state(server_uuid) is None:  # a restart read the rules of what may come back
+            self._tools.guard.drop(server_uuid)
+
+    def drop_snapshot(self, server_uuid: str, image_id: str) -> None:
+        if isinstance(self._driver, Snapshots) and image_id:
+            self._driver.drop_snapshot(server_uuid, image_id)
+
+    def hurry(self, order: GuestOrder, work: Work, gate: Gate) -> None:
+        """Before a destroy waits for its turn: don't let it wait for a guest that was asked to shut down kindly."""
+        with contextlib.suppress(Exception):  # the destroy itself tries again, and tells
+            if MIGRATE in work.overtook:
+                gate.pass_(order.server_uuid)
+                self._driver.abort(order.server_uuid)
+            elif not ASKING.isdisjoint(work.overtook):
+                gate.pass_(order.server_uuid)
+                self._driver.destroy(order.server_uuid)
+
+    def start(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+        """Power on, defined anew from the order: as this host's configuration is now, whether or not it still was."""
+        uuid = order.server_uuid
+        state = self._driver.power_state(uuid)
+        if state == PowerState.RUNNING:
+            return PowerState.RUNNING
+        if order.build is not None:
+            steps.renew_base(self._tools, order.build)
+        gate.pass_(uuid)
+        work.check()
+        if order.build is not None:
+            self._driver.plug(order.build)  # a host that was rebooted has no taps and bridges
+            self._define_anew(order.build, known=state is not None)
+            return self._tools.starter.again(order.build, work)
+        return self._driver.start(uuid)
+
+    def _define_anew(self, build: BuildOrder, known: bool) -> None:
+        """A guest that is ``known`` and can not be what the order says any more, on this host, stays what it was."""
+        if not known:
+            LOG.warning("guest %s was not defined any more, and is again", build.instance_name,
+                        extra={"server": build.server_uuid})
+        try:
+            self._driver.define(build)
+        except (errors.HostRefused, errors.Invalid) as error:
+            if not known:
+                raise
+            LOG.warning("guest %s can not be defined anew here, and starts as it was: %s", build.instance_name, error,
+                        extra={"server": build.server_uuid})
+
+    def stop(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+        """Ask the guest to shut down, and power it off after the order's time. One that isn't defined is off."""
+        work.check()
+        if self._driver.power_state(order.server_uuid) is None:
+            if self._tools.markers.has(order.server_uuid):
+                raise HalfBuilt(uuid=order.server_uuid, host=self._tools.host)
+            LOG.warning("guest %s is not defined, so it counts as stopped", order.instance_name,
+                        extra={"server": order.server_uuid})
+            return PowerState.SHUTDOWN
+        return self._driver.shut_down(order.server_uuid, order.timeout_s)
+
+    def reboot(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
+        """Soft: ask the guest; when it doesn't, or for a hard one: stop, define anew from the order, start."""
+        if order.build is not None:
+            steps.renew_base(self._tools, order.build)
+        gate.pass_(order.server_uuid)  # a soft reboot may stop and start the guest, too
+        work.check()
+        if order.reboot == "soft" and self._reboot_softly(order):
+            return self._driver.power_state(order.server_uuid) or PowerState.RUNNING
+        gate.pass_(order.server_uuid)
+        work.check()
+        if order.build is None:
+            self._driver.shut_down(order.server_uuid, 0)
+            return self._driver.start(order.server_uuid)
+        self._driver.destroy(order.server_uuid)
+        self._tools.events.forget(order.server_uuid)
+        self._take_back_stranded(order)
+        self._driver.plug(order.build)
+        self._tools.drives.renew(order.build)
+        state = self._tools.starter.new(order.build, work)
+        self._tools.markers.clear(order.server_uuid)  # whatever was left undone before, it is whole enough to run
+        return state
+
+    def _take_back_stranded(self, order: GuestOrder) -> None:
+        """A move that ended in ERROR may have left the guest put aside here, and nothing else of it: who reboots it
+        hard wants that."""
+        uuid, driver = order.server_uuid, self._driver
+        if isinstance(driver, ColdMoves) and uuid in driver.put_aside() and \
+                uuid not in {guest.server_uuid for guest in driver.guests()}:
+            LOG.warning("guest %s was put aside by a move that failed, and is taken back", order.instance_name,
+                        extra={"server": uuid})
+            driver.take_back(uuid)
+            self._tools.aside.clear(uuid)
+
+    def _reboot_softly(self, order: GuestOrder) -> bool:
+        try:
+            done = self._driver.reboot(order.server_uuid, order.timeout_s)
+        except (errors.NotFound, errors.Conflict, errors.NotSupported) as error:
+            LOG.info("a soft reboot is not possible (%s)", error, extra={"server": order.server_uuid})
+            done = False
+        if not done:
+            LOG.info("guest %s did not reboot by itself within %d s: the hard way", order.instance_name,
+                     order.timeout_s, extra={"server": order.server_uuid})
+        return done
+
+
+def _run(steps_: tuple[Step, ...], build: Build) -> None:
+    """All steps in order; on an error undo backwards from the failing one, included, and raise it."""
+    for number, step in enumerate(steps_):
+        started = time.monotonic()
+        try:
+            build.work.check()
+            step.do(build)
+        except Exception as error:
+            LOG.info("building %s stops in '%s': %s", build.order.instance_name, step.name, error,
+                     extra={"server": build.uuid})
+            _undo(steps_[:number + 1], build)
+            raise
+        LOG.debug("%s: %s took %.1f ms", build.order.instance_name, step.name, 1000 * (time.monotonic() - started),
+                  extra={"server": build.uuid})
+
+
+def _undo(done: tuple[Step, ...], build: Build) -> None:
+    """Undo what was done, backwards. What can't be undone stays marked, for the conductor's destroy and our start."""
+    clean = True
+    for step in reversed(done):
+        if step.name == steps.Reserve.name and not clean:
+            return
+        try:
+            step.undo(build)
+        except Exception:
+            clean = False
+            LOG.exception("undoing '%s' of %s failed; the guest stays marked as half built", step.name,
+                          build.order.instance_name, extra={"server": build.uuid})
+            if step.name == steps.StartGuest.name:
+                return  # a guest that may still run keeps its taps and disks

@@ -1,0 +1,115 @@
+"""Guests that change hosts while they run."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import Any
+
+from nova import errors
+from nova.compute.abilities import able
+from nova.compute.guests.build import Tools
+from nova.compute.guests.cold_moves import cache_what_there_is
+from nova.compute.guests.live_progress import Progress, Watch
+from nova.compute.host import Host, checked_uuid
+from nova.compute.orders.fences import Fences
+from nova.compute.orders.orders import MIGRATE, Orders, Work
+from nova.compute.orders.permission import Gate, Overtaken
+from nova.model.orders import GuestOrder, LiveOrder, MoveOrder, Outcome
+from nova.model.states import PowerState
+from nova.virt.interface import LiveMoves
+
+LOG = logging.getLogger(__name__)
+
+CAN = "move running guests"
+
+
+class Aborted(errors.Conflict):
+    code, message = "migration.aborted", "The live migration of guest {uuid} was aborted: it runs on where it was."
+
+
+class LiveGuests:
+    def __init__(self, tools: Tools, orders: Orders, fences: Fences, conductor: Any, host: Host) -> None:
+        self._tools, self._driver, self._orders, self._fences = tools, tools.driver, orders, fences
+        self._conductor, self._host = conductor, host
+
+    # --- at the source
+
+    def describe(self, order: GuestOrder, work: Work, gate: Gate) -> Outcome:
+        driver = self._able()
+        work.check()
+        source = driver.describe(order.server_uuid)
+        return Outcome(server_uuid=order.server_uuid, source=source,
+                       power_state=self._driver.power_state(order.server_uuid) or source.power_state)
+
+    def migrate(self, order: LiveOrder, work: Work, gate: Gate) -> PowerState:
+        """Returns when the guest runs at its destination. A newer order, or an abort, ends it with the guest here."""
+        driver = self._able()
+        gate.pass_(order.server_uuid)
+        work.check()
+        if work.aborted:  # while it waited for its turn
+            raise Aborted(uuid=order.server_uuid)
+        watch = Watch(self._conductor, self._host, self._fences, order.server_uuid)
+        progress = Progress(self._conductor, self._host, order.server_uuid, order.fence.epoch, watch.look).start()
+        try:
+            driver.migrate(order, progress.note,
+                           lambda: work.aborted or watch.lost or work.stopped_error() is not None)
+        except Exception as error:
+            if work.aborted:
+                raise Aborted(uuid=order.server_uuid) from error
+            if watch.lost:
+                raise Overtaken(uuid=order.server_uuid, epoch=order.fence.epoch) from error
+            raise
+        finally:
+            progress.end()
+        return PowerState.NOSTATE
+
+    def abort(self, server_uuid: str, epoch: int) -> None:
+        """OlderEpoch when a newer operation has the server; Conflict when no migration of it is under way."""
+        driver, work = self._under_way(server_uuid, epoch)
+        if work is not None:
+            work.aborted = True
+        try:
+            driver.abort(server_uuid)
+        except errors.Conflict:
+            if work is None:
+                raise
+            LOG.info("the migration has not begun yet, and will not", extra={"server": server_uuid})
+
+    def force(self, server_uuid: str, epoch: int) -> None:
+        driver, _work = self._under_way(server_uuid, epoch)
+        driver.force(server_uuid)
+
+    def _under_way(self, server_uuid: str, epoch: int) -> tuple[LiveMoves, Work | None]:
+        driver = self._able()
+        self._fences.check(checked_uuid(server_uuid), epoch)
+        return driver, self._orders.under_way(MIGRATE, server_uuid)
+
+    # --- at the destination
+
+    def prepare(self, order: MoveOrder, work: Work, gate: Gate) -> Outcome:
+        """What fails takes its taps with it; disks are the driver's to know (they may be the guest's own, shared)."""
+        driver, uuid = self._able(), order.server_uuid
+        work.check()
+        self._tools.markers.set(order.build, order.fence)
+        try:
+            cache_what_there_is(self._tools, order.build)
+            work.check()
+            arrival = driver.prepare_arrival(order, self._tools.images)
+            self._tools.markers.set(order.build, order.fence, own_disks=not arrival.shared, live=True)
+        except Exception:
+            with contextlib.suppress(Exception):
+                self._driver.unplug(uuid, order.build)
+                self._tools.markers.clear(uuid)
+            raise
+        self._tools.starter.wait_for_arrival(order.build, work)  # what fails is marked: whose disks are here is known
+        return Outcome(server_uuid=uuid, arrival=arrival)
+
+    def land(self, order: MoveOrder, work: Work, gate: Gate) -> PowerState:
+        driver = self._able()
+        state = driver.land(order)
+        self._tools.markers.clear(order.server_uuid)
+        return state
+
+    def _able(self) -> Any:
+        return able(self._driver, LiveMoves, self._tools.host, CAN)

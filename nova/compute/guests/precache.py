@@ -1,0 +1,33 @@
+"""Images that a host is asked to have before a guest needs them."""
+
+from __future__ import annotations
+
+import logging
+
+from nova import errors
+from nova.compute.guests.build import ImageCache
+from nova.model.aggregates import CachedImage
+from nova.model.images import Image
+
+LOG = logging.getLogger(__name__)
+
+
+def fetch(cache: ImageCache | None, image: Image) -> CachedImage:
+    """Have one image here; what came of it. An image counts as used now, so that it stays for its minimum age."""
+    if cache is None:
+        return CachedImage(image_id=image.id, state="unsupported", error="this host's driver needs no images")
+    there = _is_there(cache, image.id)
+    try:
+        cache.fetch(image)
+    except errors.NovaError as error:
+        LOG.warning("image %s was not cached: %s", image.id, error.message)
+        return CachedImage(image_id=image.id, state="error", error=error.message)
+    return CachedImage(image_id=image.id, state="existing" if there else "cached")
+
+
+def _is_there(cache: ImageCache, image_id: str) -> bool:
+    try:
+        cache.path(image_id)
+    except KeyError:
+        return False
+    return True

@@ -1,0 +1,168 @@
+"""What is here against what should be: at start, and now and then. Destroys what a record says is gone, no more."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from nova.compute.guests.build_markers import Markers
+from nova.compute.guests.lifecycle import Guests
+from nova.compute.host import Host
+from nova.compute.orders.fences import Fences
+from nova.compute.orders.orders import Orders
+from nova.compute.orders.with_firewall import Guard, NoGuard
+from nova.compute.reports.power_events import PowerEvents
+from nova.model.orders import ExpectedGuest, Permission
+from nova.model.states import PowerState, VmState
+from nova.virt.interface import ColdMoves, KeptOrders
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What keeps the host's guests in order, handed about together."""
+
+    driver: Any
+    guests: Guests
+    orders: Orders
+    fences: Fences
+    markers: Markers
+    events: PowerEvents
+    guard: Guard = NoGuard()
+
+
+class Reconciler:
+    """``options``: resume_guests_state_on_host_boot, running_deleted_instance_action and its timeout."""
+
+    def __init__(self, desk: Desk, conductor: Any, options: Any, host: Host) -> None:
+        self._desk, self._conductor, self._options, self._host = desk, conductor, options, host
+
+    def at_start(self) -> None:
+        """Before orders are taken. What is in the middle of an operation is left to that operation."""
+        states = {guest.server_uuid: guest.power_state for guest in self._desk.driver.guests()}
+        have = {*states, *self._desk.markers.all()}
+        aside = self._aside()
+        expected = self._expected(have | aside)
+        for guest in expected:
+            if self._is_due(guest):
+                self._remove(guest, have | aside)
+        settled = [guest for guest in expected if not guest.gone and guest.task_state is None]
+        self._tell_of_strangers(have, expected)
+        self._tell_of_copies(aside - {guest.server_uuid for guest in expected if guest.gone})
+        down = [guest for guest in settled if guest.vm_state == VmState.ACTIVE
+                and states.get(guest.server_uuid, PowerState.NOSTATE) != PowerState.RUNNING]
+        self._resume(down, states)
+        self._desk.events.report_all([guest.server_uuid for guest in down if guest.server_uuid not in states])
+
+    def sweep(self) -> int:
+        """Find guests that a record says are gone, and do as running_deleted_instance_action says; how many."""
+        action = self._options.running_deleted_instance_action
+        if action == "noop":
+            return 0
+        have = {guest.server_uuid for guest in self._desk.driver.guests()} | set(self._desk.markers.all())
+        have |= self._aside()
+        found = [guest for guest in self._expected(have) if self._is_due(guest) and guest.server_uuid in have
+                 and not self._desk.orders.busy(guest.server_uuid)]
+        for guest in found:
+            LOG.warning("guest %s is here although it was deleted or moved away (action: %s)", guest.instance_name,
+                        action, extra={"server": guest.server_uuid})
+            if action == "reap":
+                self._remove(guest, have)
+            elif action == "shutdown":
+                self._shut_down(guest)
+        return len(found)
+
+    def _is_due(self, guest: ExpectedGuest) -> bool:
+        """Whether a record says that the guest is gone, and for long enough."""
+        return guest.gone and guest.gone_s >= self._options.running_deleted_instance_timeout
+
+    def _aside(self) -> frozenset[str]:
+        """What was put aside waits for its operation or its confirmation, unless a record says the guest is gone."""
+        driver = self._desk.driver
+        return driver.put_aside() if isinstance(driver, ColdMoves) else frozenset()
+
+    def _expected(self, have: Iterable[str]) -> tuple[ExpectedGuest, ...]:
+        return self._conductor.expected_guests(self._host.name, tuple(sorted(have)))
+
+    def _remove(self, guest: ExpectedGuest, have: set[str]) -> None:
+        """Remove one that is gone; one that fails is tried again at the next sweep."""
+        uuid = guest.server_uuid
+        if uuid not in have:
+            return
+        try:
+            with self._desk.orders.alone(uuid):
+                if self._newer(guest):
+                    return
+                self._desk.guests.remove(uuid)
+                self._desk.fences.note(uuid, guest.epoch, destroyed=True)
+            LOG.info("removed guest %s, which was deleted or moved away", guest.instance_name, extra={"server": uuid})
+        except Exception:
+            LOG.exception("guest %s, which was deleted or moved away, could not be removed", guest.instance_name,
+                          extra={"server": uuid})
+
+    def _shut_down(self, guest: ExpectedGuest) -> None:
+        try:
+            with self._desk.orders.alone(guest.server_uuid):
+                if not self._newer(guest) and self._desk.driver.power_state(guest.server_uuid) == PowerState.RUNNING:
+                    self._desk.driver.shut_down(guest.server_uuid, 0)
+        except Exception:
+            LOG.exception("guest %s could not be shut down", guest.instance_name, extra={"server": guest.server_uuid})
+
+    def _newer(self, guest: ExpectedGuest) -> bool:
+        """Whether the guest here was built after what the record speaks of: it has come back."""
+        return self._desk.fences.known(guest.server_uuid).built > guest.epoch
+
+    def _tell_of_strangers(self, have: set[str], expected: tuple[ExpectedGuest, ...]) -> None:
+        for uuid in sorted(have - {guest.server_uuid for guest in expected}):
+            LOG.warning("guest %s is on this host, and no record says that it belongs here or is gone; it is left as "
+                        "it is. If it is not wanted, remove it by hand", uuid, extra={"server": uuid})
+
+    @staticmethod
+    def _tell_of_copies(aside: frozenset[str]) -> None:
+        """What nobody removes where the host's debts were forgiven: a debt is all that speaks of it then."""
+        copies = ", ".join(f"{uuid}_resize" for uuid in sorted(aside))
+        if copies:
+            LOG.info("copies of guests that left by a cold move are here until it is confirmed or reverted: %s. One "
+                     "whose server is in no such move (openstack server show) is not wanted: remove it by hand", copies)
+
+    def _resume(self, down: list[ExpectedGuest], states: dict[str, PowerState]) -> None:
+        """Start guests that should run, where the operator wants that; the others' states are reported after this."""
+        for guest in down:
+            if guest.server_uuid not in states:
+                LOG.error("guest %s should be on this host and is not", guest.instance_name,
+                          extra={"server": guest.server_uuid})
+        wanted = [guest for guest in down if guest.power_state == PowerState.RUNNING
+                  and states.get(guest.server_uuid) in (PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE)]
+        if not wanted or not self._options.resume_guests_state_on_host_boot:
+            return
+        asked = tuple(Permission(server_uuid=guest.server_uuid, epoch=guest.epoch) for guest in wanted)
+        answer = self._conductor.may_proceed(self._host.name, asked)
+        granted = {permission.server_uuid for permission in answer if permission.granted}
+        for guest in wanted:
+            if guest.server_uuid in granted:
+                self._start(guest)
+
+    def _start(self, guest: ExpectedGuest) -> None:
+        try:
+            with self._desk.orders.alone(guest.server_uuid):
+                self._connect(guest.server_uuid)
+                self._desk.driver.start(guest.server_uuid)
+            LOG.info("started guest %s again", guest.instance_name, extra={"server": guest.server_uuid})
+        except Exception:
+            LOG.exception("guest %s ran before and could not be started again", guest.instance_name,
+                          extra={"server": guest.server_uuid})
+
+    def _connect(self, server_uuid: str) -> None:
+        """A host that was rebooted has no taps, no bridges, and perhaps no way to filter. (Its rules are those that the
+        conductor has just told: the kept order's are old.) Nobody waits for the network service's word here: events
+        come to who takes orders, and there is no telling yet which interfaces it believes to be connected still."""
+        driver = self._desk.driver
+        order = driver.kept_order(server_uuid) if isinstance(driver, KeptOrders) else None
+        if order is not None:
+            self._desk.guard.guard(msgspec.structs.replace(order, firewall=None))
+            driver.plug(order)

@@ -1,0 +1,92 @@
+"""Snapshots: a guest's root disk kept as a file of the host, sent to the image service, dropped."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import BinaryIO
+
+from nova import errors
+from nova.compute.abilities import able
+from nova.compute.guests.build import Tools
+from nova.compute.orders.orders import Work
+from nova.compute.orders.permission import Gate
+from nova.model.orders import Outcome, SnapshotOrder
+from nova.model.states import PowerState
+from nova.virt.interface import Snapshots
+
+LOG = logging.getLogger(__name__)
+
+CAN = "take snapshots of guests"
+
+
+class NoSnapshot(errors.Conflict):
+    code = "snapshot.not_found"
+    message = "There is no snapshot of guest {uuid} for image {image_id} on host {host} (any more)."
+
+
+class NoStore(errors.NotSupported):
+    code, message = "host.no_image_service", "Host {host} has no way to the image service."
+
+
+class Stoppable:
+    """A file that is read no further when a newer order wants the guest: an upload may take hours."""
+
+    def __init__(self, file: BinaryIO, work: Work) -> None:
+        self._file, self._work = file, work
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int = -1) -> bytes:
+        self._work.check()
+        return self._file.read(size)
+
+
+class SnapshotsOfGuests:
+    def __init__(self, tools: Tools) -> None:
+        self._tools, self._driver = tools, tools.driver
+
+    def take(self, order: SnapshotOrder, work: Work, gate: Gate) -> Outcome:
+        """Nothing of it stays when it fails, or when a newer order wants the guest."""
+        driver = able(self._driver, Snapshots, self._tools.host, CAN)
+        work.check()
+        try:
+            snapshot = driver.take_snapshot(order)
+            work.check()
+        except Exception:
+            with contextlib.suppress(Exception):  # the first error is the one to tell; a destroy clears up, too
+                driver.drop_snapshot(order.server_uuid, order.image_id)
+            raise
+        return Outcome(server_uuid=order.server_uuid, snapshot=snapshot, power_state=self._state(order.server_uuid))
+
+    def upload(self, order: SnapshotOrder, work: Work, gate: Gate) -> PowerState:
+        """The file stays until the image has the data, so that a failure can be tried again."""
+        driver = able(self._driver, Snapshots, self._tools.host, CAN)
+        if self._tools.store is None:
+            raise NoStore(host=self._tools.host)
+        path = driver.snapshot_path(order.server_uuid, order.image_id)
+        if path is None:
+            self._find_uploaded(order)
+            return self._state(order.server_uuid)
+        gate.pass_(order.server_uuid)  # whoever took the image away has overtaken this
+        work.check()
+        with open(path, "rb") as file:
+            sent = self._tools.store.upload(order.image_id, Stoppable(file, work))
+        LOG.info("sent %d bytes of a snapshot as image %s", sent, order.image_id, extra={"server": order.server_uuid})
+        driver.drop_snapshot(order.server_uuid, order.image_id)
+        return self._state(order.server_uuid)
+
+    def drop(self, order: SnapshotOrder, work: Work, gate: Gate) -> PowerState:
+        driver = able(self._driver, Snapshots, self._tools.host, CAN)
+        driver.drop_snapshot(order.server_uuid, order.image_id)
+        return self._state(order.server_uuid)
+
+    def _find_uploaded(self, order: SnapshotOrder) -> None:
+        """The answer of an upload may have been lost: then the image is whole, and the file is gone."""
+        assert self._tools.store is not None
+        if self._tools.store.show(order.image_id).status != "active":
+            raise NoSnapshot(uuid=order.server_uuid, image_id=order.image_id, host=self._tools.host)
+
+    def _state(self, server_uuid: str) -> PowerState:
+        """A guest that is not defined is off."""
+        state = self._driver.power_state(server_uuid)
+        return PowerState.SHUTDOWN if state is None else state

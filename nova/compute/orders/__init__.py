@@ -1,0 +1,1 @@
+"""Which orders are carried out, in which order, and what is around each of them."""

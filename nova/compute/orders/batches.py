@@ -1,0 +1,156 @@
+"""Many orders in one call: admitted together, done side by side, each with an outcome of its own."""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from nova import concurrency, errors
+from nova.compute.host import Host
+from nova.compute.orders.orders import BUILD, DESTROY, FETCH, MIGRATE, REBUILD, SNAPSHOT, UPLOAD, Orders, Ticket, Work
+from nova.compute.orders.outcomes import failure
+from nova.compute.orders.permission import Gate
+from nova.model.orders import Outcome
+from nova.model.states import PowerState
+
+LOG = logging.getLogger(__name__)
+
+Order = Any  # a value with server_uuid and fence
+#: One order done: the guest's power state then, or a whole outcome where there is more to tell. Raises.
+Do = Callable[[Any, Work, Gate], PowerState | Outcome]
+
+UNLIMITED = 200  # builds, or snapshots, at one time where the operator set no limit
+MIGRATING = 12  # live migrations likewise: each takes one of libvirtd's 20 workers (max_workers) as long as it lasts
+SIDE_BY_SIDE = 64  # orders of other kinds at one time: they mostly wait for guests
+COPYING = 8  # that fetch whole disks at one time: more would only share the disk's speed
+FIRST_REPORT_S, LONGEST_PAUSE_S = 1.0, 30.0
+
+
+class Stopping(errors.HostRefused):
+    code, message = "host.stopping", "nova-compute on {host} is stopping and begins nothing new."
+
+
+class Reporter:
+    """Tells the conductor of finished guests of a batch that still runs: after a second, then ever more rarely.
+
+    A batch that ends within a second says nothing early; the call's answer has every outcome anyway, so that a
+    message that gets lost does no harm.
+    """
+
+    def __init__(self, conductor: Any, host: Host, operations: dict[str, int]) -> None:
+        self._conductor, self._host, self._operations = conductor, host, operations
+        self._finished: list[Outcome] = []
+        self._lock, self._closed = threading.Lock(), threading.Event()
+
+    def start(self) -> None:
+        context = contextvars.copy_context()
+        concurrency.spawn(context.run, self._loop, name="outcomes")
+
+    def add(self, outcome: Outcome) -> None:
+        with self._lock:
+            self._finished.append(outcome)
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def _loop(self) -> None:
+        pause = FIRST_REPORT_S
+        while not self._closed.wait(pause):
+            with self._lock:
+                outcomes, self._finished = tuple(self._finished), []
+            if not outcomes:
+                continue
+            try:
+                ids = tuple(sorted({self._operations[outcome.server_uuid] for outcome in outcomes}))
+                self._conductor.report_outcomes(self._host.name, ids, outcomes)
+            except Exception as error:
+                LOG.warning("%d finished guests could not be reported early: %s", len(outcomes), error)
+            pause = min(2 * pause, LONGEST_PAUSE_S)
+
+
+class Limits(NamedTuple):
+    """How many orders of a kind are carried out at one time; the others wait their turn. 0: nobody set it."""
+
+    builds: int = 0
+    migrations: int = 0
+    snapshots: int = 0
+
+
+class _Job(NamedTuple):
+    order: Order
+    work: Work
+    gate: Gate
+
+
+class Batches:
+    """Runs batches of one kind of order each, over the host's orders and pools. ``do``: kind -> who does it;
+    ``hurry`` is called with a destroy before it waits for its turn."""
+
+    def __init__(self, do: Mapping[str, Do], hurry: Callable[[Any, Work, Gate], None], orders: Orders,
+                 conductor: Any, host: Host, limits: Limits) -> None:
+        self._orders, self._conductor, self._host = orders, conductor, host
+        self._do, self._hurry, self._stopping = do, hurry, False
+        self._others = concurrency.Pool(SIDE_BY_SIDE, "orders")
+        builds = concurrency.Pool(limits.builds or UNLIMITED, "builds")
+        snapshots = concurrency.Pool(limits.snapshots or UNLIMITED, "snapshots")
+        # Destroys have a pool of their own: they never wait behind guests that are asked to shut down kindly; nor does
+        # anything wait behind live migrations, which may take hours.
+        self._pools = {BUILD: builds, REBUILD: builds, DESTROY: concurrency.Pool(SIDE_BY_SIDE, "destroys"),
+                       FETCH: concurrency.Pool(COPYING, "copies"), SNAPSHOT: snapshots, UPLOAD: snapshots,
+                       MIGRATE: concurrency.Pool(limits.migrations or MIGRATING, "migrations")}
+
+    def run(self, kind: str, orders: Sequence[Order]) -> tuple[Outcome, ...]:
+        """One outcome an order, in the same sequence. Never raises: an error is an outcome."""
+        gate = Gate(self._conductor, self._host)
+        reporter = Reporter(self._conductor, self._host,
+                            {order.server_uuid: order.fence.operation_id for order in orders})
+        admitted = [self._admit(kind, order, gate) for order in orders]
+        if len(orders) > 1:
+            reporter.start()
+        try:
+            for order, ticket in zip(orders, admitted, strict=True):
+                if isinstance(ticket, Ticket) and ticket.mine:
+                    job = _Job(order, ticket.work, gate)
+                    self._pools.get(kind, self._others).submit(contextvars.copy_context().run, self._run, job, reporter)
+            return tuple(ticket.work.end() if isinstance(ticket, Ticket) else ticket for ticket in admitted)
+        finally:
+            reporter.close()
+
+    def stop(self, patience_s: float) -> bool:
+        """Refuse what has not begun, and wait for what has; whether all of it ended in time.
+
+        What doesn't is found again at the next start, as after a kill.
+        """
+        self._stopping = True
+        return self._orders.wait_idle(patience_s)
+
+    def _admit(self, kind: str, order: Order, gate: Gate) -> Ticket | Outcome:
+        try:
+            ticket = self._orders.admit(kind, order.server_uuid, order.fence)
+        except Exception as error:
+            return failure(order.server_uuid, error, kind)
+        if ticket.mine:
+            gate.expect(order.server_uuid, order.fence.epoch)
+        return ticket
+
+    def _run(self, job: _Job, reporter: Reporter) -> None:
+        kind = job.work.key.kind
+        if kind == DESTROY:
+            self._hurry(job.order, job.work, job.gate)
+        outcome = self._orders.run(job.work, lambda work: self._outcome(kind, job))
+        job.gate.leave(job.order.server_uuid)
+        reporter.add(outcome)
+
+    def _outcome(self, kind: str, job: _Job) -> Outcome:
+        uuid = job.order.server_uuid
+        try:
+            if self._stopping:
+                raise Stopping(host=self._host.name)
+            done = self._do[kind](job.order, job.work, job.gate)
+        except Exception as error:
+            # Once a newer order has the server, its interference is the reason, whatever the error looks like.
+            return failure(uuid, job.work.stopped_error() or error, kind)
+        return done if isinstance(done, Outcome) else Outcome(server_uuid=uuid, power_state=done)

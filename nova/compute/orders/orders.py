@@ -1,0 +1,289 @@
+"""Which orders may be carried out, one at a time a server: newer ones overtake, repeated ones join."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from nova import errors
+from nova.compute.host import Clock, checked_uuid
+from nova.compute.orders.fences import Fences
+from nova.compute.orders.outcomes import failure
+from nova.model.base import Time
+from nova.model.orders import Fence, Outcome
+
+LOG = logging.getLogger(__name__)
+
+BUILD, DESTROY, START, STOP, REBOOT = "build", "destroy", "start", "stop", "reboot"
+PAUSE, UNPAUSE, SUSPEND, RESUME = "pause", "unpause", "suspend", "resume"
+RESCUE, UNRESCUE, REBUILD, SET_PASSWORD, CRASH = "rescue", "unrescue", "rebuild", "set the password of", "crash"
+SNAPSHOT, UPLOAD, DROP_SNAPSHOT = "snapshot", "upload a snapshot of", "drop a snapshot of"
+LEAVE, FETCH, FINISH, RETURN, FORGET = "leave", "fetch", "finish the move of", "take back", "forget"
+DESCRIBE, PREPARE, MIGRATE, LAND = "describe", "prepare for", "migrate", "land"
+ATTACH, DETACH = "plug an interface into", "unplug an interface of"
+
+#: Kinds that make a guest on this host: a record of its removal that is older than they are says nothing any more.
+MAKING = frozenset({BUILD, REBUILD, FETCH, FINISH, RETURN, PREPARE, LAND})
+#: Kinds that work for long and are one piece of work however often their operation asks for it, under a later epoch too
+#: (a runner that took the operation over): the later order joins it, and gets its outcome.
+LASTING = frozenset({SNAPSHOT, UPLOAD, FETCH, MIGRATE})
+#: Kinds that undo what others of the same operation do: those stop.
+UNDOING = frozenset({DESTROY, RETURN, DROP_SNAPSHOT})
+REMEMBERED_S = 600.0  # a caller whose answer was lost asks again within minutes; later, doing it again is harmless
+
+
+class Stale(errors.HostRefused):
+    code = "order.stale"
+    message = ("The order to {kind} {uuid} came {late:.0f} s after the time it had to begin by (if many do, compare "
+               "the clocks of this host and the conductor's).")
+
+
+class Closed(errors.HostRefused):
+    code = "order.closed"
+    message = "Guest {uuid} was ordered away at epoch {epoch}; this order of epoch {asked} came late."
+
+
+class Stopped(errors.Overtaken):
+    code, message = "order.stopped", "The order to {kind} {uuid} was stopped by a newer one."
+
+
+class Key(NamedTuple):
+    """What makes two orders the same one."""
+
+    kind: str
+    server_uuid: str
+    operation_id: int
+    epoch: int
+
+
+def _same(key: Key) -> Key:
+    """What is joined and remembered by it."""
+    return key._replace(epoch=0) if key.kind in LASTING else key
+
+
+def _supersedes(key: Key, done: Key) -> bool:
+    """Whether what was done does not say how things are any more, after an order like ``key``."""
+    return key.kind != done.kind and (key.kind in UNDOING or done.kind in UNDOING)
+
+
+class Work:
+    """One order in progress (or finished: ``outcome`` is set). Whoever does it calls ``check`` between its steps."""
+
+    def __init__(self, key: Key, start_by: Time | None = None) -> None:
+        self.key, self.start_by = key, start_by
+        self.outcome: Outcome | None = None
+        self.overtook: tuple[str, ...] = ()  # kinds of the works it stopped
+        self.aborted = False  # by its owner; whoever does it looks
+        self.superseded = False  # it was undone since, or done again
+        self._stop, self._done = threading.Event(), threading.Event()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def check(self) -> None:
+        """Stopped when a newer order wants the server."""
+        if error := self.stopped_error():
+            raise error
+
+    def stopped_error(self) -> Stopped | None:
+        """The error to end with, when a newer order wants the server."""
+        return Stopped(kind=self.key.kind, uuid=self.key.server_uuid) if self._stop.is_set() else None
+
+    def finish(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self._done.set()
+
+    def end(self) -> Outcome:
+        """The outcome, however long it takes."""
+        self._done.wait()
+        assert self.outcome is not None
+        return self.outcome
+
+    def wait(self, patience_s: float | None = None) -> Outcome | None:
+        """The outcome, when it is there; None when it isn't after ``patience_s``."""
+        self._done.wait(patience_s)
+        return self.outcome
+
+
+class Ticket(NamedTuple):
+    """An admitted order. ``mine``: whoever holds it must run it; otherwise somebody does or has done, and it waits."""
+
+    work: Work
+    mine: bool
+
+
+class Orders:
+    """``on_finish(work)`` is called after each order, when its server is free again."""
+
+    def __init__(self, fences: Fences, clock: Clock, on_finish: Callable[[Work], None] = lambda work: None) -> None:
+        self._fences, self._clock, self.on_finish = fences, clock, on_finish
+        self._running: dict[str, list[Work]] = {}
+        self._finished: OrderedDict[Key, tuple[Work, float]] = OrderedDict()
+        self._finished_of: dict[str, set[Key]] = {}
+        self._returned: dict[str, Work] = {}  # the last RETURN of a server
+        self._locks: dict[str, tuple[threading.Lock, int]] = {}
+        self._last_change: dict[str, int] = {}
+        self._serial = 0
+        self._mutex = threading.RLock()
+
+    def admit(self, kind: str, server_uuid: str, fence: Fence) -> Ticket:
+        """Take an order, or join it where it is in progress. Raises OlderEpoch, Closed, Stale, Invalid.
+
+        From here on older orders of the server are refused, and those in progress stop at their next point.
+        """
+        key = Key(kind, checked_uuid(server_uuid), fence.operation_id, fence.epoch)
+        with self._mutex:
+            known = self._fences.check(server_uuid, fence.epoch)
+            for work in self._running.get(server_uuid, ()):
+                if _same(work.key) == _same(key):
+                    self._fences.note(server_uuid, fence.epoch, built=kind in MAKING)
+                    return Ticket(work, False)
+            # A destroy closes its epoch: what the same operation ordered before it can only be late.
+            if kind != DESTROY and (fence.epoch <= known.destroyed or self._before_return(key, fence)):
+                raise Closed(uuid=server_uuid, epoch=max(known.destroyed, fence.epoch), asked=fence.epoch)
+            if remembered := self._remembered(key, fence):
+                return Ticket(remembered, False)
+            self._refuse_stale(key, fence)
+            self._fences.note(server_uuid, fence.epoch, built=kind in MAKING, destroyed=kind == DESTROY)
+            return Ticket(self._begin(key, fence), True)
+
+    def run(self, work: Work, do: Callable[[Work], Outcome]) -> Outcome:
+        """Do an admitted order, alone on its server; one that was overtaken while it waited for that is not begun.
+
+        ``do`` turns errors into outcomes; what it raises is a Bug's.
+        """
+        uuid = work.key.server_uuid
+        try:
+            with self.alone(uuid):
+                overtaken = work.stopped_error()
+                outcome = failure(uuid, overtaken, work.key.kind) if overtaken else do(work)
+        except BaseException:
+            LOG.exception("an order to %s failed unexpectedly", work.key.kind, extra={"server": uuid})
+            outcome = Outcome(server_uuid=uuid, ok=False, error_kind=errors.Bug.kind, error_code=errors.Bug.code,
+                              error_message=errors.Bug.message)
+        self._end(work, outcome)
+        return outcome
+
+    def under_way(self, kind: str, server_uuid: str) -> Work | None:
+        """The order of this kind that the server has in progress, or waiting."""
+        with self._mutex:
+            return next((work for work in self._running.get(server_uuid, ()) if work.key.kind == kind), None)
+
+    @contextlib.contextmanager
+    def alone(self, server_uuid: str) -> Iterator[None]:
+        """One at a time a server: others wait their turn."""
+        with self._mutex:
+            lock, users = self._locks.get(server_uuid, (threading.Lock(), 0))
+            self._locks[server_uuid] = (lock, users + 1)
+        try:
+            with lock:
+                yield
+        finally:
+            with self._mutex:
+                lock, users = self._locks[server_uuid]
+                if users == 1:
+                    del self._locks[server_uuid]
+                else:
+                    self._locks[server_uuid] = (lock, users - 1)
+
+    def busy(self, server_uuid: str) -> bool:
+        """Whether the server has an order in progress, or waiting."""
+        with self._mutex:
+            return server_uuid in self._running or server_uuid in self._locks
+
+    def mark(self) -> int:
+        """A point in time, for :meth:`quiet_since`."""
+        with self._mutex:
+            return self._serial
+
+    def quiet_since(self, server_uuid: str, mark: int) -> bool:
+        """Whether no order of the server was in progress at any time since ``mark``: what was read then still holds."""
+        with self._mutex:
+            return not self.busy(server_uuid) and self._last_change.get(server_uuid, 0) <= mark
+
+    def wait_idle(self, patience_s: float) -> bool:
+        """Wait until no order is in progress; False when some still are after ``patience_s``."""
+        end = self._clock.monotonic() + patience_s
+        while (works := [work for works in list(self._running.values()) for work in works]):
+            left = end - self._clock.monotonic()
+            if left <= 0:
+                return False
+            works[0].wait(left)
+        return True
+
+    def _begin(self, key: Key, fence: Fence) -> Work:
+        work = Work(key, fence.start_by)
+        others = self._running.setdefault(key.server_uuid, [])
+        for other in others:
+            if other.key.epoch < key.epoch or key.kind in UNDOING:
+                other.stop()
+                work.overtook += (other.key.kind,)
+        others.append(work)
+        for done in self._finished_of.get(key.server_uuid, ()):
+            if _supersedes(key, done):
+                self._finished[done][0].superseded = True
+        if key.kind == RETURN:
+            self._returned[key.server_uuid] = work
+        self._changed(key.server_uuid)
+        return work
+
+    def _end(self, work: Work, outcome: Outcome) -> None:
+        uuid = work.key.server_uuid
+        with self._mutex:
+            self._running[uuid].remove(work)
+            if not self._running[uuid]:
+                del self._running[uuid]
+            key = _same(work.key)
+            self._finished.pop(key, None)  # so that the oldest comes first
+            self._finished[key] = (work, self._clock.monotonic())
+            self._finished_of.setdefault(uuid, set()).add(key)
+            work.superseded = any(_supersedes(other.key, key) for other in self._running.get(uuid, ()))
+            self._changed(uuid)
+            work.finish(outcome)
+        try:
+            self.on_finish(work)
+        except Exception:
+            LOG.exception("what follows an order failed", extra={"server": uuid})
+
+    def _changed(self, server_uuid: str) -> None:
+        self._serial += 1
+        self._last_change[server_uuid] = self._serial
+
+    def _remembered(self, key: Key, fence: Fence) -> Work | None:
+        """What was done for this order before. A resize that is tried again on the same host leaves it again: what was
+        undone meanwhile is done anew, but for a message that comes twice (its start-by time tells)."""
+        limit = self._clock.monotonic() - REMEMBERED_S
+        while self._finished and (first := next(iter(self._finished.items())))[1][1] < limit:
+            self._forget(first[0])
+        work, _at = self._finished.get(_same(key), (None, 0.0))
+        if work is None or not work.superseded:
+            return work
+        return work if fence.start_by is not None and fence.start_by == work.start_by else None
+
+    def _forget(self, key: Key) -> None:
+        del self._finished[key]
+        keys = self._finished_of[key.server_uuid]
+        keys.discard(key)
+        if not keys:
+            del self._finished_of[key.server_uuid]
+            self._returned.pop(key.server_uuid, None)
+            self._last_change.pop(key.server_uuid, None)
+
+    def _before_return(self, key: Key, fence: Fence) -> bool:
+        """Whether the order was given before its own operation took the guest back: one runner's times only grow."""
+        work = self._returned.get(key.server_uuid)
+        if work is None or key.kind == RETURN or work.key.epoch != key.epoch:
+            return False
+        return fence.start_by is not None and work.start_by is not None and fence.start_by < work.start_by
+
+    def _refuse_stale(self, key: Key, fence: Fence) -> None:
+        now = self._clock.now()
+        if fence.start_by is None or now <= fence.start_by:
+            return
+        # The epoch is news all the same: the operation exists, so older ones were overtaken.
+        self._fences.note(key.server_uuid, key.epoch)
+        raise Stale(kind=key.kind, uuid=key.server_uuid, late=(now - fence.start_by).total_seconds())

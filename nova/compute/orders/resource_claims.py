@@ -1,0 +1,117 @@
+"""What guests hold of this host's cells and devices, and whether an order's guest fits beside them.
+
+The claim decides where a guest goes; this is the host's own look, by the same count, before anything is built: two
+guests never share a pinned processor, a huge page or a device, whatever was lost or doubled on the way. What guests
+hold is in their orders, which the driver keeps beside them (``nova.virt.interface.Packed``), so that nothing can be
+left over, and a restart forgets nothing; orders that are being carried out are held here until then.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from nova import errors
+from nova.compute.orders import orders as kinds
+from nova.compute.orders.batches import Do
+from nova.compute.orders.orders import Work
+from nova.compute.orders.permission import Gate
+from nova.model.hosts import Node
+from nova.model.orders import BuildOrder, Outcome
+from nova.model.packing_clash import clash
+from nova.model.states import PowerState
+from nova.model.topology import HostTopology, Packing
+from nova.virt.interface import Packed
+
+#: Kinds of orders that bring a guest's place on this host with them; and whether the guest is new here, so that what
+#: all guests share must be enough, too.
+PLACING: Mapping[str, bool] = {
+    kinds.BUILD: True, kinds.REBUILD: True, kinds.FETCH: True, kinds.FINISH: True, kinds.PREPARE: True,
+    kinds.START: False, kinds.REBOOT: False, kinds.UNPAUSE: False, kinds.RESUME: False, kinds.RESCUE: False,
+    kinds.UNRESCUE: False}
+
+
+class Clash(errors.HostRefused):
+    code, message = "host.place_taken", "Guest {uuid} can not have its place on host {host}: {reason}."
+
+
+class Holds:
+    """``offered``: a driver's node as it is reported, with the operator's ratios."""
+
+    def __init__(self, driver: Any, host: str, offered: Callable[[Node], Node]) -> None:
+        self._driver, self._host, self._offered = driver, host, offered
+        self._coming: dict[str, tuple[str, Packing]] = {}  # (node, what)
+        self._lock = threading.Lock()
+
+    def held(self, server_uuid: str) -> Packing | None:
+        """What the guest that is here holds."""
+        return self._driver.packing(server_uuid) if isinstance(self._driver, Packed) else None
+
+    def settle(self, order: BuildOrder) -> None:
+        """Before a guest is started as it was defined: define it anew where its place is another now."""
+        uuid = order.server_uuid
+        if order.packing is not None and order.packing != self.held(uuid) \
+                and self._driver.power_state(uuid) in (PowerState.SHUTDOWN, PowerState.CRASHED):
+            self._driver.define(order)
+
+    def take(self, order: BuildOrder, fresh: bool) -> None:
+        """Until :meth:`leave`; by then it is in the guest's own order. Clash names what does not fit."""
+        if order.packing is None or not isinstance(self._driver, Packed):
+            return
+        uuid, packing, name = order.server_uuid, order.packing, order.node
+        with self._lock:
+            coming = {one: held for one, (node, held) in self._coming.items() if name in (node, "")}
+            others = {**self._driver.packings(name), **coming}
+            others.pop(uuid, None)
+            aside = self._driver.packings(name, aside=True)  # its own, too: it may go back there
+            reason = clash(self._topology(order.node), (*others.values(), *aside.values()), packing, amounts=fresh)
+            if reason is not None:
+                raise Clash(uuid=uuid, host=self._host, reason=reason)
+            self._coming[uuid] = (name, packing)
+
+    def leave(self, server_uuid: str) -> None:
+        with self._lock:
+            self._coming.pop(server_uuid, None)
+
+    def _topology(self, name: str) -> HostTopology | None:
+        nodes = self._driver.nodes()
+        node = next((node for node in nodes if node.name == name), nodes[0] if len(nodes) == 1 else None)
+        return self._offered(node).topology if node is not None else None
+
+
+def holding(holds: Holds, table: Mapping[str, Do]) -> Mapping[str, Do]:
+    """The same table, whose orders take their guests' places before they are carried out."""
+    return {kind: _Taking(holds, kind, do) if kind in PLACING else do for kind, do in table.items()}
+
+
+class _Taking:
+    """What an order does, with its guest's place taken meanwhile. A guest that is there and is ordered without a place
+    keeps its own; one that goes on in memory where it is needs no look."""
+
+    def __init__(self, holds: Holds, kind: str, do: Do) -> None:
+        self._holds, self._kind, self.do = holds, kind, do
+
+    def __call__(self, order: Any, work: Work, gate: Gate) -> PowerState | Outcome:
+        build = order if isinstance(order, BuildOrder) else order.build
+        if build is None:
+            return self.do(order, work, gate)
+        if not PLACING[self._kind]:
+            held = self._holds.held(build.server_uuid)
+            if build.packing is None and held is not None:
+                build = msgspec.structs.replace(build, packing=held)
+                order = msgspec.structs.replace(order, build=build)
+            if build.packing == held and self._in_memory(order):
+                return self.do(order, work, gate)
+        self._holds.take(build, PLACING[self._kind])
+        try:
+            if self._kind == kinds.START:
+                self._holds.settle(build)
+            return self.do(order, work, gate)
+        finally:
+            self._holds.leave(build.server_uuid)
+
+    def _in_memory(self, order: Any) -> bool:
+        return self._kind == kinds.UNPAUSE or (self._kind == kinds.REBOOT and order.reboot == "soft")

@@ -1,0 +1,69 @@
+"""Ports of nova-network's bridges that give frames back to where they came from.
+
+What a guest sends to its own floating address is translated on the bridge and belongs on the very port it came in by,
+where a bridge drops it. A tap is a new port each time its guest starts, so it is said after each order that may have
+made one, and again now and then. What the guest says to all would come back to it, too: ``frame_rules.py`` drops that.
+The same call sees to it that the host speaks no IPv6 by them, as the kernel would have it do by every new device.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from nova import errors
+from nova.compute.orders import orders as kinds
+from nova.compute.orders.batches import Do
+from nova.compute.orders.orders import Work
+from nova.compute.orders.permission import Gate
+from nova.compute.orders.with_firewall import STARTING
+from nova.model.networks import Interface
+from nova.model.orders import BuildOrder, Outcome
+from nova.model.states import PowerState
+
+LOG = logging.getLogger(__name__)
+
+#: Kinds of orders after which a guest may have a new tap. (One that comes while it runs has it when it has landed.)
+PLUGGING = (STARTING | {kinds.BUILD}) - {kinds.PREPARE}
+ALIVE = frozenset({PowerState.RUNNING, PowerState.PAUSED})
+
+#: Have these devices give frames back, those of them that are there. Raises Unavailable.
+TurnOn = Callable[[Iterable[str]], Any]
+
+
+def devices(interfaces: Iterable[Interface]) -> tuple[str, ...]:
+    """Taps on nova-network's bridges: those of other network services are theirs."""
+    return tuple(one.device for one in interfaces if one.device and one.type == "bridge" and one.status is None)
+
+
+def reflecting(how: TurnOn | None, table: Mapping[str, Do]) -> Mapping[str, Do]:
+    """The same table, after whose orders guests reach themselves. None: not on this host."""
+    if how is None:
+        return table
+    return {kind: _Reflecting(how, do) if kind in PLUGGING else do for kind, do in table.items()}
+
+
+class _Reflecting:
+    def __init__(self, how: TurnOn, do: Do) -> None:
+        self._how, self.do = how, do
+
+    def __call__(self, order: Any, work: Work, gate: Gate) -> PowerState | Outcome:
+        done = self.do(order, work, gate)
+        build = order if isinstance(order, BuildOrder) else order.build
+        state = done.power_state if isinstance(done, Outcome) else done
+        taps = devices(build.interfaces) if build is not None and state in ALIVE else ()
+        if taps:
+            turn_on(self._how, taps)
+        return done
+
+
+def turn_on(how: TurnOn, taps: Iterable[str]) -> None:
+    """Never fails: a guest that does not reach itself by its floating address is no reason to stop it."""
+    try:
+        how(taps)
+    except errors.NovaError as error:
+        LOG.warning("guests may not reach themselves by their floating addresses, until the next look: %s", error)
+
+
+__all__ = ["devices", "reflecting", "turn_on"]

@@ -1,0 +1,1 @@
+"""What this host says of itself, of its own accord or when it is asked."""

@@ -1,0 +1,79 @@
+"""Where this host's guests' consoles are: what its configuration offers, and what its driver says of a guest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from nova import errors
+from nova.compute.host import Host, checked_uuid
+from nova.compute.reports.host_info import NoGuest
+from nova.model.base import HostName
+from nova.model.console_errors import TypeUnavailable
+from nova.model.consoles import ConsoleAddress, ConsoleType
+from nova.virt.interface import ConsolePlace, RemoteConsoles
+
+T = ConsoleType
+
+
+class NoConsoles(errors.NotSupported):
+    code, message = "host.no_consoles", "The hypervisor driver of host {host} does not serve its guests' consoles."
+
+
+class Offer(NamedTuple):
+    """A type of console that this host's configuration has. ``host``: where its proxy reaches what listens on the
+    address that guests' consoles are served on."""
+
+    url_base: str
+    host: str
+
+
+Offers = Mapping[ConsoleType, Offer]
+
+
+def offers_of(options: Any) -> Offers:
+    """From ``[vnc]``, ``[spice]``, ``[serial_console]`` and ``[mks]``; a type that isn't in it is none of this host's.
+
+    The page for SPICE speaks no TLS, and where all must be secure, it is none. (RDP is a word of the API alone.)"""
+    vnc, spice, serial, mks = options.vnc, options.spice, options.serial_console, options.mks
+    found: dict[ConsoleType, tuple[Any, Any, Any]] = {
+        T.NOVNC: (vnc.enabled, vnc.novncproxy_base_url, vnc.server_proxyclient_address),
+        T.XVPVNC: (vnc.enabled, vnc.xvpvncproxy_base_url, vnc.server_proxyclient_address),
+        T.SPICE_HTML5: (spice.enabled and not spice.require_secure, spice.html5proxy_base_url,
+                        spice.server_proxyclient_address),
+        T.SPICE_DIRECT: (spice.enabled, spice.spice_direct_proxy_base_url, spice.server_proxyclient_address),
+        T.SERIAL: (serial.enabled, serial.base_url, serial.proxyclient_address),
+        T.WEBMKS: (mks.enabled, mks.mksproxy_base_url, ""),
+    }
+    return {kind: Offer(str(url), str(host)) for kind, (enabled, url, host) in found.items() if enabled and url}
+
+
+class Screens:
+    """The part of the service that finds consoles; base of ``ComputeService``, which sets the attributes."""
+
+    _host: Host
+    _driver: Any
+    _offers: Offers
+
+    def _check_host(self, given: HostName) -> None:
+        raise NotImplementedError
+
+    def find_console(self, host: HostName, server_uuid: str, type: ConsoleType) -> ConsoleAddress:
+        self._check_host(host)
+        checked_uuid(server_uuid)
+        offer = self._offers.get(type)
+        if offer is None:
+            raise TypeUnavailable(type=type.value)
+        if not isinstance(self._driver, RemoteConsoles):
+            raise NoConsoles(host=self._host.name)
+        if self._driver.power_state(server_uuid) is None:
+            raise NoGuest(uuid=server_uuid, host=self._host.name)
+        return _address(offer, self._driver.console_of(server_uuid, type))
+
+
+def _address(offer: Offer, place: ConsolePlace) -> ConsoleAddress:
+    if place.socket_path is not None:
+        return ConsoleAddress(access_url_base=offer.url_base, socket_path=place.socket_path,
+                              internal_access_path=place.internal_access_path)
+    return ConsoleAddress(access_url_base=offer.url_base, host=place.host or offer.host, port=place.port,
+                          tls_port=place.tls_port, internal_access_path=place.internal_access_path)

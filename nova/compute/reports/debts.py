@@ -1,0 +1,92 @@
+"""What this host owes: undos that could not reach it. Paid before it takes orders, and told to the conductor."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from nova import errors
+from nova.compute.guests.cold_moves import Moves
+from nova.compute.guests.lifecycle import Guests
+from nova.compute.host import Host
+from nova.compute.orders.fences import Fences
+from nova.compute.orders.orders import Orders
+from nova.model.services import Debt
+
+LOG = logging.getLogger(__name__)
+
+
+class UnknownStep(errors.NotSupported):
+    code, message = "debt.unknown_step", "This nova-compute does not know how to do '{step}': upgrade it."
+
+
+class Debts:
+    """Debts come from the conductor's own record, so they are paid without asking whether they may be."""
+
+    def __init__(self, guests: Guests, moves: Moves, orders: Orders, fences: Fences, conductor: Any,
+                 host: Host) -> None:
+        self._guests, self._moves, self._orders, self._fences = guests, moves, orders, fences
+        self._conductor, self._host = conductor, host
+        self._open: dict[int, Debt] = {}
+        self._paid: set[int] = set()  # done here, but not yet told
+        self._lock = threading.Lock()
+        self._steps: dict[str, Callable[[Debt], None]] = {
+            "destroy_guests": self._destroy, "forget_guests": self._forget, "return_guests": self._take_back,
+            "drop_snapshots": self._drop_snapshot}
+
+    def take(self, debts: tuple[Debt, ...]) -> None:
+        """What the conductor says is owed, all of it."""
+        with self._lock:
+            self._open = {debt.id: debt for debt in debts}
+            self._paid &= set(self._open)
+
+    def pay(self) -> int:
+        """Pay what is open; how many are left. One that fails stays open, is logged, and is tried again later."""
+        with self._lock:
+            for debt in list(self._open.values()):
+                try:
+                    self._pay(debt)
+                except Exception as error:
+                    LOG.error("debt %d (%s) is not paid: %s", debt.id, debt.step, error,
+                              exc_info=not isinstance(error, errors.NovaError), extra={"server": debt.server_uuid})
+            return len(self._open)
+
+    def _pay(self, debt: Debt) -> None:
+        if debt.id not in self._paid:
+            step = self._steps.get(debt.step)
+            if step is None:
+                raise UnknownStep(step=debt.step)
+            step(debt)
+            self._paid.add(debt.id)
+        self._conductor.debt_paid(self._host.name, debt.id)
+        del self._open[debt.id]
+        self._paid.discard(debt.id)
+        LOG.info("debt %d (%s) is paid", debt.id, debt.step, extra={"server": debt.server_uuid})
+
+    def _destroy(self, debt: Debt) -> None:
+        with self._orders.alone(debt.server_uuid):
+            if self._fences.known(debt.server_uuid).built > debt.epoch:
+                LOG.info("guest was built anew after debt %d was made", debt.id, extra={"server": debt.server_uuid})
+                return
+            self._guests.remove(debt.server_uuid, keep_disks=debt.arguments.get("keep_disks") == "1",
+                                operation_id=int(debt.arguments.get("operation_id", 0)))
+            self._fences.note(debt.server_uuid, debt.epoch, destroyed=True)
+
+    def _forget(self, debt: Debt) -> None:
+        """What a confirmed move put aside; not what a later one did."""
+        with self._orders.alone(debt.server_uuid):
+            if not self._moves.aside_since(debt.server_uuid, debt.epoch):
+                self._guests.forget(debt.server_uuid)
+
+    def _take_back(self, debt: Debt) -> None:
+        """What a move put aside that was given up; the guest is off until its owner starts it."""
+        with self._orders.alone(debt.server_uuid):
+            if not self._moves.aside_since(debt.server_uuid, debt.epoch):
+                self._moves.back(debt.server_uuid)
+
+    def _drop_snapshot(self, debt: Debt) -> None:
+        """Without waiting for its turn: another snapshot of the guest may be uploaded for hours."""
+        for image_id in debt.arguments.get("image_id", "").split():
+            self._guests.drop_snapshot(debt.server_uuid, image_id)

@@ -1,0 +1,106 @@
+"""What a host is asked without an order: its guests' consoles and numbers, and things about the host itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from nova import errors
+from nova.compute.guests import precache
+from nova.compute.guests.build import ImageCache
+from nova.compute.host import Host, checked_uuid
+from nova.model.aggregates import CachedImage
+from nova.model.base import HostName, utcnow
+from nova.model.diagnostics import Diagnostics
+from nova.model.guests import DevicePlace
+from nova.model.images import Image
+from nova.model.orders import ConsoleOutput
+from nova.virt.interface import Consoles, DevicePlaces, Diagnosis, HostPower, Uptime
+
+LOG = logging.getLogger(__name__)
+
+CONSOLE_BYTES = 100 * 1024  # a message's worth of console text
+
+
+class NoConsole(errors.Conflict):
+    code, message = "guest.no_console", "Guest {uuid} has no console log."
+
+
+class NoGuest(errors.NotFound):
+    code, message = "guest.not_found", "There is no guest {uuid} on host {host}."
+
+
+class NoHostPower(errors.NotSupported):
+    code = "host.no_power_actions"
+    message = ("The hypervisor driver of host {host} can not turn the host on or off, reboot it or put it in "
+               "maintenance.")
+
+
+class NoDiagnostics(errors.NotSupported):
+    code, message = "host.no_diagnostics", "The hypervisor driver of host {host} does not tell what its guests use."
+
+
+class NoUptime(errors.NotSupported):
+    code, message = "host.no_uptime", "The hypervisor driver of host {host} does not tell the uptime."
+
+
+class Told:
+    """The part of the service that answers questions; base of ``ComputeService``, which sets the attributes."""
+
+    _host: Host
+    _driver: Any
+    _images: ImageCache | None
+
+    def _check_host(self, given: HostName) -> None:
+        raise NotImplementedError
+
+    def get_console_output(self, host: HostName, server_uuid: str, length: int | None) -> ConsoleOutput:
+        self._check_host(host)
+        if self._driver.power_state(checked_uuid(server_uuid)) is None:
+            raise NoGuest(uuid=server_uuid, host=self._host.name)
+        if not isinstance(self._driver, Consoles):
+            raise NoConsole(uuid=server_uuid)
+        text = _tail(self._driver.console_output(server_uuid, length))
+        # so many lines, and none that is empty after the last one's end: clients split the text at line ends
+        return ConsoleOutput(text=text if length is None else text.removesuffix("\n"))
+
+    def get_diagnostics(self, host: HostName, server_uuid: str) -> Diagnostics:
+        self._check_host(host)
+        if self._driver.power_state(checked_uuid(server_uuid)) is None:
+            raise NoGuest(uuid=server_uuid, host=self._host.name)
+        if not isinstance(self._driver, Diagnosis):
+            raise NoDiagnostics(host=self._host.name)
+        return self._driver.diagnostics(server_uuid)
+
+    def device_places(self, host: HostName, server_uuid: str) -> Mapping[str, DevicePlace]:
+        self._check_host(host)
+        if self._driver.power_state(checked_uuid(server_uuid)) is None:
+            raise NoGuest(uuid=server_uuid, host=self._host.name)
+        return self._driver.device_places(server_uuid) if isinstance(self._driver, DevicePlaces) else {}
+
+    def get_host_uptime(self, host: HostName) -> str:
+        self._check_host(host)
+        if not isinstance(self._driver, Uptime):
+            raise NoUptime(host=self._host.name)
+        return self._driver.uptime().line(utcnow())
+
+    def change_host_power(self, host: HostName, action: str) -> str:
+        self._check_host(host)
+        if not isinstance(self._driver, HostPower):
+            raise NoHostPower(host=self._host.name)
+        LOG.warning("host %s: %s, as an operator asks", self._host.name, action)
+        return self._driver.change_host_power(action)
+
+    def cache_images(self, host: HostName, images: tuple[Image, ...]) -> tuple[CachedImage, ...]:
+        """One after the other: a host has one line to the image service, and other work to do."""
+        self._check_host(host)
+        return tuple(precache.fetch(self._images, image) for image in images)
+
+    def ping(self, host: HostName) -> str:
+        return self._host.name
+
+def _tail(text: str) -> str:
+    """The end of the text, as much as a message should carry."""
+    encoded = text.encode()
+    return text if len(encoded) <= CONSOLE_BYTES else encoded[-CONSOLE_BYTES:].decode(errors="ignore")

@@ -1,0 +1,132 @@
+"""Power states that change by themselves: gathered for a moment, looked up afresh, and told to the conductor."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Collection
+from typing import Any
+
+from nova import concurrency
+from nova.compute.host import Host
+from nova.compute.orders.fences import Fences
+from nova.compute.orders.orders import Orders, Work
+from nova.model.orders import GuestState, PowerReport
+from nova.model.states import PowerState
+
+LOG = logging.getLogger(__name__)
+
+GATHER_S = 0.3  # a guest that goes down and up within this is one report, and so is a host full of guests
+RETRY_S = 5.0  # after a report that could not be sent
+
+
+class PowerEvents:
+    """The driver's listener. What an order's outcome tells is not told again."""
+
+    def __init__(self, driver: Any, conductor: Any, orders: Orders, fences: Fences, host: Host) -> None:
+        self._driver, self._conductor, self._host = driver, conductor, host
+        self._orders, self._fences = orders, fences
+        self._pending: set[str] = set()
+        self._told: dict[str, PowerState] = {}
+        self._lock = threading.Lock()
+        self._gathering = False
+
+    def noticed(self, state: GuestState) -> None:
+        """The driver says that a guest's power state changed. Quick, and safe in any thread of ours."""
+        with self._lock:
+            self._pending.add(state.server_uuid)
+        if not self._orders.busy(state.server_uuid):
+            self._flush_soon(GATHER_S)
+
+    def order_finished(self, work: Work) -> None:
+        """An order told the conductor this guest's state; what happened meanwhile is looked at now."""
+        uuid, outcome = work.key.server_uuid, work.outcome
+        with self._lock:
+            if outcome is not None and outcome.ok:
+                self._told[uuid] = outcome.power_state
+            else:
+                self._told.pop(uuid, None)
+            pending = uuid in self._pending
+        if pending:
+            self._flush_soon(GATHER_S)
+
+    def flush(self) -> int:
+        """Send what changed and is not known yet; how many states were sent."""
+        with self._lock:
+            pending, self._pending = self._pending, set()
+        states, waiting = [], set()
+        for uuid in pending:
+            mark, epoch = self._orders.mark(), self._epoch(uuid)
+            state = self._driver.power_state(uuid)
+            if state is None and self._told.get(uuid, PowerState.NOSTATE) != PowerState.NOSTATE:
+                state = self._undefined(uuid)  # no order took it away: that one would have told
+            if not self._orders.quiet_since(uuid, mark):
+                waiting.add(uuid)  # its order's end looks again
+            elif state is not None and state != self._told.get(uuid):
+                states.append(GuestState(server_uuid=uuid, power_state=state, epoch=epoch))
+        with self._lock:
+            self._pending |= waiting
+        self._send(PowerReport(host=self._host.name, guests=tuple(states)))
+        return len(states)
+
+    def report_all(self, missing: Collection[str] = ()) -> int:
+        """Every guest's state: the safety net. Guests with an order in progress are left out; how many were sent.
+        ``missing``: more servers that should have a guest here."""
+        mark = self._orders.mark()
+        epochs = {guest.server_uuid: self._epoch(guest.server_uuid) for guest in self._driver.guests()}
+        epochs |= {uuid: self._epoch(uuid) for uuid in missing}
+        found = {guest.server_uuid: guest.power_state for guest in self._driver.guests()}
+        found |= {uuid: PowerState.NOSTATE for uuid in missing if uuid not in found}
+        states = tuple(GuestState(server_uuid=uuid, power_state=self._real(uuid, state), epoch=epochs.get(uuid, 0))
+                       for uuid, state in found.items() if self._orders.quiet_since(uuid, mark))
+        self._send(PowerReport(host=self._host.name, guests=states, all_guests=len(states) == len(found)))
+        return len(states)
+
+    def _real(self, server_uuid: str, state: PowerState) -> PowerState:
+        """What is known here, and not to the hypervisor, is off."""
+        if state != PowerState.NOSTATE or self._driver.power_state(server_uuid) is not None:
+            return state
+        return self._undefined(server_uuid)
+
+    def _undefined(self, server_uuid: str) -> PowerState:
+        if self._told.get(server_uuid) != PowerState.SHUTDOWN:
+            LOG.warning("the hypervisor does not know guest %s any more, and nobody ordered that: it counts as off; a "
+                        "start defines it anew", server_uuid, extra={"server": server_uuid})
+        return PowerState.SHUTDOWN
+
+    def _epoch(self, server_uuid: str) -> int:
+        """The newest epoch seen, read before the state is: a report can not claim to be newer than it is."""
+        return max(0, self._fences.known(server_uuid).epoch)
+
+    def _send(self, report: PowerReport) -> None:
+        if not report.guests and not report.all_guests:
+            return
+        self._conductor.report_power(self._host.name, report)
+        with self._lock:
+            self._told.update({guest.server_uuid: guest.power_state for guest in report.guests})
+            if report.all_guests:
+                here = {guest.server_uuid for guest in report.guests}
+                self._told = {uuid: state for uuid, state in self._told.items() if uuid in here}
+
+    def _flush_soon(self, seconds: float) -> None:
+        with self._lock:
+            if self._gathering:
+                return
+            self._gathering = True
+        concurrency.spawn(self._flush_later, seconds, name="power-events")
+
+    def _flush_later(self, seconds: float) -> None:
+        """Gather, send, and again while something is left that could not be sent."""
+        concurrency.sleep(seconds)
+        with self._lock:
+            self._gathering = False
+            pending = set(self._pending)
+        try:
+            self.flush()
+        except Exception as error:
+            LOG.warning("the power states of %d guests could not be reported, and are tried again: %s",
+                        len(pending), error)
+            with self._lock:
+                self._pending |= pending
+            self._flush_soon(RETRY_S * random.uniform(1, 2))

@@ -1,0 +1,100 @@
+"""A guest's devices beside disks and interfaces, and whether this host has what is asked for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import NamedTuple
+
+from nova.virt.libvirt.guest.firmware import check_pcie, is_kind
+from nova.virt.libvirt.guest.properties import NotHere, Wishes
+from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.xml.capabilities import DomainCapabilities
+from nova.virt.libvirt.xml.specs import DeviceSpec, TpmSpec
+
+CONSOLE_LOG = "console.log"
+TPM_MODEL = "tpm-crb"  # of 2.0, where nothing else is asked for; 1.2 has tpm-tis alone
+IOMMU_KINDS = {"intel": ("q35",), "virtio": ("q35", "virt"), "smmuv3": ("virt",), "auto": ("q35", "virt")}
+AUTO_IOMMU = "virtio"
+
+#: Models that came to QEMU with a version: (field, model) -> the version, as QEMU counts.
+SINCE = {("sound_model", "virtio"): 8_002_000, ("vif_model", "igb"): 8_000_000}
+
+
+class Offer(NamedTuple):
+    """What libvirt names for a machine type of this host; nothing is refused where it names none."""
+
+    field: str
+    named: Callable[[DomainCapabilities], Collection[str]]
+    what: str
+
+
+OFFERS = (
+    Offer("disk_bus", lambda can: can.disk_buses, "bus"),
+    Offer("cdrom_bus", lambda can: can.disk_buses, "bus"),
+    Offer("video_model", lambda can: can.video_models, "video device"),
+)
+
+
+def check_offers(asked: Wishes, can: DomainCapabilities, host: HostFacts) -> None:
+    """NotHere names the first device asked for that this host's QEMU has not."""
+    for offer in OFFERS:
+        value, named = getattr(asked, offer.field), offer.named(can)
+        if value is not None and named and value not in named:
+            raise NotHere(name=asked.name_of(offer.field), value=value,
+                          reason=f"machine type {can.machine or 'used'} has no such {offer.what}")
+    for (field, model), version in SINCE.items():
+        if getattr(asked, field) == model and host.version < version:
+            raise NotHere(name=asked.name_of(field), value=model,
+                          reason=f"it comes with QEMU {version // 1_000_000}.{version // 1000 % 1000}")
+
+
+def device_spec(asked: Wishes, settings: Settings, folder: Path, machine: str | None, host: HostFacts,
+                server_uuid: str) -> DeviceSpec:
+    spice, can = settings.consoles.spice, host.abilities(machine)
+    screen = settings.vnc_listen is not None or spice is not None
+    check_offers(asked, can, host)
+    return DeviceSpec(
+        serial_ports=asked.serial_ports, console_log=str(folder / CONSOLE_LOG), vnc_listen=settings.vnc_listen,
+        spice=spice,
+        video_model=asked.video_model or ("virtio" if screen else None), video_ram_mb=asked.video_ram_mb,
+        pointer_bus=_pointer(asked, settings) if screen else None,
+        rng_path=settings.rng_path if asked.rng else None, rng_bytes=asked.rng_bytes,
+        rng_period_ms=asked.rng_period_ms, balloon_period_s=settings.balloon_period_s,
+        watchdog_action=None if asked.watchdog_action == "disabled" else asked.watchdog_action, agent=asked.agent,
+        sound_model=asked.sound_model, usb_model=asked.usb_model, scsi_model=asked.scsi_model,
+        pcie_ports=settings.pcie_ports if is_kind(machine, "q35") else 0,
+        tpm=_tpm(asked, can, host, server_uuid), iommu=_iommu(asked, machine))
+
+
+def _tpm(asked: Wishes, can: DomainCapabilities, host: HostFacts, server_uuid: str) -> TpmSpec | None:
+    version = asked.tpm_version
+    if version is None:
+        return None
+    model = asked.tpm_model or (TPM_MODEL if version == "2.0" else "tpm-tis")
+    name = asked.name_of("tpm_version")
+    if not host.tpm:
+        raise NotHere(name=name, value=version, reason="guests have no TPM here: it takes [libvirt]swtpm_enabled, and "
+                                                       "the packages swtpm and swtpm-tools")
+    if can.tpm_versions and version not in can.tpm_versions:
+        raise NotHere(name=name, value=version, reason="its TPM emulator has no such version")
+    if can.tpm_models and model not in can.tpm_models:
+        raise NotHere(name=asked.name_of("tpm_model"), value=model, reason="its QEMU has no such TPM")
+    return TpmSpec(model=model, version=version, secret=server_uuid)
+
+
+def _iommu(asked: Wishes, machine: str | None) -> str | None:
+    if asked.iommu is None:
+        return None
+    check_pcie(asked, machine, "iommu")
+    if not any(is_kind(machine, kind) for kind in IOMMU_KINDS[asked.iommu]):
+        raise NotHere(name=asked.name_of("iommu"), value=asked.iommu, reason=f"machine type {machine} has another")
+    return AUTO_IOMMU if asked.iommu == "auto" else asked.iommu
+
+
+def _pointer(asked: Wishes, settings: Settings) -> str | None:
+    if asked.input_bus:
+        return asked.input_bus
+    tablet = asked.pointer == "usbtablet" or settings.pointer == "usbtablet"
+    return "usb" if tablet and asked.usb_model != "none" else None

@@ -1,0 +1,152 @@
+"""Interfaces that are plugged into guests, and taken out of them, while they live (``nova.virt.interface.HotPlug``).
+
+A running guest is asked for a device back, and may take its time, or not hear it (while it boots, say): it is asked
+again. Whether it has given it up, its definition tells, which no lost event can change.
+"""
+
+from __future__ import annotations
+
+import logging
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+
+import msgspec
+
+from nova import errors
+from nova.model.networks import Interface
+from nova.model.orders import InterfaceOrder
+from nova.model.states import PowerState
+from nova.virt.libvirt import vifs
+from nova.virt.libvirt.base import Room
+from nova.virt.libvirt.disks.folders import Folder
+from nova.virt.libvirt.guest.definition import vif_specs
+from nova.virt.libvirt.guest.properties import wishes
+from nova.virt.libvirt.hypervisor import Definitions, LibvirtRefused, NoGuest
+from nova.virt.libvirt.xml import interfaces as xml
+from nova.virt.libvirt.xml.specs import VifSpec
+
+LOG = logging.getLogger(__name__)
+
+POLL_S = 0.1
+NOWHERE = Definitions(None, None)
+
+
+class KeepsInterface(errors.Conflict):
+    code = "guest.keeps_interface"
+    message = ("Guest {uuid} did not give up interface {interface} within {seconds:.0f} s: its system must be up, and "
+               "able to remove devices while it runs.")
+
+
+class GaveUp(errors.Conflict):
+    code, message = "guest.detach_stopped", "Guest {uuid} keeps interface {interface}: a newer order came."
+
+
+class LibvirtHotPlug(Room):
+    """All of HotPlug."""
+
+    def attach_interface(self, order: InterfaceOrder) -> PowerState:
+        uuid, hypervisor, folder = order.server_uuid, self._tools.hypervisor, self._folder(order.server_uuid)
+        self._note(folder, order.interface)
+        try:
+            self._prepare(order.build, order.interface)
+            found, spec = self._definitions(uuid), self._spec(order)
+            for text, running in ((found.kept, False), (found.running, True)):
+                if text is not None and xml.find(text, spec) is None:
+                    hypervisor.attach_device(uuid, xml.device_xml(spec, text), running)
+        except Exception:
+            self._take_back(order, folder)
+            raise
+        folder.keep_order(order.build)
+        return self._state_or_none(uuid)
+
+    def detach_interface(self, order: InterfaceOrder, stopped: Callable[[], bool]) -> PowerState:
+        uuid, hypervisor, folder = order.server_uuid, self._tools.hypervisor, self._folder(order.server_uuid)
+        spec = self._spec_to_find(order)
+        self._ask_for(order, spec, stopped)
+        kept = self._definitions(uuid).kept
+        element = xml.find(kept, spec) if kept is not None else None
+        if element is not None:
+            hypervisor.detach_device(uuid, ET.tostring(element, encoding="unicode"), False)
+        self._unplug(order.interface, folder)
+        if folder.exists():
+            folder.keep_order(order.build)
+        return self._state_or_none(uuid)
+
+    # --- inside
+
+    def _ask_for(self, order: InterfaceOrder, spec: VifSpec, stopped: Callable[[], bool]) -> None:
+        """Of the guest as it runs. KeepsInterface, GaveUp: it has it still."""
+        settings, clock, uuid = self._tools.settings, self._tools.clock, order.server_uuid
+        for _ in range(settings.detach_attempts):
+            text = self._definitions(uuid).running
+            element = xml.find(text, spec) if text is not None else None
+            if element is None:
+                return
+            try:
+                self._tools.hypervisor.detach_device(uuid, ET.tostring(element, encoding="unicode"), True)
+            except LibvirtRefused as error:  # it is asked already, say
+                LOG.info("asking for an interface: %s", error, extra={"server": uuid})
+            deadline = clock.now() + settings.detach_timeout_s
+            while clock.now() < deadline:
+                text = self._definitions(uuid).running
+                if text is None or xml.find(text, spec) is None:
+                    return
+                if stopped():
+                    raise GaveUp(uuid=uuid, interface=order.interface.id)
+                clock.sleep(POLL_S)
+        raise KeepsInterface(uuid=uuid, interface=order.interface.id,
+                             seconds=settings.detach_attempts * settings.detach_timeout_s)
+
+    def _take_back(self, order: InterfaceOrder, folder: Folder) -> None:
+        """After an attach that failed; what can't be taken back is so when the guest is unplugged as a whole."""
+        try:
+            spec = self._spec_to_find(order)
+            found = self._definitions(order.server_uuid)
+            for text, running in ((found.running, True), (found.kept, False)):
+                element = xml.find(text, spec) if text is not None else None
+                if element is not None:
+                    self._tools.hypervisor.detach_device(order.server_uuid, ET.tostring(element, encoding="unicode"),
+                                                         running)
+            self._unplug(order.interface, folder)
+        except errors.NovaError as error:
+            LOG.warning("an interface that could not be plugged in was not taken back: %s", error,
+                        extra={"server": order.server_uuid})
+
+    def _note(self, folder: Folder, interface: Interface) -> None:
+        """Before anything is plugged: it is what unplug goes by."""
+        plug = vifs.record(interface)
+        folder.make()
+        known = {one.device: one for one in (*folder.plugs(), plug)}
+        folder.keep_plugs(tuple(known.values()))
+
+    def _unplug(self, interface: Interface, folder: Folder) -> None:
+        """The host's side, as it was plugged, whatever the port says now."""
+        plugs = folder.plugs()
+        mine = tuple(one for one in plugs if one.id == interface.id) or vifs.known_records([interface])
+        for plug in mine:
+            vifs.unplug(plug, self._tools.hands)
+        if folder.exists():
+            folder.keep_plugs(tuple(one for one in plugs if one.id != interface.id))
+
+    def _definitions(self, server_uuid: str) -> Definitions:
+        try:
+            return self._tools.hypervisor.definitions_of(server_uuid)
+        except NoGuest:
+            return NOWHERE
+
+    def _state_or_none(self, server_uuid: str) -> PowerState:
+        state = self._tools.hypervisor.state(server_uuid)
+        return PowerState.NOSTATE if state is None else state
+
+    def _spec(self, order: InterfaceOrder) -> VifSpec:
+        build = msgspec.structs.replace(order.build, interfaces=(order.interface,))
+        asked = wishes(build.image.properties if build.image else {}, build.flavor.extra_specs)
+        [spec] = vif_specs(build, asked, self._tools.settings, self._tools.facts().virt_type == "kvm")
+        return spec
+
+    def _spec_to_find(self, order: InterfaceOrder) -> VifSpec:
+        """Of a port whose owner has changed it meanwhile at least what the guest knows it by."""
+        try:
+            return self._spec(order)
+        except errors.HostRefused:
+            return VifSpec(mac=order.interface.mac)

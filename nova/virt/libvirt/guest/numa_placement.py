@@ -1,0 +1,79 @@
+"""From what a guest holds of its host's cells and devices to where it runs there. Pure."""
+
+from __future__ import annotations
+
+from nova import errors
+from nova.model.orders import BuildOrder
+from nova.model.topology import Packing
+from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.xml.specs import HostDeviceSpec, NodeSpec, PlacementSpec
+
+#: Kinds of devices that libvirt hands over whole.
+GIVEN = frozenset({"type-PCI", "type-PF", "type-VF"})
+
+
+class BadPacking(errors.HostRefused):
+    code, message = "host.bad_packing", "What guest {uuid} holds of this host does not fit what it is: {reason}."
+
+
+def placement_of(order: BuildOrder, host: HostFacts) -> PlacementSpec:
+    """BadPacking: processors or memory of the order's flavor have no place, or have two."""
+    packing = order.packing
+    if packing is None or not packing.cells:
+        return PlacementSpec(cpuset=host.floating)
+    _check(order, packing)
+    nodes = tuple(NodeSpec(cell.id, cell.vcpus, cell.memory_mb, cell.host_cell,
+                           cell.page_kb if cell.page_kb is not None and cell.page_kb > host.page_kb else None)
+                  for cell in packing.cells)
+    pins = {vcpu: (cell.pins[vcpu],) if vcpu in cell.pins else tuple(cell.shared)
+            for cell in packing.cells for vcpu in cell.vcpus}
+    return PlacementSpec(
+        nodes=nodes, numa=packing.numa, pins={vcpu: cpus for vcpu, cpus in pins.items() if cpus},
+        emulator=_emulator(packing, host, pins), realtime=packing.realtime,
+        locked=packing.locked or bool(packing.realtime), shared_pages=not packing.realtime)
+
+
+def devices_of(order: BuildOrder) -> tuple[HostDeviceSpec, ...]:
+    """BadPacking: a device of a kind that is none to be handed over."""
+    found, of_ports = [], {str(one.profile.get("pci_slot") or "").lower() for one in order.interfaces}
+    for device in order.packing.devices if order.packing else ():
+        if device.id and device.address in of_ports:
+            continue  # its interface hands it over
+        if device.kind not in GIVEN or device.id:
+            raise BadPacking(uuid=order.server_uuid, reason=f"device {device.address} ({device.kind}) is for a port, "
+                                                            "and no interface has it")
+        found.append(HostDeviceSpec(device.address, device.managed))
+    return tuple(found)
+
+
+def threads_of(packing: Packing | None) -> int | None:
+    """Threads of each of the guest's cores, where its processors are threads of the host's cores."""
+    sizes = {len(core) for cell in packing.cells for core in cell.siblings} if packing else set()
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def _emulator(packing: Packing, host: HostFacts, pins: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
+    """Where the threads run that are none of the guest's processors: its own processors' unless it asked otherwise; but
+    not those of realtime ones, which they would never get."""
+    own = {cpu for cell in packing.cells for cpu in cell.emulator}
+    if packing.emulator == "isolate" and own:
+        return tuple(sorted(own))
+    if packing.emulator == "share" and host.floating:
+        return host.floating
+    found = {cpu for vcpu, cpus in pins.items() if vcpu not in packing.realtime for cpu in cpus}
+    return tuple(sorted(found or {cpu for cpus in pins.values() for cpu in cpus}))
+
+
+def _check(order: BuildOrder, packing: Packing) -> None:
+    vcpus = sorted(vcpu for cell in packing.cells for vcpu in cell.vcpus)
+    memory = sum(cell.memory_mb for cell in packing.cells)
+    reason = ""
+    if vcpus != list(range(order.flavor.vcpus)):
+        reason = f"it is of {len(vcpus)} processors, and the flavor has {order.flavor.vcpus}"
+    elif packing.numa and memory != order.flavor.memory_mb:
+        reason = f"it is of {memory} MB, and the flavor has {order.flavor.memory_mb}"
+    elif not set(packing.realtime) <= set(vcpus) or any(not set(cell.pins) <= set(cell.vcpus)
+                                                        for cell in packing.cells):
+        reason = "it is of processors that the guest has not got"
+    if reason:
+        raise BadPacking(uuid=order.server_uuid, reason=reason)

@@ -1,0 +1,61 @@
+"""What image or flavor ask of the host's own processors, memory and devices: kept by the packing that an order brings,
+and by nothing else. An order that asks and brings none is refused: a promise is never dropped silently. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from nova.model.topology import Packing
+from nova.virt.libvirt.guest.properties import NO, NotHere
+
+
+class Promise(NamedTuple):
+    """Values that ask for nothing, and whether a packing keeps the others."""
+
+    harmless: frozenset[str]
+    kept: Callable[[Packing, str], bool]
+
+
+def _policy(packing: Packing, value: str) -> bool:
+    pinned = sum(len(cell.pins) for cell in packing.cells)
+    return pinned == sum(len(cell.vcpus) for cell in packing.cells) if value == "dedicated" else pinned > 0
+
+
+def _pages(packing: Packing, value: str) -> bool:
+    return bool(packing.cells) and all(cell.page_kb for cell in packing.cells)
+
+
+def _nodes(packing: Packing, value: str) -> bool:
+    return packing.numa and str(len(packing.cells)) == value
+
+
+def _devices(packing: Packing, value: str) -> bool:
+    return bool(packing.devices)
+
+
+_POLICY = Promise(frozenset({"shared"}), _policy)
+_PAGES = Promise(frozenset({"small", "any"}), _pages)
+_NODES = Promise(frozenset(), _nodes)
+_LOCKED = Promise(NO, lambda packing, value: packing.locked)
+
+PROMISES: dict[str, Promise] = {
+    "hw:cpu_policy": _POLICY, "hw_cpu_policy": _POLICY,
+    "hw:cpu_realtime": Promise(NO, lambda packing, value: bool(packing.realtime)),
+    "hw:mem_page_size": _PAGES, "hw_mem_page_size": _PAGES,
+    "hw:numa_nodes": _NODES, "hw_numa_nodes": _NODES,
+    "hw:locked_memory": _LOCKED, "hw_locked_memory": _LOCKED,
+    "pci_passthrough:alias": Promise(frozenset(), _devices),
+}
+
+
+def check(image: Mapping[str, str], extra_specs: Mapping[str, str], packing: Packing | None) -> None:
+    """NotHere names the first promise that the packing does not keep. What a flavor says stands above its image."""
+    told = {name.replace("hw:", "hw_", 1) for name in extra_specs if name in PROMISES}
+    given = [*((name, value) for name, value in image.items() if name not in told), *extra_specs.items()]
+    for name, value in given:
+        promise, plain = PROMISES.get(name), value.strip().lower()
+        if promise is not None and plain not in promise.harmless and (
+                packing is None or not promise.kept(packing, plain)):
+            raise NotHere(name=name, value=value, reason="the order brings no place on its processors, memory or "
+                                                         "devices that would keep it")

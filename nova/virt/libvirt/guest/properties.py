@@ -1,0 +1,293 @@
+"""What images and flavors ask of a guest's machine: one table each, from a name to what it sets.
+
+Names and allowed values: contract/image_properties.yaml and flavor_extra_specs.yaml. What they ask of the host's own
+processors, memory and devices is in :mod:`~nova.virt.libvirt.guest.numa_requirements`. Three things may come of a
+property we know: it sets a wish; its value is wrong (Invalid: no host can help); or it is a promise that this driver
+does not keep (HostRefused: it is never dropped silently). What is in no table has no meaning to this driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from nova import errors
+from nova.model import demands
+from nova.model.extra_specs import SPECS
+from nova.model.image_properties import CHOICES, LOOSE
+
+
+class WrongValue(errors.Invalid):
+    code, message = "image.wrong_property", "{name}={value} is not possible: {reason}."
+
+
+class NotHere(errors.HostRefused):
+    code, message = "host.no_such_guest", "This host can not give {name}={value}: {reason}."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What was asked for; None where nothing was. ``names``: field -> the property or extra spec that set it."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    architecture: str | None = None
+    machine: str | None = None
+    efi: bool | None = None
+    secure_boot: str | None = None  # required, optional or disabled
+    stateless: bool = False
+    tpm_version: str | None = None
+    tpm_model: str | None = None
+    iommu: str | None = None  # intel, virtio, smmuv3 or auto
+    address_mode: str | None = None
+    address_bits: int | None = None
+    disk_bus: str | None = None
+    cdrom_bus: str | None = None
+    scsi_model: str | None = None
+    vif_model: str | None = None
+    multiqueue: bool = False
+    packed_ring: bool = False
+    video_model: str | None = None
+    video_ram_mb: int | None = None
+    video_ram_max_mb: int = 0
+    pointer: str | None = None
+    input_bus: str | None = None
+    rng: bool = True
+    rng_bytes: int | None = None
+    rng_period_ms: int | None = None
+    watchdog_action: str | None = None
+    sound_model: str | None = None
+    usb_model: str | None = None
+    agent: bool = False
+    serial_ports: int = 1
+    boot_menu: bool = False
+    command_line: str | None = None
+    hpet: bool = False
+    pmu: bool | None = None
+    hide_hypervisor: bool = False
+    os_type: str | None = None
+    sockets: int | None = None
+    cores: int | None = None
+    threads: int | None = None
+    max_sockets: int | None = None
+    max_cores: int | None = None
+    max_threads: int | None = None
+
+    def name_of(self, what: str) -> str:
+        """What set a field, for messages."""
+        return self.names.get(what, what)
+
+
+class Sets(NamedTuple):
+    """A property that sets ``field`` (none when empty) to what ``read`` makes of its text."""
+
+    field: str
+    read: Callable[[str], Any]
+
+
+class Refused(NamedTuple):
+    """A promise that is not kept here, unless its value is one of ``harmless``."""
+
+    harmless: frozenset[str]
+    reason: str
+
+
+def _yes(text: str) -> bool:
+    value = text.strip().lower()
+    if value in ("yes", "true", "on", "1", "y", "t"):
+        return True
+    if value in ("no", "false", "off", "0", "n", "f"):
+        return False
+    raise ValueError("it is neither yes nor no")
+
+
+def _count(text: str) -> int:
+    if not text.strip().isdecimal():
+        raise ValueError("it is no number")
+    return int(text)
+
+
+def _some(text: str) -> int:
+    number = _count(text)
+    if number < 1:
+        raise ValueError("it must be at least 1")
+    return number
+
+
+def _of(*allowed: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"it must be one of {', '.join(allowed)}")
+        return text
+    return read
+
+
+def _efi(text: str) -> bool:
+    return _of("bios", "uefi")(text) == "uefi"
+
+
+def _rng(text: str) -> bool:
+    return _of("virtio")(text) == "virtio"
+
+
+def _ports(text: str) -> int:
+    ports = _count(text)
+    if ports > 4:
+        raise ValueError("QEMU has at most 4 serial ports")
+    return ports
+
+
+_BUSES = ("ide", "sata", "scsi", "usb", "virtio")
+_TPM_MODEL, _TPM_VERSION = _of("tpm-tis", "tpm-crb"), _of("1.2", "2.0")
+_IOMMU = _of("intel", "smmuv3", "virtio", "auto")
+_USB = _of("none", "nec-xhci", "qemu-xhci")
+_SOUND = _of("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb", "virtio")
+_WATCHDOG = _of("none", "pause", "poweroff", "reset", "disabled")
+
+IMAGE: dict[str, Sets] = {
+    "hw_architecture": Sets("architecture", str),
+    "hw_machine_type": Sets("machine", str),
+    "hw_firmware_type": Sets("efi", _efi),
+    "hw_firmware_stateless": Sets("stateless", _yes),
+    "os_secure_boot": Sets("secure_boot", _of("required", "disabled", "optional")),
+    "hw_tpm_version": Sets("tpm_version", _TPM_VERSION),
+    "hw_tpm_model": Sets("tpm_model", _TPM_MODEL),
+    "hw_viommu_model": Sets("iommu", _IOMMU),
+    "hw_maxphysaddr_mode": Sets("address_mode", _of("passthrough", "emulate")),
+    "hw_maxphysaddr_bits": Sets("address_bits", _some),
+    "hw_disk_bus": Sets("disk_bus", _of(*_BUSES)),
+    "hw_cdrom_bus": Sets("cdrom_bus", _of(*_BUSES)),
+    "hw_scsi_model": Sets("scsi_model", _of("virtio-scsi", "lsilogic", "lsisas1068", "lsisas1078")),
+    "hw_vif_model": Sets("vif_model", _of("virtio", "e1000", "e1000e", "rtl8139", "ne2k_pci", "pcnet", "igb",
+                                          "vmxnet3")),
+    "hw_vif_multiqueue_enabled": Sets("multiqueue", _yes),
+    "hw_virtio_packed_ring": Sets("packed_ring", _yes),
+    "hw_video_model": Sets("video_model", _of("virtio", "vga", "qxl", "cirrus", "vmvga", "bochs", "none")),
+    "hw_video_ram": Sets("video_ram_mb", _some),
+    "hw_pointer_model": Sets("pointer", _of("usbtablet")),
+    "hw_input_bus": Sets("input_bus", _of("usb", "virtio")),
+    "hw_rng_model": Sets("rng", _rng),
+    "hw_watchdog_action": Sets("watchdog_action", _WATCHDOG),
+    "hw_sound_model": Sets("sound_model", _SOUND),
+    "hw_usb_model": Sets("usb_model", _USB),
+    "hw_qemu_guest_agent": Sets("agent", _yes),
+    "hw_serial_port_count": Sets("serial_ports", _ports),
+    "hw_boot_menu": Sets("boot_menu", _yes),
+    "hw_time_hpet": Sets("hpet", _yes),
+    "hw_pmu": Sets("pmu", _yes),
+    "hw_cpu_sockets": Sets("sockets", _some),
+    "hw_cpu_cores": Sets("cores", _some),
+    "hw_cpu_threads": Sets("threads", _some),
+    "hw_cpu_max_sockets": Sets("max_sockets", _some),
+    "hw_cpu_max_cores": Sets("max_cores", _some),
+    "hw_cpu_max_threads": Sets("max_threads", _some),
+    "img_hide_hypervisor_id": Sets("hide_hypervisor", _yes),
+    "os_command_line": Sets("command_line", str),
+    "os_type": Sets("os_type", _of("linux", "windows")),
+    "hw_vm_mode": Sets("", _of("hvm")),
+}
+
+#: What a flavor sets stands above what its image asks for (but see BOUNDED and nova.model.demands).
+FLAVOR: dict[str, Sets] = {
+    "hw:cpu_sockets": Sets("sockets", _some),
+    "hw:cpu_cores": Sets("cores", _some),
+    "hw:cpu_threads": Sets("threads", _some),
+    "hw:cpu_max_sockets": Sets("max_sockets", _some),
+    "hw:cpu_max_cores": Sets("max_cores", _some),
+    "hw:cpu_max_threads": Sets("max_threads", _some),
+    "hw:boot_menu": Sets("boot_menu", _yes),
+    "hw:vif_multiqueue_enabled": Sets("multiqueue", _yes),
+    "hw:virtio_packed_ring": Sets("packed_ring", _yes),
+    "hw:pmu": Sets("pmu", _yes),
+    "hw:serial_port_count": Sets("serial_ports", _ports),
+    "os:secure_boot": Sets("secure_boot", _of("required", "disabled")),
+    "hw:tpm_version": Sets("tpm_version", _TPM_VERSION),
+    "hw:tpm_model": Sets("tpm_model", _TPM_MODEL),
+    "hw:viommu_model": Sets("iommu", _IOMMU),
+    "hw:watchdog_action": Sets("watchdog_action", _WATCHDOG),
+    "hw:sound_model": Sets("sound_model", _SOUND),
+    "hw:usb_model": Sets("usb_model", _USB),
+    "hw:hide_hypervisor_id": Sets("hide_hypervisor", _yes),
+    "hide_hypervisor_id": Sets("hide_hypervisor", _yes),
+    "hw_rng:allowed": Sets("rng", _yes),
+    "hw_rng:rate_bytes": Sets("rng_bytes", _count),
+    "hw_rng:rate_period": Sets("rng_period_ms", _count),
+    "hw_video:ram_max_mb": Sets("video_ram_max_mb", _count),
+}
+
+#: What a flavor sets no more than a bound for, below which its image chose.
+BOUNDED = ("serial_ports", "max_sockets", "max_cores", "max_threads")
+
+NO = frozenset({"no", "false", "off", "0", "n", "f"})
+_NOT_YET = "this release does not have it"
+
+REFUSED: dict[str, Refused] = {
+    **{name: Refused(NO, "disks are not encrypted here")
+       for name in ("hw:ephemeral_encryption", "hw_ephemeral_encryption")},
+    **{name: Refused(frozenset({"0"}), "USB devices are redirected over SPICE, which is not served here")
+       for name in ("hw:redirected_usb_ports", "hw_redirected_usb_ports")},
+    **{name: Refused(frozenset(), _NOT_YET)
+       for name in ("hw_emulation_architecture", "accel:device_profile")},
+    "hw:pmem": Refused(frozenset(), "persistent memory is told of, and not given to guests in this release"),
+    "hw:tpm_secret_security": Refused(
+        frozenset({"host"}), "secrets of TPMs are kept by the host (hw:tpm_secret_security=host): there is no key "
+                             "manager that keeps them for others"),
+}
+
+#: Old names of image properties that this driver looks at.
+OLD_NAMES = {"architecture": "hw_architecture", "vm_mode": "hw_vm_mode"}
+
+
+def wishes(image: Mapping[str, str], extra_specs: Mapping[str, str]) -> Wishes:
+    """What image and flavor ask for together. WrongValue, or NotHere for what this driver never gives."""
+    renamed = {OLD_NAMES.get(name, name): value for name, value in image.items()}
+    for name, value in (*renamed.items(), *extra_specs.items()):
+        _refuse_promise(name, value)
+    wished, decided = _set_by(IMAGE, renamed.items()), _set_by(FLAVOR, extra_specs.items())
+    contradiction = demands.conflict(renamed, extra_specs)
+    if contradiction is not None:
+        raise WrongValue(**contradiction._asdict())
+    found = {**wished, **{field: one for field, one in decided.items() if field not in BOUNDED or field not in wished}}
+    return replace(Wishes(), names={field: one.name for field, one in found.items()},
+                   **{field: one.value for field, one in found.items()})
+
+
+class _Said(NamedTuple):
+    name: str
+    value: Any
+
+
+def _refuse_promise(name: str, value: str) -> None:
+    promise = REFUSED.get(name)
+    if promise is not None and value.strip().lower() not in promise.harmless:
+        raise NotHere(name=name, value=value, reason=promise.reason)
+
+
+def _set_by(table: Mapping[str, Sets], given: Iterable[tuple[str, str]]) -> dict[str, _Said]:
+    found = {}
+    for name, value in given:
+        row = table.get(name)
+        if row is None:
+            continue
+        text = _canonical(name, value)
+        try:
+            read = row.read(text)
+        except ValueError as error:
+            if text in _elsewhere(name):
+                raise NotHere(name=name, value=value, reason="KVM and QEMU have no such thing") from None
+            raise WrongValue(name=name, value=value, reason=str(error)) from None
+        if row.field:
+            found[row.field] = _Said(name, read)
+    return found
+
+
+def _canonical(name: str, value: str) -> str:
+    if name not in LOOSE:
+        return value
+    lower = value.strip().lower()
+    return LOOSE[name].get(lower, lower)
+
+
+def _elsewhere(name: str) -> tuple[str, ...]:
+    """Every value that some driver's host may give."""
+    return SPECS[name][0].allowed if name in SPECS else CHOICES.get(name, ())

@@ -1,0 +1,133 @@
+"""Another system boots, with the guest's own disks beside it (``nova.virt.interface.Rescuing``).
+
+By default the rescue disk is the guest's first one. Where the rescue image says ``hw_rescue_device`` or
+``hw_rescue_bus``, the guest's own disks keep their places, and the rescue disk comes after them as such a device.
+
+What is made is written down in ``rescue.json`` before it is made, and that goes last: a guest that is killed on, at any
+point, is rescued or not, and ``unrescue`` cleans both. As long as it stands, every start is one of the rescue system.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+
+from nova import errors
+from nova.model.images import Image
+from nova.model.orders import BuildOrder, RescueOrder
+from nova.model.states import PowerState
+from nova.virt.interface import LocalImages
+from nova.virt.libvirt.base import OFF, HostCannot, NoDisks, Room, as_refusals, base_of
+from nova.virt.libvirt.disks import plan
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder, RescueRecord
+from nova.virt.libvirt.disks.maker import PART
+from nova.virt.libvirt.guest.properties import WrongValue
+from nova.virt.libvirt.hypervisor import NoGuest
+from nova.virt.libvirt.xml import running
+
+DISK, CONFIG, KERNEL, RAMDISK = "disk.rescue", "disk.config.rescue", "kernel.rescue", "ramdisk.rescue"
+DEVICES = ("disk", "cdrom", "floppy")
+BUSES_OF = {"floppy": ("fdc",), "cdrom": ("ide", "sata", "scsi", "usb"),
+            "disk": ("ide", "sata", "scsi", "usb", "virtio")}
+
+
+class LibvirtRescuing(Room):
+    def rescue(self, order: RescueOrder, images: LocalImages | None, files: Mapping[str, bytes] | None) -> PowerState:
+        folder = self._folder(order.server_uuid)
+        if self._runs_rescued(order.server_uuid, folder):
+            return self._state(order.server_uuid)
+        if not folder.disks():
+            raise NoDisks(uuid=order.server_uuid, names="all")
+        record = self._planned_rescue(order, images, files is not None)
+        old = folder.rescue()
+        if old is not None and old.image_ids != record.image_ids:
+            _clean(folder, old)
+        folder.keep_rescue(record)
+        try:
+            self._make_rescue(folder, record, images)
+            if record.config is not None and files is not None:
+                with as_refusals():
+                    self._tools.config_drive.write(folder.file(CONFIG), files)
+            self._tools.hypervisor.stop_now(order.server_uuid)
+            self._define(order.build)
+            self._tools.hypervisor.start(order.server_uuid)
+        except Exception:
+            self._give_up(order, folder, record)
+            raise
+        return self._state(order.server_uuid)
+
+    def _give_up(self, order: RescueOrder, folder: Folder, record: RescueRecord) -> None:
+        """After a failure: the guest is off, and its next start is one of its own system."""
+        _clean(folder, record)
+        with contextlib.suppress(errors.NovaError):  # what failed before may fail again; the first error is told
+            if self._tools.hypervisor.state(order.server_uuid) in OFF:
+                self._define(order.build)
+
+    def unrescue(self, order: BuildOrder) -> PowerState:
+        folder, hypervisor = self._folder(order.server_uuid), self._tools.hypervisor
+        record = folder.rescue()
+        if record is not None:
+            hypervisor.stop_now(order.server_uuid)
+            hypervisor.undefine(order.server_uuid)
+            _clean(folder, record)
+        if hypervisor.state(order.server_uuid) in OFF | {None}:
+            self._define(order)
+            hypervisor.start(order.server_uuid)
+        return self._state(order.server_uuid)
+
+    def _runs_rescued(self, server_uuid: str, folder: Folder) -> bool:
+        with contextlib.suppress(NoGuest):
+            return (folder.rescue() is not None and self._state(server_uuid) not in OFF
+                    and running.target_of(self._tools.hypervisor.definition(server_uuid),
+                                          str(folder.file(DISK))) is not None)
+        return False
+
+    def _planned_rescue(self, order: RescueOrder, images: LocalImages | None, with_config: bool) -> RescueRecord:
+        base = base_of(order.image, images)
+        if base is None:
+            raise HostCannot(reason=f"Image {order.image.id} was not fetched to this host.")
+        kernel, ramdisk, stable = order.image.kernel_id, order.image.ramdisk_id, is_stable(order.image)
+        config = plan.config_drive(self._tools.settings) if with_config else None
+        return RescueRecord(
+            image_ids=tuple(one for one in (order.image.id, kernel, ramdisk) if one), stable=stable,
+            disk=_disk(order.image, base, self._tools.settings.cow), kernel=KERNEL if kernel else None,
+            ramdisk=RAMDISK if kernel and ramdisk else None,
+            config=DiskRecord(kind="config", name=CONFIG, format=config.format, size_bytes=0, device=config.device)
+            if config else None, command_line=order.image.properties.get("os_command_line"))
+
+    def _make_rescue(self, folder: Folder, record: RescueRecord, images: LocalImages | None) -> None:
+        """What is not there yet. HostRefused when there is no space."""
+        base = base_of(Image(id=record.image_ids[0]), images)
+        with as_refusals():
+            if not folder.file(DISK).exists():
+                self._tools.disks.make_root(folder, record.disk, base)
+            for name, image_id in zip((record.kernel, record.ramdisk), record.image_ids[1:], strict=False):
+                base = base_of(Image(id=image_id), images)
+                if name and base is not None and not folder.file(name).exists():
+                    self._tools.disks.copy(base.path, folder, name)
+
+
+def is_stable(image: Image) -> bool:
+    return any(image.properties.get(name) for name in ("hw_rescue_device", "hw_rescue_bus"))
+
+
+def _disk(image: Image, base: plan.Base, cow: bool) -> DiskRecord:
+    """As large as its image. WrongValue for a device or bus that can't be."""
+    device = image.properties.get("hw_rescue_device") or ("cdrom" if image.disk_format == "iso" else "disk")
+    if device not in DEVICES:
+        raise WrongValue(name="hw_rescue_device", value=device, reason=f"it must be one of {', '.join(DEVICES)}")
+    bus = image.properties.get("hw_rescue_bus") or (None if is_stable(image) else image.properties.get("hw_disk_bus"))
+    bus = bus or ("fdc" if device == "floppy" else None)
+    if bus is not None and bus not in BUSES_OF[device]:
+        raise WrongValue(name="hw_rescue_bus", value=bus,
+                         reason=f"a {device} is on one of {', '.join(BUSES_OF[device])}")
+    return DiskRecord(kind="rescue", name=DISK, format="qcow2" if cow else "raw", device=device, bus=bus,
+                      size_bytes=plan.whole_sectors(base.size_bytes), backing=base.path if cow else None,
+                      backing_format=base.format if cow else None)
+
+
+def _clean(folder: Folder, record: RescueRecord) -> None:
+    for name in {*record.files(), DISK, CONFIG, KERNEL, RAMDISK}:
+        folder.file(name).unlink(missing_ok=True)
+        folder.file(f"{name}{PART}").unlink(missing_ok=True)
+    folder.keep_rescue(None)

@@ -1,0 +1,136 @@
+"""Where guests' serial ports are served on this host: TCP ports of a range, or unix sockets.
+
+Nothing is kept of who has which port: what guests' definitions say is the record, of those that are off, too; and of a
+guest that is yet to come, what is reserved beside it. So a port is free again when its guest goes, whoever removed it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+from nova import errors
+from nova.virt.libvirt.console_settings import SerialSettings
+from nova.virt.libvirt.disks.folders import Folders
+from nova.virt.libvirt.hypervisor import Definitions, Hypervisor
+from nova.virt.libvirt.xml.consoles import lines_of, ports_of
+from nova.virt.libvirt.xml.specs import SerialLine
+
+LOG = logging.getLogger(__name__)
+
+Lines = tuple[SerialLine, ...]
+
+
+class NoPortLeft(errors.HostRefused):
+    code = "host.no_serial_port"
+    message = ("All ports of [serial_console]port_range = {first}:{last} are taken on this host; a guest needs {count} "
+               "of them.")
+
+
+class NoAddress(errors.HostRefused):
+    code = "host.serial_address"
+    message = ("This host can not listen on [serial_console]proxyclient_address = {address}, where its guests' serial "
+               "ports shall be: {reason}.")
+
+
+class NoSocketFolder(errors.HostRefused):
+    code = "host.serial_sockets"
+    message = "[serial_console]socket_dir = {path} can not be made on this host: {reason}."
+
+
+def is_free(address: str, port: int) -> bool:
+    """Whether nobody listens there. NoAddress."""
+    try:
+        family, kind, protocol, _name, where = socket.getaddrinfo(
+            address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        with socket.socket(family, kind, protocol) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as QEMU does
+            tried.bind(where)
+    except OSError as error:
+        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            return False
+        raise NoAddress(address=address, reason=error.strerror or str(error)) from error
+    return True
+
+
+class SerialLines:
+    """``settings`` None: serial ports are not served. ``free``: see :func:`is_free`."""
+
+    def __init__(self, settings: SerialSettings | None, hypervisor: Hypervisor, folders: Folders,
+                 free: Callable[[str, int], bool] = is_free) -> None:
+        self._settings, self._hypervisor, self._folders, self._free = settings, hypervisor, folders, free
+        self._lock = threading.Lock()
+        self._last = 0  # the port that was given last
+
+    @contextlib.contextmanager
+    def choose(self, server_uuid: str, count: int) -> Iterator[Lines]:
+        """Where a guest's ``count`` serial ports shall be: where they are, if they can. Nobody else gets these until
+        the end of the block; by then they are in the guest's definition, or reserved. NoPortLeft, NoAddress."""
+        settings = self._settings
+        if settings is None or not count:
+            yield ()
+        elif settings.sockets is not None:
+            yield self._sockets(server_uuid, count)
+        else:
+            with self._lock:
+                yield self._ports(settings, server_uuid, count)
+
+    def clear(self, server_uuid: str) -> None:
+        """Remove the sockets of a guest that is gone, should libvirt have left any."""
+        if self._settings is not None and self._settings.sockets is not None:
+            for path in self._settings.sockets.glob(f"{server_uuid}.*.sock"):
+                path.unlink(missing_ok=True)
+
+    # --- inside
+
+    def _sockets(self, server_uuid: str, count: int) -> Lines:
+        assert self._settings is not None and self._settings.sockets is not None
+        folder = self._settings.sockets
+        try:
+            if not folder.is_dir():
+                folder.mkdir(parents=True, exist_ok=True)
+                folder.chmod(0o711)  # libvirtd makes the sockets there, each for QEMU's user and group alone
+        except OSError as error:
+            raise NoSocketFolder(path=str(folder), reason=error.strerror or str(error)) from error
+        return tuple(SerialLine(path=str(folder / f"{server_uuid}.{number}.sock")) for number in range(count))
+
+    def _ports(self, settings: SerialSettings, server_uuid: str, count: int) -> Lines:
+        definitions = self._hypervisor.definitions()
+        mine = definitions.get(server_uuid, Definitions(None, None))
+        taken = {port for uuid, found in definitions.items() if uuid != server_uuid
+                 for text in found if text for port in ports_of(text)}
+        for uuid in self._folders.uuids():
+            if uuid != server_uuid:
+                taken |= set(self._folders.of(uuid).reserved_ports())
+        running = _own(mine.running) if mine.running else ()
+        reserved = self._folders.of(server_uuid).reserved_ports()
+        had = running or reserved or (_own(mine.kept) if mine.kept else ())
+        chosen: list[int] = []
+        for index in range(count):
+            own = had[index] if index < len(had) else 0
+            good = settings.first <= own <= settings.last and own not in taken and (
+                own in running or self._free(settings.listen, own))
+            port = own if good else self._next(settings, taken | set(had), count)
+            taken.add(port)
+            chosen.append(port)
+        return tuple(SerialLine(settings.listen, port) for port in chosen)
+
+    def _next(self, settings: SerialSettings, taken: set[int], count: int) -> int:
+        """The next free port after the one that was given last: one that a guest has left is not given soon again."""
+        size = settings.last - settings.first + 1
+        begin = self._last + 1 - settings.first if settings.first <= self._last < settings.last else 0
+        for step in range(size):
+            port = settings.first + (begin + step) % size
+            if port not in taken and self._free(settings.listen, port):
+                self._last = port
+                return port
+        LOG.error("no port of [serial_console]port_range is left (%d of %d are guests')", len(taken), size)
+        raise NoPortLeft(first=settings.first, last=settings.last, count=count)
+
+
+def _own(definition: str) -> tuple[int, ...]:
+    return tuple(line.port for line in lines_of(definition) if line is not None and line.port)

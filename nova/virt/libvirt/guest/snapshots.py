@@ -1,0 +1,214 @@
+"""A guest's root disk kept as a file, whole (``nova.virt.interface.Snapshots``).
+
+It lies beside the guest as ``snapshot.<image id>.<format>`` and appears by one rename: what has another name is of one
+that was cut off, and goes at the next call. A guest that is off is copied by qemu-img. Of one that runs QEMU copies the
+disk as it is at one moment while the guest goes on (a backup job of libvirt's); only around that moment its file
+systems are frozen.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from nova import concurrency, errors
+from nova.model.orders import Snapshot, SnapshotOrder
+from nova.privileged.qemu_img import DiskFull
+from nova.virt.libvirt.base import OFF, NoDisks, as_refusals
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder
+from nova.virt.libvirt.disks.maker import PART
+from nova.virt.libvirt.disks.xml import path_of
+from nova.virt.libvirt.guest.agent import LibvirtAgent
+from nova.virt.libvirt.hypervisor import LibvirtRefused
+from nova.virt.libvirt.xml import running
+
+LOG = logging.getLogger(__name__)
+
+PREFIX = "snapshot."
+LIVE_FORMAT = "qcow2"  # what a live copy is written as: raw ones would take the whole disk's space, not only its data's
+POLL_S, POLL_PART, LONGEST_POLL_S = 0.01, 0.05, 1.0  # a copy is waited for a twentieth longer than it takes
+STALLED_S = 300.0  # a copy that does not get on for so long is given up
+STOPS_WITHIN_S = 60.0
+TRIES = 3  # a guest that stops or starts meanwhile is begun with anew
+YES = frozenset({"yes", "true", "on", "1", "y", "t"})
+SPARE_BYTES = 64 << 20
+
+
+class BadName(errors.Invalid):
+    code, message = "snapshot.name", "'{image_id}' can not be an image's id."
+
+
+class Stalled(errors.HostRefused):
+    code, message = "snapshot.stalled", "The copy of the disk of guest {uuid} did not get on for {seconds} s."
+
+
+class Plan(NamedTuple):
+    """One snapshot. ``part``: what QEMU or qemu-img writes."""
+
+    uuid: str
+    folder: Folder
+    root: DiskRecord
+    format: str
+    target: Path
+    part: Path
+
+    @property
+    def source(self) -> Path:
+        """As libvirt names it."""
+        return Path(path_of(self.root, self.folder.path))
+
+
+class LibvirtSnapshots(LibvirtAgent):
+    def take_snapshot(self, order: SnapshotOrder) -> Snapshot:
+        plan = self._planned_snapshot(order)
+        if (found := _find(plan.folder, order.image_id)) is not None:
+            return _described(found, plan.root)
+        self._clean_snapshot(plan.uuid, order.image_id)
+        _check_space(plan)
+        try:
+            for _ in range(TRIES):
+                if self._copied(plan, order):
+                    break
+            else:
+                raise LibvirtRefused(task="copy the guest's disk", reason="it stops and starts again and again")
+            plan.part.chmod(0o600)
+            os.replace(plan.part, plan.target)
+        finally:
+            plan.part.unlink(missing_ok=True)
+        return _described(plan.target, plan.root)
+
+    def snapshot_path(self, server_uuid: str, image_id: str) -> str | None:
+        found = _find(self._folder(server_uuid), image_id)
+        return str(found) if found is not None else None
+
+    def drop_snapshot(self, server_uuid: str, image_id: str) -> None:
+        self._clean_snapshot(server_uuid, image_id)
+        if (found := _find(self._folder(server_uuid), image_id)) is not None:
+            found.unlink(missing_ok=True)
+
+    def _planned_snapshot(self, order: SnapshotOrder) -> Plan:
+        folder = self._folder(order.server_uuid)
+        root = next((disk for disk in folder.disks() if disk.kind == "root"), None)
+        if root is None or not self._tools.disks.exists(folder, root):
+            raise NoDisks(uuid=order.server_uuid, names="the root disk")
+        wanted = self._tools.settings.snapshot_format or root.format
+        target = folder.file(f"{_stem(order.image_id)}{wanted}")
+        return Plan(order.server_uuid, folder, root, wanted, target, target.with_name(f"{target.name}{PART}"))
+
+    def _clean_snapshot(self, server_uuid: str, image_id: str) -> None:
+        """What a call that was cut off left of this snapshot: a job, a part of a file, frozen file systems."""
+        folder = self._folder(server_uuid)
+        self._stop_copy(server_uuid, str(folder.file(_stem(image_id))))
+        for part in folder.path.glob(f"{_stem(image_id)}*{PART}"):
+            part.unlink(missing_ok=True)
+        self._thaw(server_uuid)
+
+    # --- the copy
+
+    def _copied(self, plan: Plan, order: SnapshotOrder) -> bool:
+        """False when the guest was stopped or started meanwhile."""
+        state = self._tools.hypervisor.state(plan.uuid)
+        if state is None or state in OFF:
+            with as_refusals():
+                source = self._tools.disks.source(plan.folder, plan.root)
+                self._tools.images.convert(source, plan.root.format, str(plan.part), plan.format)
+            return self._tools.hypervisor.state(plan.uuid) in OFF | {None}
+        if plan.format == LIVE_FORMAT:
+            return self._copy_live(plan, order, plan.part)
+        live = plan.part.with_name(f"{plan.target.name}.{LIVE_FORMAT}{PART}")
+        try:
+            if not self._copy_live(plan, order, live):
+                return False
+            with as_refusals():
+                self._tools.images.convert(str(live), LIVE_FORMAT, str(plan.part), plan.format)
+            return True
+        finally:
+            live.unlink(missing_ok=True)
+
+    def _copy_live(self, plan: Plan, order: SnapshotOrder, path: Path) -> bool:
+        hypervisor = self._tools.hypervisor
+        definition = hypervisor.definition(plan.uuid)
+        disk = running.target_of(definition, str(plan.source))
+        if disk is None:
+            raise NoDisks(uuid=plan.uuid, names="the root disk")
+        path.unlink(missing_ok=True)
+        copy = running.copy_xml(definition, disk, str(path), LIVE_FORMAT)
+        try:
+            with self._quiet(plan.uuid, _must_be_quiet(order)):
+                hypervisor.begin_copy(plan.uuid, copy)
+            failure = self._await_copy(plan.uuid)
+        except BaseException:
+            self._stop_copy(plan.uuid, str(path))
+            path.unlink(missing_ok=True)
+            raise
+        if not failure:
+            return True
+        path.unlink(missing_ok=True)
+        if self._state(plan.uuid) in OFF:
+            return False
+        raise LibvirtRefused(task="copy the guest's disk", reason=failure)
+
+    def _stop_copy(self, server_uuid: str, path: str) -> None:
+        """Of a copy into files that begin with ``path``; no other. Its end is waited for: QEMU writes until then."""
+        hypervisor, deadline = self._tools.hypervisor, time.monotonic() + STOPS_WITHIN_S
+        asked = False
+        while (copy := hypervisor.copy_under_way(server_uuid)) is not None:
+            if not any(file.startswith(path) for file in running.copies_to(copy)):
+                return
+            if not asked:
+                LOG.warning("stopping a copy of the guest's disk", extra={"server": server_uuid})
+                hypervisor.stop_copy(server_uuid)
+                asked = True
+            if time.monotonic() > deadline:
+                raise Stalled(uuid=server_uuid, seconds=int(STOPS_WITHIN_S))
+            concurrency.sleep(POLL_S)
+
+    def _await_copy(self, server_uuid: str) -> str:
+        """Why the copy failed; empty when it did not."""
+        began = since = time.monotonic()
+        done_bytes = -1
+        while not (state := self._tools.hypervisor.copy_state(server_uuid)).ended:
+            if state.done_bytes != done_bytes:
+                done_bytes, since = state.done_bytes, time.monotonic()
+            elif time.monotonic() - since > STALLED_S:
+                raise Stalled(uuid=server_uuid, seconds=int(STALLED_S))
+            concurrency.sleep(min(LONGEST_POLL_S, max(POLL_S, POLL_PART * (time.monotonic() - began))))
+        return state.failure
+
+
+def _must_be_quiet(order: SnapshotOrder) -> bool:
+    image = order.build.image if order.build is not None else None
+    said = image.properties.get("os_require_quiesce", "") if image is not None else ""
+    return order.quiesce or said.strip().lower() in YES
+
+
+def _stem(image_id: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", image_id):  # it becomes a file's name
+        raise BadName(image_id=image_id)
+    return f"{PREFIX}{image_id}."
+
+
+def _find(folder: Folder, image_id: str) -> Path | None:
+    return next((path for path in sorted(folder.path.glob(f"{_stem(image_id)}*")) if path.suffix != PART), None)
+
+
+def _described(path: Path, root: DiskRecord) -> Snapshot:
+    return Snapshot(format=path.suffix.lstrip("."), size_bytes=path.stat().st_size,
+                    virtual_size_bytes=root.size_bytes)
+
+
+def _check_space(plan: Plan) -> None:
+    """DiskFull, when what is written of the disk may not fit. What is shown of a backing file is copied, too."""
+    files = [plan.source, *([Path(plan.root.backing)] if plan.root.backing else [])]
+    needed = min(plan.root.size_bytes, sum(path.stat().st_blocks * 512 for path in files if path.exists()))
+    if plan.root.store != "file":
+        needed = plan.root.size_bytes
+    space = os.statvfs(plan.folder.path)
+    if plan.format != LIVE_FORMAT:
+        needed *= 2  # a live copy is there beside what is made of it
+    if needed + SPARE_BYTES > space.f_bavail * space.f_frsize:
+        raise DiskFull(what="a snapshot", host=os.uname().nodename)

@@ -1,0 +1,78 @@
+"""Emulated TPMs: their state, and the secret that it is encrypted with.
+
+libvirt keeps both: the state (``swtpm/<uuid>``) from a guest's first start on, whatever becomes of its definition, and
+the secret (of the server's uuid) in its own store. A mark beside the guest, made before either, says that there may
+be something to remove.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import uuid
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from nova import concurrency, errors
+from nova.virt.libvirt.disks.folders import Folder
+from nova.virt.libvirt.hypervisor import Hypervisor
+from nova.virt.libvirt.xml.build import add, text
+
+MARK = "tpm"
+SECRET_BYTES = 32
+EMULATORS = ("swtpm", "swtpm_setup")
+
+
+class SecretLost(errors.HostRefused):
+    code, message = "guest.tpm_secret_lost", "The secret of the TPM of guest {uuid} is not on this host (any more)."
+
+
+class Tpms:
+    """``root``: where libvirt keeps the states."""
+
+    def __init__(self, hypervisor: Hypervisor, root: Path) -> None:
+        self._hypervisor, self._root = hypervisor, root
+
+    def prepare(self, server_uuid: str, folder: Folder) -> None:
+        """Have a secret for the guest's TPM. SecretLost: there is a state that an older one belongs to."""
+        folder.file(MARK).touch(mode=0o600)
+        if self._hypervisor.secret(server_uuid) is not None:
+            return
+        if self.state(server_uuid).exists():
+            raise SecretLost(uuid=server_uuid)
+        self.bring(server_uuid, secrets.token_hex(SECRET_BYTES).encode())
+
+    def bring(self, server_uuid: str, value: bytes) -> None:
+        """Keep a secret that came from another host. (Before the guest is started or arrives.)"""
+        self._hypervisor.keep_secret(server_uuid, secret_xml(server_uuid), value)
+
+    def secret(self, server_uuid: str) -> bytes | None:
+        """For the host that the guest moves to; None when it has no TPM here."""
+        return self._hypervisor.secret(server_uuid)
+
+    def state(self, server_uuid: str) -> Path:
+        """The folder of the state: what a guest that is off takes with it to another host."""
+        return self._root / str(uuid.UUID(server_uuid))
+
+    def remove(self, server_uuid: str, folder: Folder) -> None:
+        """State and secret. Nothing when the guest never had a TPM; before the folder goes."""
+        state = self.state(server_uuid)
+        if not state.exists() and not folder.file(MARK).exists():
+            return
+        if state.exists():
+            concurrency.run_in_thread(shutil.rmtree, state)
+        self._hypervisor.drop_secret(server_uuid)
+        if folder.owned:  # else the mark stands for what its new host has
+            folder.file(MARK).unlink(missing_ok=True)
+
+
+def secret_xml(server_uuid: str) -> str:
+    """libvirt keeps it on disk (for its own user alone), and gives it to whoever may manage guests: moves need that."""
+    secret = ET.Element("secret", ephemeral="no", private="no")
+    text(secret, "uuid", server_uuid)
+    text(add(secret, "usage", type_="vtpm"), "name", f"tpm-{server_uuid}")
+    return ET.tostring(secret, encoding="unicode")
+
+
+def installed() -> bool:
+    return all(shutil.which(program, path="/usr/bin:/usr/local/bin:/bin") for program in EMULATORS)

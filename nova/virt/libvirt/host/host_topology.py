@@ -1,0 +1,107 @@
+"""What a host has of processors, memory, devices and special memory, as the scheduler and claims should see it. Pure.
+
+Names of resource classes and traits: the public references of os-resource-classes and os-traits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from nova.model.providers import ChildProvider, ClassInventory
+from nova.model.topology import HostCell, HostTopology, Pages, PciDevice
+from nova.virt import cpu_sets
+from nova.virt.libvirt.host.numa_settings import BadPlacing, Placing
+from nova.virt.libvirt.xml.capabilities import DomainCapabilities
+from nova.virt.libvirt.xml.cells import Cell
+from nova.virt.pci import providers
+
+UNBOUNDED = 2147483647
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """``floating``: processors for guests that are not pinned; () where the operator set apart none, and they may run
+    on all of them."""
+
+    cells: tuple[HostCell, ...]
+    floating: tuple[int, ...] = ()
+    inventories: tuple[ClassInventory, ...] = ()
+    traits: frozenset[str] = frozenset()
+    vcpus: int = 0
+
+    def topology(self, devices: Iterable[PciDevice]) -> HostTopology:
+        return HostTopology(cells=self.cells, devices=tuple(devices))
+
+
+def layout_of(cells: Iterable[Cell], placing: Placing) -> Layout:
+    """BadPlacing names the option that speaks of what the host has not got."""
+    found = tuple(cells)
+    _check(found, placing)
+    made = tuple(_host_cell(cell, placing) for cell in found)
+    dedicated = sum(len(cell.dedicated) for cell in made)
+    shared = tuple(sorted(cpu for cell in made for cpu in cell.shared))
+    traits = {"HW_CPU_HYPERTHREADING"} if any(cell.siblings for cell in found) else set()
+    if all(cell.socket is not None for cell in found):
+        traits.add("COMPUTE_SOCKET_PCI_NUMA_AFFINITY")
+    pcpus = (ClassInventory(resource_class="PCPU", total=dedicated, max_unit=dedicated),) if dedicated else ()
+    return Layout(cells=made, floating=shared if placing.sets else (), vcpus=len(shared), inventories=pcpus,
+                  traits=frozenset(traits))
+
+
+Special = tuple[tuple[ClassInventory, ...], frozenset[str]]  # and traits
+
+
+def encryption(can: Iterable[DomainCapabilities], placing: Placing) -> Special:
+    """Of a host whose machine types can do this: how many guests may have encrypted memory, and traits."""
+    able = [one for one in can if one.sev]
+    if not able:
+        return (), frozenset()
+    keys = max(one.sev_guests for one in able) + max(one.sev_es_guests for one in able) or UNBOUNDED
+    total = min(keys, keys if placing.encrypted_guests is None else placing.encrypted_guests)
+    traits = {"HW_CPU_X86_AMD_SEV"}
+    if any(one.sev_es_guests for one in able):
+        traits.add("HW_CPU_X86_AMD_SEV_ES")
+    if not total:
+        return (), frozenset()
+    return (ClassInventory(resource_class="MEM_ENCRYPTION_CONTEXT", total=total, max_unit=1),), frozenset(traits)
+
+
+def persistent_memory(placing: Placing, there: Mapping[str, int]) -> tuple[ClassInventory, ...]:
+    """``there``: the host's namespaces. BadPlacing names one that is not."""
+    missing = sorted({name for names in placing.pmem.values() for name in names} - set(there))
+    if missing:
+        raise BadPlacing(option="[libvirt]pmem_namespaces", value=",".join(placing.pmem),
+                         reason=f"this host has no namespace {', '.join(missing)} (ndctl list -X shows them)")
+    return tuple(ClassInventory(resource_class=f"CUSTOM_PMEM_NAMESPACE_{label.upper()}", total=len(names),
+                                max_unit=len(names)) for label, names in sorted(placing.pmem.items()))
+
+
+def device_children(name: str, node_uuid: str, devices: Iterable[PciDevice],
+                    placing: Placing) -> tuple[ChildProvider, ...]:
+    return providers.children(name, node_uuid, devices) if placing.report_devices else ()
+
+
+def _host_cell(cell: Cell, placing: Placing) -> HostCell:
+    cpus = set(cell.cpus)
+    dedicated = cpus & (placing.dedicated or set())
+    shared = cpus & placing.shared if placing.shared is not None else set() if placing.sets else cpus
+    return HostCell(
+        id=cell.id, shared=tuple(sorted(shared)), dedicated=tuple(sorted(dedicated)), siblings=cell.siblings,
+        memory_mb=cell.memory_mb, socket=cell.socket, distances=cell.distances,
+        pages=tuple(Pages(size_kb=size, total=total, reserved=placing.reserved_pages.get((cell.id, size), 0))
+                    for size, total in sorted(cell.pages.items())))
+
+
+def _check(cells: tuple[Cell, ...], placing: Placing) -> None:
+    known = {cpu for cell in cells for cpu in cell.cpus}
+    for option, wanted in (("cpu_shared_set", placing.shared), ("cpu_dedicated_set", placing.dedicated)):
+        missing = (wanted or frozenset()) - known
+        if missing:
+            raise BadPlacing(option=f"[compute]{option}", value=cpu_sets.spec(wanted or ()),
+                             reason=f"this host has no processor {cpu_sets.spec(missing)} that is on")
+    pages = {(cell.id, size): total for cell in cells for size, total in cell.pages.items()}
+    for (cell_id, size), count in placing.reserved_pages.items():
+        if count > pages.get((cell_id, size), 0):
+            raise BadPlacing(option="[DEFAULT]reserved_huge_pages", value=f"node:{cell_id},size:{size},count:{count}",
+                             reason=f"cell {cell_id} has {pages.get((cell_id, size), 0)} pages of {size} KiB")

@@ -1,0 +1,226 @@
+"""What the host is and has, from libvirt and the system."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import tempfile
+import uuid
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from nova import errors
+from nova.model.hosts import Node
+from nova.privileged import kvm
+from nova.privileged.runner import Runner
+from nova.virt.libvirt.disks.folders import Folders
+from nova.virt.libvirt.guest import firmware, tpm
+from nova.virt.libvirt.guest.firmware import runnable
+from nova.virt.libvirt.guest.processor import guest_features, usable_models
+from nova.virt.libvirt.host import host_traits
+from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.host.host_topology import Layout, device_children
+from nova.virt.libvirt.host.resources import Resources, page_kb
+from nova.virt.libvirt.hypervisor import Hypervisor
+from nova.virt.libvirt.settings import BadSetting, Settings
+from nova.virt.libvirt.xml import capabilities
+
+GIB = 1 << 30
+MACHINE_ID = Path("/etc/machine-id")
+HARDWARE_SERIAL = Path("/sys/class/dmi/id/product_uuid")
+HYPERVISOR = "QEMU"
+CPU_MAP = Path("/usr/share/libvirt/cpu_map")
+
+
+class BadNodeId(errors.Invalid):
+    code, message = "host.compute_id", "{path} does not hold a uuid; restore it, or remove it on a host without guests."
+
+
+class NoEmulator(errors.Unavailable):
+    code, message = "host.no_emulator", "libvirt on this host can not run {virt_type} guests: is qemu-system installed?"
+
+
+class Host:
+    """Facts are read from libvirt once a connection; amounts at each call."""
+
+    def __init__(self, hypervisor: Hypervisor, settings: Settings, folders: Folders, runner: Runner,
+                 space: Callable[[], tuple[int, int]]) -> None:
+        """``space``: bytes where disks are kept, all and free."""
+        self._hypervisor, self._settings, self._folders, self._runner = hypervisor, settings, folders, runner
+        self._space = space
+        self._facts: HostFacts | None = None
+        self._kinds: tuple[capabilities.Guestable, ...] = ()
+        self._cpu: capabilities.HostCpu | None = None
+        self._virt = ""
+        self._abilities: dict[str | None, capabilities.DomainCapabilities] = {}
+        self._resources, self._layout = Resources(hypervisor, settings.placing, runner), Layout(cells=())
+
+    def look(self) -> None:
+        """Read what stays the same. Unavailable says what is missing, BadSetting what can't be on this host."""
+        text = self._hypervisor.capabilities()
+        self._cpu, kinds = capabilities.host_cpu(text), capabilities.guestables(text)
+        self._virt, self._abilities = self._virt_type({kind.domain for kind in kinds}), {}
+        self._kinds = tuple(kind for kind in kinds if kind.arch in runnable(self._cpu.arch)
+                            and kind.domain in ("qemu", self._virt))
+        can = self.abilities(None)
+        if self._settings.cpu_models and not usable_models(self._settings.cpu_models, can):
+            raise BadSetting(option="[libvirt]cpu_models", reason="this host's processor can be none of them")
+        if self._settings.consoles.spice is not None and can.screens and "spice" not in can.screens:
+            raise BadSetting(option="[spice]enabled", reason="this host's QEMU has no SPICE")
+        machines = frozenset(machine for kind in self._kinds for machine in kind.machines)
+        self._layout = self._resources.look(text, self._kinds_of_machines(machines))
+        self._facts = HostFacts(
+            virt_type=self._virt, arch=self._cpu.arch, release=release(), version=self._hypervisor.version(),
+            serial_of=serial_of(self._settings.sysinfo_serial), abilities=self.abilities,
+            machines=machines, floating=self._layout.floating, page_kb=page_kb(),
+            tpm=self._settings.swtpm and "emulator" in can.tpm_backends and tpm.installed(),
+            stateless_firmware=firmware.has_stateless(), cpu_features=model_features(self._settings.cpu_models),
+            cache_mode=self._settings.cache_mode or cache_mode(self._settings.instances_path))
+
+    def abilities(self, machine: str | None) -> capabilities.DomainCapabilities:
+        """What guests of a machine type (None: the operator's, else libvirt's default) may have. LibvirtRefused."""
+        assert self._cpu is not None
+        asked = machine or self._settings.machine_types.get(self._cpu.arch)
+        if asked not in self._abilities:
+            self._abilities[asked] = capabilities.domain_capabilities(
+                self._hypervisor.domain_capabilities(self._cpu.arch, asked, self._virt))
+        return self._abilities[asked]
+
+    def _virt_type(self, offered: set[str]) -> str:
+        if self._settings.virt_type == "auto" and "kvm" not in offered:
+            wanted = "qemu"
+        else:
+            assert self._cpu is not None
+            wanted = kvm.choose(self._settings.virt_type, self._cpu.arch, self._settings.state_path, self._runner)
+        if wanted not in offered:
+            raise NoEmulator(virt_type=wanted)
+        return wanted
+
+    def facts(self) -> HostFacts:
+        if self._facts is None:
+            self.look()
+        assert self._facts is not None
+        return self._facts
+
+    def node(self) -> Node:
+        """The one node of this host, with all it has now."""
+        facts, size = self.facts(), self._hypervisor.size()
+        assert self._cpu is not None
+        total, free = self._space()
+        name, own_uuid = self._hypervisor.hostname(), node_uuid(self._settings.state_path)
+        devices = self._resources.devices()
+        return Node(
+            name=name, uuid=own_uuid, hypervisor_type=HYPERVISOR, topology=self._layout.topology(devices),
+            inventories=self._layout.inventories,
+            children=device_children(name, own_uuid, devices, self._settings.placing),
+            hypervisor_version=self._hypervisor.version(),
+            vcpus=self._layout.vcpus if self._settings.placing.sets else size.cpus, memory_mb=size.memory_mb,
+            local_gb=total // GIB, memory_mb_used=memory_used_mb(size.memory_mb), local_gb_used=(total - free) // GIB,
+            disk_available_least_gb=(free - self._promised_bytes()) // GIB, cpu_info=self._cpu.as_json(),
+            supported=tuple(sorted({(kind.arch, kind.domain, kind.mode) for kind in self._kinds})),
+            traits=self._traits(), host_ip=self._settings.host_ip,
+            capabilities={"virt_type": facts.virt_type, "arch": self._cpu.arch})
+
+    def _promised_bytes(self) -> int:
+        """What guests' disks may still grow by: their size less what they take now."""
+        promised = 0
+        for server_uuid in self._folders.uuids():
+            folder = self._folders.of(server_uuid)
+            for disk in folder.disks():
+                with contextlib.suppress(OSError):
+                    promised += max(0, disk.size_bytes - folder.file(disk.name).stat().st_blocks * 512)
+        return promised
+
+    def _traits(self) -> tuple[str, ...]:
+        facts = self.facts()
+        assert self._cpu is not None
+        own = frozenset(self._cpu.features) | model_features([self._cpu.model]).get(self._cpu.model, frozenset())
+        features = guest_features(self._settings, facts, own, self.abilities(None))
+        found = host_traits.traits(facts, features, self._kinds_of_machines(facts.machines))
+        return tuple(sorted({*found, *self._layout.traits}))
+
+    def _kinds_of_machines(self, machines: frozenset[str]) -> list[capabilities.DomainCapabilities]:
+        """What guests may have, of the default machine type and of those that are asked about beside it."""
+        return [self.abilities(machine) for machine in (None, *host_traits.MACHINES)
+                if machine is None or machine in machines]
+
+
+def node_uuid(state_path: Path) -> str:
+    """The node's own uuid, made at the first start and kept in ``state_path/compute_id``. BadNodeId."""
+    kept = state_path / "compute_id"
+    try:
+        return str(uuid.UUID(kept.read_text().strip()))
+    except FileNotFoundError:
+        pass
+    except ValueError:
+        raise BadNodeId(path=str(kept)) from None
+    made = str(uuid.uuid4())
+    state_path.mkdir(parents=True, exist_ok=True)
+    descriptor, fresh = tempfile.mkstemp(prefix=".compute_id.", dir=state_path)
+    with os.fdopen(descriptor, "w") as target:
+        target.write(made + "\n")
+        target.flush()
+        os.fsync(target.fileno())
+    os.replace(fresh, kept)
+    return made
+
+
+def serial_of(choice: str) -> Callable[[str], str | None]:
+    """The serial number that a server's guest sees, as ``[libvirt]sysinfo_serial`` says."""
+    if choice == "unique":
+        return lambda server_uuid: server_uuid
+    if choice == "none":
+        return lambda server_uuid: None
+    sources = {"os": (MACHINE_ID,), "hardware": (HARDWARE_SERIAL,), "auto": (MACHINE_ID, HARDWARE_SERIAL)}[choice]
+    serial = next((found for found in map(_read_serial, sources) if found), None)
+    return lambda server_uuid: serial
+
+
+def _read_serial(path: Path) -> str | None:
+    try:
+        return str(uuid.UUID(path.read_text().strip()))
+    except (OSError, ValueError):
+        return None
+
+
+def memory_used_mb(total_mb: int, meminfo: Path = Path("/proc/meminfo")) -> int:
+    """All but what the kernel says could be had for new programs."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return max(0, total_mb - int(line.split()[1]) // 1024)
+    return 0
+
+
+def cache_mode(directory: Path) -> str:
+    """none (past the host's cache, where guests' writes are safe) where the file system can, else writeback."""
+    probe = directory / ".direct-io"
+    try:
+        descriptor = os.open(probe, os.O_CREAT | os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return "writeback"
+    else:
+        os.close(descriptor)
+        return "none"
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+def model_features(models: Iterable[str], folder: Path = CPU_MAP) -> dict[str, frozenset[str]]:
+    """The features of processor models, from libvirt's own files; those that it has no file for are left out."""
+    found = {}
+    for model in models:
+        with contextlib.suppress(OSError, ET.ParseError):
+            text = (folder / f"x86_{Path(model).name}.xml").read_text()
+            found[model] = frozenset(capabilities.cpu_model_features(text))
+    return found
+
+
+def release() -> str:
+    """Our own version, as installed; 0 in a checkout."""
+    try:
+        return importlib.metadata.version("nova")
+    except importlib.metadata.PackageNotFoundError:
+        return "0"

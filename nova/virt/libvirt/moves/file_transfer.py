@@ -1,0 +1,199 @@
+"""Brings a guest's files here: from another host's offer, or from what was put aside where we see it.
+
+Each file gets its name when it is whole; what is there is not brought again. The folder says whose copy it holds (the
+source's probe): what was brought for an earlier move is never taken for this one's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from nova import errors
+from nova.model.orders import BuildOrder, GuestOnSource
+from nova.privileged import disk_exports
+from nova.privileged.qemu_img import DiskFull, Limits, QemuImg
+from nova.privileged.runner import Runner
+from nova.virt import image_files
+from nova.virt.interface import LocalImages
+from nova.virt.libvirt.disks import header
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder
+from nova.virt.libvirt.disks.maker import whole
+from nova.virt.libvirt.moves.settings import MoveSettings, is_host
+from nova.virt.libvirt.moves.source_info import BASE, BadOffer, Told
+
+
+class Foreign(errors.HostRefused):
+    code = "move.other_files"
+    message = "This host has files of guest {uuid} from another time; they must be removed before it can come here."
+
+
+class DiskShrinks(errors.HostRefused):
+    code = "move.disk_shrinks"
+    message = "The {kind} disk has {has_bytes} bytes and would have to shrink to {wanted_bytes}."
+
+
+class Origin(Protocol):
+    def get(self, name: str, target: Path) -> None:
+        """Copy the file ``name`` (:func:`~nova.virt.libvirt.moves.source_info.files_of`) as it is, sparse."""
+
+
+@dataclass(frozen=True)
+class FromFolder:
+    """A folder that we see. Bases lie where its records say."""
+
+    folder: Folder
+    runner: Runner
+
+    def get(self, name: str, target: Path) -> None:
+        source = self.folder.file(name)
+        if name.startswith(BASE):
+            (source,) = (self.folder.base_file(disk) for disk in self.folder.disks()
+                         if disk.name == name.removeprefix(BASE))
+        self.runner.run(["cp", "--reflink=auto", "--sparse=always", "--", str(source), str(target)])
+
+
+@dataclass(frozen=True)
+class FromHost:
+    """Another host's offer."""
+
+    source: GuestOnSource
+    told: Told
+    tool: QemuImg
+    certificates: str
+
+    def get(self, name: str, target: Path) -> None:
+        if not self.source.port:
+            raise BadOffer(reason="its disks can not be read from here")
+        if not is_host(self.source.address) or not 0 < self.source.port < 65536:
+            raise BadOffer(reason=f"they are said to be at {self.source.address[:100]!r} port {self.source.port}")
+        source = disk_exports.Source(self.source.address, self.source.port, self.told.export(name), self.certificates)
+        with disk_exports.reading(source, target.parent) as (objects, options):
+            self.tool.fetch(objects, options, str(target), _sectors(self.told.length(name)))
+
+
+class OnlyImage(NamedTuple):
+    """One image of the cache. What a source tells of a disk may name any: others' images are not shown to its guest."""
+
+    images: LocalImages
+    image_id: str
+
+    def path(self, image_id: str) -> str:
+        """KeyError."""
+        if image_id != self.image_id:
+            raise KeyError(image_id)
+        return self.images.path(image_id)
+
+
+def only(images: LocalImages | None, build: BuildOrder) -> LocalImages | None:
+    """The guest's own image, if there is a cache."""
+    return OnlyImage(images, build.image.id) if images is not None and build.image is not None else None
+
+
+class Wanted(NamedTuple):
+    """A disk as the source has it, and the size that it shall have (0: as it has)."""
+
+    disk: DiskRecord
+    size_bytes: int = 0
+
+
+class Carrier:
+    """``runner`` copies files, for as long as the settings say."""
+
+    def __init__(self, settings: MoveSettings, memory_mb: int, runner: Runner) -> None:
+        self._settings, self._runner = settings, runner
+        self._tool = QemuImg(Limits(cpu_s=settings.copy_timeout_s, memory_mb=memory_mb), settings.copy_timeout_s)
+
+    def from_folder(self, folder: Folder) -> Origin:
+        return FromFolder(folder, self._runner)
+
+    def from_host(self, source: GuestOnSource, told: Told) -> Origin:
+        return FromHost(source, told, self._tool, self._settings.certificates if self._settings.tls else "")
+
+    def open(self, folder: Folder, probe: str, uuid: str) -> None:
+        """Make the folder, for copies of what ``probe`` stands for. Foreign."""
+        kept = folder.copy_of()
+        if kept is not None and kept != probe:
+            folder.remove()  # copies that an earlier move did not finish with
+        elif kept is None and folder.disks():
+            raise Foreign(uuid=uuid)
+        folder.make()
+        folder.keep_copy_of(probe)
+
+    def bring(self, origin: Origin, folder: Folder, told: Told, name: str) -> None:
+        """A file as it is, to the byte."""
+        if not folder.file(name).exists():
+            with whole(folder.file(name)) as part:
+                self._get(origin, told, name, part)
+
+    def bring_disk(self, origin: Origin, folder: Folder, told: Told, wanted: Wanted,
+                   images: LocalImages | None) -> DiskRecord:
+        """A disk, over this host's own base, grown; its record here. DiskShrinks, BadOffer."""
+        disk = wanted.disk
+        here = self.over_base_here(origin, folder, told, disk, images)
+        if folder.file(disk.name).exists():
+            return _sized(here, header.size(folder.file(disk.name), disk.format))
+        with whole(folder.file(disk.name)) as part:
+            self._get(origin, told, disk.name, part)
+            size = header.size(part, disk.format)
+            if wanted.size_bytes and wanted.size_bytes < size:
+                raise DiskShrinks(kind=disk.kind, has_bytes=size, wanted_bytes=wanted.size_bytes)
+            if disk.format == "qcow2":
+                if header.refers(part) != bool(here.backing):
+                    raise BadOffer(reason=f"{disk.name} lies over another file than told")
+                if here.backing:
+                    self._tool.rebase(str(part), here.backing, here.backing_format or "raw")
+            if wanted.size_bytes > size:
+                self._tool.resize(str(part), disk.format, wanted.size_bytes)
+        return _sized(here, max(size, wanted.size_bytes))
+
+    def over_base_here(self, origin: Origin, folder: Folder, told: Told, disk: DiskRecord,
+                       images: LocalImages | None) -> DiskRecord:
+        """The record of a disk with the base that it has on this host: the cached image, else a copy beside it."""
+        if not disk.backing:
+            return disk
+        path = _cached(images, told.image_id(disk.name))
+        if path is not None and image_files.virtual_bytes(path) == told.base_size(disk.name):
+            return _over(disk, path, image_files.format_of(path))
+        name = f"{disk.name}.base"
+        if not folder.file(name).exists():
+            with whole(folder.file(name)) as part:
+                self._get(origin, told, BASE + disk.name, part)
+                if disk.backing_format == "qcow2" and header.refers(part):
+                    raise BadOffer(reason=f"the base of {disk.name} lies over another file")
+        return _over(disk, str(folder.file(name)), disk.backing_format or "raw")
+
+    def _get(self, origin: Origin, told: Told, name: str, part: Path) -> None:
+        length = told.length(name)
+        free = shutil.disk_usage(part.parent).free
+        if free < told.used(name):
+            raise DiskFull(what="a disk", host=os.uname().nodename)
+        origin.get(name, part)
+        if not length <= part.stat().st_size <= _sectors(length):
+            raise BadOffer(reason=f"{name} has {part.stat().st_size} bytes, and should have {length}")
+        os.truncate(part, length)
+
+
+def _cached(images: LocalImages | None, image_id: str) -> str | None:
+    try:
+        return images.path(image_id) if images is not None and image_id else None
+    except KeyError:
+        return None
+
+
+def _sectors(length: int) -> int:
+    """NBD knows whole sectors alone."""
+    return -(-length // 512) * 512
+
+
+def _over(disk: DiskRecord, base: str, base_format: str) -> DiskRecord:
+    return msgspec.structs.replace(disk, backing=base, backing_format=base_format)
+
+
+def _sized(disk: DiskRecord, size_bytes: int) -> DiskRecord:
+    return msgspec.structs.replace(disk, size_bytes=size_bytes)

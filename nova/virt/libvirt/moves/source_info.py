@@ -1,0 +1,160 @@
+"""What a source tells of a guest's files, and what a destination makes of it (which trusts none of it). Pure, but for
+sizes of files."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from nova import errors
+from nova.model.orders import DiskOnSource, GuestOnSource
+from nova.virt.libvirt.disks import header
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder
+from nova.virt.libvirt.disks.plan import CONFIG_NAME
+from nova.virt.libvirt.guest.firmware import KERNEL, NVRAM, RAMDISK, SECURE_NVRAM
+from nova.virt.libvirt.moves.tpm_transfer import SECRET, STATE
+
+PROBE = "probe-"
+#: Files of a guest that are no disks of it, and go with it.
+ALONG = (KERNEL, RAMDISK, NVRAM, SECURE_NVRAM, SECRET, STATE)
+ALONG_LIVE = (KERNEL, RAMDISK, SECRET)
+MOVED = frozenset({"root", "ephemeral", "swap", "config"})
+BASE = "base:"  # before a disk's name: the file that it lies over
+PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
+FORMATS = frozenset({"raw", "qcow2"})
+#: The one name that a disk of each kind has here: a file of another name could be read as a record of ours.
+NAMES = {"root": "disk", "ephemeral": "disk.eph{index}", "swap": "disk.swap", "config": CONFIG_NAME}
+DEVICES = frozenset({"disk", "cdrom"})
+
+
+class NotInFiles(errors.Conflict):
+    code = "move.no_files"
+    message = "Guest {uuid} has disks that are kept as {store}: this release moves only those in files."
+
+
+class BadOffer(errors.HostRefused):
+    code, message = "move.bad_offer", "What the guest's source tells of its files can not be: {reason}"
+
+
+def check_files(folder: Folder, uuid: str) -> None:
+    """NotInFiles."""
+    for disk in folder.disks():
+        if disk.store != "file":
+            raise NotInFiles(uuid=uuid, store=disk.store)
+
+
+def probe_of(folder: Folder) -> str:
+    """A name that only a host which sees this folder finds; the same until the folder changes its name."""
+    for path in folder.path.glob(f"{PROBE}*"):
+        return f"{folder.path.name}/{path.name}"
+    path = folder.file(PROBE + secrets.token_hex(16))
+    path.touch(mode=0o600)
+    return f"{folder.path.name}/{path.name}"
+
+
+def drop_probe(folder: Folder) -> None:
+    for path in folder.path.glob(f"{PROBE}*"):
+        path.unlink(missing_ok=True)
+
+
+def sees(root: Path, probe: str) -> bool:
+    parts = probe.split("/")
+    return len(parts) == 2 and all(PLAIN_NAME.fullmatch(part) for part in parts) and root.joinpath(*parts).is_file()
+
+
+def files_of(folder: Folder, live: bool = False) -> dict[str, Path]:
+    """What another host may have to copy, by its name in an offer. ``live``: without the disks that the hypervisor
+    copies."""
+    found = {}
+    for disk in folder.disks():
+        if disk.kind in MOVED and (not live or disk.kind == "config"):
+            found[disk.name] = folder.file(disk.name)
+        if disk.backing:
+            found[BASE + disk.name] = folder.base_file(disk)
+    return found | {name: folder.file(name) for name in (ALONG_LIVE if live else ALONG) if folder.file(name).exists()}
+
+
+def told(folder: Folder, names: Mapping[str, str]) -> tuple[tuple[DiskOnSource, ...], dict[str, str]]:
+    """The disks, and the facts that go with them. ``names``: of exports, by the files' names."""
+    order = folder.order()
+    image_id = order.image.id if order and order.image else ""
+    records = tuple(disk for disk in folder.disks() if disk.kind in MOVED)
+    disks = [DiskOnSource(kind=disk.kind, index=disk.index, name=disk.name, format=disk.format,
+                          size_bytes=disk.size_bytes, image_id=image_id if disk.backing else "",
+                          export=names.get(disk.name, ""), base_export=names.get(BASE + disk.name, ""))
+             for disk in records]
+    disks += [DiskOnSource(kind="file", name=name, size_bytes=folder.file(name).stat().st_size,
+                           export=names.get(name, "")) for name in ALONG if folder.file(name).exists()]
+    facts = {"records": msgspec.json.encode(records).decode(), "folder": str(folder.path)}
+    for disk in records:
+        facts[f"bytes:{disk.name}"] = str(folder.file(disk.name).stat().st_size)
+        facts[f"used:{disk.name}"] = str(folder.file(disk.name).stat().st_blocks * 512)
+        if disk.backing:
+            base = folder.base_file(disk)
+            facts[f"bytes:{BASE}{disk.name}"] = str(base.stat().st_size)
+            facts[f"size:{BASE}{disk.name}"] = str(header.size(base, disk.backing_format or "raw"))
+    return tuple(disks), facts
+
+
+class Told:
+    """What a source told, checked. BadOffer."""
+
+    def __init__(self, source: GuestOnSource) -> None:
+        try:
+            self.records = msgspec.json.decode(source.facts["records"], type=tuple[DiskRecord, ...])
+        except (KeyError, msgspec.DecodeError) as error:
+            raise BadOffer(reason=f"its disks are not told ({error})") from error
+        self._facts = source.facts
+        self._disks = {disk.name: disk for disk in source.disks}
+        names = [*(disk.name for disk in self.records), *self._disks]
+        for name in names:
+            if not PLAIN_NAME.fullmatch(name):
+                raise BadOffer(reason=f"a file is called {name[:60]!r}")
+        for disk in self.records:
+            if disk.store != "file" or disk.kind not in MOVED or disk.format not in FORMATS or disk.size_bytes < 0 \
+                    or (disk.backing and (disk.format != "qcow2" or disk.backing_format not in FORMATS)):
+                raise BadOffer(reason=f"a disk is {disk.kind} {disk.format} over {disk.backing_format}")
+            if disk.name != NAMES[disk.kind].format(index=disk.index) or disk.device not in DEVICES:
+                raise BadOffer(reason=f"a {disk.kind} disk is the {disk.device} {disk.name[:60]!r}")
+            if disk.kind == "config" and (disk.format != "raw" or disk.backing):  # nothing looks into it
+                raise BadOffer(reason=f"a config drive is {disk.format}")
+
+    def bytes(self, name: str) -> int:
+        """How long a file is."""
+        return self._number(f"bytes:{name}")
+
+    def length(self, name: str) -> int:
+        """How long a file is, of those that are no disks, too."""
+        return self.bytes(name) or next((extra.size_bytes for extra in self.extras() if extra.name == name), 0)
+
+    def used(self, name: str) -> int:
+        """What of a disk takes space."""
+        return self._number(f"used:{name}")
+
+    def base_size(self, name: str) -> int:
+        """What the base of a disk shows; 0: not known."""
+        return self._number(f"size:{BASE}{name}")
+
+    def image_id(self, name: str) -> str:
+        return self._disks[name].image_id if name in self._disks else ""
+
+    def export(self, name: str) -> str:
+        """BadOffer when it is not offered."""
+        disk = self._disks.get(name.removeprefix(BASE))
+        found = (disk.base_export if name.startswith(BASE) else disk.export) if disk else ""
+        if not re.fullmatch("[0-9a-f]{32}", found):
+            raise BadOffer(reason=f"{name} is not offered")
+        return found
+
+    def extras(self) -> tuple[DiskOnSource, ...]:
+        return tuple(disk for disk in self._disks.values() if disk.kind == "file" and disk.name in ALONG)
+
+    def _number(self, name: str) -> int:
+        text = self._facts.get(name, "0")
+        if not text.isdecimal():
+            raise BadOffer(reason=f"{name} is no number")
+        return int(text)
