@@ -13,7 +13,7 @@ import pytest
 from nova.api import openapi, versions
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
-from nova.cmd import manage
+from nova.manage import main
 from nova.web.schema import BadInput
 from tests.contract import rows
 from tests.contract.answers import response_samples
@@ -213,7 +213,7 @@ def test_answer_of_the_application_passes_the_document(route: Route) -> None:
                                              (["--version", "2.999"], 2), (["--version", "new"], 2)])
 def test_command_prints_the_document_of_the_version(words: list[str], code: int,
                                                     capsys: pytest.CaptureFixture[str]) -> None:
-    given = manage.parser().parse_args(["api", "schema", *words])
+    given = main.parser().parse_args(["api", "schema", *words])
     assert given.command.run(None, given) == code
     printed = capsys.readouterr().out
     if code == 0:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from nova import context, errors
-from nova.cmd.host_drain import Clock
+from nova.manage.host_drain import Clock
 from nova.model.actions import ActionQuery, InstanceAction
 from nova.model.base import Scope, utcnow
 from nova.model.flavors import Flavor

@@ -209,7 +209,7 @@ class Cloud:
 
     def _manage(self, *words: str, host: str = "ctl") -> subprocess.Popen[str]:
         config = self.root / "etc" / host / "nova.conf"
-        return subprocess.Popen([sys.executable, "-m", "nova.cmd.manage", "--config-file", str(config), *words],
+        return subprocess.Popen([sys.executable, "-m", "nova.manage.main", "--config-file", str(config), *words],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=TOP,
                                 env=environment(self.plan.env))
 

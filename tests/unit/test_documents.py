@@ -14,7 +14,7 @@ import pytest
 from oslo_config import cfg
 
 from nova import conf
-from nova.cmd import manage
+from nova.manage import main
 from nova.model.states import ACTIONS
 from tests import docs
 from tests.docs_parts import conf as conf_pages
@@ -129,9 +129,9 @@ def test_page_then_the_files_it_names_are_there(page: Path) -> None:
 
 
 def test_pages_name_only_commands_of_nova_manage_that_exist() -> None:
-    known = {(name, None) for name in manage.SINGLE}
-    known |= {(category, action) for category, actions in manage.COMMANDS.items() for action in actions}
-    categories = set(manage.COMMANDS) | set(manage.SINGLE)
+    known = {(name, None) for name in main.SINGLE}
+    known |= {(category, action) for category, actions in main.COMMANDS.items() for action in actions}
+    categories = set(main.COMMANDS) | set(main.SINGLE)
     for page in PAGES:
         for category, action in re.findall(r"nova-manage ([a-z_]+)(?: ([a-z_]+))?", page.read_text()):
             if category in categories:

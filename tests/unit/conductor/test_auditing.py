@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.cmd import placement_commands
 from nova.conductor.upkeep import allocation_audit
 from nova.conductor.upkeep.allocation_audit import Stores
 from nova.db import ledger, services
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.db.types import utc_now
+from nova.manage import placement_commands
 from nova.model.audits import EXTRA, MISSING, ORPHAN, WRONG, Difference, Known, Place, compare
 from tests.fakes.move_cloud import MoveCloud
 from tests.fakes.small_cloud import SmallCloud

@@ -7,17 +7,17 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
-from nova.cmd import doctor, host_commands
-from nova.cmd.drain_plan import Wish
-from nova.cmd.host_drain import pages
 from nova.db import services
 from nova.db.models.cell import owed, servers
+from nova.manage import doctor, host_commands
+from nova.manage.drain_plan import Wish
+from nova.manage.host_drain import pages
 from nova.model.base import utcnow
 from nova.model.servers import Condition
 from nova.model.services import ServiceUpdate
 from nova.rpc import transport
 from tests.fakes.small_cloud import SmallCloud, node_id
-from tests.unit.cmd.test_doctor import options
+from tests.unit.manage.test_doctor import options
 
 
 class Said:

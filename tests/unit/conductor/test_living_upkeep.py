@@ -16,10 +16,10 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context
-from nova.cmd import host_commands, host_drain
-from nova.cmd.drain_plan import Wish
 from nova.conductor.upkeep import timeouts
 from nova.db.models.cell import operations, servers
+from nova.manage import host_commands, host_drain
+from nova.manage.drain_plan import Wish
 from nova.model.base import utcnow
 from nova.model.server_orders import RescueServer, ResizeServer
 from nova.model.servers import ServerOrder

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from nova import context, errors
-from nova.cmd.drain_plan import COLD, LIVE, OFFLOAD, Stay, Wait, Wish, plan
+from nova.manage.drain_plan import COLD, LIVE, OFFLOAD, Stay, Wait, Wish, plan
 from nova.model.actions import ActionQuery, InstanceAction
 from nova.model.base import Page
 from nova.model.migrations import (

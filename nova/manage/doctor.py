@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from nova import errors
-from nova.cmd.doctor_filter import packet_filter
-from nova.cmd.doctor_networks import networks
-from nova.cmd.doctor_neutron import neutron
-from nova.cmd.finding import BAD, NAMED, OK, WARN, Check, Finding, asked, is_compute, some, told
+from nova.manage.doctor_filter import packet_filter
+from nova.manage.doctor_networks import networks
+from nova.manage.doctor_neutron import neutron
+from nova.manage.finding import BAD, NAMED, OK, WARN, Check, Finding, asked, is_compute, some, told
 from nova.privileged.runner import SYSTEM_PATH, CommandFailed, SystemRunner
 
 FREE_GB = 5

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.cmd import doctor
+from nova.manage import doctor
 from nova.model.base import Scope, utcnow
 from nova.model.flavors import Flavor
 from nova.model.networks import Network
@@ -15,7 +15,7 @@ from nova.model.servers import Fault, ServerDetail, ServerListQuery, ServerPage
 from nova.model.services import Service
 from nova.model.states import TaskState, VmState
 from nova.rpc import transport
-from tests.unit.cmd.test_doctor import options
+from tests.unit.manage.test_doctor import options
 
 CHECKS = {"hosts": doctor.hosts, "tasks": doctor.tasks, "failures": doctor.failures, "networks": doctor.networks}
 AUTH = "nova-consoleauth"

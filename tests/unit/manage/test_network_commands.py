@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.cmd import manage, network_commands
+from nova.manage import main, network_commands
 from nova.model.networks import FixedAddressRow, Network
 from tests.fakes.conductor import FakeConductor
 
@@ -29,7 +29,7 @@ class Shell:
                                   ("fixed", network_commands.fixed_actions),
                                   ("project", network_commands.project_actions)):
             group = categories.add_parser(category).add_subparsers()
-            for name, command in actions(manage.Command, manage.argument, lambda options: self.conductor,
+            for name, command in actions(main.Command, main.argument, lambda options: self.conductor,
                                          self.lines.append, self._table).items():
                 one = group.add_parser(name)
                 for flags, options in command.arguments:
@@ -54,9 +54,9 @@ def shell() -> Shell:
 
 
 def test_commands_are_nova_manages() -> None:
-    assert set(manage.COMMANDS["network"]) == {"create", "list", "delete", "modify"}
-    assert set(manage.COMMANDS["fixed"]) == {"list", "reserve", "unreserve"}
-    assert set(manage.COMMANDS["project"]) == {"quota", "scrub"}
+    assert set(main.COMMANDS["network"]) == {"create", "list", "delete", "modify"}
+    assert set(main.COMMANDS["fixed"]) == {"list", "reserve", "unreserve"}
+    assert set(main.COMMANDS["project"]) == {"quota", "scrub"}
 
 
 def test_create_asks_for_all_that_was_said(shell: Shell) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from nova import context, errors
-from nova.cmd import drain_plan, host_commands, manage
-from nova.cmd.drain_plan import COLD, LIVE, OFFLOAD, Move, Stay, Wait, Wish, plan
-from nova.cmd.host_drain import POLL_S, Drain
+from nova.manage import drain_plan, host_commands, main
+from nova.manage.drain_plan import COLD, LIVE, OFFLOAD, Move, Stay, Wait, Wish, plan
+from nova.manage.host_drain import POLL_S, Drain
 from nova.model.states import TaskState, VmState
 from tests.fakes.draining_cloud import DrainingCloud, MadeUpClock
 
@@ -161,7 +161,7 @@ def test_drain_when_only_skipped_ones_are_left_then_that_is_success(cloud: Drain
     kept, named, good = cloud.add(), cloud.add(), cloud.add()
     path = tmp_path / "skip"
     path.write_text(f"# these stay\n\n{named}   # the mail server\n")
-    given = manage.parser().parse_args(["host", "drain", "h1", "--skip-file", str(path), "--skip", kept])
+    given = main.parser().parse_args(["host", "drain", "h1", "--skip-file", str(path), "--skip", kept])
     wish = host_commands.wish_of(given)
     assert wish.skip == {kept, named} and wish.parallel == 4 and wish.timeout_s is None
     session = Session(cloud, skip=wish.skip)
@@ -170,7 +170,7 @@ def test_drain_when_only_skipped_ones_are_left_then_that_is_success(cloud: Drain
 
 
 def test_skip_file_when_it_is_not_there_then_the_command_line_is_bad(tmp_path, capsys) -> None:
-    given = manage.parser().parse_args(["host", "drain", "h1", "--skip-file", str(tmp_path / "none")])
+    given = main.parser().parse_args(["host", "drain", "h1", "--skip-file", str(tmp_path / "none")])
     assert given.command.run(argparse.Namespace(), given) == 2 and "can not be read" in capsys.readouterr().out
 
 

@@ -8,7 +8,7 @@ import pytest
 from oslo_config import cfg
 
 from nova import conf
-from nova.cmd import doctor
+from nova.manage import doctor
 from nova.rpc import transport
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nova.cmd.finding import BAD, OK, Finding, asked, some
+from nova.manage.finding import BAD, OK, Finding, asked, some
 from nova.model import bridges
 from nova.model.base import Scope
 

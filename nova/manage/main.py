@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from nova import concurrency, context, errors
-from nova.cmd import cell_commands, common, firewall_commands, floating_commands, network_commands, vpn_commands
-from nova.cmd.finding import told
+from nova.cmd import common
+from nova.manage import cell_commands, firewall_commands, floating_commands, network_commands, vpn_commands
+from nova.manage.finding import told
 
 BINARY = "nova-manage"
 
@@ -144,14 +145,14 @@ def host_list(options: Any, given: argparse.Namespace) -> int:
 
 
 def host_show(options: Any, given: argparse.Namespace) -> int:
-    from nova.cmd import host_commands
+    from nova.manage import host_commands
 
     return host_commands.show(_conductor(options), given.host, say, table)
 
 
 def host_drain(options: Any, given: argparse.Namespace) -> int:
     """Moves all that can move, so many at a time, and says why the rest stays."""
-    from nova.cmd import host_commands
+    from nova.manage import host_commands
 
     try:
         wish = host_commands.wish_of(given)
@@ -163,22 +164,22 @@ def host_drain(options: Any, given: argparse.Namespace) -> int:
 
 
 def host_undrain(options: Any, given: argparse.Namespace) -> int:
-    from nova.cmd import host_commands
+    from nova.manage import host_commands
 
     return host_commands.undrain(_conductor(options), given.host, say)
 
 
 def request_show(options: Any, given: argparse.Namespace) -> int:
     """One request's story, or a server's, from the journal."""
-    from nova.cmd import request_commands
+    from nova.manage import request_commands
 
     return request_commands.show(_conductor(options), given.request, say, table)
 
 
 def placement(name: str) -> Callable[[Any, argparse.Namespace], int]:
     def run(options: Any, given: argparse.Namespace) -> int:
-        from nova.cmd import placement_commands
         from nova.conductor.upkeep.allocation_audit import Stores
+        from nova.manage import placement_commands
 
         stores = Stores(_database(options, "api"), _database(options, "cell"))
         return int(getattr(placement_commands, name)(stores, given, say_now))
@@ -233,7 +234,7 @@ def flavor_create(options: Any, given: argparse.Namespace) -> int:
 
 
 def doctor(options: Any, given: argparse.Namespace) -> int:
-    from nova.cmd import doctor as checks
+    from nova.manage import doctor as checks
 
     return checks.run(options, say)
 

@@ -8,12 +8,12 @@ import datetime
 import pytest
 
 from nova import errors
-from nova.cmd import doctor, manage
+from nova.manage import doctor, main
 from nova.model.services import Debt
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.local import connect
 from tests.fakes.conductor import FakeConductor
-from tests.unit.cmd.test_doctor import options
+from tests.unit.manage.test_doctor import options
 
 SINCE = datetime.datetime(2026, 1, 2, 3, 4, 5)
 
@@ -24,12 +24,12 @@ def conductor(monkeypatch: pytest.MonkeyPatch) -> FakeConductor:
     fake = FakeConductor()
     fake.debts = [Debt(id=1, host="gone", server_uuid="u-1", epoch=2, step="destroy_guests", created_at=SINCE),
                   Debt(id=2, host="away", server_uuid="u-2", epoch=2, step="destroy_guests", created_at=SINCE)]
-    monkeypatch.setattr(manage, "_conductor", lambda _options: connect(ConductorRPC, fake))
+    monkeypatch.setattr(main, "_conductor", lambda _options: connect(ConductorRPC, fake))
     return fake
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
-    given = manage.parser().parse_args(["debts", *words])
+    given = main.parser().parse_args(["debts", *words])
     return given.command.run(argparse.Namespace(), given), capsys.readouterr().out
 
 

@@ -8,7 +8,7 @@ from oslo_config import cfg
 from nova import conf as nova_conf
 from nova.clients import neutron as client
 from nova.clients import session
-from nova.cmd import doctor_neutron
+from nova.manage import doctor_neutron
 from tests.fakes.neutron import FakeNeutron
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from nova.cmd.drain_plan import DOWN, Move, Stay, Wait, Wish, plan
-from nova.cmd.host_drain import STAYS, Case, Clock, Drain, pages
+from nova.manage.drain_plan import DOWN, Move, Stay, Wait, Wish, plan
+from nova.manage.host_drain import STAYS, Case, Clock, Drain, pages
 from nova.model.migrations import FINISHED, MigrationQuery
 from nova.model.servers import Condition, ServerDetail
 from nova.model.services import Service, ServiceQuery, ServiceUpdate

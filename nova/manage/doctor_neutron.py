@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nova import errors
-from nova.cmd.finding import BAD, OK, WARN, Finding
+from nova.manage.finding import BAD, OK, WARN, Finding
 
 WANTED = {"binding-extended": "live migrations bind their ports on both hosts",
           "quota_details": "a request for more ports than the project may have is refused at once"}

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.cmd import doctor, manage
 from nova.db.engine import Database
 from nova.db.models import api, cell
+from nova.manage import doctor, main
 from tests.fakes.rows import add_provider, new_uuid
 
 
@@ -43,7 +43,7 @@ def stores(options: Options) -> Iterator[Database]:
 
 
 def run(options: Options, *words: str) -> int:
-    given = manage.parser().parse_args(["placement", *words])
+    given = main.parser().parse_args(["placement", *words])
     return given.command.run(options, given)
 
 

@@ -6,12 +6,12 @@ import argparse
 
 import pytest
 
-from nova.cmd import cell_commands, manage
+from nova.manage import cell_commands, main
 from nova.model.services import Service
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.local import connect
 from tests.fakes.conductor import FakeConductor
-from tests.unit.cmd.test_doctor import options
+from tests.unit.manage.test_doctor import options
 
 NOWHERE = "00000000-0000-4000-8000-00000000ffff"
 
@@ -21,14 +21,14 @@ def conductor(monkeypatch: pytest.MonkeyPatch) -> FakeConductor:
     fake = FakeConductor()
     fake.services = [Service(id=number, uuid=f"s{number}", host=host, binary=binary) for number, (host, binary)
                      in enumerate([("b", "nova-compute"), ("a", "nova-compute"), ("c", "nova-scheduler")])]
-    rows = cell_commands.actions(manage.Command, manage.argument, lambda _options: connect(ConductorRPC, fake),
-                                 manage.say, manage.table)
-    monkeypatch.setitem(manage.COMMANDS, "cell_v2", rows)
+    rows = cell_commands.actions(main.Command, main.argument, lambda _options: connect(ConductorRPC, fake),
+                                 main.say, main.table)
+    monkeypatch.setitem(main.COMMANDS, "cell_v2", rows)
     return fake
 
 
 def run(capsys: pytest.CaptureFixture[str], words: str, **values: str) -> tuple[int, str]:
-    given = manage.parser().parse_args(["cell_v2", *words.split()])
+    given = main.parser().parse_args(["cell_v2", *words.split()])
     return given.command.run(options(**values) if values else argparse.Namespace(), given), capsys.readouterr().out
 
 

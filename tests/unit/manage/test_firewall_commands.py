@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.cmd import compute, doctor, firewall_commands
-from nova.cmd.doctor_filter import packet_filter
+from nova.cmd import compute
 from nova.compute.filter.host_filter import PacketFilters
+from nova.manage import doctor, firewall_commands
+from nova.manage.doctor_filter import packet_filter
 from nova.service import CanNotStart
 from tests.fakes.conductor_security_groups import SecurityGroupsOfFake
 

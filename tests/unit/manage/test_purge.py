@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from nova.cmd import manage
 from nova.db.engine import Database
 from nova.db.models import api, cell
+from nova.manage import main
 from nova.model.base import utcnow
 from tests.fakes.databases import QuickDatabase
 from tests.fakes.rows import add_servers, server_row
@@ -23,7 +23,7 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str
     made = {name: QuickDatabase(tmp_path / name) for name in ("api", "cell")}
     api.metadata.create_all(made["api"].engine)
     cell.metadata.create_all(made["cell"].engine)
-    monkeypatch.setattr(manage, "_database", lambda _options, schema: made[schema])
+    monkeypatch.setattr(main, "_database", lambda _options, schema: made[schema])
     yield made
     for database in made.values():
         database.dispose()
@@ -39,7 +39,7 @@ def elsewhere(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 def purge(**given: object) -> int:
-    return manage.purge(None, argparse.Namespace(**{"all": False, "before": None, "verbose": False, **given}))
+    return main.purge(None, argparse.Namespace(**{"all": False, "before": None, "verbose": False, **given}))
 
 
 @pytest.mark.usefixtures("elsewhere")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.cmd import floating_commands, manage
+from nova.manage import floating_commands, main
 from tests.fakes.conductor import FakeConductor
 
 
@@ -60,6 +60,6 @@ def test_list_when_there_are_none_then_it_says_so(shell: Shell) -> None:
 
 
 def test_table_of_commands_has_them_all() -> None:
-    assert set(manage.COMMANDS["floating"]) == {"create", "delete", "list"}
-    asked = manage.parser().parse_args(["floating", "create", "--ip_range", "192.0.2.0/29", "--pool", "p"])
+    assert set(main.COMMANDS["floating"]) == {"create", "delete", "list"}
+    asked = main.parser().parse_args(["floating", "create", "--ip_range", "192.0.2.0/29", "--pool", "p"])
     assert (asked.ip_range, asked.pool, asked.interface) == ("192.0.2.0/29", "p", None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nova import errors
-from nova.cmd.finding import BAD, OK, WARN, Finding, is_compute
+from nova.manage.finding import BAD, OK, WARN, Finding, is_compute
 
 
 def kept_elsewhere(options: Any) -> bool:

@@ -1,0 +1,1 @@
+"""What operators do by hand: ``nova-manage``, its commands, and what is behind them."""
