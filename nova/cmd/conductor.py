@@ -20,8 +20,8 @@ BINARY = "nova-conductor"
 def settings(options: Any) -> Any:
     """Options as the conductor's rooms read them."""
     from nova.clients.dns import DriverUnknown
+    from nova.conductor.engine import network_options
     from nova.conductor.engine.deps import Settings, VpnSettings
-    from nova.conductor.nova_network import options as network_options
     from nova.conf import quota
     from nova.model import network_managers, pci_aliases, periods
     from nova.model.ratios import BadRatio, ratios
@@ -105,6 +105,7 @@ def databases(options: Any) -> tuple[Any, Any]:
 def networking(options: Any, world: Any) -> Any:
     """Whose the networks are. CanNotStart with credentials for Neutron that can't be used."""
     from nova.clients import neutron, session
+    from nova.conductor.actions.interfaces import detach_at_once
     from nova.conductor.neutron import proxies as neutron_proxies
     from nova.conductor.neutron.back_end import Neutron
     from nova.conductor.nova_network.back_end import NovaNetwork
@@ -120,7 +121,7 @@ def networking(options: Any, world: Any) -> Any:
         raise CanNotStart(reason="networks are Neutron's ([DEFAULT]use_neutron), and nobody says where it is: set "
                                  "[neutron]auth_type, auth_url, username, password and project_name")
     client = neutron.of_groups(options.neutron, credentials)
-    back_end = Neutron(world, client, options.neutron.ovs_bridge)
+    back_end = Neutron(world, client, detach_at_once(world), options.neutron.ovs_bridge)
 
     def changed(server_uuid: str) -> None:
         back_end.healer.refresh([server_uuid])

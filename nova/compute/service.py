@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from nova import concurrency, errors
+from nova.compute import kinds
 from nova.compute.filter.firewall import Firewall
 from nova.compute.filter.host_filter import HostFilter
 from nova.compute.guests.build import ImageCache, ImageStore, Tools
@@ -21,19 +22,18 @@ from nova.compute.guests.cold_moves import Moves
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.guests.live_moves import LiveGuests
 from nova.compute.guests.plug_events import PlugEvents
-from nova.compute.guests.reconcile import Desk, Reconciler
 from nova.compute.guests.starting import Patience
 from nova.compute.host import Host
 from nova.compute.networks import GuestNetworks
-from nova.compute.orders import kinds
+from nova.compute.order_calls import Ordered
 from nova.compute.orders.batches import Batches, Limits
 from nova.compute.orders.fences import Fences
-from nova.compute.orders.order_calls import Ordered
 from nova.compute.orders.orders import Orders
 from nova.compute.orders.resource_claims import Holds, holding
 from nova.compute.orders.with_firewall import NoGuard, guarding
 from nova.compute.orders.with_hairpin import TurnOn, reflecting, turn_on
 from nova.compute.periodic import Job, Periodic
+from nova.compute.reconcile import Desk, Reconciler
 from nova.compute.reports import identity
 from nova.compute.reports.build_stats import Condition, counting
 from nova.compute.reports.consoles import Offers, Screens

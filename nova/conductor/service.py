@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from nova.conductor import announce
 from nova.conductor.actions.create import Admission
 from nova.conductor.actions.evacuate import Evacuations
 from nova.conductor.actions.interfaces import Interfaces
@@ -15,6 +12,8 @@ from nova.conductor.actions.rescue import Rescues
 from nova.conductor.actions.resize import Resizes
 from nova.conductor.actions.shelve import Unshelving
 from nova.conductor.actions.snapshot import ImagesOfServers
+from nova.conductor.engine import announce
+from nova.conductor.engine.assembled import Assembled, assemble
 from nova.conductor.engine.deps import World
 from nova.conductor.engine.quota import Quotas
 from nova.conductor.hosts.registration import Daemons
@@ -33,21 +32,6 @@ from nova.conductor.queries.servers import Servers
 from nova.conductor.queries.usage import Usage
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.interface import Interface
-
-
-class Assembled:
-    """The methods of a contract, gathered from parts."""
-
-
-def assemble(contract: type[Interface], *parts: Any) -> Assembled:
-    """An implementation of ``contract``; TypeError when a method has no part or more than one."""
-    whole = Assembled()
-    for name in contract.methods:
-        able = [part for part in parts if callable(getattr(part, name, None))]
-        if len(able) != 1:
-            raise TypeError(f"{contract.__name__}.{name} is answered by {len(able)} parts")
-        setattr(whole, name, getattr(able[0], name))
-    return whole
 
 
 def announced(world: World, contract: type[Interface], whole: Assembled) -> Assembled:

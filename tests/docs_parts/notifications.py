@@ -1,10 +1,10 @@
-"""The page of notifications, from the tables of ``nova.notifications`` and ``nova.conductor.announce``."""
+"""The page of notifications, from the tables of ``nova.notifications`` and ``nova.conductor.engine.announce``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nova.conductor.announce.calls import CALLS
+from nova.conductor.engine.announce.calls import CALLS
 from nova.conductor.registry import ALL
 from nova.notifications import legacy
 from nova.notifications.kinds import ACTIONS, KINDS, NOT_TOLD, PROGRESS, TASKS, TYPES, Kind

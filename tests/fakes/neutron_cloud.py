@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from nova.conductor.actions.interfaces import detach_at_once
 from nova.conductor.engine.deps import World
 from nova.conductor.neutron.back_end import Neutron
 from tests.fakes.failing_cloud import FailingCloud
@@ -29,7 +30,7 @@ class NeutronCloud(FailingCloud):
     def make_back_end(self, world: World) -> Any:
         if not self.furnished:
             return super().make_back_end(world)
-        return Neutron(world, self.neutron.client(), gather_s=0.0)
+        return Neutron(world, self.neutron.client(), detach_at_once(world), gather_s=0.0)
 
     def close(self) -> None:
         until(lambda: not self.world.networking.events.busy, "events are passed on")

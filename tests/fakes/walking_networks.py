@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from nova import errors
 from nova.conductor.actions.interfaces import Interfaces
 from nova.conductor.engine.deps import World
+from nova.conductor.engine.network_options import FloatingOptions, NetworkOptions
 from nova.conductor.nova_network.back_end import NovaNetwork
-from nova.conductor.nova_network.options import FloatingOptions, NetworkOptions
 from nova.db import networks as network_rows
 from nova.db.models import cell as tables
 from nova.model import addressing

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from nova.conductor.actions.interfaces import detach_at_once
 from nova.conductor.engine.deps import World
 from nova.conductor.neutron import proxies as neutron_proxies
 from nova.conductor.neutron.back_end import Neutron
@@ -43,7 +44,7 @@ class NeutronWalkCloud(LivingCloud):
         if not self.furnished:  # with a network of nova-network's, which is made once for all clouds
             return super().make_back_end(world)
         client = self.neutron.client()
-        made = Neutron(world, client, gather_s=0.0)
+        made = Neutron(world, client, detach_at_once(world), gather_s=0.0)
 
         def changed(server_uuid: str) -> None:
             made.healer.refresh([server_uuid])

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from nova import concurrency, context, errors
-from nova.conductor.engine.begin import begin_on_host, builtins, locked, row_of
+from nova.conductor.engine.begin import Busy, Unsettled, begin_on_host, builtins, locked, row_of
 from nova.conductor.engine.deps import World
 from nova.conductor.engine.orders import build_order
 from nova.conductor.engine.workflow import NotYet, Op, Result, Step, Workflow
@@ -31,17 +31,6 @@ UNDO_WAIT_S = 5.0  # for one that is being taken back: where its host says nothi
 
 class NoSuchInterface(errors.NotFound):
     code, message = "server.no_such_interface", "Instance {server} has no interface {interface}."
-
-
-class Busy(errors.Conflict):
-    code = "server.interfaces_busy"
-    message = "Another interface of instance {server} is being attached or detached: try again when it has ended."
-
-
-class Unsettled(errors.Conflict):
-    code = "server.interfaces_unsettled"
-    message = ("An interface could not be attached to instance {server}, and will be taken back when its host answers "
-               "again: until then its address stays taken, and no other can be attached or detached.")
 
 
 class Interrupted(errors.Conflict):
@@ -162,6 +151,11 @@ def interface_of(op: Op) -> Interface | None:
 
 def wish_of(op: Op) -> RequestedNetwork:
     return msgspec.convert(op.entry.arguments[WISH], RequestedNetwork)
+
+
+def detach_at_once(world: World) -> Callable[[str, str], None]:
+    """What begins to detach a port (server, port) and waits for nobody: where Neutron says that it is gone."""
+    return Interfaces(world, wait_s=0.0, undo_wait_s=0.0).detach_interface
 
 
 class TakeInterface(Step):

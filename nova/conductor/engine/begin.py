@@ -89,4 +89,16 @@ def check_kept(tx: Connection, action: str, uuid: str) -> None:
         raise NotForThisServer(action=action, server=uuid, has=broken)
 
 
+
+class Busy(errors.Conflict):
+    code = "server.interfaces_busy"
+    message = "Another interface of instance {server} is being attached or detached: try again when it has ended."
+
+
+class Unsettled(errors.Conflict):
+    code = "server.interfaces_unsettled"
+    message = ("An interface could not be attached to instance {server}, and will be taken back when its host answers "
+               "again: until then its address stays taken, and no other can be attached or detached.")
+
+
 __all__ = ["NoHost", "begin", "begin_on_host", "builtins", "locked", "metadata_of", "row_of"]

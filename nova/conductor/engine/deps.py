@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nova.conductor.engine.limits import Limits, Written
-from nova.conductor.nova_network.options import FloatingOptions, NetworkOptions
+from nova.conductor.engine.network_options import FloatingOptions, NetworkOptions
 from nova.db.engine import Database
 from nova.model.topology import PciRequest
 from nova.notifications.notifier import Silent

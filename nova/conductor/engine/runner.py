@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from nova import concurrency, context, errors, faults
-from nova.conductor import announce
+from nova.conductor.engine import announce
 from nova.conductor.engine.deps import World
 from nova.conductor.engine.faults import fault_of
 from nova.conductor.engine.journal import Journal

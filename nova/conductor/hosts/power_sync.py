@@ -14,7 +14,7 @@ import logging
 from collections.abc import Mapping
 
 from nova import context, errors
-from nova.conductor import announce
+from nova.conductor.engine import announce
 from nova.conductor.engine.begin import begin
 from nova.conductor.engine.deps import World
 from nova.db import states

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 
 from nova import errors
-from nova.conductor import announce
+from nova.conductor.engine import announce
 from nova.conductor.engine.deps import World
 from nova.db import migrate, networks, services, silences
 from nova.db.engine import Connection, Database

@@ -13,14 +13,14 @@ from typing import Any
 
 from nova import context, errors
 from nova.clients.neutron import Neutron as Client
+from nova.conductor.engine import metadata_providers
 from nova.conductor.engine.deps import World
 from nova.conductor.engine.network_back_end import Admitted, NetworkWish
 from nova.conductor.engine.workflow import NotYet, Op, Result
-from nova.conductor.neutron import metadata_providers
 from nova.conductor.neutron.addresses import NeutronAddresses
 from nova.conductor.neutron.binding import Binder, begin_round, keep_given
 from nova.conductor.neutron.cache import Known
-from nova.conductor.neutron.events import Events
+from nova.conductor.neutron.events import Detach, Events
 from nova.conductor.neutron.health import Healer, Reader
 from nova.conductor.neutron.moves import Mover
 from nova.db.engine import Connection
@@ -43,14 +43,15 @@ class Neutron:
 
     name = "neutron"
 
-    def __init__(self, world: World, client: Client, ovs_bridge: str = "br-int", gather_s: float = 0.05) -> None:
+    def __init__(self, world: World, client: Client, detach: Detach, ovs_bridge: str = "br-int",
+                 gather_s: float = 0.05) -> None:
         self.world, self.client = world, client
         self.known = Known(client)
         self._binder = Binder(world, client, self.known, ovs_bridge)
         self._admission, self._mover = self._binder.admission, Mover(self._binder)
         self.reader = Reader(self._binder)
         self.healer = Healer(world, self.reader)
-        self.events = Events(world, self.healer, gather_s)
+        self.events = Events(world, self.healer, detach, gather_s)
         self.single = NeutronAddresses(world, client, self.healer.refresh)
         self._groups_unread_until = 0.0  # on the monotonic clock
         self.networks: Any = None

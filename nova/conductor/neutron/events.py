@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from nova import concurrency, context, errors
-from nova.conductor.actions.interfaces import Busy, Interfaces, Unsettled
+from nova.conductor.engine.begin import Busy, Unsettled
 from nova.conductor.engine.deps import World
 from nova.conductor.neutron.health import Healer
 from nova.db import interface_cache, migrations
@@ -26,6 +26,10 @@ CHANGED, PLUGGED, UNPLUGGED, DELETED = ("network-changed", "network-vif-plugged"
                                         "network-vif-deleted")
 STATES = (PLUGGED, UNPLUGGED)
 BEGUN, BUSY, NEVER = "begun", "busy", "never"
+
+
+#: Begins to take an interface (server, port) from a guest. Conflict, Unavailable: not now.
+Detach = Callable[[str, str], None]
 
 
 class Later:
@@ -75,8 +79,8 @@ class Later:
 class Events:
     """External events, gathered for a moment: one message a host, one look at Neutron for all that changed."""
 
-    def __init__(self, world: World, healer: Healer, gather_s: float = GATHER_S) -> None:
-        self._world, self._healer, self._gather_s = world, healer, gather_s
+    def __init__(self, world: World, healer: Healer, detach: Detach, gather_s: float = GATHER_S) -> None:
+        self._world, self._healer, self._take_out, self._gather_s = world, healer, detach, gather_s
         self.late = Later(self._again)
         self._gone: dict[tuple[str, str], float] = {}  # (server, port) to be taken from a guest, until when
         self._waiting: list[tuple[ExternalEvent, str | None]] = []
@@ -167,7 +171,7 @@ class Events:
 
     def _detach(self, uuid: str, port: str) -> str:
         try:
-            Interfaces(self._world, wait_s=0.0, undo_wait_s=0.0).detach_interface(uuid, port)
+            self._take_out(uuid, port)
         except (Busy, Unsettled):
             return BUSY
         except errors.NovaError as error:

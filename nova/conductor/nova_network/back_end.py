@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nova.conductor.engine.deps import World
+from nova.conductor.engine.metadata_providers import NotOnePort
 from nova.conductor.engine.network_back_end import Admitted, NetworkWish
 from nova.conductor.engine.workflow import Op, Result
-from nova.conductor.neutron.metadata_providers import NotOnePort
 from nova.conductor.nova_network import host_rules
 from nova.conductor.nova_network.addresses import Addresses
 from nova.conductor.nova_network.floating import Floating

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from nova import context, errors
-from nova.conductor.announce.resources import once
 from nova.conductor.engine import quota
+from nova.conductor.engine.announce.resources import once
+from nova.conductor.engine.network_options import FloatingOptions
 from nova.conductor.engine.workflow import Op
 from nova.conductor.nova_network.dns import Names
-from nova.conductor.nova_network.options import FloatingOptions
 from nova.db import floating, network_quota, services
 from nova.db.engine import Connection
 from nova.db.floating import Changed, Held

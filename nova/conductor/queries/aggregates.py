@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from nova import concurrency, errors
-from nova.conductor import announce
-from nova.conductor.engine import zones
+from nova.conductor.engine import announce, zones
 from nova.conductor.engine.deps import World
 from nova.conductor.queries.hosts import NoSuchHost
 from nova.db import aggregates, hosts, services

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from nova import errors
+from nova.conductor.engine.assembled import Assembled, assemble
 from nova.conductor.engine.deps import World
-from nova.conductor.service import Assembled, assemble
 from nova.db import services
 from nova.db.engine import Connection
 from nova.db.placement import (

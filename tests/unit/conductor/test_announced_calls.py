@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor import announce
+from nova.conductor.engine import announce
 from nova.conductor.service import conductor_service
 from nova.model.aggregates import AggregateUpdate, NewAggregate
 from nova.model.base import Scope
@@ -186,7 +186,7 @@ def test_reset_of_a_state_is_told_where_changes_of_states_are(cloud: SmallCloud)
 
 
 def test_off_then_a_call_reads_and_queues_nothing(cloud: SmallCloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nova.conductor.announce import calls
+    from nova.conductor.engine.announce import calls
 
     def found_out(*_: Any) -> None:
         raise AssertionError("something was prepared although notifications are off")

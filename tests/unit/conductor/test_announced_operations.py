@@ -343,7 +343,7 @@ def test_off_then_no_statement_is_made_and_nothing_is_called(cloud: SmallCloud) 
     seen: list[str] = []
 
     def note(*args: Any) -> None:
-        frames = [one for one in traceback.extract_stack() if "conductor/announce/" in one.filename]
+        frames = [one for one in traceback.extract_stack() if "engine/announce/" in one.filename]
         if any(one.name != "call" for one in frames):  # the wrapper around a call stands under all that the call does
             seen.append(str(args[2]))
     sa.event.listen(cloud.cell.engine, "before_cursor_execute", note)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor.actions.interfaces import Interfaces, Unsettled
+from nova.conductor.actions.interfaces import Interfaces
+from nova.conductor.engine.begin import Unsettled
 from nova.conductor.engine.workflow import Step
 from nova.conductor.registry import ATTACH_INTERFACE, DETACH_INTERFACE, OF_INTERFACES
 from nova.model.networks import RequestedNetwork

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from nova import errors
+from nova.conductor.engine.network_options import NetworkOptions
 from nova.conductor.nova_network.back_end import NovaNetwork
-from nova.conductor.nova_network.options import NetworkOptions
 from nova.model import addressing
 from nova.model.base import Scope
 from nova.model.network_managers import FLAT

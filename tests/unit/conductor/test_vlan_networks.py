@@ -10,8 +10,8 @@ import pytest
 
 from nova import context, errors
 from nova.conductor.engine.network_back_end import NetworkWish
+from nova.conductor.engine.network_options import NetworkOptions
 from nova.conductor.nova_network.back_end import NovaNetwork
-from nova.conductor.nova_network.options import NetworkOptions
 from nova.db import network_pools
 from nova.model import addressing
 from nova.model.base import Scope

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nova.conductor.announce import calls
+from nova.conductor.engine.announce import calls
 from nova.rpc import patience, server
 from nova.rpc.client import NoAnswer
 from nova.rpc.contracts.conductor import ConductorRPC

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor.announce.telling import facts, period, quietly, read, tell
+from nova.conductor.engine.announce.telling import facts, period, quietly, read, tell
 from nova.conductor.engine.deps import World
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
 from nova.db.announced import Announced

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from nova import context
-from nova.conductor.announce.telling import facts, period, quietly, read, tell
+from nova.conductor.engine.announce.telling import facts, period, quietly, read, tell
 from nova.conductor.engine.deps import World
 from nova.db import announced
 from nova.notifications.facts import States, Who
