@@ -1,6 +1,6 @@
 """Sizes of rooms: files and functions of ``nova`` that no longer fit in a head. Tables of data are exempt from lines.
 
-Prints the largest, and fails when a limit is passed: 450 lines a file, 60 a function, 8 parameters.
+Prints the largest, and fails when a limit is passed: 400 lines a file, 50 a function, 7 parameters.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parent.parent
-FILE_LINES, FUNCTION_LINES, PARAMETERS = 450, 60, 8
+FILE_LINES, FUNCTION_LINES, PARAMETERS = 400, 50, 7
 #: Files that are data tables by nature.
 TABLES = ("nova/conf/", "nova/policies/", "nova/api/schemas/", "nova/api/routes.py", "nova/api/absent.py",
-          "nova/db/models/", "nova/model/extra_specs.py")
+          "nova/db/models/", "nova/model/extra_specs.py", "nova/rpc/contracts/")
 
 
 class Function(NamedTuple):

@@ -6,7 +6,7 @@ holds a transaction; the journal row changes in the same one.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova import errors
-from nova.db.models.cell import operations, runners, servers, services
+from nova.db.models.cell import operations, servers, services
 from nova.db.statements import by_key, update_where
 from nova.db.types import later, utc_now
 from nova.model.actions import ActionEvent
@@ -362,37 +362,6 @@ def note_progress(tx: Connection, host: str, uuid: str, epoch: int, percent: int
 PARKED_S = 10  # a row of ours that nobody runs: younger ones are just being begun
 
 
-def new_runner(tx: Connection, name: str, lease_s: int) -> int:
-    key = tx.execute(sa.insert(runners).values(name=name, lease_until=later(lease_s)))
-    return int(key.inserted_primary_key[0])
-
-
-def renew(tx: Connection, runner_id: int, lease_s: int) -> bool:
-    """False: the lease had ended (or was taken), and this runner may issue no more orders."""
-    return tx.execute(sa.update(runners).where(runners.c.id == runner_id, runners.c.lease_until > utc_now())
-                      .values(lease_until=later(lease_s))).rowcount == 1
-
-
-def end_runner(tx: Connection, runner_id: int) -> None:
-    """Give the lease back at once (a clean stop): others may take what is left."""
-    tx.execute(sa.delete(runners).where(runners.c.id == runner_id))
-
-
-def orphans(tx: Connection, mine: int, running: Container[int], limit: int = 500) -> tuple[Entry, ...]:
-    """Open operations whose runner has no lease any more, and those of ``mine`` that are not ``running`` (by id)."""
-    alive = sa.select(runners.c.id).where(runners.c.lease_until > utc_now())
-    # The long ones that run are not read: however many there are, none hides an orphan behind the limit.
-    old = tx.execute(sa.select(operations.c.id).where(
-        operations.c.finished_at.is_(None), operations.c.runner_id == mine, operations.c.updated_at < later(-PARKED_S)))
-    parked = [key for key in old.scalars() if key not in running][:limit]
-    rows = tx.execute(sa.select(*ENTRY_COLUMNS).where(
-        operations.c.finished_at.is_(None),
-        sa.or_(operations.c.id.in_(parked), sa.and_(operations.c.runner_id != mine,
-                                                    operations.c.runner_id.not_in(alive))))
-        .order_by(operations.c.id).limit(limit))
-    return tuple(Entry(**row._mapping) for row in rows)
-
-
 def take_over(tx: Connection, entry: Entry, runner_id: int) -> Entry | None:
     """Make an orphan ours: one more epoch, so that its old runner changes nothing if it wakes. None: too late."""
     taken = tx.execute(sa.update(servers).where(servers.c.uuid == entry.server_uuid, servers.c.epoch == entry.epoch,
@@ -426,6 +395,3 @@ def leave_behind(tx: Connection, entry: Entry) -> Entry:
     return newer
 
 
-def drop_dead_runners(tx: Connection) -> None:
-    """Forget runners that ended long ago and own nothing."""
-    tx.execute(sa.delete(runners).where(runners.c.lease_until < later(-3600)))

@@ -7,7 +7,6 @@ Tables of commands: (category, action) -> what runs, its help, its arguments. Ex
 from __future__ import annotations
 
 import argparse
-import datetime
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +14,9 @@ from typing import Any, NamedTuple
 from nova import concurrency, context, errors
 from nova.cmd import common
 from nova.manage import cell_commands, firewall_commands, floating_commands, network_commands, vpn_commands
+from nova.manage.database_commands import archive, database_of, purge, sync, version
 from nova.manage.finding import told
+from nova.manage.output import say, say_now, table
 
 BINARY = "nova-manage"
 
@@ -35,85 +36,7 @@ def argument(*flags: str, **options: Any) -> Argument:
     return Argument(flags, options)
 
 
-def say(text: str = "") -> None:
-    sys.stdout.write(text + "\n")
-
-
-def say_now(text: str = "") -> None:
-    """For what takes long: whoever reads the output from a pipe sees each line as it comes."""
-    say(text)
-    sys.stdout.flush()
-
-
-def table(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Columns as wide as their widest cell."""
-    cells = [list(map(str, headings)), *[["" if cell is None else str(cell) for cell in row] for row in rows]]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
-    for row in cells:
-        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
 # -- databases
-
-def _database(options: Any, schema: str) -> Any:
-    from nova.cmd.conductor import databases
-
-    api, cell = databases(options)
-    return api if schema == "api" else cell
-
-
-def sync(schema: str) -> Callable[[Any, argparse.Namespace], int]:
-    def run(options: Any, given: argparse.Namespace) -> int:
-        from nova.db import migrate
-
-        before, after = migrate.sync(schema, _database(options, schema), given.version or "head")
-        say(f"The {schema} database is at schema {after}" + (f" (was {before or 'empty'})." if before != after
-                                                            else ", as before."))
-        return 0
-    return run
-
-
-def version(schema: str) -> Callable[[Any, argparse.Namespace], int]:
-    def run(options: Any, given: argparse.Namespace) -> int:
-        from nova.db import migrate
-
-        say(migrate.current(schema, _database(options, schema)) or "none: run sync first")
-        return 0
-    return run
-
-
-def purge(options: Any, given: argparse.Namespace) -> int:
-    """Removes servers deleted before the date (all deleted ones for --all), in small batches."""
-    if not given.all and not given.before:
-        say("One of --before DATE and --all is needed.")
-        return 1
-    age_s = -60
-    if given.before:
-        try:
-            before = datetime.datetime.fromisoformat(given.before)
-        except ValueError:
-            say(f"--before {given.before}: not a date. Write it as 2026-11-21 or 2026-11-21T10:00:00.")
-            return 2
-        at = before if before.tzinfo else before.replace(tzinfo=datetime.UTC)
-        age_s = int((datetime.datetime.now(datetime.UTC) - at).total_seconds())
-    from nova.db import ledger, servers
-
-    api, cell = _database(options, "api"), _database(options, "cell")
-    total = 0
-    while count := cell.transact(lambda tx: servers.purge(tx, age_s, 200)):
-        total += count
-        if given.verbose:
-            say(f"{total} servers removed")
-    while api.transact(lambda tx: ledger.purge(tx, age_s, 1000)):
-        pass
-    say(f"{total} deleted servers were removed for good." if total else "Nothing to remove.")
-    return 0 if total else 3
-
-
-def archive(options: Any, given: argparse.Namespace) -> int:
-    say("Nothing to archive: deleted servers stay in their own tables for [DEFAULT]deleted_retention days and are "
-        "then removed by nova-conductor itself. 'nova-manage db purge' removes them at once.")
-    return 0
 
 
 # -- through the conductor
@@ -181,7 +104,7 @@ def placement(name: str) -> Callable[[Any, argparse.Namespace], int]:
         from nova.conductor.upkeep.allocation_audit import Stores
         from nova.manage import placement_commands
 
-        stores = Stores(_database(options, "api"), _database(options, "cell"))
+        stores = Stores(database_of(options, "api"), database_of(options, "cell"))
         return int(getattr(placement_commands, name)(stores, given, say_now))
     return run
 

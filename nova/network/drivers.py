@@ -14,8 +14,8 @@ from nova.model.networks import Network
 from nova.network.gateway import Links
 from nova.network.ipv6 import spoken
 from nova.network.options import NetworkOptions
-from nova.privileged.links import Tap
 from nova.privileged.runner import Runner
+from nova.privileged.taps import Tap
 
 ID_CHARACTERS = 11  # of the network's id; a device's name has 15 at most
 

@@ -14,8 +14,9 @@ from nova.model.networks import Network
 from nova.network.firewall import METADATA_ADDRESS
 from nova.network.options import NetworkOptions
 from nova.privileged.files import write_whole
-from nova.privileged.links import SCOPES, Address, Route, Tap, Vlan
+from nova.privileged.links import SCOPES, Address, Route, Vlan
 from nova.privileged.runner import CommandFailed, Runner
+from nova.privileged.taps import Tap
 
 LOG = logging.getLogger(__name__)
 

@@ -7,10 +7,8 @@ through :func:`_netlink`, which gives it a real thread where green threads share
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import socket
-import struct
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -21,15 +19,14 @@ from nova import concurrency
 from nova.errors import Unavailable
 from nova.model.addressing import generate_mac
 from nova.privileged import files
+from nova.privileged.taps import Tap, make_tap
 
 IPV4, IPV6 = socket.AF_INET, socket.AF_INET6
 SCOPES = {"global": 0, "link": 253, "host": 254}
 MAIN_TABLE = 254
 NO_DAD = 0x02  # an IPv6 address is used at once: nobody is asked whether it is another's
 KERNEL_MADE = 2  # a route's protocol: the kernel keeps it with its address
-TUNSETIFF, TUNSETPERSIST, TUNSETOWNER = 0x400454CA, 0x400454CB, 0x400454CC
 IFF_UP = 0x1
-IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
 
 
 class LinkError(Unavailable):
@@ -66,16 +63,6 @@ class Vlan(NamedTuple):
     id: int
     mac: str | None = None
     mtu: int | None = None
-
-
-class Tap(NamedTuple):
-    """A tap to be made. ``owner`` is the user id that may open it; None: root's."""
-
-    name: str
-    mac: str | None = None
-    mtu: int | None = None
-    bridge: str | None = None
-    owner: int | None = None
 
 
 # --- devices ----------------------------------------------------------------------------------------------------------
@@ -355,7 +342,7 @@ def _ensure_up(ip: IPRoute, device: str, mac: str | None, mtu: int | None) -> No
 def _ensure_tap(ip: IPRoute, tap: Tap) -> None:
     index = _index(ip, tap.name)
     if index is None:
-        _make_tap(tap)
+        make_tap(tap)
         index = _need(ip, tap.name)
     link = _link(ip, index)
     if tap.mac and link.get_attr("IFLA_ADDRESS") != tap.mac:
@@ -365,18 +352,6 @@ def _ensure_tap(ip: IPRoute, tap: Tap) -> None:
         if link.get_attr("IFLA_MASTER") != master:
             ip.link("set", index=index, master=master)
     _up(ip, link, tap.mtu)
-
-
-def _make_tap(tap: Tap) -> None:
-    descriptor = os.open("/dev/net/tun", os.O_RDWR)
-    try:
-        request = struct.pack("16sH22x", tap.name.encode(), IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)
-        fcntl.ioctl(descriptor, TUNSETIFF, request)
-        if tap.owner is not None:
-            fcntl.ioctl(descriptor, TUNSETOWNER, tap.owner)
-        fcntl.ioctl(descriptor, TUNSETPERSIST, 1)
-    finally:
-        os.close(descriptor)
 
 
 def _family(address: str) -> int:

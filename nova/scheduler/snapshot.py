@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova.model.aggregates import placed
 from nova.model.hosts import AggregateStates, HostState, HostStates, Stamp
 from nova.model.scheduling import Resources, Wishes
 from nova.scheduler import wishing
 from nova.scheduler.memory import Changes
+from nova.scheduler.places import Place, Places
 from nova.scheduler.sharing import Shared
 from nova.scheduler.views import HostView, Load, view_of
 from nova.scheduler.wishing import Taking
@@ -66,48 +66,6 @@ class Pending(NamedTuple):
     generation: int
     expires_at: float
     taking: Taking | None = None
-
-
-class Place(NamedTuple):
-    """Where aggregates put a host: its zone, all values of each key of their metadata, and their uuids."""
-
-    zone: str
-    metadata: Mapping[str, tuple[str, ...]]
-    uuids: tuple[str, ...]
-
-
-class Places:
-    """What the newest aggregates we know make of each host."""
-
-    def __init__(self, aggregates: AggregateStates | None = None) -> None:
-        self.version = aggregates.version if aggregates is not None else -1
-        self._default = Place("", {}, ())
-        self._of_host: dict[str, Place] = {}
-        if aggregates is not None:
-            self._learn(aggregates)
-
-    def _learn(self, aggregates: AggregateStates) -> None:
-        self._default = Place(*placed((), aggregates.default_zone), ())
-        numbers: dict[str, list[int]] = {}
-        for number, one in enumerate(aggregates.aggregates):
-            for host in one.hosts:
-                numbers.setdefault(host, []).append(number)
-        same: dict[tuple[int, ...], Place] = {}  # hosts of the same aggregates
-        for host, found in numbers.items():
-            key = tuple(found)
-            if key not in same:
-                mine = [aggregates.aggregates[number] for number in key]
-                same[key] = Place(*placed([one.metadata for one in mine], aggregates.default_zone),
-                                  tuple(one.uuid for one in mine))
-            self._of_host[host] = same[key]
-
-    def of(self, state: HostState) -> HostState:
-        """The state with its zone and metadata as they are now; itself when it knows better."""
-        if state.aggregates_version >= self.version:
-            return state
-        place = self._of_host.get(state.host, self._default)
-        return msgspec.structs.replace(state, aggregates_version=self.version, zone=place.zone,
-                                       aggregate_metadata=place.metadata, aggregate_uuids=place.uuids)
 
 
 class _Row:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from nova.privileged import links
+from nova.privileged import links, taps
 from nova.privileged.runner import Completed
 
 
@@ -81,7 +81,7 @@ class FakeLinks:
             self.log.append(("vlan", vlan.name))
         self.vlans[vlan.name] = vlan
 
-    def ensure_tap(self, tap: links.Tap) -> None:
+    def ensure_tap(self, tap: taps.Tap) -> None:
         if tap.name not in self.devices:
             self.devices[tap.name] = []
             self.log.append(("tap", tap.name))

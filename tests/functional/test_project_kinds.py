@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova.conductor.queries import usage as queries
-from nova.db import flavors, keypairs, migrate, quotas, states, usage, usage_audits
+from nova.db import flavors, keypairs, migrate, quotas, runners, usage, usage_audits
 from nova.db.engine import Database
 from nova.db.models import api as api_tables
 from nova.db.models import cell as tables
@@ -66,7 +66,7 @@ def test_sums_are_the_same_in_sql_and_over_pages(stores: tuple[Database, Databas
 
 def test_audit_is_one_runners_until_its_lease_ends(stores: tuple[Database, Database]) -> None:
     _api, cell = stores
-    mine, theirs = (cell.transact(lambda tx: states.new_runner(tx, "r", 60)) for _ in range(2))
+    mine, theirs = (cell.transact(lambda tx: runners.new_runner(tx, "r", 60)) for _ in range(2))
     assert cell.transact(lambda tx: usage_audits.take(tx, "h1", PERIOD, mine))
     assert cell.transact(lambda tx: usage_audits.take(tx, "h1", PERIOD, mine))  # after a failure of its own
     assert not cell.transact(lambda tx: usage_audits.take(tx, "h1", PERIOD, theirs))

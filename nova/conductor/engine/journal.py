@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nova import errors
-from nova.db import servers, states
+from nova.db import runners, servers, states
 from nova.db.engine import Connection, Database
 
 LOG = logging.getLogger(__name__)
@@ -36,21 +36,21 @@ class Journal:
     def open(self) -> int:
         """Take a lease (a new identity, if the old one's lease has ended)."""
         asked = self.clock()
-        self.runner_id = self.leases.transact(lambda tx: states.new_runner(tx, self.name, self.lease_s))
+        self.runner_id = self.leases.transact(lambda tx: runners.new_runner(tx, self.name, self.lease_s))
         self._good_until = asked + self.lease_s
         return self.runner_id
 
     def renew(self) -> None:
         """Called four times a lease. A lost one is replaced by a new identity; what the old one had is others' now."""
         asked = self.clock()
-        if self.runner_id and self.leases.transact(lambda tx: states.renew(tx, self.runner_id, self.lease_s)):
+        if self.runner_id and self.leases.transact(lambda tx: runners.renew(tx, self.runner_id, self.lease_s)):
             self._good_until = asked + self.lease_s
             return
         LOG.warning("lease of runner %s is lost; starting over with a new one", self.runner_id)
         self.open()
 
     def close(self) -> None:
-        self.leases.transact(lambda tx: states.end_runner(tx, self.runner_id))
+        self.leases.transact(lambda tx: runners.end_runner(tx, self.runner_id))
         self._good_until = 0.0
 
     @property
@@ -109,7 +109,7 @@ class Journal:
         What this release is not ``able`` to run is left for a newer one.
         """
         with self.cell.reading() as tx:
-            found = states.orphans(tx, self.runner_id, active)
+            found = runners.orphans(tx, self.runner_id, active)
         taken = []
         for entry in found:
             if entry.id in active or not able(entry):

@@ -20,7 +20,7 @@ from nova.conductor.engine import announce
 from nova.conductor.engine.deps import World
 from nova.conductor.engine.faults import fault_of
 from nova.conductor.engine.journal import Journal
-from nova.conductor.engine.workflow import NotYet, Op, Result, Step, Workflow
+from nova.conductor.engine.workflow import NotYet, Op, Result, Step, Workflow, by_host, entries_of
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.states import Entry, PerServer
 from nova.model.actions import ActionEvent
@@ -133,7 +133,7 @@ class Runner:
             ops[:] = self._do(workflow, step, position, ops)
             position += 1
             if step.per_host and ops:
-                ops[:], *others = _by_host(ops)
+                ops[:], *others = by_host(ops)
                 for group in others:
                     concurrency.spawn(self._in_context, context.current(), self._run, workflow, group, position,
                                       name="workflow")
@@ -369,10 +369,6 @@ def _close(tx: Connection, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str
     return {}
 
 
-def entries_of(ops: Sequence[Op]) -> list[Entry]:
-    return [op.entry for op in ops]
-
-
 def _unwritten(ops: Sequence[Op]) -> dict[str, Any]:
     """What steps learnt since the journal's last line, as changes of the servers' rows."""
     changes: dict[str, PerServer] = {}
@@ -393,13 +389,6 @@ def _let_pass(step: Step, op: Op, result: Result) -> Result:
         return result
     LOG.warning("step %s left something undone: %s", step.name, result.message, extra={"server": op.uuid})
     return {}
-
-
-def _by_host(ops: Sequence[Op]) -> list[list[Op]]:
-    groups: dict[Any, list[Op]] = {}
-    for op in ops:
-        groups.setdefault(op.data.get("host"), []).append(op)
-    return list(groups.values())
 
 
 def _age(op: Op) -> float:

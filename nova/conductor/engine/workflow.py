@@ -157,4 +157,17 @@ class Workflow:
         raise errors.Bug(f"the journal names a step '{name}' that '{self.action.name}' does not have")
 
 
-__all__ = ["Closing", "NotYet", "Op", "Result", "Retry", "Step", "Workflow"]
+def entries_of(ops: Sequence[Op]) -> list[Entry]:
+    """Their rows of the journal, in their order."""
+    return [op.entry for op in ops]
+
+
+def by_host(ops: Sequence[Op]) -> list[list[Op]]:
+    """Those of one chosen host together; those without one, too."""
+    groups: dict[Any, list[Op]] = {}
+    for op in ops:
+        groups.setdefault(op.data.get("host"), []).append(op)
+    return list(groups.values())
+
+
+__all__ = ["Closing", "NotYet", "Op", "Result", "Retry", "Step", "Workflow", "by_host", "entries_of"]

@@ -12,7 +12,7 @@ from nova.conductor.engine.zones import ForgottenHosts, ZoneSweep
 from nova.conductor.queries import consoles
 from nova.conductor.upkeep import usage_audit
 from nova.conductor.upkeep.quota_repair import Recount
-from nova.db import free_addresses, host_addresses, ledger, servers, services, states
+from nova.db import free_addresses, host_addresses, ledger, runners, servers, services
 from nova.model.services import ServiceQuery
 
 LOG = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ def free_unused_gateways(world: World) -> None:
 
 
 def forget_runners(world: World) -> None:
-    world.cell.transact(states.drop_dead_runners)
+    world.cell.transact(runners.drop_dead_runners)
 
 
 def healing(networking: Any, options: Any) -> tuple[tuple[float, Any, str], ...]:

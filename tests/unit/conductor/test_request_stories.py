@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.manage import main, request_commands
+from nova.manage import output, request_commands
 from nova.model.quotas import QuotaClass
 from nova.model.scheduling import NoHost, PlacementRequest, Refusal, Selection
 from tests.fakes.small_cloud import SmallCloud, refused
@@ -30,7 +30,7 @@ class Hopeless:
 
 
 def shown(cloud: SmallCloud, name: str, capsys: pytest.CaptureFixture[str]) -> str:
-    assert request_commands.show(cloud.control, name, main.say, main.table) == 0
+    assert request_commands.show(cloud.control, name, output.say, output.table) == 0
     return capsys.readouterr().out
 
 
@@ -70,7 +70,7 @@ def test_show_when_a_host_refused_its_claim_then_each_attempt_and_the_hosts_are_
 
 def test_show_when_nothing_is_known_then_it_says_so_and_exits_with_1(cloud: SmallCloud,
                                                                      capsys: pytest.CaptureFixture[str]) -> None:
-    assert request_commands.show(cloud.control, "req-none", main.say, main.table) == 1
+    assert request_commands.show(cloud.control, "req-none", output.say, output.table) == 1
     assert "req-none" in capsys.readouterr().out
     cloud.control.update_quota_class(QuotaClass(class_name="default", limits={"instances": 0}))
     with pytest.raises(errors.OverQuota):

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.conductor.nova_network.network_updates import Teller
-from nova.db import states
+from nova.db import runners
 from nova.db.models.cell import operations, servers
 from tests.fakes.small_cloud import SmallCloud, until
 
@@ -31,7 +31,7 @@ def test_orphan_when_another_conductor_was_quicker_then_its_row_stays_open(cloud
     uuid = interrupted(cloud)
     quick, slow = cloud.conductor("ctl2").runner.journal, cloud.conductor("ctl3").runner.journal
     with cloud.cell.reading() as tx:
-        seen, = states.orphans(tx, slow.runner_id, set())
+        seen, = runners.orphans(tx, slow.runner_id, set())
     assert quick._take(seen)
     assert slow._take(seen) is None
     slow._close_if_gone(seen)
@@ -55,7 +55,7 @@ def test_sweep_when_many_long_operations_run_then_orphans_are_found_behind_them(
     for key in running:
         cloud.write("cell", sa.insert(operations).values(**{**values, "id": key}))
     with cloud.cell.reading() as tx:
-        found = states.orphans(tx, journal.runner_id, set(running))
+        found = runners.orphans(tx, journal.runner_id, set(running))
     assert [entry.id for entry in found] == [row["id"]]
     cloud.write("cell", sa.delete(operations).where(operations.c.id < row["id"]))
 

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.db import states
+from nova.db import runners, states
 from nova.db.engine import Database
 from nova.db.models import cell as tables
 from nova.model.servers import ServerMemo
@@ -39,7 +39,7 @@ def operation(cell: Database, entry: states.Entry) -> Any:
 
 
 def new_runner(cell: Database, alive: bool = True) -> int:
-    key = cell.transact(lambda tx: states.new_runner(tx, "runner", LEASE_S))
+    key = cell.transact(lambda tx: runners.new_runner(tx, "runner", LEASE_S))
     if not alive:
         cell.transact(lambda tx: tx.execute(sa.update(tables.runners).where(tables.runners.c.id == key)
                                             .values(lease_until=BORN)))
@@ -161,10 +161,10 @@ def test_finish_when_it_is_done_then_the_task_is_over_and_the_journal_row_closed
 
 def test_renew_when_the_lease_has_ended_then_it_is_not_renewed(cell):
     dead, alive = new_runner(cell, alive=False), new_runner(cell)
-    assert cell.transact(lambda tx: states.renew(tx, alive, LEASE_S))
-    assert not cell.transact(lambda tx: states.renew(tx, dead, LEASE_S))
-    cell.transact(lambda tx: states.end_runner(tx, alive))
-    assert not cell.transact(lambda tx: states.renew(tx, alive, LEASE_S))
+    assert cell.transact(lambda tx: runners.renew(tx, alive, LEASE_S))
+    assert not cell.transact(lambda tx: runners.renew(tx, dead, LEASE_S))
+    cell.transact(lambda tx: runners.end_runner(tx, alive))
+    assert not cell.transact(lambda tx: runners.renew(tx, alive, LEASE_S))
 
 
 def test_orphans_when_runners_are_dead_alive_or_ours_then_just_the_dead_ones_are_found(cell):
@@ -173,11 +173,11 @@ def test_orphans_when_runners_are_dead_alive_or_ours_then_just_the_dead_ones_are
     ended, _ = begin(cell, add(cell), "stop", dead)
     cell.transact(lambda tx: states.finish(tx, [ended], {}, "success"))
     with cell.reading() as tx:
-        assert [entry.id for entry in states.orphans(tx, mine, set())] == [found[dead].id]
+        assert [entry.id for entry in runners.orphans(tx, mine, set())] == [found[dead].id]
     cell.transact(lambda tx: tx.execute(sa.update(tables.operations).values(updated_at=BORN)))
     with cell.reading() as tx:  # of ours those that nobody has run for a while
-        assert {entry.id for entry in states.orphans(tx, mine, set())} == {found[dead].id, found[mine].id}
-        assert [entry.id for entry in states.orphans(tx, mine, {found[mine].id})] == [found[dead].id]
+        assert {entry.id for entry in runners.orphans(tx, mine, set())} == {found[dead].id, found[mine].id}
+        assert [entry.id for entry in runners.orphans(tx, mine, {found[mine].id})] == [found[dead].id]
 
 
 def test_take_over_when_two_try_then_one_has_it_and_the_dead_runner_writes_nothing_more(cell):

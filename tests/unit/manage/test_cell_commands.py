@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from nova.manage import cell_commands, main
+from nova.manage import cell_commands, main, output
 from nova.model.services import Service
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.local import connect
@@ -22,7 +22,7 @@ def conductor(monkeypatch: pytest.MonkeyPatch) -> FakeConductor:
     fake.services = [Service(id=number, uuid=f"s{number}", host=host, binary=binary) for number, (host, binary)
                      in enumerate([("b", "nova-compute"), ("a", "nova-compute"), ("c", "nova-scheduler")])]
     rows = cell_commands.actions(main.Command, main.argument, lambda _options: connect(ConductorRPC, fake),
-                                 main.say, main.table)
+                                 output.say, output.table)
     monkeypatch.setitem(main.COMMANDS, "cell_v2", rows)
     return fake
 

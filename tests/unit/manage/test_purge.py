@@ -12,7 +12,7 @@ import pytest
 
 from nova.db.engine import Database
 from nova.db.models import api, cell
-from nova.manage import main
+from nova.manage import database_commands, main
 from nova.model.base import utcnow
 from tests.fakes.databases import QuickDatabase
 from tests.fakes.rows import add_servers, server_row
@@ -39,7 +39,8 @@ def elsewhere(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 def purge(**given: object) -> int:
-    return main.purge(None, argparse.Namespace(**{"all": False, "before": None, "verbose": False, **given}))
+    values = {"all": False, "before": None, "verbose": False, **given}
+    return database_commands.purge(None, argparse.Namespace(**values))
 
 
 @pytest.mark.usefixtures("elsewhere")

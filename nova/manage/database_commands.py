@@ -1,0 +1,71 @@
+"""``nova-manage api_db|db``: schemas made and looked at, old rows purged."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+from nova.manage.output import say
+
+
+def database_of(options: Any, schema: str) -> Any:
+    from nova.cmd.conductor import databases
+
+    api, cell = databases(options)
+    return api if schema == "api" else cell
+
+
+def sync(schema: str) -> Callable[[Any, argparse.Namespace], int]:
+    def run(options: Any, given: argparse.Namespace) -> int:
+        from nova.db import migrate
+
+        before, after = migrate.sync(schema, database_of(options, schema), given.version or "head")
+        say(f"The {schema} database is at schema {after}" + (f" (was {before or 'empty'})." if before != after
+                                                            else ", as before."))
+        return 0
+    return run
+
+
+def version(schema: str) -> Callable[[Any, argparse.Namespace], int]:
+    def run(options: Any, given: argparse.Namespace) -> int:
+        from nova.db import migrate
+
+        say(migrate.current(schema, database_of(options, schema)) or "none: run sync first")
+        return 0
+    return run
+
+
+def purge(options: Any, given: argparse.Namespace) -> int:
+    """Removes servers deleted before the date (all deleted ones for --all), in small batches."""
+    if not given.all and not given.before:
+        say("One of --before DATE and --all is needed.")
+        return 1
+    age_s = -60
+    if given.before:
+        try:
+            before = datetime.datetime.fromisoformat(given.before)
+        except ValueError:
+            say(f"--before {given.before}: not a date. Write it as 2026-11-21 or 2026-11-21T10:00:00.")
+            return 2
+        at = before if before.tzinfo else before.replace(tzinfo=datetime.UTC)
+        age_s = int((datetime.datetime.now(datetime.UTC) - at).total_seconds())
+    from nova.db import ledger, servers
+
+    api, cell = database_of(options, "api"), database_of(options, "cell")
+    total = 0
+    while count := cell.transact(lambda tx: servers.purge(tx, age_s, 200)):
+        total += count
+        if given.verbose:
+            say(f"{total} servers removed")
+    while api.transact(lambda tx: ledger.purge(tx, age_s, 1000)):
+        pass
+    say(f"{total} deleted servers were removed for good." if total else "Nothing to remove.")
+    return 0 if total else 3
+
+
+def archive(options: Any, given: argparse.Namespace) -> int:
+    say("Nothing to archive: deleted servers stay in their own tables for [DEFAULT]deleted_retention days and are "
+        "then removed by nova-conductor itself. 'nova-manage db purge' removes them at once.")
+    return 0
