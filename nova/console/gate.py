@@ -22,7 +22,7 @@ from nova import concurrency, errors
 from nova.console import codes, origins, relay, rfb, stream, target, tokens, websocket
 from nova.console.kinds import Kind
 from nova.console.masking import masked
-from nova.console.record import recorded
+from nova.console.recording import recorded
 from nova.console.sessions import Full, Session, Sessions
 from nova.model.consoles import ConsoleConnection, TokenCheck, token_hash
 

@@ -17,13 +17,13 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
 from nova import errors
-from nova.db import ledger, server_groups, trees
+from nova.db import ledger, provider_trees, server_groups
 from nova.db.aggregates import zone_of
 from nova.db.engine import Database
 from nova.db.models.api import allocations, inventories, providers
 from nova.db.statements import insert_all
 from nova.model import candidates
-from nova.model.packing import pack
+from nova.model.numa_fit import pack
 from nova.model.providers import Amount, ProviderState
 from nova.model.scheduling import Resources, Wishes
 from nova.model.topology import Packing
@@ -121,18 +121,18 @@ class _Node:
         self.generation, self.zone = row.generation, row.zone
         self.amounts: dict[str, Amount] = {}
         self.instances = 0
-        self.beyond: trees.Beyond | None = None
+        self.beyond: provider_trees.Beyond | None = None
         self.below: dict[int, ProviderState] = {}
         self.packings: list[Packing] = []
         self.changed = False
 
-    def know(self, beyond: trees.Beyond) -> None:
+    def know(self, beyond: provider_trees.Beyond) -> None:
         self.beyond = beyond
         self.below = {one.id: one for one in beyond.children}
         self.packings = list(beyond.packings)
 
     def tree(self) -> list[ProviderState]:
-        beyond = self.beyond or trees.NOTHING
+        beyond = self.beyond or provider_trees.NOTHING
         root = ProviderState(id=self.id, uuid=self.uuid, name=self.name, amounts=self.amounts, traits=beyond.traits,
                              aggregates=beyond.aggregates)
         return [root, *self.below.values()]
@@ -163,7 +163,7 @@ def _used(have: Mapping[str, Amount], amounts: Mapping[str, int]) -> dict[str, A
 _BY_KEY = sa.bindparam("keys", expanding=True)
 _TURN = sa.select(providers.c.id).where(providers.c.id.in_(_BY_KEY)).order_by(providers.c.id).with_for_update()
 _COUNT_UP = sa.update(providers).where(providers.c.id.in_(_BY_KEY)).values(generation=providers.c.generation + 1)
-_used_now = trees.used_of(allocations.c.provider_id.in_(_BY_KEY))
+_used_now = provider_trees.used_of(allocations.c.provider_id.in_(_BY_KEY))
 _NUMBERS = (sa.select(providers.c.id, providers.c.uuid, providers.c.host, providers.c.name, providers.c.generation,
                       inventories.c.resource_class, inventories.c.total, inventories.c.reserved,
                       inventories.c.allocation_ratio, inventories.c.min_unit, inventories.c.max_unit,
@@ -186,8 +186,8 @@ def _lock(tx: Connection, keys: Sequence[int]) -> dict[int, _Node]:
         node = nodes.get(row.id)
         if node is None:
             node = nodes[row.id] = _Node(row)
-        node.amounts[row.resource_class] = trees.amount(row.total, row.reserved, row.allocation_ratio, int(row.used),
-                                                        row)
+        node.amounts[row.resource_class] = provider_trees.amount(row.total, row.reserved, row.allocation_ratio,
+                                                                 int(row.used), row)
         node.instances = max(node.instances, int(row.consumers))
     return nodes
 
@@ -195,10 +195,10 @@ def _lock(tx: Connection, keys: Sequence[int]) -> dict[int, _Node]:
 def _read_beyond(tx: Connection, nodes: Mapping[int, _Node], keys: Sequence[int]) -> None:
     """Their trees, which the lock of the root covers."""
     if keys:
-        found = trees.beyond(tx, keys, whole=True)
+        found = provider_trees.beyond(tx, keys, whole=True)
         for key in keys:
             if key in nodes:
-                nodes[key].know(found.get(key, trees.NOTHING))
+                nodes[key].know(found.get(key, provider_trees.NOTHING))
 
 
 def _held(tx: Connection, uuids: Sequence[str]) -> set[tuple[str, int]]:

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova.db.models.api import allocations, provider_traits, providers
-from nova.model.port_demands import Held
+from nova.model.port_requests import Held
 
 _roots = providers.alias("roots")
 

@@ -9,7 +9,7 @@ import msgspec
 
 from nova import errors
 from nova.model.flavors import Flavor
-from nova.model.wishes import needs_of
+from nova.model.requirements import needs_of
 
 PCI = "pci_passthrough:"  # devices are no resource class of a flavor's
 

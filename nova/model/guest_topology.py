@@ -11,8 +11,18 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from nova.model.requirement_syntax import (
+    ImpossibleWish,
+    Said,
+    choice,
+    countable,
+    flag,
+    number,
+    page_size,
+    processors,
+    said,
+)
 from nova.model.topology import Cpus, GuestCell, GuestTopology
-from nova.model.wish_words import ImpossibleWish, Said, choice, countable, flag, number, page_size, processors, said
 
 SHARED, MIXED, DEDICATED = "shared", "mixed", "dedicated"
 STRICTNESS = (SHARED, MIXED, DEDICATED)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nova.model.networks import Network
 from nova.network import translation
-from nova.network.here import Here
+from nova.network.local_network import Here
 from nova.network.options import NetworkOptions
 from nova.network.translation import Translated
 from nova.privileged.iptables import Table

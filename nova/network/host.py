@@ -11,16 +11,16 @@ from nova import faults
 from nova.errors import Conflict
 from nova.model.networks import Network, NetworkOnHost
 from nova.network import drivers, firewall, isolation, manager
+from nova.network.device_records import Standing, Standings
 from nova.network.dnsmasq import Dnsmasq, Lease
 from nova.network.dnsmasq import Paths as DnsmasqPaths
 from nova.network.floating import FloatingOnDevices
 from nova.network.gateway import Gateway, Links, gateway_address
-from nova.network.here import Here, here, idle
 from nova.network.ipv6 import IPv6
 from nova.network.ipv6 import addresses as addresses_v6
 from nova.network.leases import LeaseBook
+from nova.network.local_network import Here, here, idle
 from nova.network.options import NetworkOptions
-from nova.network.standing import Standing, Standings
 from nova.network.translation import translated
 from nova.privileged.files import enable_forwarding, enable_forwarding_v6
 from nova.privileged.iptables import PacketFilter, Table

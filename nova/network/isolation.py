@@ -12,7 +12,7 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 
 from nova.network.firewall import chain, external
-from nova.network.here import Here
+from nova.network.local_network import Here
 from nova.network.options import NetworkOptions
 from nova.network.translation import taken_off_their_way
 from nova.privileged.iptables import Table

@@ -97,7 +97,7 @@ class Manager:
         return self._ground.interface(network)
 
     def ensure_link(self, network: Network) -> None:
-        """Repeating it is harmless. ``network`` is as it is on this host (:mod:`nova.network.here`)."""
+        """Repeating it is harmless. ``network`` is as it is on this host (:mod:`nova.network.local_network`)."""
         self._ground.ensure(network)
         self.driver.ensure(network)
 

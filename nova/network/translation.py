@@ -10,7 +10,7 @@ import dataclasses
 import ipaddress
 from collections.abc import Iterable, Iterator
 
-from nova.network.here import Here
+from nova.network.local_network import Here
 from nova.network.options import NetworkOptions
 
 

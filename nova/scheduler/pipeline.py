@@ -17,8 +17,8 @@ import msgspec
 from nova.model.scheduling import HostChoice, PlacementGroup, PlacementRequest, Selection
 from nova.scheduler import plugins, prefilters, reasons, wishing
 from nova.scheduler.filters import Filter, always, metrics, numa_topology, pci_passthrough, server_groups, wishes
-from nova.scheduler.memory import Rankings
 from nova.scheduler.ranking import Judge, Ranking, Unrankable
+from nova.scheduler.ranking_cache import Rankings
 from nova.scheduler.snapshot import Snapshot
 from nova.scheduler.views import HostView
 from nova.scheduler.weighers import Weigher

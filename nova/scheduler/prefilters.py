@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from nova.model.demands import YES, has_tpm
+from nova.model.image_flavor_conflicts import YES, has_tpm
 from nova.model.image_properties import OLD_NAMES
 from nova.model.scheduling import PlacementRequest
 from nova.model.traits import TRAITS

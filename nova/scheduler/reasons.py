@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from nova.model.scheduling import PlacementRequest, Refusal
+from nova.scheduler.closest_host import Miss, nearest
 from nova.scheduler.filters import Filter
 from nova.scheduler.filters.always import CHECKS
-from nova.scheduler.nearest import Miss, nearest
 from nova.scheduler.views import HostView
 
 NO_VALID_HOST = "No valid host was found. "

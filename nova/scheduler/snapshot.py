@@ -20,9 +20,9 @@ import msgspec
 from nova.model.hosts import AggregateStates, HostState, HostStates, Stamp
 from nova.model.scheduling import Resources, Wishes
 from nova.scheduler import wishing
-from nova.scheduler.memory import Changes
+from nova.scheduler.interning import Shared
 from nova.scheduler.places import Place, Places
-from nova.scheduler.sharing import Shared
+from nova.scheduler.ranking_cache import Changes
 from nova.scheduler.views import HostView, Load, view_of
 from nova.scheduler.wishing import Taking
 

@@ -1,5 +1,5 @@
 """What a host's tree of providers, its cells and its devices make of a server's wishes: the same rules as the claim's
-(:mod:`nova.model.candidates`, :mod:`nova.model.packing`), over what the scheduler knows."""
+(:mod:`nova.model.candidates`, :mod:`nova.model.numa_fit`), over what the scheduler knows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from nova.model import candidates
-from nova.model.packing import pack
+from nova.model.numa_fit import pack
 from nova.model.providers import Amount, ProviderState
 from nova.model.scheduling import Wishes
 from nova.model.topology import Packing

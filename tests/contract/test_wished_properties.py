@@ -7,8 +7,8 @@ import pytest
 
 from nova import errors
 from nova.model.flavors import Flavor
+from nova.model.requirements import Needs, needs_of
 from nova.model.topology import PciRequest, PciSpec
-from nova.model.wishes import Needs, needs_of
 from nova.scheduler import prefilters
 from tests.contract import rows
 from tests.fakes.scheduling import placement_request
@@ -57,7 +57,7 @@ PREFILTERED = {
     "hw_sound_model": "virtio", "hw:ephemeral_encryption": "yes", "hw_ephemeral_encryption": "yes",
     "hw:tpm_secret_security": "user", "accel:device_profile": "fpga"}
 _GUEST, _PREFILTER = "how the guest is made, on whichever host", "a prefilter of the scheduler asks for it"
-_BOUND = "a bound for what the image says of the guest's processors (nova.model.demands)"
+_BOUND = "a bound for what the image says of the guest's processors (nova.model.image_flavor_conflicts)"
 _CHECKED = "ImagePropertiesFilter compares it with what hosts can run"
 #: Those that are looked at elsewhere, or of which no host has more than another.
 ELSEWHERE = {

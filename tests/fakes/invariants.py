@@ -15,8 +15,8 @@ from nova.db.claims import amounts_of
 from nova.db.models import api as api_tables
 from nova.db.models import cell as cell_tables
 from nova.model import migrations
+from nova.model.requirements import needs_of
 from nova.model.states import STATUS, PowerState, VmState
-from nova.model.wishes import needs_of
 from tests.fakes.living_cloud import LivingCloud
 
 #: vm_state -> the power state that its guest has; states that are not here say nothing of it.

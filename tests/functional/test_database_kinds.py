@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from nova.db import migrations, networks, overdue, server_lists, servers, services, states
+from nova.db import migrations, networks, server_lists, servers, services, states, timeouts
 from nova.db.engine import Database, DatabaseBusy
 from nova.db.models import cell as tables
 from nova.db.statements import insert_all
@@ -129,21 +129,21 @@ def test_what_periodic_tasks_look_for_is_found_and_judged_by_the_databases_clock
         cell.transact(lambda tx, uuid=uuid: migrations.insert(tx, NewMigration(
             uuid=new_uuid(), server_uuid=uuid, type="migration", status="migrating")))
     cell.transact(lambda tx: tx.execute(sa.update(tables.migrations).values(created_at=now - old)))
-    what = overdue.Resting(VmState.RESCUED, ("rescue",), "unrescue")
+    what = timeouts.Resting(VmState.RESCUED, ("rescue",), "unrescue")
     with cell.reading() as tx:
-        found = overdue.resting(tx, what, 10)
+        found = timeouts.resting(tx, what, 10)
         after = what._replace(after=(found[0].updated_at, found[0].id))
         ages = [(services.as_time(row.clock) - row.updated_at).total_seconds() for row in found]
         assert [row.uuid for row in found] == [rescued, young] and ages[0] > 499 and abs(ages[1]) < 60
-        assert [row.uuid for row in overdue.resting(tx, after, 10)] == [young]
-        assert [row.uuid for row in overdue.building(tx, 400, 10)] == [built]
-        assert [row.uuid for row in overdue.ownerless(tx, 10)] == [lost]
-        moves = overdue.abandoned(tx, 10)
+        assert [row.uuid for row in timeouts.resting(tx, after, 10)] == [young]
+        assert [row.uuid for row in timeouts.building(tx, 400, 10)] == [built]
+        assert [row.uuid for row in timeouts.ownerless(tx, 10)] == [lost]
+        moves = timeouts.abandoned(tx, 10)
     assert {move.server_uuid for move in moves} == {rescued, lost}
-    assert [cell.transact(lambda tx, move=move: overdue.close(tx, move)) for move in (*moves, moves[0])] == [
+    assert [cell.transact(lambda tx, move=move: timeouts.close(tx, move)) for move in (*moves, moves[0])] == [
         True, True, False]
-    assert cell.transact(lambda tx: overdue.unchanged(tx, lost, 1)) and not cell.transact(
-        lambda tx: overdue.unchanged(tx, lost, 2))
+    assert cell.transact(lambda tx: timeouts.unchanged(tx, lost, 1)) and not cell.transact(
+        lambda tx: timeouts.unchanged(tx, lost, 2))
 
 
 def test_network_when_an_address_is_being_picked_then_it_is_not_deleted(cell: Database) -> None:

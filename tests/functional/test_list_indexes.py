@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from nova.db import overdue, server_lists
+from nova.db import server_lists, timeouts
 from nova.db.engine import Database
 from nova.db.models import cell as tables
 from nova.db.statements import insert_all
@@ -100,14 +100,14 @@ def test_filter_of_few_servers_reads_these_alone(cell: Database, query: ServerLi
     assert plan(cell, query)[0] == index
 
 
-RESCUED = overdue.Resting(VmState.RESCUED, ("rescue",), "unrescue")
+RESCUED = timeouts.Resting(VmState.RESCUED, ("rescue",), "unrescue")
 
 
 @pytest.mark.parametrize(("look", "index"), [
-    (lambda tx: overdue.resting(tx, RESCUED, 50), "ix_servers_vm_state"),
-    (lambda tx: overdue.resting(tx, RESCUED._replace(after=(CHANGED, 7)), 50), "ix_servers_vm_state"),
-    (lambda tx: overdue.building(tx, 600, 50), "ix_servers_vm_state"),
-    (lambda tx: overdue.ownerless(tx, 50), "ix_servers_tasks")],
+    (lambda tx: timeouts.resting(tx, RESCUED, 50), "ix_servers_vm_state"),
+    (lambda tx: timeouts.resting(tx, RESCUED._replace(after=(CHANGED, 7)), 50), "ix_servers_vm_state"),
+    (lambda tx: timeouts.building(tx, 600, 50), "ix_servers_vm_state"),
+    (lambda tx: timeouts.ownerless(tx, 50), "ix_servers_tasks")],
     ids=["resting", "next page", "building", "ownerless"])
 def test_look_of_a_periodic_task_reads_next_to_nothing_when_there_is_nothing_to_do(cell: Database, look: Any,
                                                                                     index: str) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from nova.model.networks import DhcpHost, NetworkOnHost
 from nova.network import firewall, isolation
-from nova.network.here import here
+from nova.network.local_network import here
 from nova.network.options import NetworkOptions
 from nova.privileged import ebtables, iptables
 from tests.fakes.network import guest, network

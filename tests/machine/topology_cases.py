@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nova.model.packing_clash import clash
+from nova.model.numa_fit_recheck import clash
 from nova.model.topology import PackedCell, Packing
 from nova.virt.libvirt import LibvirtDriver, Settings
 from nova.virt.libvirt.host.numa_settings import Placing

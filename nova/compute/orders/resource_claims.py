@@ -20,8 +20,8 @@ from nova.compute.orders.batches import Do
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import Gate
 from nova.model.hosts import Node
+from nova.model.numa_fit_recheck import clash
 from nova.model.orders import BuildOrder, Outcome
-from nova.model.packing_clash import clash
 from nova.model.states import PowerState
 from nova.model.topology import HostTopology, Packing
 from nova.virt.interface import Packed

@@ -12,13 +12,13 @@ from nova.conductor.engine import quota
 from nova.conductor.engine.deps import World
 from nova.db import keypairs
 from nova.db.engine import Connection
-from nova.model import demands, image_properties
+from nova.model import image_flavor_conflicts, image_properties
 from nova.model.flavors import Flavor
 from nova.model.images import Image
+from nova.model.requirements import DEVICES, Needs, needs_of
 from nova.model.server_orders import ResizeServer
 from nova.model.servers import NewServer
 from nova.model.topology import GuestTopology
-from nova.model.wishes import DEVICES, Needs, needs_of
 
 
 class BadFlavor(errors.Invalid):
@@ -140,13 +140,13 @@ class NoSuchGuest(errors.Invalid):
 
 def check_together(flavor: Flavor, image: Image) -> None:
     """NoSuchGuest: the flavor and the image contradict each other, so that no host could make the guest."""
-    found = demands.conflict(image.properties, flavor.extra_specs)
+    found = image_flavor_conflicts.conflict(image.properties, flavor.extra_specs)
     if found is not None:
         raise NoSuchGuest(**found._asdict())
 
 
 def check_needs(world: World, flavor: Flavor, image: Image | None) -> Needs:
-    """What they ask of a host. Invalid: no host could give it, or it is not defined (see nova.model.wishes)."""
+    """What they ask of a host. Invalid: no host could give it, or it is not defined (see nova.model.requirements)."""
     return needs_of(flavor, image.properties if image else {}, world.settings.pci_aliases)
 
 

@@ -11,7 +11,7 @@ from nova import context, errors
 from nova.conductor.engine.deps import World
 from nova.db import servers, states
 from nova.db.engine import Connection
-from nova.model import demands
+from nova.model import image_flavor_conflicts
 from nova.model.states import ACTIONS, VmState
 
 
@@ -81,10 +81,10 @@ class NotForThisServer(errors.Conflict):
 
 def check_kept(tx: Connection, action: str, uuid: str) -> None:
     """NotForThisServer. One statement, and none for most actions."""
-    if action not in demands.BROKEN_BY:
+    if action not in image_flavor_conflicts.BROKEN_BY:
         return
     row: Any = servers.rows_of(tx, [uuid])[uuid]
-    broken = demands.broken(action, row.image.properties if row.image else {}, row.flavor.extra_specs)
+    broken = image_flavor_conflicts.broken(action, row.image.properties if row.image else {}, row.flavor.extra_specs)
     if broken is not None:
         raise NotForThisServer(action=action, server=uuid, has=broken)
 

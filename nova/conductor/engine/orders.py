@@ -12,9 +12,9 @@ from nova.db import claims, servers
 from nova.db.servers import instance_name
 from nova.model.images import Image
 from nova.model.orders import BuildOrder, Disk, Fence, GuestOrder
-from nova.model.port_demands import KINDS
+from nova.model.port_requests import KINDS
+from nova.model.requirements import may_hold
 from nova.model.topology import Packing
-from nova.model.wishes import may_hold
 
 if TYPE_CHECKING:
     from nova.conductor.engine.workflow import Op

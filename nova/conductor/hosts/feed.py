@@ -12,7 +12,7 @@ from nova import errors
 from nova.conductor.engine.deps import World
 from nova.db import aggregates as aggregate_rows
 from nova.db import hosts as host_rows
-from nova.db import services, trees
+from nova.db import provider_trees, services
 from nova.db.claims import DISK_GB, MEMORY_MB, VCPU, Usage
 from nova.db.engine import Connection
 from nova.db.services import as_time
@@ -55,7 +55,7 @@ class Feed:
             rows = host_rows.node_rows(tx)
         with self.world.api.reading() as tx:
             providers = host_rows.provider_rows(tx)
-            beyond = trees.beyond(tx)
+            beyond = provider_trees.beyond(tx)
             aggregates = self._aggregates(tx)
         of_host: dict[str, list[AggregateMembers]] = {}
         for one in aggregates.aggregates:
@@ -77,7 +77,7 @@ class Feed:
             return [], []
         with self.world.api.reading() as tx:
             providers = host_rows.provider_rows(tx, host=host)
-            beyond = trees.beyond(tx, [one["id"] for one in providers.values()])
+            beyond = provider_trees.beyond(tx, [one["id"] for one in providers.values()])
             place = self._place(tx, host)
         return rows, [state(row, Provided(providers[row.uuid], beyond), place) for row in rows
                       if row.uuid in providers]
@@ -117,7 +117,7 @@ class Feed:
         with self.world.api.reading() as tx:
             rows = host_rows.provider_rows(tx, providers).values()
             deep = [row["id"] for row in rows if row["deep"] or row["classes"].keys() - PLAIN]
-            beyond = trees.beyond(tx, deep) if deep else {}
+            beyond = provider_trees.beyond(tx, deep) if deep else {}
         return tuple(HostState(host=row["host"], node=row["name"], **Provided(row, beyond).fields())
                      if row["id"] in deep else _amounts(row) for row in rows)
 
@@ -174,12 +174,12 @@ class Provided(NamedTuple):
     """A node's provider: its row (of ``provider_rows``), and what it has beyond its numbers."""
 
     row: Mapping[str, Any]
-    beyond: Mapping[int, trees.Beyond]
+    beyond: Mapping[int, provider_trees.Beyond]
 
     def fields(self) -> dict[str, Any]:
         """What a state has under the provider's generation."""
-        row, beyond = self.row, self.beyond.get(self.row["id"], trees.NOTHING)
-        others = {name: trees.amount(total, reserved, ratio, used, row["limits"][name])
+        row, beyond = self.row, self.beyond.get(self.row["id"], provider_trees.NOTHING)
+        others = {name: provider_trees.amount(total, reserved, ratio, used, row["limits"][name])
                   for name, (total, reserved, ratio, used) in row["classes"].items() if name not in PLAIN}
         return {"provider_id": row["id"], "generation": row["generation"], "instances": row["consumers"],
                 **_resources(row["classes"]), "amounts": others, "children": beyond.children,

@@ -11,7 +11,7 @@ from nova.conductor.engine.deps import World
 from nova.conductor.engine.workflow import Op
 from nova.db import claims, port_claims
 from nova.model.networks import PortDemand
-from nova.model.port_demands import met_by
+from nova.model.port_requests import met_by
 from nova.model.ports import DIRECT, NeutronNetwork, Port, ResourceGroup
 from nova.model.topology import PackedDevice
 

@@ -17,8 +17,8 @@ from nova.model import hints
 from nova.model.flavors import Flavor
 from nova.model.images import Image
 from nova.model.networks import PortDemand
+from nova.model.requirements import Needs, needs_of
 from nova.model.scheduling import NoHost, PlacementGroup, PlacementRequest, Selection
-from nova.model.wishes import Needs, needs_of
 
 
 def known(world: World, request: PlacementRequest) -> dict[str, Any]:

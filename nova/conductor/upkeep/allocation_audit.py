@@ -15,8 +15,8 @@ from nova.db import audits, reports
 from nova.db.engine import Connection, Database
 from nova.model.audits import MISSING, TOO_MUCH, WRONG, Amounts, Difference, Known, Place, compare
 from nova.model.counting import classes
+from nova.model.requirements import needs_of
 from nova.model.states import VmState
-from nova.model.wishes import needs_of
 
 LOG = logging.getLogger(__name__)
 

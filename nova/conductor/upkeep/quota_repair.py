@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nova.conductor.engine.deps import World
-from nova.db import class_usage, ledger, overdue, servers
+from nova.db import class_usage, ledger, servers, timeouts
 from nova.db.engine import Connection
 from nova.model.counting import classes
 from nova.model.states import VmState
@@ -67,7 +67,7 @@ def _recount(world: World, row: Any, was: ledger.Count) -> bool:
         return False  # all that its older row can say
 
     def write(tx: Connection) -> bool:
-        if not overdue.unchanged(tx, row.uuid, row.epoch) or overdue.is_worked_on(tx, row.uuid):
+        if not timeouts.unchanged(tx, row.uuid, row.epoch) or timeouts.is_worked_on(tx, row.uuid):
             return False
         return bool(world.api.transact(lambda api: _write(api, row, was)))
     if not world.cell.transact(write):

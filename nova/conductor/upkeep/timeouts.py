@@ -15,7 +15,7 @@ from nova import context, errors
 from nova.conductor.actions.by_name import begin_order
 from nova.conductor.engine.begin import begin
 from nova.conductor.engine.deps import Settings, World
-from nova.db import overdue, states
+from nova.db import states, timeouts
 from nova.db.engine import Connection
 from nova.db.services import as_time
 from nova.db.states import HalfDestroyed
@@ -66,7 +66,7 @@ class Look:
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
-        self._after: overdue.Place | None = None
+        self._after: timeouts.Place | None = None
         self._told: set[str] = set()
 
     def __call__(self, world: World) -> int:
@@ -74,9 +74,9 @@ class Look:
         wait_s = self.rule.wait_s(world.settings)
         if wait_s <= 0 or self.rule.action not in world.runner.workflows:
             return 0
-        what = overdue.Resting(self.rule.vm_state, self.rule.came, self.rule.action, self._after)
+        what = timeouts.Resting(self.rule.vm_state, self.rule.came, self.rule.action, self._after)
         with world.cell.reading() as tx:
-            page = overdue.resting(tx, what, BATCH)
+            page = timeouts.resting(tx, what, BATCH)
         self._after = (page[-1].updated_at, page[-1].id) if len(page) == BATCH else None
         return sum(self._order(world, row, wait_s) for row in page if self._due(row, wait_s))
 
@@ -121,7 +121,7 @@ def _ago_s(row: Any, moment: Any) -> float:
 
 def _begin(tx: Connection, world: World, row: Any, action: str) -> states.Entry | None:
     """Begin an action on a server as it was seen. None: something began or ended on it since. WrongState."""
-    if not overdue.unchanged(tx, row.uuid, row.epoch):
+    if not timeouts.unchanged(tx, row.uuid, row.epoch):
         return None
     return begin_order(world, tx, ServerOrder(uuid=row.uuid, action=action, arguments=FORCED.get(action, {})))
 
@@ -132,7 +132,7 @@ def give_up_builds(world: World) -> int:
     if wait_s <= 0:
         return 0
     with world.cell.reading() as tx:
-        rows = overdue.building(tx, wait_s, BATCH)
+        rows = timeouts.building(tx, wait_s, BATCH)
     message = f"The server was not built within {wait_s} s (instance_build_timeout)."
     return sum(_reset(world, row, VmState.ERROR, message) for row in rows)
 
@@ -143,7 +143,7 @@ def clear_ownerless(world: World) -> int:
     With a journal row for each operation there are none; this is the net below that.
     """
     with world.cell.reading() as tx:
-        rows = overdue.ownerless(tx, BATCH)
+        rows = timeouts.ownerless(tx, BATCH)
     return sum(_clear(world, row) for row in rows)
 
 
@@ -157,12 +157,12 @@ def _clear(world: World, row: Any) -> bool:
 def _reset(world: World, row: Any, after: VmState, fault: str | None, lost_task: str | None = None) -> bool:
     """As an administrator's reset of the state, unless anything happened to the server since it was looked at."""
     def write(tx: Connection) -> bool:
-        if lost_task and overdue.is_worked_on(tx, row.uuid):
+        if lost_task and timeouts.is_worked_on(tx, row.uuid):
             return False
-        if not overdue.unchanged(tx, row.uuid, row.epoch):
+        if not timeouts.unchanged(tx, row.uuid, row.epoch):
             return False
         entry = begin(world, tx, "reset_state", row.uuid, {"state": after.value})
-        told = {"fault": Fault(code=500, message=fault, created_at=as_time(overdue.clock(tx)))} if fault else {}
+        told = {"fault": Fault(code=500, message=fault, created_at=as_time(timeouts.clock(tx)))} if fault else {}
         states.finish(tx, [entry], {"vm_state": after.value, **told}, "success")
         return True
     with context.entered(context.internal()):
@@ -179,12 +179,12 @@ def _reset(world: World, row: Any, after: VmState, fault: str | None, lost_task:
 def close_abandoned_moves(world: World) -> int:
     """Moves that say they are under way, and nobody works on them; moves to confirm, of servers that are gone."""
     with world.cell.reading() as tx:
-        found = overdue.abandoned(tx, BATCH)
+        found = timeouts.abandoned(tx, BATCH)
     return sum(_close(world, move) for move in found)
 
 
-def _close(world: World, move: overdue.Abandoned) -> bool:
-    if not world.cell.transact(lambda tx: overdue.close(tx, move)):
+def _close(world: World, move: timeouts.Abandoned) -> bool:
+    if not world.cell.transact(lambda tx: timeouts.close(tx, move)):
         return False
     LOG.warning("migration %s was left '%s' and is '%s' now: no operation is open for it", move.uuid, move.status,
                 move.becomes, extra={"server": move.server_uuid})

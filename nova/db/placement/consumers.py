@@ -18,8 +18,8 @@ from nova.db.models.api import allocations, consumers, inventories, ledger, prov
 from nova.db.placement import inventories as inventory_rows
 from nova.db.placement import locks, names
 from nova.db.placement.locks import ConcurrentUpdate, Locked
+from nova.db.provider_trees import amount, used_of
 from nova.db.statements import insert_all, insert_ignoring
-from nova.db.trees import amount, used_of
 from nova.db.types import utc_now
 from nova.model.providers import Amount, ConsumerAllocations, Reshape
 

@@ -18,7 +18,7 @@ from nova.db.models.api import (
     providers,
 )
 from nova.db.placement.conditions import DISABLED, has_trait, in_tree_of, is_member
-from nova.db.trees import amount, used_of
+from nova.db.provider_trees import amount, used_of
 from nova.model.candidates import Sharing
 from nova.model.providers import Amount, ProviderState, RequestGroup, ResourceRequest
 

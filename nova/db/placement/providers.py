@@ -20,8 +20,8 @@ from nova.db.models.api import (
 )
 from nova.db.placement import conditions, locks
 from nova.db.placement.locks import Locked, NoSuchProvider
+from nova.db.provider_trees import amount, used_of
 from nova.db.statements import insert_ignoring
-from nova.db.trees import amount, used_of
 from nova.db.types import utc_now
 from nova.model.providers import NewProvider, Provider, ProviderQuery, ProviderUpdate, RequestGroup
 

@@ -7,7 +7,7 @@ from typing import Any
 from nova.model.scheduling import PlacementRequest
 from nova.model.topology import Wanted
 from nova.scheduler.filters import Filter
-from nova.scheduler.packings import Verdicts
+from nova.scheduler.numa_cache import Verdicts
 from nova.scheduler.views import HostView
 
 

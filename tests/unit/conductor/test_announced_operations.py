@@ -242,11 +242,11 @@ def test_delete_when_the_runner_dies_at_any_write_then_nothing_is_told_twice(
 
 def test_create_when_telling_fails_then_the_server_is_made_and_the_loss_is_counted(
         cloud: SmallCloud, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    from nova.db import announced
+    from nova.db import notification_rows
 
     kept = listen(cloud)
     # the read is of this database alone, and there is no other way to make just it fail
-    monkeypatch.setattr(announced, "read", lambda *_: (_ for _ in ()).throw(RuntimeError("no")))
+    monkeypatch.setattr(notification_rows, "read", lambda *_: (_ for _ in ()).throw(RuntimeError("no")))
     uuid, = cloud.active()
     assert kept.types() == SELECT and "notifications were not sent" in caplog.text
     assert cloud.server(uuid).vm_state == "active"

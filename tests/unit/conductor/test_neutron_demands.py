@@ -12,7 +12,7 @@ from nova import context, errors
 from nova.conductor.neutron.port_resources import allocation_of, demands_of, profile_of
 from nova.conductor.queries.placement import placement_service
 from nova.model.networks import PortDemand, RequestedNetwork
-from nova.model.port_demands import Held, devices, groups, met_by
+from nova.model.port_requests import Held, devices, groups, met_by
 from nova.model.ports import NeutronNetwork, Port, ResourceAsked, ResourceGroup
 from nova.model.providers import ClassInventory, NewProvider, ProviderQuery, ProviderTraits
 from nova.model.topology import HostTopology, PackedDevice, PciDevice

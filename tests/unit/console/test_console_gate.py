@@ -14,7 +14,7 @@ import pytest
 
 from nova import errors
 from nova.console import codes, gate, kinds, relay, rfb, sessions, target
-from nova.console.record import recorded
+from nova.console.recording import recorded
 from nova.console.stream import Stream
 from nova.model.consoles import ConsoleConnection, ConsoleType, TokenCheck, token_hash
 from tests.fakes.console_front import GOOD, SERVER, FakeConsoleAuth

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from nova.db import trees
+from nova.db import provider_trees
 from nova.db.engine import Database
 from nova.db.models import api as tables
 from nova.db.placement import candidates, forest
@@ -113,6 +113,6 @@ def test_beyond_when_all_trees_are_asked_for_then_no_ids_are_bound(api: Database
     plant(api, chooser)
     event.listen(api.engine, "before_cursor_execute", lambda *args: bound.append(len(args[3])))
     with api.reading() as tx:
-        found = trees.beyond(tx)
+        found = provider_trees.beyond(tx)
     assert sum(len(one.children) for one in found.values()) > 5 and max(bound) <= 1
     assert any(each.traits for one in found.values() for each in one.children)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from nova.model.packing import UNKNOWN, pack, usage
+from nova.model.numa_fit import UNKNOWN, pack, usage
 from nova.model.topology import HostCell, HostTopology, Packing, PciSpec, Wanted
 from tests.unit.model.topologies import PF, VF, cell, guest, large_host, nics, request
 

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from nova.model.packing import pack
-from nova.model.packing_clash import clash
+from nova.model.numa_fit import pack
+from nova.model.numa_fit_recheck import clash
 from nova.model.topology import (
     GuestCell,
     GuestTopology,

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from nova.model.packing import pack, usage, why_not
-from nova.model.packing_clash import clash
-from nova.model.packing_room import Room, pages_of
+from nova.model.numa_fit import pack, usage, why_not
+from nova.model.numa_fit_free import Room, pages_of
+from nova.model.numa_fit_recheck import clash
 from nova.model.topology import GuestTopology, HostCell, HostTopology, Packing, PciDevice, PciRequest, Wanted
 from tests.unit.model import topologies
 

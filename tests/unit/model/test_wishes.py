@@ -13,10 +13,10 @@ from nova import errors
 from nova.model import candidates, pci_aliases
 from nova.model.flavors import Flavor
 from nova.model.providers import Amount, ProviderState, RequestGroup
+from nova.model.requirement_syntax import ImpossibleWish
+from nova.model.requirements import may_hold, needs_of
 from nova.model.scheduling import Resources, Wishes
 from nova.model.topology import GuestTopology, PciRequest, PciSpec
-from nova.model.wish_words import ImpossibleWish
-from nova.model.wishes import may_hold, needs_of
 
 DEDICATED = {"hw:cpu_policy": "dedicated"}
 MIXED = {"hw:cpu_policy": "mixed"}

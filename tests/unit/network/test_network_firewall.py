@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nova.model.networks import NetworkOnHost
 from nova.network import firewall
-from nova.network.here import Here, here
+from nova.network.local_network import Here, here
 from nova.privileged.iptables import Table
 from tests.fakes.network import network, options
 

@@ -9,7 +9,7 @@ from nova.model.floating import FloatingOnHost
 from nova.model.networks import NetworkOnHost
 from nova.network import firewall, isolation
 from nova.network.floating import RECORD, FloatingOnDevices, NoFloatingIpInterface
-from nova.network.here import here
+from nova.network.local_network import here
 from nova.network.translation import Translated, translated
 from nova.privileged.iptables import Table
 from nova.privileged.links import Address

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nova.network import firewall, ipv6, isolation
-from nova.network.here import here, idle
+from nova.network.local_network import here, idle
 from nova.privileged.ebtables import ETHERNET
 from nova.privileged.iptables import Foreign, changes
 from tests.fakes.network import guest, network, options, order

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nova.model.networks import NetworkOnHost
-from nova.network.standing import Standing, Standings
+from nova.network.device_records import Standing, Standings
 from nova.privileged.links import Address
 from tests.fakes.host import FakeLinks
 from tests.fakes.network import guest, network, options

@@ -7,13 +7,13 @@ import random
 import msgspec
 import pytest
 
-from nova.model.packing import pack
+from nova.model.numa_fit import pack
 from nova.model.providers import RequestGroup, ResourceRequest
 from nova.model.scheduling import Wishes
 from nova.model.topology import HostTopology, Packing, PciDevice, Wanted
 from nova.scheduler.filters.numa_topology import NUMATopologyFilter
 from nova.scheduler.filters.pci_passthrough import PciPassthroughFilter
-from nova.scheduler.packings import Verdicts
+from nova.scheduler.numa_cache import Verdicts
 from nova.scheduler.pipeline import Pipeline
 from tests.fakes.scheduling import filter_options, host_state, host_view, placement_request, snapshot_of
 from tests.unit.model.topologies import VF, cell, guest, nics, request

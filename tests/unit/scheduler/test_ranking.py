@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nova.model.hosts import HostStates
-from nova.scheduler.memory import Changes
 from nova.scheduler.pipeline import Pipeline
 from nova.scheduler.ranking import Ranking
+from nova.scheduler.ranking_cache import Changes
 from nova.scheduler.snapshot import Snapshot
 from nova.scheduler.weighers import Weigher
 from tests.fakes.scheduling import Clock, filter_options, host_state, host_view, placement_request, table_of

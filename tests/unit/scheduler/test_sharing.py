@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from nova.model.topology import HostCell, HostTopology
-from nova.scheduler.sharing import Shared
+from nova.scheduler.interning import Shared
 from tests.fakes.scheduling import host_state, table_of
 
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nova import context, errors
+from nova.conductor.engine.announce.best_effort import facts, quietly, read
 from nova.conductor.engine.announce.resources import once, server
-from nova.conductor.engine.announce.telling import facts, quietly, read
 from nova.conductor.engine.deps import World
 from nova.db import aggregates, flavors, keypairs, server_groups, services
 from nova.model.aggregates import ZONE

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor.engine.announce.telling import facts, period, quietly, read, tell
+from nova.conductor.engine.announce.best_effort import facts, period, quietly, read, tell
 from nova.conductor.engine.deps import World
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
-from nova.db.announced import Announced
+from nova.db.notification_rows import Announced
 from nova.model.flavors import Flavor
 from nova.notifications.facts import Failure, ServerFacts, SpecFacts, States, TaskFacts, Who, shown
 from nova.notifications.kinds import ACTIONS, API, COMPUTE, KINDS, TASKS, TYPES, Told, event_type

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from nova import context
-from nova.conductor.engine.announce.telling import facts, period, quietly, read, tell
+from nova.conductor.engine.announce.best_effort import facts, period, quietly, read, tell
 from nova.conductor.engine.deps import World
-from nova.db import announced
+from nova.db import notification_rows
 from nova.notifications.facts import States, Who
 from nova.notifications.kinds import API, COMPUTE, SOURCES
 from nova.notifications.message import Event
@@ -87,13 +87,13 @@ def turning(world: World, host: str, uuids: Sequence[str]) -> Iterator[None]:
 def _look(world: World, host: str, uuids: Sequence[str], found: dict[str, str]) -> None:
     if world.notifier.options.state_changes and uuids:
         with world.cell.reading() as tx:
-            found.update(announced.idle_states(tx, host, uuids))
+            found.update(notification_rows.idle_states(tx, host, uuids))
 
 
 @quietly
 def _turned(world: World, host: str, before: dict[str, str]) -> None:
     with world.cell.reading() as tx:
-        after = announced.idle_states(tx, host, list(before))
+        after = notification_rows.idle_states(tx, host, list(before))
     changed = {uuid: state for uuid, state in after.items() if state != before[uuid]}
     found = read(world, list(changed)) if changed else {}
     for uuid, one in found.items():

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from nova import errors
-from nova.model import demands
+from nova.model import image_flavor_conflicts
 from nova.model.extra_specs import SPECS
 from nova.model.image_properties import CHOICES, LOOSE
 
@@ -187,7 +187,7 @@ IMAGE: dict[str, Sets] = {
     "hw_vm_mode": Sets("", _of("hvm")),
 }
 
-#: What a flavor sets stands above what its image asks for (but see BOUNDED and nova.model.demands).
+#: What a flavor sets stands above what its image asks for (but see BOUNDED and nova.model.image_flavor_conflicts).
 FLAVOR: dict[str, Sets] = {
     "hw:cpu_sockets": Sets("sockets", _some),
     "hw:cpu_cores": Sets("cores", _some),
@@ -244,7 +244,7 @@ def wishes(image: Mapping[str, str], extra_specs: Mapping[str, str]) -> Wishes:
     for name, value in (*renamed.items(), *extra_specs.items()):
         _refuse_promise(name, value)
     wished, decided = _set_by(IMAGE, renamed.items()), _set_by(FLAVOR, extra_specs.items())
-    contradiction = demands.conflict(renamed, extra_specs)
+    contradiction = image_flavor_conflicts.conflict(renamed, extra_specs)
     if contradiction is not None:
         raise WrongValue(**contradiction._asdict())
     found = {**wished, **{field: one for field, one in decided.items() if field not in BOUNDED or field not in wished}}

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from nova.model import packing_cpus, packing_devices
-from nova.model.packing_room import CellRoom, Room, room_of
+from nova.model import numa_fit_cpus, numa_fit_devices
+from nova.model.numa_fit_free import CellRoom, Room, room_of
 from nova.model.topology import (
     GuestCell,
     GuestTopology,
@@ -46,17 +46,17 @@ class _Seat(NamedTuple):
     room: CellRoom
     need: _Need
 
-    def pinned(self) -> packing_cpus.Pinned | None:
+    def pinned(self) -> numa_fit_cpus.Pinned | None:
         """The processors it gets there."""
         if not self.need.pins and not self.need.emulator:
-            return packing_cpus.Pinned(())
-        return packing_cpus.choose(self.room.cores(), self.need.pins, self.need.policy, self.need.emulator)
+            return numa_fit_cpus.Pinned(())
+        return numa_fit_cpus.choose(self.room.cores(), self.need.pins, self.need.policy, self.need.emulator)
 
     def has_processors(self) -> bool:
         """Whether there are such; where the guest takes any, their number tells."""
         if len(self.room.dedicated) < self.need.pins + self.need.emulator:
             return False
-        return self.need.policy == packing_cpus.PREFER or self.pinned() is not None
+        return self.need.policy == numa_fit_cpus.PREFER or self.pinned() is not None
 
 
 class _Found(NamedTuple):
@@ -103,13 +103,13 @@ def pack_into(room: Room, wanted: Wanted) -> Packing | str:
 
 
 def _search(room: Room, wanted: Wanted) -> _Found | str:
-    devices = packing_devices.matches(room, wanted.devices)
-    why = packing_devices.lacking(devices)
+    devices = numa_fit_devices.matches(room, wanted.devices)
+    why = numa_fit_devices.lacking(devices)
     if why is not None:
         return why
     if wanted.guest is None:
-        chosen = packing_devices.choose(room, devices, None)
-        return packing_devices.TOGETHER if chosen is None else _Found(devices=chosen)
+        chosen = numa_fit_devices.choose(room, devices, None)
+        return numa_fit_devices.TOGETHER if chosen is None else _Found(devices=chosen)
     if len(wanted.guest.cells) > len(room.cells):
         return f"fewer than {len(wanted.guest.cells)} NUMA cells" if room.cells else "no NUMA cells"
     reason = ""
@@ -133,10 +133,10 @@ def _sizes(room: Room, page: str) -> list[int | None]:
 
 # -- cells
 
-def _seat_guest(room: Room, guest: GuestTopology, devices: Sequence[packing_devices.Match],
+def _seat_guest(room: Room, guest: GuestTopology, devices: Sequence[numa_fit_devices.Match],
                 page: int | None) -> _Found | str:
     needs = [_Need(len(cell.pinned), len(cell.vcpus) - len(cell.pinned), cell.memory_mb,
-                   guest.emulator == ISOLATE and at == 0, guest.thread_policy or packing_cpus.PREFER)
+                   guest.emulator == ISOLATE and at == 0, guest.thread_policy or numa_fit_cpus.PREFER)
              for at, cell in enumerate(guest.cells)]
     near = _cells_of_interest(room, devices)
     seats: dict[_Need, list[_Seat]] = {}
@@ -148,11 +148,12 @@ def _seat_guest(room: Room, guest: GuestTopology, devices: Sequence[packing_devi
             seats[need] = found
     search = _Search(room, [seats[need] for need in needs], devices)
     if not search.seat(0):
-        return packing_devices.far(devices) if search.seated else f"its {len(needs)} cells do not fit beside each other"
+        return (numa_fit_devices.far(devices) if search.seated else
+                f"its {len(needs)} cells do not fit beside each other")
     return _Found(tuple(search.chosen), search.devices, page)
 
 
-def _cells_of_interest(room: Room, devices: Sequence[packing_devices.Match]) -> frozenset[int | None]:
+def _cells_of_interest(room: Room, devices: Sequence[numa_fit_devices.Match]) -> frozenset[int | None]:
     """Of a guest that asks for devices, the cells that have such; of another, those that have none at all."""
     if devices:
         return frozenset(one.sample.cell for match in devices for one in match.devices)
@@ -213,7 +214,7 @@ class _Search:
     the rest fits, and which devices are near, depends on the set alone."""
 
     def __init__(self, room: Room, seats: Sequence[Sequence[_Seat]],
-                 wanted: Sequence[packing_devices.Match]) -> None:
+                 wanted: Sequence[numa_fit_devices.Match]) -> None:
         self._room, self._seats, self._wanted = room, seats, wanted
         self._dead: set[frozenset[int]] = set()
         self._left = STEPS
@@ -244,7 +245,7 @@ class _Search:
         self.seated = True
         if not self._wanted:
             return True
-        found = packing_devices.choose(self._room, self._wanted, cells) if cells not in self._dead else None
+        found = numa_fit_devices.choose(self._room, self._wanted, cells) if cells not in self._dead else None
         self._dead.add(cells)
         self.devices = found or ()
         return found is not None
@@ -270,7 +271,7 @@ def _no_memory(memory_mb: int, page: int | None, room: Room) -> str:
 def _no_cpus(cells: Sequence[CellRoom], need: _Need) -> str:
     count = need.pins + need.emulator
     if any(len(one.dedicated) >= count for one in cells):
-        what = "whole free cores" if need.policy == packing_cpus.ISOLATE else "free dedicated CPUs that share cores"
+        what = "whole free cores" if need.policy == numa_fit_cpus.ISOLATE else "free dedicated CPUs that share cores"
         return f"no cell has {count} {what}"
     return f"no cell has {count} free dedicated CPUs"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nova.model.packing_room import Core
+from nova.model.numa_fit_free import Core
 from nova.model.topology import Cpus
 
 PREFER, REQUIRE, ISOLATE = "prefer", "require", "isolate"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nova.model import demands
+from nova.model import image_flavor_conflicts
 from nova.model.extra_specs import SPECS
 from nova.model.image_properties import problem
 from nova.virt.libvirt.guest import properties
@@ -29,7 +29,7 @@ CONTRADICTIONS = [
 
 @pytest.mark.parametrize(("image", "specs", "name", "reason"), CONTRADICTIONS)
 def test_conflict_when_image_and_flavor_contradict_each_other_then_it_names_the_property(image, specs, name, reason):
-    found = demands.conflict(image, specs)
+    found = image_flavor_conflicts.conflict(image, specs)
     assert found is not None and found.name == name and reason in found.reason
     with pytest.raises(properties.WrongValue, match=f"{name}={found.value} is not possible"):
         properties.wishes(image, specs)
@@ -42,11 +42,12 @@ def test_conflict_when_image_and_flavor_contradict_each_other_then_it_names_the_
     ({"os_secure_boot": "optional"}, {"os:secure_boot": "required"}),
     ({"hw_video_ram": "32"}, {"hw_video:ram_max_mb": "32"}), ({"any": "thing"}, {"more": "things"})])
 def test_conflict_when_they_agree_then_there_is_none(image, specs):
-    assert demands.conflict(image, specs) is None
+    assert image_flavor_conflicts.conflict(image, specs) is None
 
 
 def test_tables_name_properties_and_extra_specs_that_there_are():
-    pairs = [(name, spec) for name, (spec, _) in (*demands.ALIKE.items(), *demands.LIMITS.items())]
+    tables = (image_flavor_conflicts.ALIKE, image_flavor_conflicts.LIMITS)
+    pairs = [(name, spec) for table in tables for name, (spec, _) in table.items()]
     assert {spec for _, spec in pairs} <= set(SPECS)
     assert all(problem({name: "nothing of this kind"}) for name, _ in pairs)
 
@@ -57,13 +58,14 @@ def test_tables_name_properties_and_extra_specs_that_there_are():
     ({}, {"hw:tpm_version": "2.0", "hw:tpm_secret_security": "deployment"}, True, False),
     ({}, {"hw:tpm_secret_security": "user"}, False, False)])
 def test_broken_when_the_server_has_a_tpm_then_what_would_empty_it_is_told(image, specs, tpm, users):
-    told = {action for action in demands.BROKEN_BY if demands.broken(action, image, specs)}
+    told = {action for action in image_flavor_conflicts.BROKEN_BY
+            if image_flavor_conflicts.broken(action, image, specs)}
     assert told == ({"rebuild", "rescue", "shelve", "evacuate"} if tpm else set()) | (
         {"live-migration"} if users else set())
 
 
 @pytest.mark.parametrize(("image", "specs"), [({"hw_mem_encryption": "yes"}, {}), ({}, {"hw:mem_encryption": "True"})])
 def test_broken_when_the_memory_is_encrypted_then_what_would_send_or_keep_it_is_told(image, specs):
-    assert {action for action in demands.BROKEN_BY if demands.broken(action, image, specs)} == {
-        "suspend", "live-migration"}
-    assert demands.broken("stop", image, specs) is None
+    assert {action for action in image_flavor_conflicts.BROKEN_BY
+            if image_flavor_conflicts.broken(action, image, specs)} == {"suspend", "live-migration"}
+    assert image_flavor_conflicts.broken("stop", image, specs) is None

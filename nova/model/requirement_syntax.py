@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from nova import errors
-from nova.model.demands import YES
+from nova.model.image_flavor_conflicts import YES
 
 NO = frozenset({"no", "false", "off", "0", "n", "f"})
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}

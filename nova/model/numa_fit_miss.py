@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from nova.model import packing_devices
-from nova.model.packing_room import CellRoom, Room, room_of
+from nova.model import numa_fit_devices
+from nova.model.numa_fit_free import CellRoom, Room, room_of
 from nova.model.topology import GuestTopology, HostTopology, Packing, Wanted
 
 
@@ -33,9 +33,9 @@ def lacks(host: HostTopology | None, guests: Iterable[Packing], wanted: Wanted) 
         return []
     room = room_of(host, guests)
     found = [*_cells(room, wanted.guest)] if wanted.guest is not None else []
-    for match in packing_devices.matches(room, wanted.devices):
+    for match in numa_fit_devices.matches(room, wanted.devices):
         free = sum(len(one.addresses) for one in match.devices)
-        found.append(Lack(match.request.count, free, f"PCI devices {packing_devices.name_of(match.request)}"))
+        found.append(Lack(match.request.count, free, f"PCI devices {numa_fit_devices.name_of(match.request)}"))
     return [lack._replace(free=max(0, lack.free)) for lack in found if lack.free < lack.need]
 
 

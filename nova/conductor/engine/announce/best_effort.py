@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from nova.conductor.engine.deps import World
-from nova.db import announced
+from nova.db import notification_rows
 from nova.db.servers import instance_name
 from nova.model import periods
 from nova.model.base import utcnow
@@ -30,12 +30,12 @@ def quietly(method: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def read(world: World, uuids: Sequence[str]) -> dict[str, announced.Announced]:
+def read(world: World, uuids: Sequence[str]) -> dict[str, notification_rows.Announced]:
     with world.cell.reading() as tx:
-        return announced.read(tx, uuids, SHOWN)
+        return notification_rows.read(tx, uuids, SHOWN)
 
 
-def facts(world: World, found: announced.Announced, who: Who, **more: Any) -> ServerFacts:
+def facts(world: World, found: notification_rows.Announced, who: Who, **more: Any) -> ServerFacts:
     """A server's facts as it was read; ``more``: the other fields of ServerFacts."""
     name = instance_name(world.settings.instance_name_template, found.row.id, found.row.uuid)
     return ServerFacts(row=found.row, who=who, metadata=found.metadata, tags=found.tags, instance_name=name,

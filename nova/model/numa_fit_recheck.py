@@ -1,12 +1,12 @@
 """Whether a packing that was decided elsewhere fits a host as it is now, beside its guests: what the host asks itself
-before it builds. By the same count of what is free as :mod:`nova.model.packing`, which decides. Pure."""
+before it builds. By the same count of what is free as :mod:`nova.model.numa_fit`, which decides. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 
-from nova.model.packing_room import CellRoom, Room, pages_of, room_of
+from nova.model.numa_fit_free import CellRoom, Room, pages_of, room_of
 from nova.model.topology import HostTopology, PackedCell, Packing
 
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from nova.model import pci_aliases, port_demands, resource_wishes
+from nova.model import pci_aliases, port_requests, resource_requests
 from nova.model.flavors import Flavor
 from nova.model.guest_topology import Asked, guest_of
 from nova.model.networks import PortDemand
+from nova.model.requirement_syntax import choice, said
 from nova.model.scheduling import Resources, Wishes
 from nova.model.topology import GuestTopology, PciRequest, Wanted
-from nova.model.wish_words import choice, said
 
 #: Beginnings of the names that may ask for more than so many vcpus, MB and GB. Most servers have none.
 SPECS = ("hw:", "resources", "trait", "pci_passthrough:", "group_policy", "same_subtree", "os:")
@@ -54,30 +54,30 @@ def needs_of(flavor: Flavor, image: Mapping[str, str], aliases: Mapping[str, Pci
     """
     disk_gb = flavor.root_gb + flavor.ephemeral_gb + (flavor.swap_mb + 1023) // 1024
     plain = Resources(vcpus=flavor.vcpus, memory_mb=flavor.memory_mb, disk_gb=disk_gb)
-    more = (*more, *port_demands.devices(ports))
+    more = (*more, *port_requests.devices(ports))
     if not ports and not more and not may_wish(flavor, image):
         return Needs(plain, None)
     specs = flavor.extra_specs
     guest = guest_of(Asked(flavor.vcpus, flavor.memory_mb, specs, image))
     amounts = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk_gb}
-    request = resource_wishes.request_of(amounts, specs, image, _dedicated(guest))
+    request = resource_requests.request_of(amounts, specs, image, _dedicated(guest))
     devices = _devices(specs, image, aliases or {}, more)
     [unnamed] = [group.resources for group in request.groups if not group.suffix]
     resources = Resources(vcpus=unnamed.get("VCPU", 0), memory_mb=unnamed.get("MEMORY_MB", 0),
                           disk_gb=unnamed.get("DISK_GB", 0))
     if ports:
-        request = msgspec.structs.replace(request, groups=(*request.groups, *port_demands.groups(ports)),
-                                          same_subtree=(*request.same_subtree, *port_demands.subtrees(ports)))
+        request = msgspec.structs.replace(request, groups=(*request.groups, *port_requests.groups(ports)),
+                                          same_subtree=(*request.same_subtree, *port_requests.subtrees(ports)))
     topology = Wanted(guest=guest, devices=devices)
-    if not topology.anything and resource_wishes.is_plain(request):
+    if not topology.anything and resource_requests.is_plain(request):
         return Needs(resources, None)
     return Needs(resources, Wishes(request=request, topology=topology))
 
 
-def _dedicated(guest: GuestTopology | None) -> resource_wishes.Dedicated:
+def _dedicated(guest: GuestTopology | None) -> resource_requests.Dedicated:
     if guest is None:
-        return resource_wishes.Dedicated()
-    return resource_wishes.Dedicated(sum(len(cell.pinned) for cell in guest.cells), guest.emulator == "isolate")
+        return resource_requests.Dedicated()
+    return resource_requests.Dedicated(sum(len(cell.pinned) for cell in guest.cells), guest.emulator == "isolate")
 
 
 def _devices(specs: Mapping[str, str], image: Mapping[str, str], aliases: Mapping[str, PciRequest],

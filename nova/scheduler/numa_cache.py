@@ -1,13 +1,13 @@
 """Verdicts on whether servers with cells and devices fit hosts, each found once for hosts that are alike.
 
-The same rule as the claim's (:mod:`nova.model.packing`), beside all that guests hold there and are about to.
+The same rule as the claim's (:mod:`nova.model.numa_fit`), beside all that guests hold there and are about to.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from nova.model.packing import why_not
+from nova.model.numa_fit import why_not
 from nova.model.topology import HostTopology, Wanted
 from nova.scheduler.views import HostView
 from nova.scheduler.wishing import packings_of

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nova.model.packing_room import Room
+from nova.model.numa_fit_free import Room
 from nova.model.pci_aliases import device_class, normal_traits
 from nova.model.topology import PackedDevice, PciDevice, PciRequest, PciSpec
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from nova.model.providers import MOST_PARTS, RequestGroup, ResourceRequest, Traits
-from nova.model.wish_words import ImpossibleWish, Said, choice, flag, number, said
+from nova.model.requirement_syntax import ImpossibleWish, Said, choice, flag, number, said
 
 PLAIN = frozenset({"VCPU", "MEMORY_MB", "DISK_GB"})
 REQUIRED, FORBIDDEN = "required", "forbidden"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from nova.model import packing_miss
+from nova.model import numa_fit_miss
 from nova.model.scheduling import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.filters.always import AMOUNTS, CapacityFilter, available
@@ -90,7 +90,7 @@ def _places(host: HostView, request: PlacementRequest) -> Parts:
     """Processors, memory and pages that no cell has so many of, and devices."""
     if request.wishes is None:
         return
-    for lack in packing_miss.lacks(host.state.topology, packings_of(host), request.wishes.topology):
+    for lack in numa_fit_miss.lacks(host.state.topology, packings_of(host), request.wishes.topology):
         yield (lack.share, f"needs {lack.need} {lack.what}, {lack.free} free",
                f"not enough {lack.what} ({lack.need} asked for)")
 
