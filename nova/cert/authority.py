@@ -1,4 +1,4 @@
-"""A certificate authority in a folder, laid out as openssl's ``ca`` has it (contract/legacy/objectstore_cert.md, 3).
+"""A certificate authority in a folder, laid out as openssl's ``ca`` has it (openssl-ca(1)).
 
 ``cacert.pem``, ``private/cakey.pem``, ``crl.pem``, ``index.txt``, ``serial`` and ``newcerts/<serial>.pem``. Each file
 is written whole or not at all; the key is the first of them, so that whoever died in between finds it and goes on.

@@ -1,4 +1,4 @@
-"""The one door through which states are written: begin, advance, finish. Section 7 of the architecture.
+"""The one door through which states are written: begin, advance, finish. See `Epochs` in doc/architecture.rst.
 
 Each writes ``… WHERE uuid AND epoch = mine``; no row changed means that a newer epoch owns the server. Who calls them
 holds a transaction; the journal row changes in the same one.

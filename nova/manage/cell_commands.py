@@ -1,7 +1,7 @@
 """``nova-manage cell_v2``: for operators' scripts, which call it on every cloud. This release has one cell, whose
 database is the conductors', and hosts are in it by registering; so there is nothing to set up, as these commands say.
 
-Exit codes are upstream's (contract/legacy/daemons_cli.md).
+Exit codes are upstream's (nova-manage(1)).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How networks are cut out of a range, which of their addresses servers may get, and how a MAC is made.
 
-Pure rules (contract/legacy/nova_network.md, section 3): what was asked for and what there is go in,
+Pure rules (nova-manage(1), network create): what was asked for and what there is go in,
 rows come out. Nothing here reads a clock, a database or a socket; identifiers and random bytes are handed in.
 """
 

@@ -1,6 +1,6 @@
 """What a guest is told of itself, as files: by the metadata service, and on its config drive.
 
-Pure: facts go in, ``{path: content}`` comes out, for every version of both dialects (contract/metadata.yaml). A path
+Pure: facts go in, ``{path: content}`` comes out, for every version of both dialects (OpenStack's and EC2's). A path
 has no slash at its start; a key that ends in a slash is that directory's listing, where it is not made of its names.
 """
 

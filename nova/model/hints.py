@@ -1,4 +1,4 @@
-"""Scheduler hints that name other servers (``contract/scheduler_hints.yaml``). Hints are whatever a user sent."""
+"""Scheduler hints that name other servers (API reference, ``os:scheduler_hints``), whatever a user sent."""
 
 from __future__ import annotations
 

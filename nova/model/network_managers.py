@@ -1,4 +1,4 @@
-"""What the three managers of nova-network decide alike on all hosts (contract/legacy/nova_network.md, 1): a table."""
+"""What the three managers of nova-network decide alike on all hosts (its configuration reference): a table."""
 
 from __future__ import annotations
 

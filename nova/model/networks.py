@@ -49,7 +49,7 @@ class Network(Value):
 
 
 class NewNetwork(Value):
-    """What ``nova-manage network create`` asks for; the rest is derived (contract/legacy/nova_network.md, 3)."""
+    """What ``nova-manage network create`` asks for; the rest is derived (nova-manage(1))."""
 
     label: str
     cidr: str | None = None  # one of cidr and cidr_v6 must be there

@@ -1,7 +1,7 @@
 """States of a server and the table of what may happen when.
 
 One row an action: from which (vm_state, task_state), what it says while it runs, what it says after success and
-after failure. Facts: the Compute API's server state documentation (``contract/states.yaml``). Only ``begin``,
+after failure. Facts: the Compute API's server state documentation (API guide, server concepts). Only ``begin``,
 ``advance`` and ``finish`` in ``nova.db`` write states, and they write what this table allows.
 """
 
@@ -250,7 +250,7 @@ ON_ITS_HOST = frozenset({
     "changePassword", "trigger_crash_dump", "createImage", "createBackup", "rebuild",
     "shelve"})
 
-#: Operations that change no state but look at it (vm_states, task_states; see contract/states.yaml "allowed").
+#: Operations that change no state but look at it (vm_states, task_states).
 METADATA_STATES = _v(V.ACTIVE, V.PAUSED, V.STOPPED, V.SUSPENDED)
 
 #: The name os-instance-actions shows, where it differs.

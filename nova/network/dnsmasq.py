@@ -2,7 +2,7 @@
 
 dnsmasq outlives us: it is found again by its pid file and command line, told to read its files again (SIGHUP) when
 they changed, and replaced only when it would be started differently today. Argument by argument as operators know it
-(contract/legacy/nova_network.md, section 6).
+(nova-network's configuration reference).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the gateway's device is, by the name that ``linuxnet_interface_driver`` has in nova.conf.
 
 Of a Linux bridge it is the bridge itself; else it is a device of its own, plugged into what others keep. Names as
-operators know them (contract/legacy/nova_network.md, section 6).
+operators know them (nova-network's configuration reference).
 """
 
 from __future__ import annotations

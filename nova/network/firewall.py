@@ -1,6 +1,6 @@
 """Which rules a network host has in iptables, from the networks it serves. Pure.
 
-Texts and chains are those that operators know from nova-network (contract/legacy/nova_network.md, section 7), in the
+Texts and chains are those that operators know from nova-network, in the
 form in which iptables-save prints them, so that what is right is recognised and left alone.
 """
 

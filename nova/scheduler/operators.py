@@ -1,4 +1,4 @@
-"""Operators that a flavor's extra spec may begin with (``contract/scheduler.yaml``, extra_spec_operators)."""
+"""Operators that a flavor's extra spec may begin with (ComputeCapabilitiesFilter's)."""
 
 from __future__ import annotations
 

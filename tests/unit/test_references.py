@@ -14,7 +14,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 PAGES = sorted([*TOP.glob("doc/*.rst"), TOP / "README.rst"])
 MODULES = sorted((TOP / "nova").rglob("*.py"))
-FILE = re.compile(r"(?<![\w/.-])((?:nova|tests|bin|etc|alembic|doc)/[\w./-]*[\w])")
+FILE = re.compile(r"(?<![\w/.-])((?:nova|tests|bin|etc|alembic|doc|contract)/[\w./-]*[\w])")
 #: A module of ours, with or without names in it: in backticks, or after "see".
 DOTTED = re.compile(r"(?:`~?|\bsee )(nova(?:\.\w+)+)")
 #: Dotted words that are no modules: files, keys, and classes that options of older clouds name.

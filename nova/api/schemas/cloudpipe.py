@@ -1,4 +1,4 @@
-"""Bodies of projects' VPN servers (contract/legacy/nova_network.md, section 14)."""
+"""Bodies of projects' VPN servers (Compute API reference, os-cloudpipe)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A VPN server is a server like others, of the image that ``vpn_image_id`` names; what makes it one is in its user data,
 and in the rules of nova-network, which send what comes to the network's public port on to it
-(contract/legacy/nova_network.md, section 10).
+(OpenStack administrator guide, cloudpipe).
 """
 
 from __future__ import annotations

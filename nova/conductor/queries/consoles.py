@@ -17,7 +17,7 @@ from nova.model.console_errors import CanNotTell, TypeUnavailable
 from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleGrant, ConsoleType, ConsoleWish, TokenCheck
 from nova.model.states import TaskState
 
-#: Tasks in which a server has no console to show (contract/states.yaml).
+#: Tasks in which a server has no console to show (Compute API guide, server concepts).
 BUSY = frozenset({TaskState.DELETING, TaskState.MIGRATING})
 #: A host that does not answer, and one whose hypervisor does not.
 AWAY = (errors.Unavailable, errors.HostRefused)

@@ -1,9 +1,9 @@
 """What images and flavors ask of a guest's machine: one table each, from a name to what it sets.
 
-Names and allowed values: contract/image_properties.yaml and flavor_extra_specs.yaml. What they ask of the host's own
-processors, memory and devices is in :mod:`~nova.virt.libvirt.guest.numa_requirements`. Three things may come of a
-property we know: it sets a wish; its value is wrong (Invalid: no host can help); or it is a promise that this driver
-does not keep (HostRefused: it is never dropped silently). What is in no table has no meaning to this driver.
+Names and allowed values: Glance's useful image properties and Nova's extra specs (docs.openstack.org). What they ask of
+the host's own processors, memory and devices is in :mod:`~nova.virt.libvirt.guest.numa_requirements`. Three things may
+come of a property we know: it sets a wish; its value is wrong (Invalid: no host can help); or it is a promise that this
+driver does not keep (HostRefused: it is never dropped silently). What is in no table has no meaning to this driver.
 """
 
 from __future__ import annotations
