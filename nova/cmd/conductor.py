@@ -102,7 +102,7 @@ def databases(options: Any) -> tuple[Any, Any]:
     return made[0], made[1]
 
 
-def networking(options: Any, world: Any) -> Any:
+def networking(options: Any, deps: Any) -> Any:
     """Whose the networks are. CanNotStart with credentials for Neutron that can't be used."""
     from nova.clients import neutron, session
     from nova.conductor.actions.interfaces import detach_at_once
@@ -112,7 +112,7 @@ def networking(options: Any, world: Any) -> Any:
     from nova.conf.network import neutron_in_use
 
     if not neutron_in_use(options):
-        return NovaNetwork(world)
+        return NovaNetwork(deps)
     try:
         credentials = session.load(options, "neutron")
     except session.CredentialsWrong as error:
@@ -121,14 +121,14 @@ def networking(options: Any, world: Any) -> Any:
         raise CanNotStart(reason="networks are Neutron's ([DEFAULT]use_neutron), and nobody says where it is: set "
                                  "[neutron]auth_type, auth_url, username, password and project_name")
     client = neutron.of_groups(options.neutron, credentials)
-    back_end = Neutron(world, client, detach_at_once(world), options.neutron.ovs_bridge)
+    back_end = Neutron(deps, client, detach_at_once(deps), options.neutron.ovs_bridge)
 
     def changed(server_uuid: str) -> None:
         back_end.healer.refresh([server_uuid])
     of_all = options.api.neutron_default_tenant_id if options.api.use_neutron_default_nets else None
     back_end.networks = neutron_proxies.Networks(client, of_all)
-    back_end.floating = neutron_proxies.Floating(world, client, options.neutron.default_floating_pool, changed)
-    back_end.groups = neutron_proxies.Groups(world, client, changed)
+    back_end.floating = neutron_proxies.Floating(deps, client, options.neutron.default_floating_pool, changed)
+    back_end.groups = neutron_proxies.Groups(deps, client, changed)
     return back_end
 
 
@@ -156,7 +156,7 @@ class Conductor:
 
     def __init__(self, options: Any, index: int) -> None:
         from nova.clients import glance, session
-        from nova.conductor.engine.deps import World
+        from nova.conductor.engine.deps import Deps
         from nova.conductor.engine.journal import Journal
         from nova.conductor.engine.runner import Runner
         from nova.conductor.hosts.feed import Feed
@@ -174,19 +174,19 @@ class Conductor:
         self.options, self.index = options, index
         api, cell = databases(options)
         self.bus = Bus(options, options.host)
-        self.world = World(api=api, cell=cell, settings=settings(options), host=options.host,
+        self.deps = Deps(api=api, cell=cell, settings=settings(options), host=options.host,
                            scheduler=self.bus.client(SchedulerRPC),
                            compute=HostCalls(ComputeRPC, self.bus.client(ComputeRPC), cell),
                            network=self.bus.client(NetworkRPC), certs=self.bus.client(CertRPC),
                            images=glance.of_groups(options.glance, session.load(options, "glance")),
                            notifier=oslo.make(options, options.host), quotas=quotas(options))
-        self.world.feed = Feed(self.world)
-        self.world.teller = Teller(cell, self.world.network, options.service_down_time)
-        self.world.networking = networking(options, self.world)
+        self.deps.feed = Feed(self.deps)
+        self.deps.teller = Teller(cell, self.deps.network, options.service_down_time)
+        self.deps.networking = networking(options, self.deps)
         self.journal = Journal(cell, f"{options.host}:{os.getpid()}", options.conductor.lease_seconds,
                                leases=cell.alone())
-        self.world.runner = Runner(self.world, self.journal, ALL)
-        self.daemons = Daemons(self.world)
+        self.deps.runner = Runner(self.deps, self.journal, ALL)
+        self.daemons = Daemons(self.deps)
         self.servers: list[Any] = []
         self.periodic: list[Every] = []
         self.stopping = False
@@ -200,13 +200,13 @@ class Conductor:
         from nova.rpc.contracts.placement import PlacementRPC
 
         patiently("reading the databases", self._check_schema)
-        check_networking(self.world.networking)
+        check_networking(self.deps.networking)
         self.journal.open()
         pool = self.options.conductor.pool_size
         self.servers = [
-            self.bus.server(ConductorRPC, conductor_service(self.world, self.daemons), pool),
-            self.bus.server(PlacementRPC, placement_service(self.world), pool),
-            self.bus.server(ConductorHostRPC, HostService(self.world, self.daemons), pool,
+            self.bus.server(ConductorRPC, conductor_service(self.deps, self.daemons), pool),
+            self.bus.server(PlacementRPC, placement_service(self.deps), pool),
+            self.bus.server(ConductorHostRPC, HostService(self.deps, self.daemons), pool,
                             self.daemons.secrets if self.options.rpc_host_proof else None)]
         for server in self.servers:
             server.start()
@@ -218,8 +218,8 @@ class Conductor:
         from nova.db import migrate
 
         try:
-            migrate.check("api", self.world.api)
-            migrate.check("cell", self.world.cell)
+            migrate.check("api", self.deps.api)
+            migrate.check("cell", self.deps.cell)
         except migrate.SchemaBehind as error:
             raise CanNotStart(reason=error.message) from None
         except errors.Unavailable:
@@ -244,41 +244,41 @@ class Conductor:
         beat = Heartbeat(host=self.options.host, binary=BINARY)
         renew_s = self.journal.lease_s / 4
         jobs = [(renew_s, self.journal.renew, "lease"), (1.0, self.daemons.flush, "heartbeats"),
-                (1.0, self.world.compute.look, "hosts that came back"),
+                (1.0, self.deps.compute.look, "hosts that came back"),
                 (renew_s, self._take_over, "takeover"),
                 (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
                 (self.options.report_interval, self.daemons.refresh, "known daemons")]
-        jobs += [(period, functools.partial(job, self.world), name)
-                 for period, job, name in periodic.late_ports(self.world.networking)]
+        jobs += [(period, functools.partial(job, self.deps), name)
+                 for period, job, name in periodic.late_ports(self.deps.networking)]
         if self.index == 0:
             self.daemons.bridge_silence()  # before operations go on
             jobs += [(1.0, self.daemons.bridge_silence, "silence")]
-            jobs += [(period, functools.partial(job, self.world), name)
-                     for period, job, name in (*periodic.JOBS, *timeouts.jobs(self.world.settings),
-                                               *periodic.healing(self.world.networking, self.options),
-                                               *periodic.naming(self.world))]
+            jobs += [(period, functools.partial(job, self.deps), name)
+                     for period, job, name in (*periodic.JOBS, *timeouts.jobs(self.deps.settings),
+                                               *periodic.healing(self.deps.networking, self.options),
+                                               *periodic.naming(self.deps))]
         self.periodic = [Every(period, job, name, at_once=name in ("takeover", "own heartbeat")).start()
                          for period, job, name in jobs]
 
     def _take_over(self) -> None:
         if not self.stopping:
-            self.world.runner.sweep()
+            self.deps.runner.sweep()
 
     def stop(self, seconds: float) -> None:
         """Take no more calls; let what runs reach its next step; give the lease back so that others go on at once."""
         self.stopping = True
         self.bus.stop(self.servers, min(seconds, 10.0))
         until = time.monotonic() + min(seconds, 10.0)
-        while self.world.runner.running and time.monotonic() < until:
+        while self.deps.runner.running and time.monotonic() < until:
             concurrency.sleep(0.1)
         for job in self.periodic:
             job.stop()
-        if self.world.runner.running:
-            LOG.info("%d operations go on in another conductor", self.world.runner.running)
-        self.world.notifier.stop(2.0)
+        if self.deps.runner.running:
+            LOG.info("%d operations go on in another conductor", self.deps.runner.running)
+        self.deps.notifier.stop(2.0)
         self.journal.close()
-        self.world.api.dispose()
-        self.world.cell.dispose()
+        self.deps.api.dispose()
+        self.deps.cell.dispose()
 
 
 def prefer(options: Any) -> str:

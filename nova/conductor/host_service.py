@@ -12,7 +12,7 @@ from typing import Any
 
 from nova import errors
 from nova.conductor.actions.create import CREATE_SERVER
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.hosts import power_sync
 from nova.conductor.hosts.guest_answers import GuestAnswers
 from nova.conductor.hosts.registration import Daemons
@@ -53,8 +53,8 @@ class NoHostDaemon(errors.Forbidden):
 class HostService:
     """The service behind the topic ``conductor-host``."""
 
-    def __init__(self, world: World, daemons: Daemons) -> None:
-        self.world, self.daemons, self.guests = world, daemons, GuestAnswers(world)
+    def __init__(self, deps: Deps, daemons: Daemons) -> None:
+        self.deps, self.daemons, self.guests = deps, daemons, GuestAnswers(deps)
 
     # -- the daemon itself
 
@@ -72,7 +72,7 @@ class HostService:
         _same(host, beat.host)
         if self.daemons.heartbeat(beat).owes and beat.binary == "nova-compute":
             with contextlib.suppress(errors.NovaError):  # the next beat says it again
-                self.world.compute.look_for_debts(host)
+                self.deps.compute.look_for_debts(host)
 
     def report_inventory(self, host: HostName, inventory: Inventory) -> None:
         _same(host, inventory.host)
@@ -81,20 +81,20 @@ class HostService:
             if services.compute_id(tx, host) != inventory.host_id:
                 raise NotRegistered(host=host, host_id=inventory.host_id)
             return hosts.write_nodes(tx, inventory)
-        if self.world.cell.transact(write):
-            self.world.api.transact(lambda tx: reports.write_providers(tx, inventory))
-            self.world.feed.host_changed(host)
+        if self.deps.cell.transact(write):
+            self.deps.api.transact(lambda tx: reports.write_providers(tx, inventory))
+            self.deps.feed.host_changed(host)
 
     # -- its guests
 
     def report_power(self, host: HostName, report: PowerReport) -> None:
         _same(host, report.host)
-        power_sync.report(self.world, report)
+        power_sync.report(self.deps, report)
 
     def report_outcomes(self, host: HostName, operation_ids: tuple[int, ...], outcomes: tuple[Outcome, ...]) -> None:
         """Servers of a running batch that are up become ACTIVE now; failures wait for the batch's answer."""
         done = {outcome.server_uuid: outcome for outcome in outcomes if outcome.ok}
-        self.world.cell.transact(lambda tx: self._finish_early(tx, host, operation_ids, done))
+        self.deps.cell.transact(lambda tx: self._finish_early(tx, host, operation_ids, done))
 
     def _finish_early(self, tx: Connection, host: str, ids: Sequence[int], done: dict[str, Outcome]) -> None:
         build = CREATE_SERVER.steps[-1].name
@@ -107,16 +107,16 @@ class HostService:
                 # of a live migration that this host sends, and its operation is still the server's newest
                 if states.note_progress(tx, host, report.server_uuid, report.epoch, report.percent):
                     migrations.report(tx, report.server_uuid, host, report.progress)
-        self.world.cell.transact(write)
+        self.deps.cell.transact(write)
 
     def may_proceed(self, host: HostName, asked: tuple[Permission, ...]) -> tuple[Permission, ...]:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             newest = servers.epochs(tx, [one.server_uuid for one in asked])
         return tuple(Permission(server_uuid=one.server_uuid, epoch=one.epoch,
                                 granted=newest.get(one.server_uuid) == one.epoch) for one in asked)
 
     def expected_guests(self, host: HostName, have: tuple[str, ...]) -> tuple[ExpectedGuest, ...]:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             here = servers.on_host(tx, host)
             others = set(have) - {row.uuid for row in here}
             gone = servers.rows_of(tx, sorted(others), with_deleted=True).values() if others else ()
@@ -127,14 +127,14 @@ class HostService:
     def _expected(self, row: Any, now: Time | None) -> ExpectedGuest:
         """``now``, by the database's clock, for one that is gone."""
         gone_s = int((now - row.deleted_at).total_seconds()) if now is not None and row.deleted_at else 0
-        name = servers.instance_name(self.world.settings.instance_name_template, row.id, row.uuid)
+        name = servers.instance_name(self.deps.settings.instance_name_template, row.id, row.uuid)
         return ExpectedGuest(server_uuid=row.uuid, instance_name=name, epoch=row.epoch, vm_state=row.vm_state,
                              task_state=row.task_state, power_state=PowerState(row.power_state),
                              gone=now is not None, gone_s=max(0, gone_s))
 
     def debt_paid(self, host: HostName, debt_id: int) -> None:
         """The claim goes back first: whoever dies in between is asked again, as the debt still stands."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             found = services.debt(tx, host, debt_id)
             row = servers.rows_of(tx, [found[0]]).get(found[0]) if found else None
             move = services.debt_of(tx, host, debt_id).get("move", "")
@@ -144,14 +144,14 @@ class HostService:
         going = row is not None and row.task_state == TaskState.DELETING.value
         here = row is not None and not going and row.host == host  # then the server needs its own claim
         if last and (move or not here):
-            self.world.feed.after_release(self.world.api.transact(
+            self.deps.feed.after_release(self.deps.api.transact(
                 lambda tx: ledger.release_on(tx, uuid, host, move if here else "")))
 
         def strike(tx: Connection) -> None:
             services.strike(tx, host, debt_id)
             if move:
                 migrations.complete(tx, move)
-        self.world.cell.transact(strike)
+        self.deps.cell.transact(strike)
         LOG.info("%s paid what it owed", host, extra={"server": uuid})
 
     # -- what its guests ask
@@ -165,14 +165,14 @@ class HostService:
     # -- networks
 
     def host_firewall(self, host: HostName) -> HostFirewall:
-        return self.world.networking.firewall_on(host)
+        return self.deps.networking.firewall_on(host)
 
     def networks_on_host(self, host: HostName) -> tuple[NetworkOnHost, ...]:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return networks.on_host(tx, host=host)
 
     def network_for_guest(self, host: HostName, network_uuid: str) -> NetworkOnHost:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             found = networks.on_host(tx, host=host, uuids_=[network_uuid])
         if not found:
             raise networks.NoSuchNetwork(network_id=network_uuid)
@@ -181,7 +181,7 @@ class HostService:
     def report_lease(self, host: HostName, lease: Lease) -> None:
         _same(host, lease.host)
         if lease.action in ("add", "del"):
-            self.world.cell.transact(lambda tx: networks.note_lease(tx, host, lease.address, lease.mac,
+            self.deps.cell.transact(lambda tx: networks.note_lease(tx, host, lease.address, lease.mac,
                                                                     lease.action == "add"))
 
 

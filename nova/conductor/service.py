@@ -14,7 +14,7 @@ from nova.conductor.actions.shelve import Unshelving
 from nova.conductor.actions.snapshot import ImagesOfServers
 from nova.conductor.engine import announce
 from nova.conductor.engine.assembled import Assembled, assemble
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.quota import Quotas
 from nova.conductor.hosts.registration import Daemons
 from nova.conductor.nova_network.cloudpipe import Cloudpipes
@@ -34,22 +34,22 @@ from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.interface import Interface
 
 
-def announced(world: World, contract: type[Interface], whole: Assembled) -> Assembled:
+def announced(deps: Deps, contract: type[Interface], whole: Assembled) -> Assembled:
     """With the calls that change something told of, where notifications are on."""
     for name in contract.methods:
-        setattr(whole, name, announce.told(world, name, getattr(whole, name)))
+        setattr(whole, name, announce.told(deps, name, getattr(whole, name)))
     return whole
 
 
-def conductor_service(world: World, daemons: Daemons) -> Assembled:
+def conductor_service(deps: Deps, daemons: Daemons) -> Assembled:
     """The service behind the topic ``conductor``."""
-    servers, admission = Servers(world), Admission(world)
-    actions = (admission, Passwords(world), Rescues(world), Unshelving(world), ImagesOfServers(world),
-               Rebuilds(world, servers.get_server), Resizes(world), Evacuations(world), LiveMigrations(world),
-               Interfaces(world))
-    reads = (servers, Flavors(world), Keypairs(world), Quotas(world), Hosts(world), Aggregates(world), Networks(world),
-             Floating(world), SecurityGroups(world), Images(world), Usage(world), ServerGroups(world),
-             ServerParts(world), Migrations(world), Consoles(world))
-    whole = assemble(ConductorRPC, *actions, *reads, daemons, ExternalEvents(world, servers.order_server),
-                     Cloudpipes(world, admission.create_servers, servers.list_servers))
-    return announced(world, ConductorRPC, whole)
+    servers, admission = Servers(deps), Admission(deps)
+    actions = (admission, Passwords(deps), Rescues(deps), Unshelving(deps), ImagesOfServers(deps),
+               Rebuilds(deps, servers.get_server), Resizes(deps), Evacuations(deps), LiveMigrations(deps),
+               Interfaces(deps))
+    reads = (servers, Flavors(deps), Keypairs(deps), Quotas(deps), Hosts(deps), Aggregates(deps), Networks(deps),
+             Floating(deps), SecurityGroups(deps), Images(deps), Usage(deps), ServerGroups(deps),
+             ServerParts(deps), Migrations(deps), Consoles(deps))
+    whole = assemble(ConductorRPC, *actions, *reads, daemons, ExternalEvents(deps, servers.order_server),
+                     Cloudpipes(deps, admission.create_servers, servers.list_servers))
+    return announced(deps, ConductorRPC, whole)

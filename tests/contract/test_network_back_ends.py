@@ -29,7 +29,7 @@ class Nova(MoveCloud):
     def __init__(self, folder: Path, templates: Path) -> None:
         super().__init__(folder, templates)
         with context.entered(DEMO):
-            [network] = self.world.networking.networks.list_networks(Scope(project_id="demo"))
+            [network] = self.deps.networking.networks.list_networks(Scope(project_id="demo"))
         self.net = network.uuid
 
     def second(self) -> str:
@@ -88,7 +88,7 @@ def shown(cloud: Any, uuid: str) -> list[Interface]:
 
 
 def take(cloud: Any, op: Op) -> None:
-    back_end: NetworkBackEnd = cloud.world.networking
+    back_end: NetworkBackEnd = cloud.deps.networking
     taken = cloud.cell.transact(lambda tx: back_end.take(tx, [op]))
     if op.uuid in taken:
         op.see(interfaces=taken[op.uuid])
@@ -97,15 +97,15 @@ def take(cloud: Any, op: Op) -> None:
 
 
 def let_go(cloud: Any, op: Op) -> None:
-    cloud.cell.transact(lambda tx: cloud.world.networking.give_back(tx, [op]))
-    cloud.world.networking.unbind([op])
+    cloud.cell.transact(lambda tx: cloud.deps.networking.give_back(tx, [op]))
+    cloud.deps.networking.unbind([op])
 
 
 def test_back_end_when_looked_at_then_it_has_all_that_the_contract_says(cloud):
     names = [name for name in vars(NetworkBackEnd) if not name.startswith("_")]
-    assert [name for name in names if not hasattr(cloud.world.networking, name)] == []
-    assert {"networks", "floating", "groups", "name"} <= set(vars(type(cloud.world.networking)) | vars(
-        cloud.world.networking))
+    assert [name for name in names if not hasattr(cloud.deps.networking, name)] == []
+    assert {"networks", "floating", "groups", "name"} <= set(vars(type(cloud.deps.networking)) | vars(
+        cloud.deps.networking))
 
 
 def test_boot_when_taken_and_bound_again_then_the_interfaces_are_the_same(cloud):
@@ -142,7 +142,7 @@ def test_unbind_when_nothing_was_ever_bound_then_nothing_is_said(cloud):
     [uuid] = cloud.active(networks=())
     assert shown(cloud, uuid) == []
     let_go(cloud, op_of(cloud, uuid))
-    assert cloud.world.networking.interfaces_now(cloud.server(uuid)) == ()
+    assert cloud.deps.networking.interfaces_now(cloud.server(uuid)) == ()
 
 
 def test_boot_of_several_networks_when_asked_so_then_in_that_order(cloud):
@@ -150,7 +150,7 @@ def test_boot_of_several_networks_when_asked_so_then_in_that_order(cloud):
     [uuid] = cloud.active(networks=(RequestedNetwork(network_id=second), RequestedNetwork(network_id=cloud.net),
                                     RequestedNetwork(network_id=second)))
     assert [found.network_id for found in shown(cloud, uuid)] == [second, cloud.net, second]
-    now = cloud.world.networking.interfaces_now(cloud.server(uuid))
+    now = cloud.deps.networking.interfaces_now(cloud.server(uuid))
     assert [found.id for found in now] == [found.id for found in shown(cloud, uuid)]
 
 
@@ -168,7 +168,7 @@ def test_move_when_ended_then_the_interfaces_are_the_same_ones(cloud, action):
 
 def test_arrival_when_prepared_and_abandoned_again_and_again_then_all_is_as_before(cloud):
     uuid = one(cloud)
-    op, back_end = op_of(cloud, uuid), cloud.world.networking
+    op, back_end = op_of(cloud, uuid), cloud.deps.networking
     for _ in range(2):
         assert [found.id for found in back_end.prepare_arrival(op, "host2")] == [shown(cloud, uuid)[0].id]
     for _ in range(2):
@@ -187,7 +187,7 @@ def test_interface_when_attached_and_detached_then_the_server_has_it_and_has_it_
     cloud.settle(uuid)
     assert [found.id for found in shown(cloud, uuid)] == [shown(cloud, uuid)[0].id, made.id]
     assert made.network_id == second and len(made.addresses) == 1
-    assert [found.id for found in cloud.world.networking.interfaces_now(cloud.server(uuid))] == [
+    assert [found.id for found in cloud.deps.networking.interfaces_now(cloud.server(uuid))] == [
         found.id for found in shown(cloud, uuid)]
     with context.entered(DEMO):
         cloud.control.detach_interface(uuid, made.id)
@@ -200,7 +200,7 @@ def test_interface_when_attached_and_detached_then_the_server_has_it_and_has_it_
 def test_interface_when_made_and_removed_twice_then_it_is_one_and_none(cloud):
     second = cloud.second()
     uuid = one(cloud)
-    back_end = cloud.world.networking
+    back_end = cloud.deps.networking
     op = op_of(cloud, uuid)
     wish = back_end.check_interface(op.server, RequestedNetwork(network_id=second))
     made = []
@@ -223,7 +223,7 @@ def test_interface_when_made_and_removed_twice_then_it_is_one_and_none(cloud):
     (RequestedNetwork(network_id=NOWHERE), errors.Invalid), (RequestedNetwork(port_id=NOWHERE), errors.Invalid)])
 def test_admit_when_it_is_not_there_then_invalid(cloud, wish, kind):
     with context.entered(DEMO), pytest.raises(kind, match="could not be found"):
-        cloud.world.networking.admit(NetworkWish("demo", (wish,)))
+        cloud.deps.networking.admit(NetworkWish("demo", (wish,)))
 
 
 def test_admit_when_an_address_can_not_be_then_invalid(cloud):
@@ -231,18 +231,18 @@ def test_admit_when_an_address_can_not_be_then_invalid(cloud):
     for address, servers in (("192.0.2.1", 1), (cloud.inside(77), 1), (cloud.inside(78), 2)):
         wish = RequestedNetwork(network_id=cloud.net, fixed_ip=address)
         with context.entered(DEMO), pytest.raises(errors.Invalid):
-            cloud.world.networking.admit(NetworkWish("demo", (wish,), servers=servers))
+            cloud.deps.networking.admit(NetworkWish("demo", (wish,), servers=servers))
     assert cloud.server(uuid).vm_state == "active"
 
 
 def test_admit_when_a_group_is_unknown_then_invalid(cloud):
     with context.entered(DEMO), pytest.raises(errors.Invalid, match="nosuch"):
-        cloud.world.networking.admit(NetworkWish("demo", None, ("nosuch",)))
+        cloud.deps.networking.admit(NetworkWish("demo", None, ("nosuch",)))
 
 
 def test_admit_when_no_network_is_wished_then_none(cloud):
     with context.entered(DEMO):
-        assert cloud.world.networking.admit(NetworkWish("demo", ())).networks == ()
+        assert cloud.deps.networking.admit(NetworkWish("demo", ())).networks == ()
 
 
 def test_shelved_server_when_it_comes_back_then_with_its_interfaces(cloud):
@@ -258,9 +258,9 @@ def test_shelved_server_when_it_comes_back_then_with_its_interfaces(cloud):
 def test_reads_when_nothing_changed_then_they_agree_with_the_row(cloud):
     uuid = one(cloud)
     row = cloud.server(uuid)
-    assert [found.id for found in cloud.world.networking.interfaces_now(row)] == [row.interfaces[0].id]
-    assert cloud.world.networking.groups_shown([row]).get(uuid, row.security_groups) == ("default",)
-    wall = cloud.world.networking.firewall_on("host1")
+    assert [found.id for found in cloud.deps.networking.interfaces_now(row)] == [row.interfaces[0].id]
+    assert cloud.deps.networking.groups_shown([row]).get(uuid, row.security_groups) == ("default",)
+    wall = cloud.deps.networking.firewall_on("host1")
     assert (wall.host, wall.kept_elsewhere) == ("host1", isinstance(cloud, Next))  # Neutron's agents filter
     assert {guest.server_uuid for guest in wall.guests} == (set() if wall.kept_elsewhere else {uuid})
     event = ExternalEvent(name="network-changed", server_uuid=uuid)

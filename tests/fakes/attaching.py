@@ -18,8 +18,8 @@ class Attaching(NovaNetwork):
     """``next_door`` True: interfaces come from ``make_interface``. ``held``: interface id -> server; ``ports``: those
     of users', by id, with the server that has each."""
 
-    def __init__(self, world: Any, next_door: bool) -> None:
-        super().__init__(world)
+    def __init__(self, deps: Any, next_door: bool) -> None:
+        super().__init__(deps)
         self.next_door = next_door
         self.held: dict[str, str] = {}
         self.ports: dict[str, str | None] = {PORT: None}

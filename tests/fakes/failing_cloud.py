@@ -31,8 +31,8 @@ class FailingCloud(SmallCloud):
         """A new runner process takes the conductor's work from here on."""
         opened = journal(self.cell, "runner", **more)
         opened.open()
-        self.world.runner = Runner(self.world, opened, ALL, again_s=0.001)
-        return self.world.runner
+        self.deps.runner = Runner(self.deps, opened, ALL, again_s=0.001)
+        return self.deps.runner
 
     def on_order(self, before: Callable[[str, str], None]) -> None:
         """``before(kind, host)`` is called ahead of each order to any host, and may raise."""
@@ -42,14 +42,14 @@ class FailingCloud(SmallCloud):
     def settle(self, uuid: str, seconds: float = SETTLED_S) -> Any:
         """The server's row once its operations have ended and the runner runs none."""
         end = time.monotonic() + seconds
-        while self.world.runner.running or self.open(uuid):
+        while self.deps.runner.running or self.open(uuid):
             assert time.monotonic() < end, f"still open: {self.journal(uuid)[-1]}"
             time.sleep(0.005)
         return self.server(uuid)
 
     def idle(self) -> None:
         """Wait until the runner has ended, or put aside, all it had."""
-        until(lambda: not self.world.runner.running, "the runner is idle")
+        until(lambda: not self.deps.runner.running, "the runner is idle")
 
     def guests(self) -> dict[tuple[str, str], BuildOrder]:
         return {(host, uuid): order for host, compute in self.computes.items() for uuid, order in

@@ -211,7 +211,7 @@ class LivingCloud(SmallCloud):
         self.on_point: Callable[[str, str, str], None] = lambda action, step, when: None
         self.fake = {"vcpus": 64, "memory_mb": 65536, "local_gb": 1000, **fake}
         super().__init__(folder, templates, ())
-        self.world.images = images
+        self.deps.images = images
         self.conductor_process()
         self.living = SchedulerService(self.control, SchedulerSettings(
             SimpleNamespace(host_state_sweep_interval=3600), filter_options(), 90), rng=random.Random(seed))
@@ -234,7 +234,7 @@ class LivingCloud(SmallCloud):
 
     def set(self, **settings: Any) -> None:
         """Options of the conductor, from now on."""
-        self.world.settings = dataclasses.replace(self.world.settings, **settings)
+        self.deps.settings = dataclasses.replace(self.deps.settings, **settings)
 
     # -- who dies, and when
 
@@ -242,12 +242,12 @@ class LivingCloud(SmallCloud):
         """A new conductor takes the work from here on; it takes over what older ones left."""
         journal = MortalJournal(self.cell, "runner", lease_s=86400)  # nobody renews it here
         journal.open()
-        self.world.runner = Runner(self.world, journal, ALL, again_s=0.001)
-        return self.world.runner
+        self.deps.runner = Runner(self.deps, journal, ALL, again_s=0.001)
+        return self.deps.runner
 
     def replace_conductor(self) -> None:
         """The conductor is dead, its lease is over, and another one goes on."""
-        self.world.runner.journal.dead = True
+        self.deps.runner.journal.dead = True
         self.write("cell", sa.update(cell_tables.runners).values(lease_until=sa.text("'2000-01-01 00:00:00'")))
         self.conductor_process().sweep()
 
@@ -269,19 +269,19 @@ class LivingCloud(SmallCloud):
         while open_ := self.open_operations(uuids):
             assert time.monotonic() < end, f"still open: {[(row.server_uuid, row.action, row.step) for row in open_]}"
             self.nudge()
-        until(lambda: not self.world.runner.running, "the runner is idle")
+        until(lambda: not self.deps.runner.running, "the runner is idle")
 
     def nudge(self) -> None:
         """What is parked is swept at once; else a moment passes, a longer one while the runner works: whoever waits
         asks the database then, which costs more than what is waited for."""
-        if not self.world.runner.running:
+        if not self.deps.runner.running:
             table = cell_tables.operations
             self.write("cell", sa.update(table).where(table.c.finished_at.is_(None))
                        .values(updated_at=sa.text("'2000-01-01 00:00:00'")))
-            self.world.runner.sweep()
+            self.deps.runner.sweep()
         for _ in range(WORKING_POLLS):
             time.sleep(0.003)
-            if not self.world.runner.running:
+            if not self.deps.runner.running:
                 break
 
     def open_operations(self, uuids: tuple[str, ...] = ()) -> list[Any]:

@@ -35,7 +35,7 @@ class MoveCloud(FailingCloud):
         self.api.transact(lambda tx: flavors.insert(tx, BIG))
 
     def settings(self, **changes: Any) -> None:
-        self.world.settings = dataclasses.replace(self.world.settings, **changes)
+        self.deps.settings = dataclasses.replace(self.deps.settings, **changes)
 
     def begin(self, uuid: str, action: str, **fields: Any) -> None:
         calls = {"resize": lambda: self.control.resize_server(ResizeServer(uuid=uuid, flavor_id="2", **fields)),

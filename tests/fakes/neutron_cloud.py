@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nova.conductor.actions.interfaces import detach_at_once
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.back_end import Neutron
 from tests.fakes.failing_cloud import FailingCloud
 from tests.fakes.move_cloud import MoveCloud
@@ -25,15 +25,15 @@ class NeutronCloud(FailingCloud):
         self.neutron.add_group("default")
         super().__init__(folder, templates)  # which makes a network of nova-network's, once for all clouds
         self.furnished = True
-        self.world.networking = self.make_back_end(self.world)
+        self.deps.networking = self.make_back_end(self.deps)
 
-    def make_back_end(self, world: World) -> Any:
+    def make_back_end(self, deps: Deps) -> Any:
         if not self.furnished:
-            return super().make_back_end(world)
-        return Neutron(world, self.neutron.client(), detach_at_once(world), gather_s=0.0)
+            return super().make_back_end(deps)
+        return Neutron(deps, self.neutron.client(), detach_at_once(deps), gather_s=0.0)
 
     def close(self) -> None:
-        until(lambda: not self.world.networking.events.busy, "events are passed on")
+        until(lambda: not self.deps.networking.events.busy, "events are passed on")
         super().close()
 
     def held(self) -> dict[str, list[Any]]:

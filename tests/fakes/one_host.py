@@ -110,7 +110,7 @@ CASES = (
 
 def ready(cloud: FailingCloud, case: Case) -> str:
     """A server that stands where the case begins."""
-    cloud.world.settings = dataclasses.replace(cloud.world.settings, **case.settings)
+    cloud.deps.settings = dataclasses.replace(cloud.deps.settings, **case.settings)
     for image_id in (BASE, OTHER, RESCUE):
         cloud.image_service.add(image_id, properties={"hw_disk_bus": "virtio"})
     [uuid] = cloud.active(image_id=BASE, metadata={"role": "web"})

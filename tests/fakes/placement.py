@@ -27,7 +27,7 @@ class Placement:
     """``rpc`` is a client of PlacementRPC; the rest are shorthands for it."""
 
     def __init__(self, cloud: SmallCloud) -> None:
-        cloud.bus.serve(PlacementRPC, placement_service(cloud.world))
+        cloud.bus.serve(PlacementRPC, placement_service(cloud.deps))
         self.cloud, self.rpc = cloud, cloud.bus.client(PlacementRPC)
 
     def make(self, name: str = "", parent: str | None = None, traits: tuple[str, ...] = (),

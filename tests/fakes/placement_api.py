@@ -38,7 +38,7 @@ class PlacementClient:
 
     def __init__(self, cloud: SmallCloud, token: str | None = ADMIN, version: str | None = NEWEST,
                  conf: cfg.ConfigOpts | None = None) -> None:
-        cloud.bus.serve(PlacementRPC, placement_service(cloud.world))
+        cloud.bus.serve(PlacementRPC, placement_service(cloud.deps))
         self.conductor = Recorder(cloud.bus.client(PlacementRPC))
         self.application = app.from_conf(self.conductor, conf or configuration())
         self.token, self.version = token, version

@@ -12,7 +12,7 @@ import msgspec
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.engine.deps import Settings, World
+from nova.conductor.engine.deps import Deps, Settings
 from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.runner import Runner
 from nova.conductor.host_service import HostService
@@ -306,11 +306,11 @@ class SmallCloud:
         self.clock_s = 0.0
         self.bus.serve(SchedulerRPC, self.scheduler)
         self.bus.serve(NetworkRPC, self.network, "net")
-        self.conductors: list[World] = []
-        self.world = self.conductor()
-        self.daemons = Daemons(self.world)
-        self.hosts = HostService(self.world, self.daemons)
-        self.bus.serve(ConductorRPC, conductor_service(self.world, self.daemons))
+        self.conductors: list[Deps] = []
+        self.deps = self.conductor()
+        self.daemons = Daemons(self.deps)
+        self.hosts = HostService(self.deps, self.daemons)
+        self.bus.serve(ConductorRPC, conductor_service(self.deps, self.daemons))
         self.bus.serve(ConductorHostRPC, self.hosts)
         self.control = self.bus.client(ConductorRPC)
         if again is None:
@@ -336,24 +336,24 @@ class SmallCloud:
         self.cell.transact(lambda tx: services.beat(tx, sorted(services.known(tx))))
         self.daemons.refresh()
 
-    def make_back_end(self, world: World) -> Any:
+    def make_back_end(self, deps: Deps) -> Any:
         """Who keeps the networks."""
-        return NovaNetwork(world)
+        return NovaNetwork(deps)
 
-    def conductor(self, name: str = "ctl") -> World:
+    def conductor(self, name: str = "ctl") -> Deps:
         """One more conductor process, with a lease of its own."""
         limits = {**dict.fromkeys(RESOURCES, 100), "ram": 100_000, **dict.fromkeys(NETWORK_RESOURCES, -1)}
-        world = World(api=self.api, cell=self.cell, host=name, images=self.image_service,
+        deps = Deps(api=self.api, cell=self.cell, host=name, images=self.image_service,
                       settings=Settings(quota_defaults=limits, network_defaults=addressing.Defaults()),
                       scheduler=self.bus.client(SchedulerRPC, name), compute=self.bus.client(ComputeRPC, name),
                       network=self.bus.client(NetworkRPC, name))
-        world.feed, world.teller = Feed(world), Teller(self.cell, world.network)
-        world.networking = self.make_back_end(world)
+        deps.feed, deps.teller = Feed(deps), Teller(self.cell, deps.network)
+        deps.networking = self.make_back_end(deps)
         journal = Journal(self.cell, name, clock=lambda: time.monotonic() + self.clock_s)
         journal.open()
-        world.runner = Runner(world, journal, ALL, again_s=0.001)
-        self.conductors.append(world)
-        return world
+        deps.runner = Runner(deps, journal, ALL, again_s=0.001)
+        self.conductors.append(deps)
+        return deps
 
     def add_compute(self, host: str, nodes: Sequence[str] = ()) -> FakeCompute:
         """Register a compute host with an inventory; it is the scheduler's last choice."""
@@ -447,22 +447,22 @@ class SmallCloud:
 
     # -- what goes wrong
 
-    def die(self, world: World) -> None:
+    def die(self, deps: Deps) -> None:
         """Its lease is over, as if it had been killed; what it runs from now on changes nothing."""
         table = cell_tables.runners
-        self.write("cell", sa.delete(table).where(table.c.id == world.runner.journal.runner_id))
+        self.write("cell", sa.delete(table).where(table.c.id == deps.runner.journal.runner_id))
 
-    def stand_at(self, uuid: str, world: World, **fields: Any) -> None:
+    def stand_at(self, uuid: str, deps: Deps, **fields: Any) -> None:
         """Put the newest operation of a server back into the journal, in the hands of a conductor that died."""
         key = self.journal(uuid)[-1].id
         table = cell_tables.operations
         self.write("cell", sa.update(table).where(table.c.id == key).values(
-            finished_at=None, outcome=None, runner_id=world.runner.journal.runner_id, **fields))
-        self.die(world)
+            finished_at=None, outcome=None, runner_id=deps.runner.journal.runner_id, **fields))
+        self.die(deps)
 
     def close(self) -> None:
-        for world in self.conductors:
-            until(lambda world=world: not world.runner.running, "the runner is idle")
+        for deps in self.conductors:
+            until(lambda deps=deps: not deps.runner.running, "the runner is idle")
         self.api.dispose()
         self.cell.dispose()
 

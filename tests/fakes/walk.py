@@ -125,7 +125,7 @@ class Walk:
         table = cell_tables.services
         self.cloud.write("cell", sa.update(table).where(table.c.host == host, table.c.binary == "nova-compute")
                          .values(last_seen_at=sa.text("'2000-01-01 00:00:00'")))
-        self.cloud.world.feed.host_changed(host)
+        self.cloud.deps.feed.host_changed(host)
 
     # -- one step
 
@@ -239,10 +239,10 @@ class Walk:
 
     def _kill_conductor_in(self, number: int) -> None:
         left = [number]
-        runner = self.cloud.world.runner
+        runner = self.cloud.deps.runner
 
         def act(_action: str, _step: str, _when: str) -> None:
-            if self.cloud.world.runner is not runner:
+            if self.cloud.deps.runner is not runner:
                 return
             left[0] -= 1
             if left[0] == 0:
@@ -259,7 +259,7 @@ class Walk:
         revive_at = time.monotonic() + self.rng.choice((0.0, PATIENCE_S))  # what waits for a dead host, waits
         end = revive_at + 20
         while cloud.open_operations():
-            if cloud.world.runner.journal.dead:
+            if cloud.deps.runner.journal.dead:
                 cloud.replace_conductor()
             if time.monotonic() > revive_at and (self.networks.troubled or any(
                     one.dead or one.silent for one in cloud.computes.values())):

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from nova import errors
 from nova.conductor.actions.interfaces import Interfaces
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_options import FloatingOptions, NetworkOptions
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.db import networks as network_rows
@@ -98,16 +98,16 @@ class NetworkedCloud(LivingCloud):
         self.kernels: dict[str, Kernel] = {}
         super().__init__(*args, **more)
 
-    def make_back_end(self, world: World) -> Any:
+    def make_back_end(self, deps: Deps) -> Any:
         defaults = addressing.Defaults(manager=self.networking.manager.path, vlan_interface="eth1",
                                        multi_host=self.multi_host)
-        world.settings = dataclasses.replace(world.settings, networking=self.networking, floating=self.floating,
+        deps.settings = dataclasses.replace(deps.settings, networking=self.networking, floating=self.floating,
                                              network_defaults=defaults)
-        return NovaNetwork(world)
+        return NovaNetwork(deps)
 
     def conductor_process(self) -> Any:
         """What the one before it had in memory is gone."""
-        self.world.networking = self.make_back_end(self.world)
+        self.deps.networking = self.make_back_end(self.deps)
         return super().conductor_process()
 
     def filters(self, host: str) -> Kernel | None:
@@ -178,11 +178,11 @@ class WalkingNetworks:
         return self.rng.choice(found)
 
     def attach(self, uuid: str, wish: RequestedNetwork) -> None:
-        Interfaces(self.cloud.world, ATTACH_S).attach_interface(uuid, wish)
+        Interfaces(self.cloud.deps, ATTACH_S).attach_interface(uuid, wish)
 
     def detach(self, uuid: str) -> None:
         interface = self.one_of(self.cloud.server(uuid).interfaces or ())
-        Interfaces(self.cloud.world, ATTACH_S).detach_interface(uuid, interface.id)
+        Interfaces(self.cloud.deps, ATTACH_S).detach_interface(uuid, interface.id)
 
     def plugged(self, live: list[Any]) -> Iterator[str]:
         """Guests have the interfaces that their servers' rows say."""
@@ -204,7 +204,7 @@ class WalkingNetworks:
         """What hosts hold for the guests that they have is what the conductor says."""
         here = {(host, uuid) for host, uuid in self.cloud.guests()}
         for host, kernel in self.cloud.kernels.items():
-            wanted = {one.server_uuid: one for one in self.cloud.world.networking.firewall_on(host).guests}
+            wanted = {one.server_uuid: one for one in self.cloud.deps.networking.firewall_on(host).guests}
             held = {one.server_uuid: one for one in kernel.state.guests}
             for uuid in sorted(held):
                 if uuid not in wanted and (host, uuid) not in here:

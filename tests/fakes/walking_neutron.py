@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from nova.conductor.actions.interfaces import detach_at_once
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron import proxies as neutron_proxies
 from nova.conductor.neutron.back_end import Neutron
 from nova.model.base import Scope
@@ -40,27 +40,27 @@ class NeutronWalkCloud(LivingCloud):
         self.kernels: dict[str, Any] = {}
         super().__init__(*args, **more)
 
-    def make_back_end(self, world: World) -> Any:
+    def make_back_end(self, deps: Deps) -> Any:
         if not self.furnished:  # with a network of nova-network's, which is made once for all clouds
-            return super().make_back_end(world)
+            return super().make_back_end(deps)
         client = self.neutron.client()
-        made = Neutron(world, client, detach_at_once(world), gather_s=0.0)
+        made = Neutron(deps, client, detach_at_once(deps), gather_s=0.0)
 
         def changed(server_uuid: str) -> None:
             made.healer.refresh([server_uuid])
         made.networks = neutron_proxies.Networks(client)
-        made.floating = neutron_proxies.Floating(world, client, "public", changed)
-        made.groups = neutron_proxies.Groups(world, client, changed)
+        made.floating = neutron_proxies.Floating(deps, client, "public", changed)
+        made.groups = neutron_proxies.Groups(deps, client, changed)
         return made
 
     def conductor_process(self) -> Any:
         """What the one before it had in memory is gone."""
         self.furnished = True
-        self.world.networking = self.make_back_end(self.world)
+        self.deps.networking = self.make_back_end(self.deps)
         return super().conductor_process()
 
     def close(self) -> None:
-        until(lambda: not self.world.networking.events.busy, "events are passed on")
+        until(lambda: not self.deps.networking.events.busy, "events are passed on")
         super().close()
 
 
@@ -122,7 +122,7 @@ class NeutronNetworks(WalkingNetworks):
         self.neutron.troubles.clear()
 
     def rest(self) -> None:
-        healer = self.cloud.world.networking.healer
+        healer = self.cloud.deps.networking.healer
         healer.turn()  # fewer servers than a batch: all of them
         healer.turn()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nova.conductor.engine.deps import Settings, World
+from nova.conductor.engine.deps import Deps, Settings
 from nova.conductor.hosts.feed import Feed
 from nova.conductor.hosts.registration import Daemons
 from nova.conductor.nova_network.back_end import NovaNetwork
@@ -42,10 +42,10 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiClient]:
     compute = types.SimpleNamespace()
     settings = Settings(quota_defaults={**dict.fromkeys(RESOURCES, 10), **dict.fromkeys(NETWORK_RESOURCES, -1)},
                         network_defaults=addressing.Defaults())
-    world = World(api=api, cell=cell, settings=settings, host="control", scheduler=silent, compute=compute,
+    deps = Deps(api=api, cell=cell, settings=settings, host="control", scheduler=silent, compute=compute,
                   network=silent, images=None)
-    world.feed, world.networking = Feed(world), NovaNetwork(world)
-    daemons = Daemons(world)
+    deps.feed, deps.networking = Feed(deps), NovaNetwork(deps)
+    daemons = Daemons(deps)
     daemons.register(Registration(host="host1", binary="nova-compute", topic="compute", host_id=NODE))
     daemons.register(Registration(host="control", binary="nova-scheduler", topic="scheduler"))
     node = Node(name="node1", uuid=NODE, hypervisor_type="QEMU", vcpus=4, memory_mb=1000, local_gb=10,
@@ -53,7 +53,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiClient]:
     inventory = Inventory(host="host1", host_id=NODE, nodes=(node,), version=1)
     cell.transact(lambda tx: hosts.write_nodes(tx, inventory))
     api.transact(lambda tx: reports.write_providers(tx, inventory))
-    service: Any = conductor_service(world, daemons)
+    service: Any = conductor_service(deps, daemons)
     service.create_network(NewNetwork(label="private", cidr="10.0.0.0/24", bridge="br100"))
     yield ApiClient(service, token=ADMIN)
     api.dispose()

@@ -66,8 +66,8 @@ class Clouds:
             (folder := self.folder / str(self.made)).mkdir()
             self._cloud = self._exit.enter_context(walking_cloud(folder, self.templates, HOSTS))
             self._exit.enter_context(self._cloud.mortal())
-            self._settings = self._cloud.world.settings
-        self._cloud.world.settings = self._settings
+            self._settings = self._cloud.deps.settings
+        self._cloud.deps.settings = self._settings
         self._left -= 1
         return self._cloud
 
@@ -128,7 +128,7 @@ def at(walk: Walk, action: str, step: str, when: str, act: Callable[[], None]) -
     reached: list[str] = []
 
     def look(*point: str) -> None:
-        if walk.cloud.world.runner.journal.dead:
+        if walk.cloud.deps.runner.journal.dead:
             raise Killed
         if point == (action, step, when) and not reached:
             reached.append(when)
@@ -138,7 +138,7 @@ def at(walk: Walk, action: str, step: str, when: str, act: Callable[[], None]) -
 
 
 def die(cloud: LivingCloud) -> None:
-    cloud.world.runner.journal.dead = True
+    cloud.deps.runner.journal.dead = True
     raise Killed
 
 

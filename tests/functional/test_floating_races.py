@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import context, errors
-from nova.conductor.engine.deps import Settings, World
+from nova.conductor.engine.deps import Deps, Settings
 from nova.conductor.nova_network.floating import Floating
 from nova.db import floating, networks, quotas
 from nova.db.engine import Database
@@ -31,7 +31,7 @@ NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="module", params=list(KINDS))
-def world(backends: Any, request: pytest.FixtureRequest) -> Iterator[World]:
+def deps(backends: Any, request: pytest.FixtureRequest) -> Iterator[Deps]:
     """A conductor's databases with a network, and hosts that take whatever they are told."""
     try:
         server = backends.database(request.param)
@@ -43,15 +43,15 @@ def world(backends: Any, request: pytest.FixtureRequest) -> Iterator[World]:
         models.metadata.create_all(made[-1].engine)
     limits = dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), -1)
     host: Any = SimpleNamespace(check_floating_interface=lambda host, interface: None)
-    yield World(api=made[0], cell=made[1], settings=Settings(quota_defaults=limits), host="ctl", scheduler=None,
+    yield Deps(api=made[0], cell=made[1], settings=Settings(quota_defaults=limits), host="ctl", scheduler=None,
                 compute=None, network=host, images=None, teller=SimpleNamespace(tell=lambda networks: None))
     for database in made:
         database.dispose()
 
 
 @pytest.fixture
-def calls(world: World) -> Floating:
-    return Floating(world)
+def calls(deps: Deps) -> Floating:
+    return Floating(deps)
 
 
 @pytest.fixture
@@ -68,14 +68,14 @@ def outcomes(results: list[Any], *refusals: type[errors.NovaError]) -> tuple[lis
     return [one for one in results if not isinstance(one, errors.NovaError)], refused
 
 
-def test_allocate_when_two_hundred_race_then_the_quota_holds_and_each_is_given_once(world: World, calls: Floating,
+def test_allocate_when_two_hundred_race_then_the_quota_holds_and_each_is_given_once(deps: Deps, calls: Floating,
                                                                                     pool: str) -> None:
     project = f"project-of-{pool}"
-    world.api.transact(lambda tx: quotas.write(tx, project, None, {"floating_ips": LIMIT}))
+    deps.api.transact(lambda tx: quotas.write(tx, project, None, {"floating_ips": LIMIT}))
     done, refused = outcomes(together([lambda: calls.allocate_floating_address(project, pool)] * ASKED),
                              errors.OverQuota)
     assert (len({one.address for one in done}), len(refused)) == (LIMIT, ASKED - LIMIT)
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         assert floating.count(tx, project) == LIMIT
 
 
@@ -85,7 +85,7 @@ def test_allocate_when_more_race_than_there_are_then_each_address_is_one_project
     assert len({one.address for one in done}) == len(done) == 254 and len(refused) == 46
 
 
-def test_allocate_and_release_when_they_race_then_what_is_left_adds_up(world: World, calls: Floating, pool: str
+def test_allocate_and_release_when_they_race_then_what_is_left_adds_up(deps: Deps, calls: Floating, pool: str
                                                                        ) -> None:
     first = [calls.allocate_floating_address("mine", pool) for _ in range(40)]
     works: list[Any] = [lambda one=one: calls.release_floating_address(one.id, Scope(project_id="mine"))
@@ -98,12 +98,12 @@ def test_allocate_and_release_when_they_race_then_what_is_left_adds_up(world: Wo
     assert sorted(one.address for one in rows if one.project_id == "theirs") == sorted(one.address for one in taken)
 
 
-def booted(world: World, network: str, count: int) -> list[str]:
-    uuids = add_servers(world.cell, *[server_row() for _ in range(count)])
+def booted(deps: Deps, network: str, count: int) -> list[str]:
+    uuids = add_servers(deps.cell, *[server_row() for _ in range(count)])
     wishes = [networks.Wish(uuid, "vm", (RequestedNetwork(network_id=network),)) for uuid in uuids]
-    bound = world.cell.transact(lambda tx: networks.bind(tx, wishes))
+    bound = deps.cell.transact(lambda tx: networks.bind(tx, wishes))
     table = cell_models.servers
-    world.cell.transact(lambda tx: [tx.execute(sa.update(table).where(table.c.uuid == uuid)
+    deps.cell.transact(lambda tx: [tx.execute(sa.update(table).where(table.c.uuid == uuid)
                                                .values(interfaces=bound[uuid])) for uuid in uuids])
     return uuids
 
@@ -113,40 +113,40 @@ def associate(calls: Floating, uuid: str, address: str) -> None:
         calls.associate_floating_address(FloatingAssociation(server_uuid=uuid, address=address))
 
 
-def leave(world: World, uuid: str) -> None:
+def leave(deps: Deps, uuid: str) -> None:
     """What a delete does of it, in its one transaction."""
     def work(tx: Any) -> None:
         floating.leave(tx, [uuid])
         networks.unbind(tx, [uuid])
-    world.cell.transact(work)
+    deps.cell.transact(work)
 
 
-def test_associate_when_servers_go_at_the_same_time_then_nothing_points_to_a_free_address(world: World,
+def test_associate_when_servers_go_at_the_same_time_then_nothing_points_to_a_free_address(deps: Deps,
                                                                                           calls: Floating, pool: str
                                                                                           ) -> None:
-    network = add_network(world.cell, f"10.{next(NUMBERS)}.0.0/24")
-    uuids = booted(world, network, 24)
+    network = add_network(deps.cell, f"10.{next(NUMBERS)}.0.0/24")
+    uuids = booted(deps, network, 24)
     some = [calls.allocate_floating_address("mine", pool) for _ in uuids]
     works: list[Any] = []
     for uuid, one in zip(uuids, some, strict=True):
-        works += [lambda uuid=uuid, one=one: associate(calls, uuid, one.address), lambda uuid=uuid: leave(world, uuid)]
+        works += [lambda uuid=uuid, one=one: associate(calls, uuid, one.address), lambda uuid=uuid: leave(deps, uuid)]
     outcomes(together(works), errors.Invalid)
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         table = cell_models.floating_addresses
         left = tx.execute(sa.select(table.c.address).where(table.c.pool == pool,
                                                            table.c.fixed_address_id.is_not(None))).scalars().all()
     assert left == []
 
 
-def test_associate_when_two_servers_want_each_others_then_each_row_says_what_is_so(world: World, calls: Floating,
+def test_associate_when_two_servers_want_each_others_then_each_row_says_what_is_so(deps: Deps, calls: Floating,
                                                                                    pool: str) -> None:
-    network = add_network(world.cell, f"10.{next(NUMBERS)}.0.0/24")
-    uuids = booted(world, network, 4)
+    network = add_network(deps.cell, f"10.{next(NUMBERS)}.0.0/24")
+    uuids = booted(deps, network, 4)
     some = [calls.allocate_floating_address("mine", pool) for _ in range(4)]
     works = [lambda uuid=uuid, one=one: associate(calls, uuid, one.address) for uuid in uuids for one in some]
     outcomes(together(works), errors.NotFound)
     rows = {one.address: one for one in calls.list_floating_addresses(FloatingQuery(all_rows=True))}
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         table = cell_models.servers
         found = {row.uuid: [one.address for interface in row.interfaces for one in interface.floating_addresses]
                  for row in tx.execute(sa.select(table.c.uuid, table.c.interfaces).where(table.c.uuid.in_(uuids)))}

@@ -14,7 +14,7 @@ from nova import context, errors
 from nova.conductor.actions.create import Admission
 from nova.conductor.actions.move_requests import count_resize
 from nova.conductor.engine import quota
-from nova.conductor.engine.deps import Settings, World
+from nova.conductor.engine.deps import Deps, Settings
 from nova.conductor.engine.limits import Unified
 from nova.conductor.nova_network.back_end import NovaNetwork
 from nova.db import flavors, ledger, quotas
@@ -32,7 +32,7 @@ PROJECTS = itertools.count()
 
 
 @pytest.fixture(scope="module", params=list(KINDS))
-def world(backends, request: pytest.FixtureRequest) -> Iterator[World]:
+def deps(backends, request: pytest.FixtureRequest) -> Iterator[Deps]:
     """A conductor's databases with a flavor, and nothing that runs."""
     try:
         server = backends.database(request.param)
@@ -46,7 +46,7 @@ def world(backends, request: pytest.FixtureRequest) -> Iterator[World]:
                                                              root_gb=1)))
     limits = {**dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), -1), "instances": LIMIT}
     nothing: Any = SimpleNamespace(start=lambda entries, secrets=None: None, journal=SimpleNamespace(runner_id=1))
-    found = World(api=made[0], cell=made[1], settings=Settings(quota_defaults=limits), host="ctl", scheduler=None,
+    found = Deps(api=made[0], cell=made[1], settings=Settings(quota_defaults=limits), host="ctl", scheduler=None,
                   compute=None, network=None, images=None, runner=nothing)
     found.networking = NovaNetwork(found)
     yield found
@@ -55,32 +55,32 @@ def world(backends, request: pytest.FixtureRequest) -> Iterator[World]:
 
 
 @pytest.fixture
-def project(world: World) -> str:
-    """One of the test's own, in a world whose limits are written."""
-    world.quotas = World.__dataclass_fields__["quotas"].default_factory()
+def project(deps: Deps) -> str:
+    """One of the test's own, in a deps whose limits are written."""
+    deps.quotas = Deps.__dataclass_fields__["quotas"].default_factory()
     return f"project-{next(PROJECTS)}"
 
 
-def create(world: World, project: str, count: int = 1) -> tuple[str, ...]:
+def create(deps: Deps, project: str, count: int = 1) -> tuple[str, ...]:
     with context.entered(context.RequestContext(request_id="req-x", user_id="joe", project_id=project)):
-        return Admission(world).create_servers(NewServer(name="vm", flavor_id="1", min_count=count, max_count=count,
+        return Admission(deps).create_servers(NewServer(name="vm", flavor_id="1", min_count=count, max_count=count,
                                                          networks=())).uuids
 
 
-def delete(world: World, uuid: str, epoch: int = 2) -> None:
-    world.api.transact(lambda tx: ledger.close(tx, {uuid: epoch}))
+def delete(deps: Deps, uuid: str, epoch: int = 2) -> None:
+    deps.api.transact(lambda tx: ledger.close(tx, {uuid: epoch}))
 
 
-def resize(world: World, uuid: str, project: str, vcpus: int) -> None:
+def resize(deps: Deps, uuid: str, project: str, vcpus: int) -> None:
     """What its admission does under the project's lock."""
     small = Flavor(flavorid="1", name="tiny", memory_mb=64, vcpus=1, root_gb=1)
     big = Flavor(flavorid="2", name="big", memory_mb=64, vcpus=vcpus, root_gb=1)
     row = SimpleNamespace(uuid=uuid, project_id=project, user_id="joe", flavor=small, image=None)
-    count_resize(world, SimpleNamespace(epoch=2), row, big, quota.owner(world, project, "joe"))
+    count_resize(deps, SimpleNamespace(epoch=2), row, big, quota.owner(deps, project, "joe"))
 
 
-def used(world: World, project: str, user: str | None = None) -> dict[str, int]:
-    with world.api.reading() as tx:
+def used(deps: Deps, project: str, user: str | None = None) -> dict[str, int]:
+    with deps.api.reading() as tx:
         return ledger.usage(tx, project, user)["user" if user else "project"]
 
 
@@ -91,18 +91,18 @@ def outcomes(results: list[Any]) -> tuple[list[Any], list[Any]]:
     return [one for one in results if not isinstance(one, Exception)], refused
 
 
-def test_quota_when_fifty_creates_race_then_exactly_the_limit_gets_through(world: World, project: str) -> None:
-    done, refused = outcomes(together([lambda: create(world, project)] * CREATES))
+def test_quota_when_fifty_creates_race_then_exactly_the_limit_gets_through(deps: Deps, project: str) -> None:
+    done, refused = outcomes(together([lambda: create(deps, project)] * CREATES))
     assert (len(done), len(refused)) == (LIMIT, CREATES - LIMIT)
-    assert used(world, project)["instances"] == LIMIT
-    with world.cell.reading() as tx:
+    assert used(deps, project)["instances"] == LIMIT
+    with deps.cell.reading() as tx:
         table = cell_models.servers
         rows = set(tx.execute(sa.select(table.c.uuid).where(table.c.project_id == project)).scalars())
     assert rows == {uuid for uuids in done for uuid in uuids}
 
 
 @pytest.mark.parametrize("level", ["class", "project", "user"])
-def test_quota_when_requests_of_several_race_then_no_level_is_exceeded(world: World, project: str, level: str) -> None:
+def test_quota_when_requests_of_several_race_then_no_level_is_exceeded(deps: Deps, project: str, level: str) -> None:
     limit = {"cores": 7}
 
     def write(tx: Any) -> None:
@@ -110,58 +110,58 @@ def test_quota_when_requests_of_several_race_then_no_level_is_exceeded(world: Wo
             quotas.write_class(tx, "default", limit)
         else:
             quotas.write(tx, project, "joe" if level == "user" else None, limit)
-    world.api.transact(write)
+    deps.api.transact(write)
     try:
-        done, _refused = outcomes(together([lambda: create(world, project, 3)] * 10))
+        done, _refused = outcomes(together([lambda: create(deps, project, 3)] * 10))
     finally:
-        world.api.transact(lambda tx: quotas.write_class(tx, "default", {"cores": -1}))
-    assert len(done) == 2 and used(world, project, "joe")["cores"] == 6
+        deps.api.transact(lambda tx: quotas.write_class(tx, "default", {"cores": -1}))
+    assert len(done) == 2 and used(deps, project, "joe")["cores"] == 6
 
 
-def test_quota_when_creates_deletes_and_resizes_race_then_usage_is_the_sum_of_what_is_left(world: World,
+def test_quota_when_creates_deletes_and_resizes_race_then_usage_is_the_sum_of_what_is_left(deps: Deps,
                                                                                            project: str) -> None:
-    world.api.transact(lambda tx: quotas.write(tx, project, None, {"cores": 30}))
-    first = [create(world, project)[0] for _ in range(15)]
+    deps.api.transact(lambda tx: quotas.write(tx, project, None, {"cores": 30}))
+    first = [create(deps, project)[0] for _ in range(15)]
     acts: list[Any] = []
     for at, uuid in enumerate(first):
         if at % 3 == 0:
-            acts += [lambda uuid=uuid: delete(world, uuid)] * 2  # its message came twice
+            acts += [lambda uuid=uuid: delete(deps, uuid)] * 2  # its message came twice
         elif at % 3 == 1:
-            acts.append(lambda uuid=uuid: resize(world, uuid, project, 4))
-    done, _refused = outcomes(together(acts + [lambda: create(world, project)] * (CREATES - len(acts))))
+            acts.append(lambda uuid=uuid: resize(deps, uuid, project, 4))
+    done, _refused = outcomes(together(acts + [lambda: create(deps, project)] * (CREATES - len(acts))))
     made = sum(isinstance(one, tuple) for one in done)
-    grown = [uuid for uuid in first if _vcpus(world, uuid) == 4]
-    assert used(world, project) == {"instances": 10 + made, "cores": 10 + made + 3 * len(grown),
+    grown = [uuid for uuid in first if _vcpus(deps, uuid) == 4]
+    assert used(deps, project) == {"instances": 10 + made, "cores": 10 + made + 3 * len(grown),
                                     "ram": 64 * (10 + made)}
-    assert used(world, project)["instances"] <= LIMIT and used(world, project)["cores"] <= 30
-    assert made == LIMIT - 10 or used(world, project)["cores"] > 27
+    assert used(deps, project)["instances"] <= LIMIT and used(deps, project)["cores"] <= 30
+    assert made == LIMIT - 10 or used(deps, project)["cores"] > 27
 
 
-def _vcpus(world: World, uuid: str) -> int:
-    with world.api.reading() as tx:
+def _vcpus(deps: Deps, uuid: str) -> int:
+    with deps.api.reading() as tx:
         table = api_models.ledger
         return int(tx.execute(sa.select(table.c.vcpus).where(table.c.server_uuid == uuid)).scalar_one())
 
 
-def test_quota_when_deletes_come_twice_late_or_overtaken_then_it_is_given_back_once(world: World,
+def test_quota_when_deletes_come_twice_late_or_overtaken_then_it_is_given_back_once(deps: Deps,
                                                                                     project: str) -> None:
-    one, two = create(world, project, 2)
-    world.api.transact(lambda tx: ledger.release(tx, {one: 2}, {}))  # and its conductor dies here
-    assert used(world, project)["instances"] == 2
-    together([lambda: delete(world, one)] * 8)
-    assert used(world, project)["instances"] == 1
-    world.api.transact(lambda tx: ledger.raise_epochs(tx, {two: 5}))  # a newer operation owns it
-    delete(world, two, epoch=4)
-    assert used(world, project)["instances"] == 1
-    delete(world, two, epoch=5)
-    assert used(world, project) == {"instances": 0, "cores": 0, "ram": 0}
+    one, two = create(deps, project, 2)
+    deps.api.transact(lambda tx: ledger.release(tx, {one: 2}, {}))  # and its conductor dies here
+    assert used(deps, project)["instances"] == 2
+    together([lambda: delete(deps, one)] * 8)
+    assert used(deps, project)["instances"] == 1
+    deps.api.transact(lambda tx: ledger.raise_epochs(tx, {two: 5}))  # a newer operation owns it
+    delete(deps, two, epoch=4)
+    assert used(deps, project)["instances"] == 1
+    delete(deps, two, epoch=5)
+    assert used(deps, project) == {"instances": 0, "cores": 0, "ram": 0}
 
 
-def test_unified_limits_when_fifty_creates_race_then_no_class_is_exceeded(world: World, project: str) -> None:
+def test_unified_limits_when_fifty_creates_race_then_no_class_is_exceeded(deps: Deps, project: str) -> None:
     keystone = SimpleNamespace(limits=lambda project_id: SimpleNamespace(
         registered={"servers": 100, "class:DISK_GB": LIMIT}, own={}))
-    world.quotas = Unified(keystone)
-    done, refused = outcomes(together([lambda: create(world, project)] * CREATES))
+    deps.quotas = Unified(keystone)
+    done, refused = outcomes(together([lambda: create(deps, project)] * CREATES))
     assert (len(done), len(refused)) == (LIMIT, CREATES - LIMIT)
-    with world.api.reading() as tx:
-        assert world.quotas.usage(tx, project, None)["project"]["class:DISK_GB"] == LIMIT
+    with deps.api.reading() as tx:
+        assert deps.quotas.usage(tx, project, None)["project"]["class:DISK_GB"] == LIMIT

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nova import context, errors
-from nova.conductor.engine.deps import Settings, World
+from nova.conductor.engine.deps import Deps, Settings
 from nova.conductor.nova_network import host_rules
 from nova.conductor.nova_network.groups import Groups
 from nova.db import guest_rules, quotas, security_groups
@@ -42,7 +42,7 @@ class Deaf:
 
 
 @pytest.fixture(scope="module", params=list(KINDS))
-def world(backends: Any, request: pytest.FixtureRequest) -> Iterator[World]:
+def deps(backends: Any, request: pytest.FixtureRequest) -> Iterator[Deps]:
     try:
         server = backends.database(request.param)
     except Absent as absent:
@@ -52,15 +52,15 @@ def world(backends: Any, request: pytest.FixtureRequest) -> Iterator[World]:
         made.append(Database(server.create(f"group_races_{name}"), pool_size=POOL))
         models.metadata.create_all(made[-1].engine)
     limits = dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), -1)
-    yield World(api=made[0], cell=made[1], settings=Settings(quota_defaults=limits), host="ctl", scheduler=None,
+    yield Deps(api=made[0], cell=made[1], settings=Settings(quota_defaults=limits), host="ctl", scheduler=None,
                 compute=Deaf(), network=None, images=None)
     for database in made:
         database.dispose()
 
 
 @pytest.fixture
-def calls(world: World) -> Groups:
-    return Groups(world)
+def calls(deps: Deps) -> Groups:
+    return Groups(deps)
 
 
 @pytest.fixture
@@ -85,9 +85,9 @@ def make(calls: Groups, project: str, name: str) -> SecurityGroup:
         return calls.create_security_group(NewSecurityGroup(name=name, project_id=project))
 
 
-def test_groups_when_many_want_them_at_once_then_names_and_quotas_hold(world: World, calls: Groups, project: str
+def test_groups_when_many_want_them_at_once_then_names_and_quotas_hold(deps: Deps, calls: Groups, project: str
                                                                        ) -> None:
-    world.api.transact(lambda tx: quotas.write(tx, project, None, {"security_groups": 6}))
+    deps.api.transact(lambda tx: quotas.write(tx, project, None, {"security_groups": 6}))
     look = SecurityGroupQuery(scope=Scope(project_id=project))
     works = [lambda at=at: make(calls, project, f"g{at % 8}") for at in range(40)]
     done, refused = sorted_out([*works, *[lambda: calls.list_security_groups(look)] * 10], errors.OverQuota,
@@ -98,9 +98,9 @@ def test_groups_when_many_want_them_at_once_then_names_and_quotas_hold(world: Wo
     assert sorted(names) == sorted(["default", *[one.name for one in made]])
 
 
-def test_rules_when_many_want_them_at_once_then_each_is_there_once_and_the_quota_holds(world: World, calls: Groups,
+def test_rules_when_many_want_them_at_once_then_each_is_there_once_and_the_quota_holds(deps: Deps, calls: Groups,
                                                                                        project: str) -> None:
-    world.api.transact(lambda tx: quotas.write(tx, project, None, {"security_group_rules": 5}))
+    deps.api.transact(lambda tx: quotas.write(tx, project, None, {"security_group_rules": 5}))
     group = make(calls, project, "web")
     works = [lambda port=port: calls.create_security_rule(
         NewSecurityRule(group_id=group.id, protocol="tcp", from_port=port % 8 + 1, to_port=9), Scope())
@@ -109,21 +109,21 @@ def test_rules_when_many_want_them_at_once_then_each_is_there_once_and_the_quota
     assert len({one.from_port for one in done}) == len(done) == 5 and refused == 25
 
 
-def booted(world: World, project: str, group: str) -> list[str]:
+def booted(deps: Deps, project: str, group: str) -> list[str]:
     card = Interface(id="1", mac="fa:16:3e:00:00:01", network_id="n", label="l", device="tap1",
                      addresses=(FixedAddress(address=f"10.0.0.{next(NUMBERS)}"),))
-    return add_servers(world.cell, server_row(project_id=project, host="h", security_groups=(group,),
+    return add_servers(deps.cell, server_row(project_id=project, host="h", security_groups=(group,),
                                               interfaces=(card,)))
 
 
-def test_members_when_their_group_is_renamed_or_deleted_meanwhile_then_all_rows_agree(world: World, calls: Groups,
+def test_members_when_their_group_is_renamed_or_deleted_meanwhile_then_all_rows_agree(deps: Deps, calls: Groups,
                                                                                       project: str) -> None:
     group = make(calls, project, "web")
     key = security_groups.key_of(group.id) or 0
 
     def boot() -> str:
-        uuid, = booted(world, project, "web")
-        world.cell.transact(lambda tx: security_groups.join_new(tx, {key: "web"}, [uuid]))
+        uuid, = booted(deps, project, "web")
+        deps.cell.transact(lambda tx: security_groups.join_new(tx, {key: "web"}, [uuid]))
         return uuid
 
     def rename() -> None:
@@ -133,7 +133,7 @@ def test_members_when_their_group_is_renamed_or_deleted_meanwhile_then_all_rows_
         calls.delete_security_group(group.id, Scope())
     works: list[Any] = [*[boot] * 8, rename, *[boot] * 8, delete]
     sorted_out(works, errors.Invalid, errors.NotFound)
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         left = security_groups.select(tx, Scope(project_id=project), Page())
         of_host = [row.uuid for row in guest_rules.guests_on(tx, "h")]
         for uuid in of_host:
@@ -141,18 +141,18 @@ def test_members_when_their_group_is_renamed_or_deleted_meanwhile_then_all_rows_
                 assert one.project_id != project or one.name in {group.name for group in left}
 
 
-def test_guest_s_part_when_groups_name_each_other_then_it_is_what_the_host_is_told(world: World, calls: Groups,
+def test_guest_s_part_when_groups_name_each_other_then_it_is_what_the_host_is_told(deps: Deps, calls: Groups,
                                                                                    project: str) -> None:
     group = make(calls, project, "web")
-    uuid, = booted(world, project, "web")
+    uuid, = booted(deps, project, "web")
     calls.change_group_membership(GroupMembership(server_uuid=uuid, group="web"))
     calls.create_security_rule(NewSecurityRule(group_id=group.id, source_id=group.id), Scope())
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         whole = {one.server_uuid: one for one in host_rules.of_host(tx, "h", "instance-%08x").guests}
         row = next(row for row in guest_rules.guests_on(tx, "h") if row.uuid == uuid)
         alone = host_rules.of_guests(tx, [row], "instance-%08x")
     assert alone.guests[uuid] == whole[uuid] and len(whole[uuid].allowed) == 3
     assert alone.let_in_on == {"h"}
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         assert security_groups.hosts_of(tx, [security_groups.key_of(group.id) or 0]) == {"h"}
         assert security_groups.hosts_letting_in(tx, [security_groups.key_of(group.id) or 0]) == {"h"}

@@ -8,7 +8,7 @@ from typing import Any
 from nova import errors
 from nova.conductor.actions.resize import ENDINGS
 from nova.conductor.engine.begin import begin, locked
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import states
 from nova.db.engine import Connection
 from nova.model.servers import ServerMemo, ServerOrder
@@ -23,30 +23,30 @@ OWN_CALLS = frozenset({"create", "rebuild", "createImage", "createBackup", "resc
                        "unshelve", "attach_interface", "detach_interface"})
 
 
-def begin_order(world: World, tx: Connection, order: ServerOrder) -> states.Entry:
+def begin_order(deps: Deps, tx: Connection, order: ServerOrder) -> states.Entry:
     """Begin what is ordered: a delete may be a soft one, and a restore goes back to what was deleted."""
     if order.action in OWN_CALLS:
         raise HasOwnCall(action=order.action)
     if order.action in ("delete", "force_delete"):
-        return _begin_delete(world, tx, order)
+        return _begin_delete(deps, tx, order)
     if order.action == "restore":
-        return begin(world, tx, "restore", order.uuid, _restoring(locked(tx, order.uuid)))
-    entry = begin(world, tx, order.action, order.uuid, order.arguments)
-    return ENDINGS[order.action](world, tx, entry) if order.action in ENDINGS else entry
+        return begin(deps, tx, "restore", order.uuid, _restoring(locked(tx, order.uuid)))
+    entry = begin(deps, tx, order.action, order.uuid, order.arguments)
+    return ENDINGS[order.action](deps, tx, entry) if order.action in ENDINGS else entry
 
 
-def _begin_delete(world: World, tx: Connection, order: ServerOrder) -> states.Entry:
+def _begin_delete(deps: Deps, tx: Connection, order: ServerOrder) -> states.Entry:
     """For good, where deleted servers are not kept, where it is forced, and where there is nothing to keep: the server
     never ran, or was deleted before."""
     force = order.action == "force_delete" or order.arguments.get("force") == "true"
     arguments = {name: value for name, value in order.arguments.items() if name != "force"}
-    if force or world.settings.reclaim_instance_interval <= 0:
-        return begin(world, tx, "delete", order.uuid, arguments)
+    if force or deps.settings.reclaim_instance_interval <= 0:
+        return begin(deps, tx, "delete", order.uuid, arguments)
     row = locked(tx, order.uuid)
     begun = row.memo is not None and row.memo.destroying
     going = row.vm_state == VmState.SOFT_DELETED.value or row.task_state == TaskState.DELETING.value or begun
     soft = row.launched_at is not None and not going
-    return begin(world, tx, "soft_delete" if soft else "delete", order.uuid, arguments)
+    return begin(deps, tx, "soft_delete" if soft else "delete", order.uuid, arguments)
 
 
 def _restoring(row: Any) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ import msgspec
 
 from nova import errors
 from nova.conductor.engine import quota
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import keypairs
 from nova.db.engine import Connection
 from nova.model import image_flavor_conflicts, image_properties
@@ -41,23 +41,23 @@ class FlavorTooSmall(errors.Invalid):
     code, message = "server.flavor_too_small", "{reason}"
 
 
-def usable_image(world: World, image_id: str) -> Image:
+def usable_image(deps: Deps, image_id: str) -> Image:
     """An image that a server can be made of, as the user who asks sees it. BadImage, BadProperty; Unavailable.
 
     Its kernel and ramdisk are looked up likewise: hosts fetch them with credentials that see everybody's images.
     """
-    image = _active_image(world, image_id)
+    image = _active_image(deps, image_id)
     for part in (image.kernel_id, image.ramdisk_id):
         if part:
-            _active_image(world, part)
+            _active_image(deps, part)
     if (wrong := image_properties.problem(image.properties)) is not None:
         raise BadProperty(image_id=image_id, reason=wrong)
     return image
 
 
-def _active_image(world: World, image_id: str) -> Image:
+def _active_image(deps: Deps, image_id: str) -> Image:
     try:
-        image: Image = world.images.show(image_id, as_user=True)
+        image: Image = deps.images.show(image_id, as_user=True)
     except (errors.NotFound, errors.Forbidden):
         raise BadImage(image_id=image_id, reason="it does not exist, or is not yours") from None
     if image.status != "active":
@@ -145,17 +145,17 @@ def check_together(flavor: Flavor, image: Image) -> None:
         raise NoSuchGuest(**found._asdict())
 
 
-def check_needs(world: World, flavor: Flavor, image: Image | None) -> Needs:
+def check_needs(deps: Deps, flavor: Flavor, image: Image | None) -> Needs:
     """What they ask of a host. Invalid: no host could give it, or it is not defined (see nova.model.requirements)."""
-    return needs_of(flavor, image.properties if image else {}, world.settings.pci_aliases)
+    return needs_of(flavor, image.properties if image else {}, deps.settings.pci_aliases)
 
 
-def check_same_place(world: World, flavor: Flavor, old: Image | None, image: Image) -> None:
+def check_same_place(deps: Deps, flavor: Flavor, old: Image | None, image: Image) -> None:
     """OtherTopology: with this image, the server would have to be packed anew on its host. Invalid: no host could give
     what it asks for. Its devices stay as they are, whatever their aliases mean by now."""
     specs = {name: value for name, value in flavor.extra_specs.items() if name != DEVICES}
     bare = msgspec.structs.replace(flavor, extra_specs=specs)
-    now, then = (_guest(check_needs(world, bare, one)) for one in (old, image))
+    now, then = (_guest(check_needs(deps, bare, one)) for one in (old, image))
     if now != then:
         raise OtherTopology(image_id=image.id)
 

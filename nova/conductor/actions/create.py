@@ -19,7 +19,7 @@ from nova.conductor import steps
 from nova.conductor.actions import checks
 from nova.conductor.actions.checks import BadFlavor, check_flavor, check_items, keypair, usable_image, wants_drive
 from nova.conductor.engine import quota, zones
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_back_end import Admitted, NetworkWish
 from nova.conductor.engine.network_refusals import AddressInUse
 from nova.conductor.engine.workflow import Op, Retry, Workflow
@@ -111,16 +111,16 @@ class Parts(NamedTuple):
 class Admission:
     """``create_servers`` of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def create_servers(self, order: NewServer) -> CreatedServers:
         who = context.current()
         if not who.project_id or not who.user_id:
             raise errors.Forbidden("A create needs a user and a project.")
-        image = usable_image(self.world, order.image_id) if order.image_id else None
+        image = usable_image(self.deps, order.image_id) if order.image_id else None
         disk_config = checks.disk_config(order, image)
-        zones.check(self.world, order.availability_zone)
+        zones.check(self.deps, order.availability_zone)
         try:
             parts = self._look_up(order, who.user_id, who.project_id, image)
             count, uuid_list = self._open_ledger(order, parts, who)
@@ -128,36 +128,36 @@ class Admission:
             if made_before := self._made_before(order):
                 return msgspec.structs.replace(made_before, disk_config=disk_config)
             raise
-        rows = [{**row, "disk_config": disk_config} for row in _rows(self.world, order, parts, uuid_list, who)]
-        entries = [_entry(self.world, order, row, who) for row in rows]
+        rows = [{**row, "disk_config": disk_config} for row in _rows(self.deps, order, parts, uuid_list, who)]
+        entries = [_entry(self.deps, order, row, who) for row in rows]
 
         def insert(tx: Connection) -> tuple[states.Entry, ...]:
             made = servers.insert(tx, rows, entries, order.metadata, order.tags)
             security_groups.join_new(tx, parts.network.members_of, uuid_list)
             return made
-        made = self.world.cell.transact(insert)
-        self.world.runner.start(made, secrets={"admin_password": order.admin_password})
+        made = self.deps.cell.transact(insert)
+        self.deps.runner.start(made, secrets={"admin_password": order.admin_password})
         assert count == len(made)
         return CreatedServers(reservation_id=rows[0]["reservation_id"], uuids=tuple(uuid_list), disk_config=disk_config)
 
     def _made_before(self, order: NewServer) -> CreatedServers | None:
         """The answer to a request that came before: its message was handed out twice, and this is the second."""
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             known = ledger.opened(tx, [_uuid(order, index) for index in range(min(order.max_count, MOST_AT_ONCE))])
         return CreatedServers(reservation_id=_reservation(order), uuids=tuple(known)) if known else None
 
     def _look_up(self, order: NewServer, user_id: str, project_id: str, image: Image | None) -> Parts:
-        whose = quota.owner(self.world, project_id, user_id)
-        with self.world.api.reading() as tx:
+        whose = quota.owner(self.deps, project_id, user_id)
+        with self.deps.api.reading() as tx:
             try:
                 flavor = flavors.get(tx, order.flavor_id, Scope(project_id=project_id))
             except errors.NotFound:
                 raise BadFlavor(flavor_id=order.flavor_id) from None
             key = keypair(tx, user_id, order.key_name)
-            each = self.world.quotas.counted(flavor, image.properties if image else {})
-            project_limits, limits = quota.effective(self.world, tx, whose, each)
+            each = self.deps.quotas.counted(flavor, image.properties if image else {})
+            project_limits, limits = quota.effective(self.deps, tx, whose, each)
         check_flavor(flavor, image, order)
-        checks.check_needs(self.world, flavor, image)
+        checks.check_needs(self.deps, flavor, image)
         check_items(order.metadata, order.files, limits)
         admitted = self._admit(order, project_id, project_limits)
         return Parts(flavor, image, admitted, key.public_key if key else None, key.type if key else "ssh", limits,
@@ -166,16 +166,16 @@ class Admission:
     def _admit(self, order: NewServer, project_id: str, limits: Mapping[str, int]) -> Admitted:
         """Networks and groups, each known, and the host that is asked for, too."""
         if order.host or order.node:
-            with self.world.cell.reading() as tx:
+            with self.deps.cell.reading() as tx:
                 check_place(tx, order)
-        return self.world.networking.admit(NetworkWish(project_id, order.networks, order.security_groups,
+        return self.deps.networking.admit(NetworkWish(project_id, order.networks, order.security_groups,
                                                        order.make_network, order.max_count, limits,
                                                        order.may_use_external))
 
     def _open_ledger(self, order: NewServer, parts: Parts, who: context.RequestContext) -> tuple[int, list[str]]:
         """As many servers as the quota lets, between min_count and max_count. OverQuota below min_count."""
         facts = ServerFacts(flavor=_kept(parts.flavor), image_id=order.image_id,
-                            availability_zone=_zone(self.world, order))
+                            availability_zone=_zone(self.deps, order))
 
         needed = classes(parts.flavor, parts.image.properties if parts.image else {})
 
@@ -192,11 +192,11 @@ class Admission:
                                   for uuid in uuid_list])
             join(tx, group, uuid_list, who)
             return uuid_list
-        uuid_list = self.world.api.transact(write)
+        uuid_list = self.deps.api.transact(write)
         return len(uuid_list), uuid_list
 
     def _fitting(self, tx: Connection, order: NewServer, parts: Parts, who: context.RequestContext) -> int:
-        used, each = self.world.quotas.usage(tx, str(who.project_id), who.user_id), parts.each
+        used, each = self.deps.quotas.usage(tx, str(who.project_id), who.user_id), parts.each
         both = ((parts.project_limits, used["project"]), (parts.limits, used["user"]))
         room = [quota.room(limits.get(name, -1), now.get(name, 0), amount) for limits, now in both
                 for name, amount in each.items()]
@@ -250,25 +250,25 @@ def _kept(flavor: Flavor) -> Flavor:
     return msgspec.structs.replace(flavor, projects=())
 
 
-def _zone(world: World, order: NewServer) -> str | None:
+def _zone(deps: Deps, order: NewServer) -> str | None:
     """The zone that is asked for."""
-    return order.availability_zone or world.settings.default_schedule_zone
+    return order.availability_zone or deps.settings.default_schedule_zone
 
 
-def _rows(world: World, order: NewServer, parts: Parts, uuid_list: Sequence[str], who: context.RequestContext
+def _rows(deps: Deps, order: NewServer, parts: Parts, uuid_list: Sequence[str], who: context.RequestContext
           ) -> list[dict[str, Any]]:
     image = parts.image
     common = {
         "project_id": who.project_id, "user_id": who.user_id, "description": order.description,
         "vm_state": VmState.BUILDING.value, "task_state": TaskState.SCHEDULING.value,
-        "pinned_availability_zone": _zone(world, order),
+        "pinned_availability_zone": _zone(deps, order),
         "flavor": _kept(parts.flavor), "flavorid": parts.flavor.flavorid,
         "image": image, "image_id": order.image_id, "kernel_id": (image.kernel_id if image else None) or "",
         "ramdisk_id": (image.ramdisk_id if image else None) or "", "requested_networks": parts.network.networks,
         "port_demands": parts.network.demands or None,
         "disks": _disks(order, parts.flavor), "security_groups": parts.network.security_groups,
         "root_device_name": "/dev/vda", "config_drive": (
-            order.config_drive or wants_drive(image) or world.settings.force_config_drive),
+            order.config_drive or wants_drive(image) or deps.settings.force_config_drive),
         "disk_config": order.disk_config, "key_name": order.key_name, "public_key": parts.public_key,
         "key_type": parts.key_type, "user_data": order.user_data, "files": order.files or None,
         "reservation_id": _reservation(order), "scheduler_hints": order.scheduler_hints or None,
@@ -296,10 +296,10 @@ def _disks(order: NewServer, flavor: Flavor) -> tuple[Disk, ...] | None:
     return tuple(made)
 
 
-def _entry(world: World, order: NewServer, row: Mapping[str, Any], who: context.RequestContext) -> dict[str, Any]:
+def _entry(deps: Deps, order: NewServer, row: Mapping[str, Any], who: context.RequestContext) -> dict[str, Any]:
     arguments = {"host": order.host, "node": order.node, "forced": order.forced, "metadata": dict(order.metadata)}
     return {"server_uuid": row["uuid"], "action": "create", "epoch": 1,
-            "runner_id": world.runner.journal.runner_id, "arguments": arguments, "data": {}, "history": (),
+            "runner_id": deps.runner.journal.runner_id, "arguments": arguments, "data": {}, "history": (),
             "step": "", "direction": "do", "attempt": 1, "request_id": who.request_id, "user_id": who.user_id,
             "project_id": who.project_id, "finished_at": None, "outcome": None, "fault": None}
 

@@ -10,7 +10,7 @@ import msgspec
 from nova import errors
 from nova.conductor import steps
 from nova.conductor.actions.endings import powered, remembering
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
 from nova.conductor.steps.guests import NoAnswer, destroy, owe_destroy
 from nova.db import migrations
@@ -28,24 +28,24 @@ class DestroyGuests(Step):
 
     event = "compute_terminate_instance"
 
-    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
         """From here on it may be whole no more, and only a delete goes on with it, should this one fail."""
         for op in ops:
             op.see(memo=msgspec.structs.replace(op.server.memo or ServerMemo(), destroying=True))
         return {"memo": PerServer({op.uuid: op.server.memo for op in ops})}
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        return [self._everywhere(world, op) for op in ops]
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._everywhere(deps, op) for op in ops]
 
-    def _everywhere(self, world: World, op: Op) -> Result:
+    def _everywhere(self, deps: Deps, op: Op) -> Result:
         """All hosts are asked, also when one fails. The first failure ends the delete, and the owner learns of it."""
         hosts = dict.fromkeys([op.server.host, *op.entry.arguments.get("hosts", ()), *op.data.get("claimed", ())])
         failures = []
         for host in filter(None, hosts):
             try:
-                destroy(world, host, op)
+                destroy(deps, host, op)
             except NoAnswer as error:
-                owe_destroy(world, host, op, error)
+                owe_destroy(deps, host, op, error)
             except errors.Overtaken as error:
                 return error
             except errors.NovaError as error:

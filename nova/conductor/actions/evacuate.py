@@ -15,7 +15,7 @@ from nova.conductor.actions.move_requests import (
     check_target,
     host_up,
 )
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.conductor.steps import moves, moving
 from nova.conductor.steps.guests import fence
@@ -42,17 +42,17 @@ class HostInUse(errors.Invalid):
 class Evacuations:
     """Calls of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def evacuate_server(self, order: EvacuateServer) -> None:
         def check(tx: Connection, row: Any) -> None:
-            if host_up(self.world, tx, row.host):
+            if host_up(self.deps, tx, row.host):
                 raise HostInUse(host=row.host)
-            check_target(self.world, tx, row, order.host, NoSuchTarget)
+            check_target(self.deps, tx, row, order.host, NoSuchTarget)
         arguments = {"host": order.host, "forced": order.force, "on_shared_storage": order.on_shared_storage,
                      "stay_off": order.stay_off}
-        begin_move(self.world, Plan("evacuate", kinds.EVACUATION, kinds.ACCEPTED, order.uuid, arguments, check),
+        begin_move(self.deps, Plan("evacuate", kinds.EVACUATION, kinds.ACCEPTED, order.uuid, arguments, check),
                     {"admin_password": order.admin_password})
 
 
@@ -70,33 +70,33 @@ class RebuildAtDestination(AskDestination):
 
     status, event = PRE_MIGRATING, "compute_rebuild_instance"
 
-    def row(self, tx: Connection, world: World, op: Op) -> Mapping[str, Any]:
-        world.networking.follow(tx, op, op.data["host"])
+    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, Any]:
+        deps.networking.follow(tx, op, op.data["host"])
         return {}
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
-        rebind(world, op, moving.destination(op))
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+        rebind(deps, op, moving.destination(op))
         shared = op.entry.arguments.get("on_shared_storage")
-        build = msgspec.structs.replace(moving.build_at(world, op, moving.destination(op)),
+        build = msgspec.structs.replace(moving.build_at(deps, op, moving.destination(op)),
                                         admin_password=op.secrets.get("admin_password"))
         order = RebuildOrder(server_uuid=op.uuid, fence=fence(op), build=build, keep_disks=shared,
                              start=moving.runs(op) and not op.entry.arguments.get("stay_off"))
-        outcome = ask(world, "rebuild_guests", op.data["host"], op, order)
+        outcome = ask(deps, "rebuild_guests", op.data["host"], op, order)
         if shared is None:
             shared = outcome.arrival is not None and outcome.arrival.shared
         return {"power_state": int(outcome.power_state), "shared": shared}
 
-    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
         for op in ops:
-            world.networking.follow(tx, op, moving.source(op).host)
+            deps.networking.follow(tx, op, moving.source(op).host)
         return {}
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
             if op.data.get("host"):
                 apart = op.data.get("shared") is False or op.entry.arguments.get("on_shared_storage") is False
-                remove(world, op, moving.destination(op), keep_disks=not apart)
-                rebind(world, op, moving.source(op))
+                remove(deps, op, moving.destination(op), keep_disks=not apart)
+                rebind(deps, op, moving.source(op))
 
 
 def evacuated(ops: Sequence[Op]) -> Mapping[str, Any]:

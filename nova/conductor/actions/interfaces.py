@@ -11,7 +11,7 @@ import msgspec
 
 from nova import concurrency, context, errors
 from nova.conductor.engine.begin import Busy, Unsettled, begin_on_host, builtins, locked, row_of
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.orders import build_order
 from nova.conductor.engine.workflow import NotYet, Op, Result, Step, Workflow
 from nova.conductor.steps.guests import NoHost, fence, results_of
@@ -48,18 +48,18 @@ class Interfaces:
     """The calls of InterfaceCalls. ``wait_s``: how long an attach may keep its caller waiting; ``undo_wait_s``: for
     one before it that failed."""
 
-    def __init__(self, world: World, wait_s: float = WAIT_S, undo_wait_s: float = UNDO_WAIT_S) -> None:
-        self.world, self._wait_s, self._undo_wait_s = world, wait_s, undo_wait_s
+    def __init__(self, deps: Deps, wait_s: float = WAIT_S, undo_wait_s: float = UNDO_WAIT_S) -> None:
+        self.deps, self._wait_s, self._undo_wait_s = deps, wait_s, undo_wait_s
 
     def list_interfaces(self, query: ServerQuery) -> tuple[Interface, ...]:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             row = servers.detail_row(tx, query.uuid, query.scope, query.with_deleted)
-        return tuple(self.world.networking.interfaces_now(row))
+        return tuple(self.deps.networking.interfaces_now(row))
 
     def attach_interface(self, server_uuid: str, wish: RequestedNetwork) -> Interface:
         waits_s = min(self._wait_s, context.patience().left_s)
         end = time.monotonic() + waits_s
-        checked = self.world.networking.check_interface(row_of(self.world, server_uuid), wish)
+        checked = self.deps.networking.check_interface(row_of(self.deps, server_uuid), wish)
         entry = self._begin(ATTACH, server_uuid, lambda row: {WISH: builtins(checked)}, end)
         return self._attached(entry, end, waits_s)
 
@@ -81,11 +81,11 @@ class Interfaces:
 
     def _addresses(self, call: str) -> Callable[[str, str], None]:
         """The back end's own way: what it changes of the server's interfaces it writes itself."""
-        back_end = self.world.networking
+        back_end = self.deps.networking
         found = (getattr(part, call, None) for part in (back_end.networks, getattr(back_end, "single", None)))
         method: Callable[[str, str], None] | None = next(filter(None, found), None)
         if method is None:
-            raise errors.NotSupported(f"The network service in use ({self.world.networking.name}) has no {call}.")
+            raise errors.NotSupported(f"The network service in use ({self.deps.networking.name}) has no {call}.")
         return method
 
     def _begin(self, action: str, uuid: str, arguments: Callable[[Any], Mapping[str, Any]], end: float
@@ -95,23 +95,23 @@ class Interfaces:
         def write(tx: Connection) -> states.Entry | str:
             locked(tx, uuid)
             direction = operations.under_way(tx, uuid, (ATTACH, DETACH))
-            return direction or begin_on_host(self.world, tx, action, uuid, arguments)
+            return direction or begin_on_host(self.deps, tx, action, uuid, arguments)
         pause = LOOK_S
-        while isinstance(entry := self.world.cell.transact(write), str):
+        while isinstance(entry := self.deps.cell.transact(write), str):
             now, undoing = time.monotonic(), entry == "undo"
             end = min(end, now + self._undo_wait_s) if undoing else end
             if now + pause > end:
                 raise Unsettled(server=uuid) if undoing else Busy(server=uuid)
             concurrency.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_S)
-        self.world.runner.start([entry])
+        self.deps.runner.start([entry])
         return entry
 
     def _attached(self, entry: states.Entry, end: float, waits_s: float) -> Interface:
         """The interface, once the guest has it; or why it never will."""
         pause = LOOK_S
         while True:
-            with self.world.cell.reading() as tx:
+            with self.deps.cell.reading() as tx:
                 found = operations.progress(tx, entry.id)
             if found is None or found.outcome == "overtaken":
                 raise Interrupted(server=entry.server_uuid)
@@ -127,7 +127,7 @@ class Interfaces:
     def _made(self, entry: states.Entry, data: Mapping[str, Any]) -> Interface:
         """As the server's row has it now; what came after it may have changed it, or taken it away again."""
         made = msgspec.convert(data[INTERFACE], Interface)
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             row = servers.detail_row(tx, entry.server_uuid, Scope(), True)
         return next((one for one in row.interfaces or () if one.id == made.id), made)
 
@@ -153,30 +153,30 @@ def wish_of(op: Op) -> RequestedNetwork:
     return msgspec.convert(op.entry.arguments[WISH], RequestedNetwork)
 
 
-def detach_at_once(world: World) -> Callable[[str, str], None]:
+def detach_at_once(deps: Deps) -> Callable[[str, str], None]:
     """What begins to detach a port (server, port) and waits for nobody: where Neutron says that it is gone."""
-    return Interfaces(world, wait_s=0.0, undo_wait_s=0.0).detach_interface
+    return Interfaces(deps, wait_s=0.0, undo_wait_s=0.0).detach_interface
 
 
 class TakeInterface(Step):
     """The server has one more interface, the last in the guest's order; undo: it goes back to where it came from."""
 
-    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
         added = {}
         for op in ops:
-            taken = world.networking.take_interface(tx, op, wish_of(op))
+            taken = deps.networking.take_interface(tx, op, wish_of(op))
             if taken is not None:
                 added[op.uuid] = _with(op, taken)
                 op.see(interfaces=added[op.uuid])
         return {"interfaces": PerServer(added)} if added else {}
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        return [self._make(world, op) for op in ops]
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._make(deps, op) for op in ops]
 
     @staticmethod
-    def _make(world: World, op: Op) -> Result:
+    def _make(deps: Deps, op: Op) -> Result:
         try:
-            made = world.networking.make_interface(op, wish_of(op))
+            made = deps.networking.make_interface(op, wish_of(op))
         except NotYet:
             raise  # it may be there, and nobody can say: whoever goes on finds out
         except errors.NovaError as error:
@@ -186,37 +186,37 @@ class TakeInterface(Step):
             op.write(interfaces=after)
         return {}
 
-    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
-        return _drop(tx, world, ops)
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+        return _drop(tx, deps, ops)
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
-        _remove(world, ops)
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
+        _remove(deps, ops)
 
 
 class DropInterface(Step):
     """The server's row has it no more, and its address or port is nobody's (or, a port that was given, free). The
     guest has lost it before: there is no way back."""
 
-    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
-        return _drop(tx, world, ops)
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+        return _drop(tx, deps, ops)
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        _remove(world, ops)
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        _remove(deps, ops)
         return [{} for _ in ops]
 
 
 class InterfaceStep(Step):
     """An order to the guest's host about the operation's interface."""
 
-    def send(self, world: World, op: Op, plugged: bool) -> Result:
+    def send(self, deps: Deps, op: Op, plugged: bool) -> Result:
         """The guest shall have it, or not: with all else that it has."""
         host, interface = op.server.host, interface_of(op)
         if not host:
             return NoHost(server=op.uuid)
         if interface is None:
             return errors.Bug(f"operation {op.entry.id} does not know its interface")
-        call = world.compute.attach_interfaces if plugged else world.compute.detach_interfaces
-        [result] = results_of([op], call(host, (interface_order(world, op, interface, plugged),)))
+        call = deps.compute.attach_interfaces if plugged else deps.compute.detach_interfaces
+        [result] = results_of([op], call(host, (interface_order(deps, op, interface, plugged),)))
         return result if isinstance(result, errors.NovaError) else {**result, "host": host}
 
 
@@ -226,14 +226,14 @@ class PlugInterface(InterfaceStep):
 
     event = "compute_attach_interface"
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        return [self.send(world, op, plugged=True) for op in ops]
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self.send(deps, op, plugged=True) for op in ops]
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
             if interface_of(op) is None or not op.server.host:
                 continue
-            result = self.send(world, op, plugged=False)
+            result = self.send(deps, op, plugged=False)
             if isinstance(result, errors.NovaError) and not isinstance(result, errors.NotFound | errors.NotSupported):
                 raise result
 
@@ -244,19 +244,19 @@ class UnplugInterface(InterfaceStep):
 
     event = "compute_detach_interface"
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        return [self._unplug(world, op) for op in ops]
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._unplug(deps, op) for op in ops]
 
-    def _unplug(self, world: World, op: Op) -> Result:
-        result = self.send(world, op, plugged=False)
+    def _unplug(self, deps: Deps, op: Op) -> Result:
+        result = self.send(deps, op, plugged=False)
         return result if isinstance(result, errors.NovaError) else {**result, "committed": True}
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
             if not op.server.host:
                 continue
             try:
-                result = self.send(world, op, plugged=True)
+                result = self.send(deps, op, plugged=True)
             except errors.Unavailable as error:
                 result = error
             if isinstance(result, errors.Overtaken):
@@ -266,9 +266,9 @@ class UnplugInterface(InterfaceStep):
                             result.message, extra={"server": op.uuid})
 
 
-def interface_order(world: World, op: Op, interface: Interface, plugged: bool) -> InterfaceOrder:
+def interface_order(deps: Deps, op: Op, interface: Interface, plugged: bool) -> InterfaceOrder:
     """``build``: the guest as it is after it."""
-    build = build_order(world, op.server, op, fence(op))
+    build = build_order(deps, op.server, op, fence(op))
     rest = tuple(one for one in build.interfaces if one.id != interface.id)
     whole = build.interfaces if plugged and len(rest) < len(build.interfaces) else rest
     if plugged and whole is rest:
@@ -289,22 +289,22 @@ def _with(op: Op, interface: Interface) -> tuple[Interface, ...]:
     return (*current, interface)
 
 
-def _drop(tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+def _drop(tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
     left = {}
     for op in ops:
         interface = interface_of(op)
         if interface is not None:
-            world.networking.drop_interface(tx, op, interface)
+            deps.networking.drop_interface(tx, op, interface)
             left[op.uuid] = tuple(one for one in op.server.interfaces or () if one.id != interface.id)
             op.see(interfaces=left[op.uuid])
     return {"interfaces": PerServer(left)} if left else {}
 
 
-def _remove(world: World, ops: Sequence[Op]) -> None:
+def _remove(deps: Deps, ops: Sequence[Op]) -> None:
     for op in ops:
         interface = interface_of(op)
         if interface is not None:
-            world.networking.remove_interface(op, interface)
+            deps.networking.remove_interface(op, interface)
 
 
 ATTACH_INTERFACE = Workflow(

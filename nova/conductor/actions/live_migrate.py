@@ -21,7 +21,7 @@ from nova.conductor.actions.move_requests import (
     check_source,
     check_target,
 )
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import NotYet, Op, Retry, Workflow
 from nova.conductor.steps import moves, moving
 from nova.conductor.steps.guests import NoAnswer, fence
@@ -79,32 +79,32 @@ class _Order(NamedTuple):
 class LiveMigrations:
     """Calls of ConductorRPC. Neither begins an operation, which would overtake the one that runs."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def live_migrate_server(self, order: LiveMigrateServer) -> None:
         def check(tx: Connection, row: Any) -> None:
-            check_source(self.world, tx, row, HostDown)
-            check_target(self.world, tx, row, order.host, NoSuchHost)
+            check_source(self.deps, tx, row, HostDown)
+            check_target(self.deps, tx, row, order.host, NoSuchHost)
         arguments = {"host": order.host, "forced": order.force, "block": order.block_migration,
                      "over_commit": order.disk_over_commit}
-        entry = begin_move(self.world, Plan("live-migration", kinds.LIVE_MIGRATION, kinds.QUEUED, order.uuid, arguments,
+        entry = begin_move(self.deps, Plan("live-migration", kinds.LIVE_MIGRATION, kinds.QUEUED, order.uuid, arguments,
                                             check))
         if order.wait_for_checks:
-            wait_for_checks(self.world, entry)
+            wait_for_checks(self.deps, entry)
 
     def abort_live_migration(self, order: MigrationOrder) -> None:
         def write(tx: Connection) -> _Order | None:
             move, told = self._record(tx, "live_migration_cancel", order, (QUEUED, PREPARING, RUNNING))
             return None if migrations.cancel(tx, move.id) else told  # the workflow sees it before it sends anything
-        told = self.world.cell.transact(write)
+        told = self.deps.cell.transact(write)
         if told is not None:
-            self._tell(self.world.compute.abort_migration, "compute_live_migration_abort", order, told)
+            self._tell(self.deps.compute.abort_migration, "compute_live_migration_abort", order, told)
 
     def force_live_migration(self, order: MigrationOrder) -> None:
-        told = self.world.cell.transact(
+        told = self.deps.cell.transact(
             lambda tx: self._record(tx, "live_migration_force_complete", order, (RUNNING,))[1])
-        self._tell(self.world.compute.force_migration, "compute_live_migration_force_complete", order, told)
+        self._tell(self.deps.compute.force_migration, "compute_live_migration_force_complete", order, told)
 
     def _record(self, tx: Connection, action: str, order: MigrationOrder, statuses: tuple[str, ...]
                 ) -> tuple[Migration, _Order]:
@@ -148,30 +148,30 @@ class LiveMigrations:
                         extra={"server": order.uuid})
         done = ActionEvent(event=event, started_at=begun, finished_at=utcnow(), result="Error" if fault else "Success",
                            host=told.source, details=fault, step=event)
-        self.world.cell.transact(lambda tx: actions.amend(tx, told.key, [done], fault))
+        self.deps.cell.transact(lambda tx: actions.amend(tx, told.key, [done], fault))
 
     def _sent(self, order: MigrationOrder) -> bool:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return migrations.get(tx, order.uuid, order.migration_id).status == RUNNING
 
 
-def wait_for_checks(world: World, entry: states.Entry) -> None:
+def wait_for_checks(deps: Deps, entry: states.Entry) -> None:
     """Old versions answer when it is known whether the guest can go. ChecksFailed."""
     end = time.monotonic() + CHECKS_S
     while time.monotonic() < end:
-        with world.cell.reading() as tx:
+        with deps.cell.reading() as tx:
             newest = migrations.by_uuid(tx, moving.uuid_of(entry.server_uuid, entry.id))
         if newest is None or newest.status in (RUNNING, POST_MIGRATING):
             return
         if newest.status in OVER:
-            _raise_fault(world, entry)
+            _raise_fault(deps, entry)
             return
         concurrency.sleep(LOOK_S)
 
 
-def _raise_fault(world: World, entry: states.Entry) -> None:
+def _raise_fault(deps: Deps, entry: states.Entry) -> None:
     """What failed, when it failed before anything was sent: a migration that is over by now may have gone well."""
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         action = actions.get(tx, ActionQuery(server_uuid=entry.server_uuid, request_id=entry.request_id))
     if action.message and not any(one.step == "MigrateGuests" for one in action.events):
         raise ChecksFailed(why=action.fault or "it could not be begun")
@@ -182,8 +182,8 @@ class DescribeGuest(MoveStep):
 
     event = "compute_check_can_live_migrate_source"
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
-        outcome = ask_source(world, "describe_guests", op, moving.order_at(world, op, moving.source(op)))
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+        outcome = ask_source(deps, "describe_guests", op, moving.order_at(deps, op, moving.source(op)))
         return {"offer": moving.kept(outcome.source)}
 
 
@@ -192,23 +192,23 @@ class PrepareLiveMigration(MoveStep):
 
     event, undo_event = "compute_pre_live_migration", "compute_rollback_live_migration_at_destination"
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         arguments = op.entry.arguments
-        arriving = world.networking.prepare_arrival(op, op.data["host"])
-        order = moving.first_order(world, op, moving.destination(op), msgspec.convert(op.data["offer"], GuestOnSource),
+        arriving = deps.networking.prepare_arrival(op, op.data["host"])
+        order = moving.first_order(deps, op, moving.destination(op), msgspec.convert(op.data["offer"], GuestOnSource),
                                    block=arguments.get("block"), over_commit=bool(arguments.get("over_commit")))
         order = msgspec.structs.replace(order, build=msgspec.structs.replace(order.build, interfaces=arriving))
-        outcome = ask(world, "prepare_arrivals", op.data["host"], op, order)
+        outcome = ask(deps, "prepare_arrivals", op.data["host"], op, order)
         arrival = outcome.arrival or GuestArrival()
         return {"arrival": moving.kept(arrival), "shared": arrival.shared}
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         """Where it is not known whether both hosts see the same disks, they are not touched: they may be the guest's
         only ones."""
         for op in ops:
             if op.data.get("host"):
-                remove(world, op, moving.destination(op), keep_disks=op.data.get("shared") is not False)
-                world.networking.abandon_arrival(op, op.data["host"])
+                remove(deps, op, moving.destination(op), keep_disks=op.data.get("shared") is not False)
+                deps.networking.abandon_arrival(op, op.data["host"])
 
 
 class MigrateGuests(MoveStep):
@@ -217,38 +217,38 @@ class MigrateGuests(MoveStep):
 
     status, event, decisive = RUNNING, "compute_live_migration", True
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         end = moving.source(op)
         order = LiveOrder(server_uuid=op.uuid, instance_name=op.entry.arguments["instance_name"], fence=fence(op),
                           arrival=msgspec.convert(op.data["arrival"], GuestArrival),
-                          build=moving.build_at(world, op, end))
+                          build=moving.build_at(deps, op, end))
         try:
-            ask(world, "migrate_guests", end.host, op, order)
+            ask(deps, "migrate_guests", end.host, op, order)
         except errors.Overtaken:
             raise
         except errors.Unavailable as error:  # of the host itself, or of the hypervisor there
-            return self._without_answer(world, op, error)
+            return self._without_answer(deps, op, error)
         except errors.NovaError as error:
             raise SourceFailed(host=end.host, server=op.uuid, why=error.message) from None
         return {"committed": True}
 
-    def _without_answer(self, world: World, op: Op, error: errors.NovaError) -> Mapping[str, Any]:
+    def _without_answer(self, deps: Deps, op: Op, error: errors.NovaError) -> Mapping[str, Any]:
         """From here on the source may not hand over any more; whether it has is asked after that."""
-        op.entry = world.runner.journal.leave_behind(op.entry, lambda tx: None)
+        op.entry = deps.runner.journal.leave_behind(op.entry, lambda tx: None)
         host = op.data["host"]
         try:
-            outcome = ask(world, "land_guests", host, op, moving.move_order(world, op, moving.destination(op)))
+            outcome = ask(deps, "land_guests", host, op, moving.move_order(deps, op, moving.destination(op)))
         except (NoAnswer, errors.Conflict):  # away as well; or it still arrives
             raise NotYet(what=f"host {moving.source(op).host} or {host}") from None
         except errors.NotFound:
             raise SourceFailed(host=moving.source(op).host, server=op.uuid, why=error.message) from None
         return {"committed": True, "power_state": int(outcome.power_state)}
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         """What is still sent, whatever the source said, is not sent any more."""
         for op in ops:
             with contextlib.suppress(errors.NovaError):
-                world.compute.abort_migration(moving.source(op).host, op.uuid, op.entry.epoch)
+                deps.compute.abort_migration(moving.source(op).host, op.uuid, op.entry.epoch)
 
 
 class LostOnTheWay(errors.Bug):
@@ -262,14 +262,14 @@ class ArriveAtDestination(MoveStep):
 
     status, event = POST_MIGRATING, "compute_post_live_migration_at_destination"
 
-    def row(self, tx: Connection, world: World, op: Op) -> Mapping[str, Any]:
-        return place(tx, world, op, moving.destination(op))
+    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, Any]:
+        return place(tx, deps, op, moving.destination(op))
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
-        rebind(world, op, moving.destination(op))
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+        rebind(deps, op, moving.destination(op))
         host = op.data["host"]
         try:
-            outcome = ask(world, "land_guests", host, op, moving.move_order(world, op, moving.destination(op)))
+            outcome = ask(deps, "land_guests", host, op, moving.move_order(deps, op, moving.destination(op)))
         except NoAnswer:
             raise NotYet(what=f"host {host}") from None
         except errors.Conflict:
@@ -284,19 +284,19 @@ class ArriveAtDestination(MoveStep):
             return {"stranded": error.message}
         return {"power_state": int(outcome.power_state)}
 
-    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
-        return _each(ops, lambda op: place(tx, world, op, moving.source(op)))
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+        return _each(ops, lambda op: place(tx, deps, op, moving.source(op)))
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            rebind(world, op, moving.source(op))
+            rebind(deps, op, moving.source(op))
 
 
 class CleanSource(MoveStep):
     """Nothing is left where the server was; but disks that the destination sees too are its own now."""
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
-        remove(world, op, moving.source(op), keep_disks=bool(op.data.get("shared")))
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+        remove(deps, op, moving.source(op), keep_disks=bool(op.data.get("shared")))
         return {}
 
 

@@ -10,7 +10,7 @@ import msgspec
 from nova import errors
 from nova.conductor.engine import quota
 from nova.conductor.engine.begin import NoHost, begin
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.steps import moving
 from nova.db import ledger, migrations, servers, services, states
 from nova.db.engine import Connection
@@ -34,9 +34,9 @@ class SourceDown(errors.Conflict):
     code, message = "move.source_down", "Compute service of {host} is unavailable at this time."
 
 
-def base(world: World, row: Any) -> dict[str, Any]:
+def base(deps: Deps, row: Any) -> dict[str, Any]:
     """What every move must know of where the server comes from."""
-    name = servers.instance_name(world.settings.instance_name_template, row.id, row.uuid)
+    name = servers.instance_name(deps.settings.instance_name_template, row.id, row.uuid)
     return {"source": row.host, "source_node": row.node or "", "source_zone": row.availability_zone,
             "old_flavor": msgspec.to_builtins(row.flavor), "instance_name": name}
 
@@ -55,20 +55,20 @@ class Plan(NamedTuple):
     owner: quota.Owner | None = None  # of a resize: whose quota it counts in
 
 
-def host_up(world: World, tx: Connection, host: str) -> bool | None:
-    return services.host_up(tx, host, world.settings.service_down_time)
+def host_up(deps: Deps, tx: Connection, host: str) -> bool | None:
+    return services.host_up(tx, host, deps.settings.service_down_time)
 
 
-def check_source(world: World, tx: Connection, row: Any, down: type[errors.NovaError]) -> None:
-    if not host_up(world, tx, row.host):
+def check_source(deps: Deps, tx: Connection, row: Any, down: type[errors.NovaError]) -> None:
+    if not host_up(deps, tx, row.host):
         raise down(host=row.host)
 
 
-def check_target(world: World, tx: Connection, row: Any, host: str | None, unknown: type[errors.NovaError],
+def check_target(deps: Deps, tx: Connection, row: Any, host: str | None, unknown: type[errors.NovaError],
                   must_be_up: bool = True) -> None:
     if host is None:
         return
-    up = host_up(world, tx, host)
+    up = host_up(deps, tx, host)
     if up is None:
         raise unknown(host=host)
     if host == row.host:
@@ -77,23 +77,23 @@ def check_target(world: World, tx: Connection, row: Any, host: str | None, unkno
         raise HostDown(host=host)
 
 
-def begin_move(world: World, plan: Plan, secrets: Mapping[str, Any] | None = None) -> states.Entry:
+def begin_move(deps: Deps, plan: Plan, secrets: Mapping[str, Any] | None = None) -> states.Entry:
     """In one transaction of the cell: the journal's row and the move's. What quota counts of a resize is checked
     and written within it: a conductor that dies in between has counted too much (see
     nova.conductor.upkeep.quota_repair)."""
-    entry = world.cell.transact(lambda tx: _write(world, tx, plan))
-    world.runner.start([entry], secrets=secrets)
+    entry = deps.cell.transact(lambda tx: _write(deps, tx, plan))
+    deps.runner.start([entry], secrets=secrets)
     return entry
 
 
-def _write(world: World, tx: Connection, plan: Plan) -> states.Entry:
-    entry = begin(world, tx, plan.action, plan.uuid, {})
+def _write(deps: Deps, tx: Connection, plan: Plan) -> states.Entry:
+    entry = begin(deps, tx, plan.action, plan.uuid, {})
     row = servers.rows_of(tx, [plan.uuid])[plan.uuid]
     if row.host is None:
         raise NoHost(server=plan.uuid)
     plan.check(tx, row)
     metadata, _tags = servers.children(tx, [plan.uuid])
-    arguments = {"exclude": [row.host], **plan.arguments, **base(world, row),
+    arguments = {"exclude": [row.host], **plan.arguments, **base(deps, row),
                  "metadata": metadata.get(plan.uuid, {}), "vm_state": row.vm_state}
     entry = states.argue(tx, entry, arguments)
     if plan.row:
@@ -103,21 +103,21 @@ def _write(world: World, tx: Connection, plan: Plan) -> states.Entry:
         user_id=row.user_id, project_id=row.project_id, source_compute=row.host, source_node=row.node,
         old_flavor=row.flavor, new_flavor=plan.flavor or row.flavor))
     if plan.flavor is not None and plan.owner is not None:
-        count_resize(world, entry, row, plan.flavor, plan.owner)
+        count_resize(deps, entry, row, plan.flavor, plan.owner)
     return entry
 
 
-def count_resize(world: World, entry: states.Entry, row: Any, flavor: Flavor, whose: quota.Owner) -> None:
+def count_resize(deps: Deps, entry: states.Entry, row: Any, flavor: Flavor, whose: quota.Owner) -> None:
     """The larger of both flavors, if quota lets it: under the project's lock, as for a create. OverQuota."""
     image = row.image.properties if row.image else {}
-    old, new = (world.quotas.counted(one, image) for one in (row.flavor, flavor))
+    old, new = (deps.quotas.counted(one, image) for one in (row.flavor, flavor))
     wanted = {name: amount - old.get(name, 0) for name, amount in new.items() if amount > old.get(name, 0)}
 
     def write(tx: Connection) -> None:
         ledger.lock_owner(tx, row.project_id)
-        project, user = quota.effective(world, tx, whose, wanted)
-        used = world.quotas.usage(tx, row.project_id, row.user_id)
+        project, user = quota.effective(deps, tx, whose, wanted)
+        used = deps.quotas.usage(tx, row.project_id, row.user_id)
         for limits, now in ((project, used["project"]), (user, used["user"])):
             quota.check(limits, now, wanted)
         ledger.count_as(tx, row.uuid, entry.epoch, moving.counted(row, row.flavor, flavor))
-    world.api.transact(write)
+    deps.api.transact(write)

@@ -8,7 +8,7 @@ from nova import errors
 from nova.conductor import steps
 from nova.conductor.actions.endings import powered
 from nova.conductor.engine.begin import begin_on_host
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Result, Workflow
 from nova.conductor.steps.guests import GuestStep, fence
 from nova.db.servers import instance_name
@@ -20,13 +20,13 @@ from nova.model.server_orders import ChangePassword
 class Passwords:
     """Calls of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def change_password(self, order: ChangePassword) -> None:
-        entry = self.world.cell.transact(lambda tx: begin_on_host(self.world, tx, "changePassword", order.uuid,
+        entry = self.deps.cell.transact(lambda tx: begin_on_host(self.deps, tx, "changePassword", order.uuid,
                                                                   lambda row: {}))
-        self.world.runner.start([entry], secrets={"password": order.password})
+        self.deps.runner.start([entry], secrets={"password": order.password})
 
 
 class RebootGuests(GuestStep):
@@ -63,13 +63,13 @@ class SetPasswords(GuestStep):
 
     method, event = "set_passwords", "compute_set_admin_password"
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         if any("password" not in op.secrets for op in ops):
             return [PasswordLost(server=op.uuid) for op in ops]
-        return super().do(world, ops)
+        return super().do(deps, ops)
 
-    def order(self, world: World, op: Op) -> PasswordOrder:
-        name = instance_name(world.settings.instance_name_template, op.server.id, op.uuid)
+    def order(self, deps: Deps, op: Op) -> PasswordOrder:
+        name = instance_name(deps.settings.instance_name_template, op.server.id, op.uuid)
         return PasswordOrder(server_uuid=op.uuid, instance_name=name, fence=fence(op),
                              password=op.secrets["password"], user=_administrator(op.server.image))
 

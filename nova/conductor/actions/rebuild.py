@@ -14,7 +14,7 @@ from nova.conductor.actions.checks import check_fits, check_items, keypair, usab
 from nova.conductor.actions.endings import powered
 from nova.conductor.engine import quota
 from nova.conductor.engine.begin import begin_on_host, builtins, row_of
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.orders import build_order
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
 from nova.conductor.steps.guests import GuestStep, fence
@@ -41,30 +41,30 @@ OF_IMAGE = ("image", "image_id", "kernel_id", "ramdisk_id")
 class Rebuilds:
     """A call of ConductorRPC. ``detail`` answers what the server is then."""
 
-    def __init__(self, world: World, detail: Callable[[ServerQuery], ServerDetail]) -> None:
-        self.world, self._detail = world, detail
+    def __init__(self, deps: Deps, detail: Callable[[ServerQuery], ServerDetail]) -> None:
+        self.deps, self._detail = deps, detail
 
     def rebuild_server(self, order: RebuildServer) -> ServerDetail:
-        row = row_of(self.world, order.uuid)
-        image = usable_image(self.world, order.image_id)
+        row = row_of(self.deps, order.uuid)
+        image = usable_image(self.deps, order.image_id)
         check_fits(row.flavor, image)
-        checks.check_same_place(self.world, row.flavor, row.image, image)
+        checks.check_same_place(self.deps, row.flavor, row.image, image)
         if "disk_config" in order.fields:
             checks.check_disk_config(order.disk_config, image)
         changes = {**_of_image(image, row), **{name: getattr(order, name) for name in PLAIN if name in order.fields},
                    **self._checked(order)}
-        entry = self.world.cell.transact(lambda tx: self._begin(tx, order, changes))
+        entry = self.deps.cell.transact(lambda tx: self._begin(tx, order, changes))
         answer = self._detail(ServerQuery(uuid=order.uuid))
-        self.world.runner.start([entry], secrets={"admin_password": order.admin_password})
+        self.deps.runner.start([entry], secrets={"admin_password": order.admin_password})
         return answer
 
     def _checked(self, order: RebuildServer) -> Mapping[str, Any]:
         """The changes that must be looked up, or fit the quota."""
         who = context.current()
-        whose = quota.owner(self.world, who.project_id, who.user_id)
-        with self.world.api.reading() as tx:
+        whose = quota.owner(self.deps, who.project_id, who.user_id)
+        with self.deps.api.reading() as tx:
             key = keypair(tx, who.user_id or "", order.key_name)
-            _project, limits = quota.effective(self.world, tx, whose)
+            _project, limits = quota.effective(self.deps, tx, whose)
         check_items(order.metadata, order.files, limits)
         changes: dict[str, Any] = {}
         if "files" in order.fields:
@@ -81,7 +81,7 @@ class Rebuilds:
             return {"old": old, "other_image": order.image_id != row.image_id, "keep_ephemeral":
                     order.preserve_ephemeral, "was_off": row.vm_state == VmState.STOPPED.value,
                     "metadata": _change_metadata(tx, order)}
-        entry = begin_on_host(self.world, tx, "rebuild", order.uuid, arguments)
+        entry = begin_on_host(self.deps, tx, "rebuild", order.uuid, arguments)
         servers.update(tx, order.uuid, changes)
         return entry
 
@@ -109,21 +109,21 @@ class RebuildScheduled(Step):
 
     event = "rebuild_server"
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        with world.cell.reading() as tx:
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        with deps.cell.reading() as tx:
             enabled = services.enabled_hosts(tx)
-        return [self._asked(world, op) if op.entry.arguments.get("other_image") and op.server.host in enabled else {}
+        return [self._asked(deps, op) if op.entry.arguments.get("other_image") and op.server.host in enabled else {}
                 for op in ops]
 
     @staticmethod
-    def _asked(world: World, op: Op) -> Result:
+    def _asked(deps: Deps, op: Op) -> Result:
         """(Not asked about a host that takes no new servers: this is none.)"""
-        [selection] = world.scheduler.select_hosts(_request(world, op))
+        [selection] = deps.scheduler.select_hosts(_request(deps, op))
         if selection.hosts:
             return {}
         return no_valid_host(op, selection)
 
-    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
         if any(event.step == "RebuildGuests" for op in ops for event in op.entry.history):
             return {}
         [op] = ops
@@ -133,8 +133,8 @@ class RebuildScheduled(Step):
         return columns
 
 
-def _request(world: World, op: Op) -> PlacementRequest:
-    asked = plain_request_of(world, [op])
+def _request(deps: Deps, op: Op) -> PlacementRequest:
+    asked = plain_request_of(deps, [op])
     return msgspec.structs.replace(
         asked, resources=NOTHING, wishes=_traits_alone(asked.wishes), host=op.server.host, node=op.server.node,
         force=False, exclude=(), availability_zone=None, alternates=0, rebuild=True)
@@ -154,14 +154,14 @@ class CountAsRebuilt(Step):
 
     pure = True
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         for op in ops:
             facts = ServerFacts(flavor=op.server.flavor, image_id=op.server.image_id,
                                 availability_zone=op.server.pinned_availability_zone)
             count = functools.partial(ledger.count_as, server_uuid=op.uuid, epoch=op.entry.epoch,
                                       counted={"facts": facts, "classes": classes(
                                           op.server.flavor, op.server.image.properties if op.server.image else {})})
-            world.api.transact(count)
+            deps.api.transact(count)
         return [{} for _ in ops]
 
 
@@ -170,10 +170,10 @@ class RebuildGuests(GuestStep):
 
     method, event, plugs = "rebuild_guests", "compute_rebuild_instance", True
 
-    def order(self, world: World, op: Op) -> RebuildOrder:
+    def order(self, deps: Deps, op: Op) -> RebuildOrder:
         arguments = op.entry.arguments
         return RebuildOrder(
-            server_uuid=op.uuid, fence=fence(op), build=build_order(world, op.server, op, fence(op)),
+            server_uuid=op.uuid, fence=fence(op), build=build_order(deps, op.server, op, fence(op)),
             keep_ephemeral=bool(arguments.get("keep_ephemeral")), start=not arguments.get("was_off"))
 
 

@@ -10,7 +10,7 @@ import msgspec
 from nova.conductor.actions.checks import usable_image
 from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.engine.begin import begin_on_host, builtins, metadata_of, row_of
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.orders import build_order
 from nova.conductor.engine.workflow import Op, Workflow
 from nova.conductor.steps.guests import GuestStep, fence
@@ -24,18 +24,18 @@ from nova.model.server_orders import RescueServer
 class Rescues:
     """Calls of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def rescue_server(self, order: RescueServer) -> None:
         """From the image that is asked for, or the server's own as it was when it was made."""
-        image = usable_image(self.world, order.image_id) if order.image_id else row_of(self.world, order.uuid).image
+        image = usable_image(self.deps, order.image_id) if order.image_id else row_of(self.deps, order.uuid).image
 
         def write(tx: Connection) -> states.Entry:
-            return begin_on_host(self.world, tx, "rescue", order.uuid,
+            return begin_on_host(self.deps, tx, "rescue", order.uuid,
                                  lambda row: {**_rescue(image), "metadata": metadata_of(tx, row)})
-        entry = self.world.cell.transact(write)
-        self.world.runner.start([entry], secrets={"admin_password": order.admin_password})
+        entry = self.deps.cell.transact(write)
+        self.deps.runner.start([entry], secrets={"admin_password": order.admin_password})
 
 
 def _rescue(image: Image | None) -> Mapping[str, Any]:
@@ -52,12 +52,12 @@ class RescueGuests(GuestStep):
 
     method, event, plugs = "rescue_guests", "compute_rescue_instance", True
 
-    def order(self, world: World, op: Op) -> RescueOrder:
-        build = build_order(world, op.server, op, fence(op))
+    def order(self, deps: Deps, op: Op) -> RescueOrder:
+        build = build_order(deps, op.server, op, fence(op))
         return RescueOrder(
             server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build,
             image=msgspec.convert(op.entry.arguments["rescue_image"], Image),
-            admin_password=op.secrets.get("admin_password"), timeout_s=world.settings.shutdown_timeout)
+            admin_password=op.secrets.get("admin_password"), timeout_s=deps.settings.shutdown_timeout)
 
 
 def rescued(ops: Sequence[Op]) -> Mapping[str, Any]:

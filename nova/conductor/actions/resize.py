@@ -22,7 +22,7 @@ from nova.conductor.actions.move_requests import (
 )
 from nova.conductor.engine import quota, zones
 from nova.conductor.engine.begin import builtins, row_of
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import NotYet, Op, Retry, Workflow
 from nova.conductor.steps import moves, moving
 from nova.conductor.steps.guests import NoAnswer
@@ -51,9 +51,9 @@ class DiskWouldShrink(errors.Invalid):
     message = "Server disk was unable to be resized because: {reason}"
 
 
-def flavor_asked(world: World, row: Any, order: ResizeServer) -> Flavor:
+def flavor_asked(deps: Deps, row: Any, order: ResizeServer) -> Flavor:
     """The flavor, as the server's project sees it. Invalid: it does not, or the flavor is disabled."""
-    with world.api.reading() as tx:
+    with deps.api.reading() as tx:
         try:
             found = flavors.get(tx, order.flavor_id, Scope(project_id=row.project_id))
         except errors.NotFound:
@@ -91,7 +91,7 @@ class NothingToEnd(errors.Invalid):
     code, message = "resize.no_record", "Instance {server} has not been resized."
 
 
-def ending(world: World, tx: Connection, entry: states.Entry) -> states.Entry:
+def ending(deps: Deps, tx: Connection, entry: states.Entry) -> states.Entry:
     """The entry of a confirming or reverting with what it must know of the move. NothingToEnd; SourceDown: there is
     nobody to revert to."""
     row = servers.rows_of(tx, [entry.server_uuid])[entry.server_uuid]
@@ -101,14 +101,14 @@ def ending(world: World, tx: Connection, entry: states.Entry) -> states.Entry:
             move.old_flavor is None or not move.source_compute:
         raise NothingToEnd(server=entry.server_uuid)
     if entry.action == "revertResize" and not services.host_up(tx, move.source_compute,
-                                                               world.settings.service_down_time):
+                                                               deps.settings.service_down_time):
         raise SourceDown(host=move.source_compute)
     metadata, _tags = servers.children(tx, [row.uuid])
     ran = VmState.ACTIVE if row.power_state == PowerState.RUNNING else VmState.STOPPED
-    zone = zones.of_hosts(world, [move.source_compute]).get(move.source_compute)
+    zone = zones.of_hosts(deps, [move.source_compute]).get(move.source_compute)
     return states.argue(tx, entry, {
-        **base(world, row), "move": move.uuid, "source": move.source_compute, "source_node": move.source_node or "",
-        "source_zone": zone or world.settings.default_availability_zone,
+        **base(deps, row), "move": move.uuid, "source": move.source_compute, "source_node": move.source_node or "",
+        "source_zone": zone or deps.settings.default_availability_zone,
         "old_flavor": msgspec.to_builtins(move.old_flavor),
         "destination": row.host, "destination_node": row.node or "", "metadata": metadata.get(row.uuid, {}),
         "vm_state": memo.vm_state or ran.value})
@@ -120,28 +120,28 @@ ENDINGS = {"confirmResize": ending, "revertResize": ending}
 class Resizes:
     """Calls of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def resize_server(self, order: ResizeServer) -> None:
-        row = row_of(self.world, order.uuid)
-        flavor = flavor_asked(self.world, row, order)
-        again = self.world.settings.allow_resize_to_same_host
+        row = row_of(self.deps, order.uuid)
+        flavor = flavor_asked(self.deps, row, order)
+        again = self.deps.settings.allow_resize_to_same_host
 
         def check(tx: Connection, row: Any) -> None:
             check_flavors(row, flavor, order)
-            checks.check_needs(self.world, flavor, row.image)
-            check_source(self.world, tx, row, SourceDown)
+            checks.check_needs(self.deps, flavor, row.image)
+            check_source(self.deps, tx, row, SourceDown)
         changes = {"disk_config": order.disk_config} if order.disk_config else {}
-        begin_move(self.world, Plan("resize", kinds.RESIZE, kinds.PRE_MIGRATING, order.uuid,
+        begin_move(self.deps, Plan("resize", kinds.RESIZE, kinds.PRE_MIGRATING, order.uuid,
                                     {"flavor": builtins(flavor), "exclude": [] if again else [row.host]}, check, flavor,
-                                    changes, quota.owner(self.world, row.project_id, row.user_id)))
+                                    changes, quota.owner(self.deps, row.project_id, row.user_id)))
 
     def migrate_server(self, order: MigrateServer) -> None:
         def check(tx: Connection, row: Any) -> None:
-            check_source(self.world, tx, row, SourceDown)
-            check_target(self.world, tx, row, order.host, NoSuchHost, must_be_up=False)
-        begin_move(self.world, Plan("migrate", kinds.MIGRATION, kinds.PRE_MIGRATING, order.uuid, {"host": order.host},
+            check_source(self.deps, tx, row, SourceDown)
+            check_target(self.deps, tx, row, order.host, NoSuchHost, must_be_up=False)
+        begin_move(self.deps, Plan("migrate", kinds.MIGRATION, kinds.PRE_MIGRATING, order.uuid, {"host": order.host},
                                     check))
 
 
@@ -150,21 +150,21 @@ class LeaveSource(MoveStep):
 
     status, event = MIGRATING, "compute_resize_instance"
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
-        outcome = ask_source(world, "leave_guests", op, moving.order_at(world, op, moving.source(op)))
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+        outcome = ask_source(deps, "leave_guests", op, moving.order_at(deps, op, moving.source(op)))
         return {"offer": moving.kept(outcome.source)}
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            take_back(world, op)
+            take_back(deps, op)
 
 
-def take_back(world: World, op: Op) -> None:
+def take_back(deps: Deps, op: Op) -> None:
     """The source's guest as it was. While its host does not answer this raises: nobody else has the disks, so that
     the operation waits for it. What the host says went wrong there leaves the server in ERROR."""
     end = moving.source(op)
     try:
-        ask(world, "return_guests", end.host, op, moving.move_order(world, op, end))
+        ask(deps, "return_guests", end.host, op, moving.move_order(deps, op, end))
     except (errors.Unavailable, errors.HostRefused, errors.Overtaken):
         raise
     except errors.NovaError as error:
@@ -177,15 +177,15 @@ class FetchDisks(MoveStep):
 
     status = POST_MIGRATING
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
-        order = moving.move_order(world, op, moving.destination(op), _offer(op))
-        ask(world, "fetch_guests", op.data["host"], op, order)
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+        order = moving.move_order(deps, op, moving.destination(op), _offer(op))
+        ask(deps, "fetch_guests", op.data["host"], op, order)
         return {}
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
             if op.data.get("host") and not moving.same_host(op):
-                remove(world, op, moving.destination(op))
+                remove(deps, op, moving.destination(op))
 
 
 def _offer(op: Op) -> GuestOnSource | None:
@@ -197,21 +197,21 @@ class FinishResize(MoveStep):
 
     event = "compute_finish_resize"
 
-    def row(self, tx: Connection, world: World, op: Op) -> Mapping[str, Any]:
-        return place(tx, world, op, moving.destination(op))
+    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, Any]:
+        return place(tx, deps, op, moving.destination(op))
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
-        rebind(world, op, moving.destination(op))
-        order = moving.first_order(world, op, moving.destination(op), _offer(op))
-        outcome = ask(world, "finish_guests", op.data["host"], op, order)
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+        rebind(deps, op, moving.destination(op))
+        order = moving.first_order(deps, op, moving.destination(op), _offer(op))
+        outcome = ask(deps, "finish_guests", op.data["host"], op, order)
         return {"power_state": int(outcome.power_state)}
 
-    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
-        return _each(ops, lambda op: place(tx, world, op, moving.source(op)))
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+        return _each(ops, lambda op: place(tx, deps, op, moving.source(op)))
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            rebind(world, op, moving.source(op))
+            rebind(deps, op, moving.source(op))
 
 
 # -- confirming
@@ -222,22 +222,22 @@ class ForgetSource(MoveStep):
 
     status, event, decisive = CONFIRMING, "compute_confirm_resize", True
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         end = moving.source(op)
-        if end.host != op.server.host and not is_up(world, end.host):  # known to be down: nobody waits for its answer
-            owe_removal(world, op, end, "it is down")
+        if end.host != op.server.host and not is_up(deps, end.host):  # known to be down: nobody waits for its answer
+            owe_removal(deps, op, end, "it is down")
             return {"committed": True}
         try:
-            ask(world, "forget_guests", end.host, op, moving.order_at(world, op, end))
+            ask(deps, "forget_guests", end.host, op, moving.order_at(deps, op, end))
         except errors.Overtaken:
             raise
         except errors.NovaError:
             if end.host == op.server.host:
                 raise
-            remove(world, op, end)
+            remove(deps, op, end)
         return {"committed": True}  # there is nothing left to revert to
 
-    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
         for op in ops:
             migrations.advance(tx, moving.move_of(op), status=FINISHED)
         return {}
@@ -251,9 +251,9 @@ class FindAtSource(MoveStep):
 
     status = REVERTING
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         if not _within_one_host(op):
-            ask_source(world, "leave_guests", op, moving.order_at(world, op, moving.source(op)))
+            ask_source(deps, "leave_guests", op, moving.order_at(deps, op, moving.source(op)))
         return {}
 
 
@@ -262,11 +262,11 @@ class RevertAtDestination(MoveStep):
 
     event, decisive = "compute_revert_resize", True
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         arguments = op.entry.arguments
         flavor = moving.source(op).flavor
         if not _within_one_host(op):
-            remove(world, op, moving.End(arguments["destination"], arguments["destination_node"], None, flavor))
+            remove(deps, op, moving.End(arguments["destination"], arguments["destination_node"], None, flavor))
         return {"committed": True}
 
 
@@ -279,22 +279,22 @@ class ReturnToSource(MoveStep):
 
     event = "compute_finish_revert_resize"
 
-    def row(self, tx: Connection, world: World, op: Op) -> Mapping[str, Any]:
-        return place(tx, world, op, moving.source(op))
+    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, Any]:
+        return place(tx, deps, op, moving.source(op))
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         end = moving.source(op)
-        self._give_back(world, op)
-        rebind(world, op, end)
+        self._give_back(deps, op)
+        rebind(deps, op, end)
         try:
-            outcome = ask(world, "return_guests", end.host, op, moving.move_order(world, op, end))
+            outcome = ask(deps, "return_guests", end.host, op, moving.move_order(deps, op, end))
         except NoAnswer:
             raise NotYet(what=f"host {end.host}") from None  # there is no way back to the destination
         return {"power_state": int(outcome.power_state)}
 
     @staticmethod
-    def _give_back(world: World, op: Op) -> None:
-        kept = owed(world, [op]).get(op.uuid, ())
+    def _give_back(deps: Deps, op: Op) -> None:
+        kept = owed(deps, [op]).get(op.uuid, ())
         flavor = moving.source(op).flavor
 
         def write(tx: Connection) -> list[int]:
@@ -302,7 +302,7 @@ class ReturnToSource(MoveStep):
             ledger.count_as(tx, op.uuid, op.entry.epoch, moving.counted(op.server, flavor))
             ledger.describe(tx, op.uuid, flavor)
             return changed
-        world.feed.after_release(world.api.transact(write))
+        deps.feed.after_release(deps.api.transact(write))
 
 
 def moved(ops: Sequence[Op]) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from nova.conductor.actions.snapshot import SNAPSHOT, begin_with_image, holding
 from nova.conductor.actions.snapshot import origin_of as _origin
 from nova.conductor.engine import zones
 from nova.conductor.engine.begin import SHELVED, begin, locked, metadata_of
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.orders import build_order
 from nova.conductor.engine.workflow import NotYet, Op, Result, Retry, Step, Workflow
 from nova.conductor.steps.guests import BuildGuests, NoAnswer, StopGuests, destroy, fence, owe_destroy
@@ -38,13 +38,13 @@ from nova.model.states import PowerState, TaskState, VmState
 class Unshelving:
     """Calls of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def unshelve_server(self, order: UnshelveServer) -> None:
-        zones.check(self.world, order.availability_zone)
-        entry = self.world.cell.transact(lambda tx: self._unshelve(tx, order))
-        self.world.runner.start([entry])
+        zones.check(self.deps, order.availability_zone)
+        entry = self.deps.cell.transact(lambda tx: self._unshelve(tx, order))
+        self.deps.runner.start([entry])
 
     def _unshelve(self, tx: Connection, order: UnshelveServer) -> states.Entry:
         """A zone that is asked for pins the server, and none unpins it. Only what has left its host is placed."""
@@ -54,19 +54,19 @@ class Unshelving:
         if order.host is not None and order.host not in services.compute_hosts(tx):
             raise NoSuchHost(host=order.host)
         away = row.host is None
-        entry = begin(self.world, tx, "unshelve", order.uuid, {
+        entry = begin(self.deps, tx, "unshelve", order.uuid, {
             "offloaded": away, "on_host": not away, "host": order.host, "metadata": metadata_of(tx, row)})
         if "availability_zone" in order.fields:
             servers.update(tx, order.uuid, {"pinned_availability_zone": order.availability_zone})
         return entry
 
 
-def shelve(world: World, uuid: str) -> None:
+def shelve(deps: Deps, uuid: str) -> None:
     """Begin to shelve a server, and with no time to wait, to offload it."""
     def arguments(row: Any) -> Mapping[str, Any]:
         image = NewImage(id=str(uuids.uuid4()), name=f"{row.name}-shelved"[:255], properties=_origin(row, SNAPSHOT))
-        return {**holding(world, row, image), "offload": world.settings.shelved_offload_time == 0}
-    begin_with_image(world, "shelve", uuid, arguments)
+        return {**holding(deps, row, image), "offload": deps.settings.shelved_offload_time == 0}
+    begin_with_image(deps, "shelve", uuid, arguments)
 
 
 LOG = logging.getLogger(__name__)
@@ -84,16 +84,16 @@ class SetAsideGuests(StopGuests):
     """Stop what is to be shelved. Undo: what ran is started again; what was paused or suspended is off from now on, as
     its memory is gone."""
 
-    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
         lost = [op for op in ops if _has_stopped(op) and not offloading(op) and op.server.vm_state in _IN_MEMORY]
         return {"vm_state": PerServer(dict.fromkeys([op.uuid for op in lost], VmState.STOPPED.value))} if lost else {}
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
             if op.server.vm_state != VmState.ACTIVE.value or offloading(op):
                 continue
             try:
-                world.compute.start_guests(op.server.host, (self.order(world, op),))
+                deps.compute.start_guests(op.server.host, (self.order(deps, op),))
             except errors.Overtaken:
                 raise
             except errors.NovaError as error:  # its owner sees it stopped with the host's next report
@@ -110,16 +110,16 @@ class CheckShelvedImage(Step):
 
     pure = True
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        return [self._check(world, op) for op in ops]
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._check(deps, op) for op in ops]
 
     @staticmethod
-    def _check(world: World, op: Op) -> Result:
+    def _check(deps: Deps, op: Op) -> Result:
         image_id = shelved_image(op)
         if not image_id:
             return NoShelvedImage(server=op.uuid, reason="it has no shelved image")
         try:
-            status = world.images.show(image_id).status
+            status = deps.images.show(image_id).status
         except errors.NotFound:
             return NoShelvedImage(server=op.uuid, reason=f"its shelved image {image_id} is gone")
         return {} if status == ACTIVE else NoShelvedImage(server=op.uuid, reason=f"its shelved image is {status}")
@@ -130,27 +130,27 @@ class OffloadGuests(Step):
 
     event = "compute_shelve_offload_instance"
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         for op in ops:
             host = op.server.host
             if host:  # else it was released already, by a runner that died after it
                 op.change(data={**op.data, "left": host})
-                self._leave(world, host, op)
+                self._leave(deps, host, op)
         return [{"power_state": int(PowerState.SHUTDOWN)} for _ in ops]
 
     @staticmethod
-    def _leave(world: World, host: str, op: Op) -> None:
+    def _leave(deps: Deps, host: str, op: Op) -> None:
         try:
-            destroy(world, host, op)
+            destroy(deps, host, op)
         except errors.Overtaken:
             raise
         except errors.NovaError as error:
             if not isinstance(error, NoAnswer):
                 LOG.error("host %s failed to remove a shelved guest: %s", host, error.message,
                           extra={"server": op.uuid})
-            owe_destroy(world, host, op, error)
+            owe_destroy(deps, host, op, error)
 
-    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
         """Whatever failed, the server is on no host from now on, and its disk is its image's."""
         memos = {}
         for op in ops:
@@ -160,65 +160,65 @@ class OffloadGuests(Step):
             op.see(**_OFF, vm_state=VmState.SHELVED_OFFLOADED.value, memo=memos[op.uuid])
         return {**_OFF, "vm_state": VmState.SHELVED_OFFLOADED.value, "memo": PerServer(memos)}
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         """There is no way back: what is left to do is done (or owed), and the claim goes back."""
         for op in ops:
             if op.data.get("left"):
-                self._leave(world, op.data["left"], op)
-        release(world, ops)
+                self._leave(deps, op.data["left"], op)
+        release(deps, ops)
 
 
 class ReleaseHost(Step):
     """The servers are on no host, and what they claimed there goes back. Addresses and quota stay theirs."""
 
-    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
         for op in ops:
             op.see(**_OFF)
         return _OFF
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        release(world, ops)
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        release(deps, ops)
         return [{} for _ in ops]
 
 
-def release(world: World, ops: Sequence[Op]) -> None:
+def release(deps: Deps, ops: Sequence[Op]) -> None:
     """Unbind the servers' interfaces, and give back what they claimed, but on hosts that owe something of theirs."""
-    world.networking.leave_host(ops)
-    epochs, kept = {op.uuid: op.entry.epoch for op in ops}, owed(world, ops)
-    world.feed.after_release(world.api.transact(lambda tx: ledger.release(tx, epochs, kept)))
+    deps.networking.leave_host(ops)
+    epochs, kept = {op.uuid: op.entry.epoch for op in ops}, owed(deps, ops)
+    deps.feed.after_release(deps.api.transact(lambda tx: ledger.release(tx, epochs, kept)))
 
 
 class PlaceOnHost(Step):
     """The servers are on the host of their claim, with the addresses they kept; undo: they are on none."""
 
-    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
-        zone = ops[0].data.get("zone") or world.settings.default_availability_zone  # one host, so one zone
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+        zone = ops[0].data.get("zone") or deps.settings.default_availability_zone  # one host, so one zone
         for op in ops:
             op.see(host=op.data["host"], node=op.data["node"], availability_zone=zone)
-            world.networking.follow(tx, op, op.data["host"])
+            deps.networking.follow(tx, op, op.data["host"])
         return {"host": ops[0].data["host"], "availability_zone": zone,
                 "node": PerServer({op.uuid: op.data["node"] for op in ops})}
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        return [self._bound(world, op) for op in ops]
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._bound(deps, op) for op in ops]
 
     @staticmethod
-    def _bound(world: World, op: Op) -> Result:
+    def _bound(deps: Deps, op: Op) -> Result:
         try:
-            world.networking.bind_to(op, op.data["host"])
+            deps.networking.bind_to(op, op.data["host"])
         except (DatabaseAway, NotYet):
             raise
         except errors.NovaError as error:
             return error
         return {}
 
-    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
         for op in ops:
             op.see(**_OFF)
         return _OFF
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
-        world.networking.leave_host(ops)
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
+        deps.networking.leave_host(ops)
 
 
 class RespawnGuests(BuildGuests):
@@ -226,15 +226,15 @@ class RespawnGuests(BuildGuests):
 
     event = "compute_unshelve_instance"
 
-    def order(self, world: World, op: Op) -> BuildOrder:
+    def order(self, deps: Deps, op: Op) -> BuildOrder:
         """The shelved image's data; what the server is like is still its own image's word."""
         image_id = shelved_image(op)
         if not image_id:
             raise NoShelvedImage(server=op.uuid, reason="it has no shelved image")
-        image: Image = world.images.show(image_id)
+        image: Image = deps.images.show(image_id)
         if op.server.image is not None:
             image = msgspec.structs.replace(image, properties=op.server.image.properties)
-        return msgspec.structs.replace(build_order(world, op.server, op, fence(op)), image=image)
+        return msgspec.structs.replace(build_order(deps, op.server, op, fence(op)), image=image)
 
 
 class DropShelvedImage(Step):
@@ -242,10 +242,10 @@ class DropShelvedImage(Step):
 
     lenient = True
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         for op in ops:
             if image_id := shelved_image(op):
-                discard(world, image_id)
+                discard(deps, image_id)
         return [{} for _ in ops]
 
 

@@ -17,7 +17,7 @@ from nova import context, errors
 from nova.conductor import steps
 from nova.conductor.engine import quota
 from nova.conductor.engine.begin import begin_on_host, builtins
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
 from nova.conductor.steps.images import ACTIVE, discard
 from nova.db import states
@@ -37,63 +37,63 @@ OF_ITS_ORIGIN = frozenset({"image_type", "instance_uuid", "user_id", "base_image
 class ImagesOfServers:
     """Calls of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def create_image(self, order: CreateImage) -> str:
-        _check_metadata(self.world, order)
+        _check_metadata(self.deps, order)
         image_id = str(uuids.uuid4())
 
         def arguments(row: Any) -> Mapping[str, Any]:
-            return holding(self.world, row, NewImage(
+            return holding(self.deps, row, NewImage(
                 id=image_id, name=order.name,
                 properties={**order.metadata, **origin_of(row, order.metadata.get("image_type", SNAPSHOT))}))
-        begin_with_image(self.world, "createImage", order.uuid, arguments)
+        begin_with_image(self.deps, "createImage", order.uuid, arguments)
         return image_id
 
     def create_backup(self, order: CreateBackup) -> str:
-        _check_metadata(self.world, order)
+        _check_metadata(self.deps, order)
         image_id = str(uuids.uuid4())
 
         def arguments(row: Any) -> Mapping[str, Any]:
             rotation = {"backup_type": order.backup_type, "rotation": order.rotation, "kept": order.rotation > 0}
             image = NewImage(id=image_id, name=order.name, properties={
                 **order.metadata, **origin_of(row, BACKUP), "backup_type": order.backup_type})
-            return {**(holding(self.world, row, image) if order.rotation else {}), **rotation}
-        begin_with_image(self.world, "createBackup", order.uuid, arguments)
+            return {**(holding(self.deps, row, image) if order.rotation else {}), **rotation}
+        begin_with_image(self.deps, "createBackup", order.uuid, arguments)
         return image_id if order.rotation else ""
 
 
-def begin_with_image(world: World, action: str, uuid: str, arguments: Callable[[Any], Mapping[str, Any]]) -> None:
+def begin_with_image(deps: Deps, action: str, uuid: str, arguments: Callable[[Any], Mapping[str, Any]]) -> None:
     """Begin, and make the image's record as the user. An image service that says no ends the operation at once, and
     what it says is the answer."""
-    entry = world.cell.transact(lambda tx: begin_on_host(world, tx, action, uuid, arguments))
-    with world.runner.holding(entry):
+    entry = deps.cell.transact(lambda tx: begin_on_host(deps, tx, action, uuid, arguments))
+    with deps.runner.holding(entry):
         if "image" in entry.arguments:
-            _make(world, entry)
-        world.runner.start([entry], secrets={"image_made": True})
+            _make(deps, entry)
+        deps.runner.start([entry], secrets={"image_made": True})
 
 
-def _make(world: World, entry: states.Entry) -> None:
+def _make(deps: Deps, entry: states.Entry) -> None:
     try:
-        world.images.create(_image_of(entry), as_user=True)
+        deps.images.create(_image_of(entry), as_user=True)
     except errors.NovaError as error:
         text = error.message
         with contextlib.suppress(errors.Overtaken):
-            world.cell.transact(lambda tx: states.finish(tx, [entry], {}, "error", {entry.id: text}))
+            deps.cell.transact(lambda tx: states.finish(tx, [entry], {}, "error", {entry.id: text}))
         raise
-    if not world.runner.journal.still_mine([entry]):
-        discard(world, _image_of(entry).id)  # a delete came, and knew of an image that was not there yet
+    if not deps.runner.journal.still_mine([entry]):
+        discard(deps, _image_of(entry).id)  # a delete came, and knew of an image that was not there yet
 
 
 def _image_of(entry: states.Entry) -> NewImage:
     return msgspec.convert(entry.arguments["image"], NewImage)
 
 
-def holding(world: World, row: Any, image: NewImage) -> Mapping[str, Any]:
+def holding(deps: Deps, row: Any, image: NewImage) -> Mapping[str, Any]:
     """The arguments of an operation that makes ``image`` of a server: with what the image inherits."""
     base: Image | None = row.image
-    inherited = _inherited(base, world.settings.non_inheritable_image_properties) if base else {}
+    inherited = _inherited(base, deps.settings.non_inheritable_image_properties) if base else {}
     whole = msgspec.structs.replace(
         image, min_disk_gb=max(base.min_disk_gb if base else 0, row.flavor.root_gb),
         min_ram_mb=base.min_ram_mb if base else 0, properties={**inherited, **image.properties})
@@ -116,13 +116,13 @@ def origin_of(row: Any, kind: str) -> dict[str, str]:
             "image_location": "snapshot"}
 
 
-def _check_metadata(world: World, order: CreateImage | CreateBackup) -> None:
+def _check_metadata(deps: Deps, order: CreateImage | CreateBackup) -> None:
     if not order.metadata_limited or not order.metadata:
         return
     who = context.current()
-    whose = quota.owner(world, who.project_id, who.user_id)
-    with world.api.reading() as tx:
-        _project, limits = quota.effective(world, tx, whose)
+    whose = quota.owner(deps, who.project_id, who.user_id)
+    with deps.api.reading() as tx:
+        _project, limits = quota.effective(deps, tx, whose)
     if not quota.fits(limits.get("metadata_items", -1), 0, len(order.metadata)):
         raise quota.TooManyItems(what="too many items of metadata", limit=limits["metadata_items"])
 
@@ -135,22 +135,22 @@ class RotateBackups(Step):
 
     lenient = True
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         for op in ops:
-            self._rotate(world, op)
+            self._rotate(deps, op)
         return [{} for _ in ops]
 
     @staticmethod
-    def _rotate(world: World, op: Op) -> None:
+    def _rotate(deps: Deps, op: Op) -> None:
         """Images of others may say that they are this server's backups: only its own project's count."""
         arguments = op.entry.arguments
         newest = arguments.get("snapshot_image_id")
-        found = world.images.list(ImageQuery(filters={
+        found = deps.images.list(ImageQuery(filters={
             "image_type": "backup", "backup_type": arguments["backup_type"], "instance_uuid": op.uuid,
             "owner": op.server.project_id, "status": ACTIVE}))
         newest_first = sorted(found, key=lambda image: (str(image.created_at), image.id == newest), reverse=True)
         for image in newest_first[int(arguments["rotation"]):]:
-            discard(world, image.id)
+            discard(deps, image.id)
 
 
 CREATE_IMAGE = Workflow(

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from nova import context, errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import servers, states
 from nova.db.engine import Connection
 from nova.model import image_flavor_conflicts
@@ -25,23 +25,23 @@ SHELVED = (VmState.SHELVED.value, VmState.SHELVED_OFFLOADED.value)
 ONCE = frozenset({"confirmResize", "evacuate"})
 
 
-def begin(world: World, tx: Connection, action: str, uuid: str, arguments: Mapping[str, Any]) -> states.Entry:
+def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Mapping[str, Any]) -> states.Entry:
     """Take the server over for an action, as who asks. WrongState, NotFound; NotForThisServer."""
     who = context.current()
     entry, overtaken = states.begin(tx, states.Begin(
         action=ACTIONS[action], server_uuid=uuid, arguments=dict(arguments), request_id=who.request_id,
-        user_id=who.user_id, project_id=who.project_id, runner_id=world.runner.journal.runner_id, step=""))
+        user_id=who.user_id, project_id=who.project_id, runner_id=deps.runner.journal.runner_id, step=""))
     if action in ONCE and any(old.action == action for old in overtaken):
         raise states.UnderWay(action=action, server=uuid)
     check_kept(tx, action, uuid)
     return states.remember(tx, entry, overtaken) if overtaken else entry
 
 
-def begin_on_host(world: World, tx: Connection, action: str, uuid: str,
+def begin_on_host(deps: Deps, tx: Connection, action: str, uuid: str,
                   arguments: Callable[[Any], Mapping[str, Any]]) -> states.Entry:
     """The same for an action whose arguments come from the server's row, locked. Conflict: it is on no host."""
     row = locked(tx, uuid)
-    entry = begin(world, tx, action, uuid, arguments(row))
+    entry = begin(deps, tx, action, uuid, arguments(row))
     if ACTIONS[action].needs_host and row.host is None:
         raise NoHost(server=uuid)
     return entry
@@ -53,9 +53,9 @@ def locked(tx: Connection, uuid: str) -> Any:
     return servers.rows_of(tx, [uuid])[uuid]
 
 
-def row_of(world: World, uuid: str) -> Any:
+def row_of(deps: Deps, uuid: str) -> Any:
     """The server's whole row as it is now. NotFound."""
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         row = servers.rows_of(tx, [uuid]).get(uuid)
     if row is None:
         raise states.NoSuchServer(server=uuid)

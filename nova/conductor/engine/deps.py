@@ -70,7 +70,7 @@ class Settings:
 
 
 @dataclasses.dataclass
-class World:
+class Deps:
     """Databases, peers and settings. ``images`` is the image service's client (``nova.clients.glance``)."""
 
     api: Database

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import claims, servers
 from nova.db.servers import instance_name
 from nova.model.images import Image
@@ -33,56 +33,56 @@ def disks_of(server: Any) -> tuple[Disk, ...]:
     return tuple(disks)
 
 
-def build_order(world: World, server: Any, op: Op, fence: Fence, host: str = "", leaving: bool = False) -> BuildOrder:
+def build_order(deps: Deps, server: Any, op: Op, fence: Fence, host: str = "", leaving: bool = False) -> BuildOrder:
     """All a host (the server's, unless another is named) needs to build this guest. ``leaving``: a move is to end
     there, which holds the server's place."""
-    settings, secrets = world.settings, op.secrets
+    settings, secrets = deps.settings, op.secrets
     return BuildOrder(
         server_uuid=server.uuid, id=server.id, name=server.name, hostname=server.hostname or "",
         instance_name=instance_name(settings.instance_name_template, server.id, server.uuid),
         project_id=server.project_id, user_id=server.user_id, fence=fence, flavor=server.flavor, image=server.image,
         kernel=_part(server.kernel_id, "aki"), ramdisk=_part(server.ramdisk_id, "ari"),
         node=op.data.get("node") or server.node or "", disks=disks_of(server), interfaces=server.interfaces or (),
-        metadata=_metadata(world, server, op), key_name=server.key_name, public_key=server.public_key,
+        metadata=_metadata(deps, server, op), key_name=server.key_name, public_key=server.public_key,
         key_type=server.key_type, user_data=server.user_data,
         config_drive=server.config_drive,
         admin_password=secrets.get("admin_password"), availability_zone=server.availability_zone,
         launch_index=server.launch_index, reservation_id=server.reservation_id,
         security_groups=server.security_groups or (), files=server.files or {}, created_at=server.created_at,
-        packing=packing_at(world, server, host or op.data.get("host") or server.host, leaving))
+        packing=packing_at(deps, server, host or op.data.get("host") or server.host, leaving))
 
 
-def _metadata(world: World, server: Any, op: Op) -> Mapping[str, str]:
+def _metadata(deps: Deps, server: Any, op: Op) -> Mapping[str, str]:
     """The user's own, for a config drive: an operation that begins with it has it, others read it for that alone."""
     told: Mapping[str, str] | None = op.entry.arguments.get("metadata")
     if told is not None or not server.config_drive:
         return told or {}
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         return servers.children(tx, [server.uuid])[0].get(server.uuid, {})
 
 
-def guarded(world: World, orders: Sequence[BuildOrder], servers: Sequence[Any]) -> tuple[BuildOrder, ...]:
+def guarded(deps: Deps, orders: Sequence[BuildOrder], servers: Sequence[Any]) -> tuple[BuildOrder, ...]:
     """The orders with what may reach the guests, for a host that does not know them yet. ``servers``: their rows."""
-    filters = world.networking.firewalls_of(servers)
+    filters = deps.networking.firewalls_of(servers)
     return tuple(msgspec.structs.replace(order, firewall=filters.get(order.server_uuid)) for order in orders)
 
 
-def packing_at(world: World, server: Any, host: str, leaving: bool = False) -> Packing | None:
+def packing_at(deps: Deps, server: Any, host: str, leaving: bool = False) -> Packing | None:
     """What the server holds of the host's cells and devices: asked for only where it can hold something."""
     direct = any(one.vnic_type in KINDS for one in server.port_demands or ())
     if not direct and not may_hold(server.flavor, server.image.properties if server.image else {}):
         return None
-    with world.api.reading() as tx:
+    with deps.api.reading() as tx:
         return claims.packing_at(tx, server.uuid, host, leaving)
 
 
-def guest_order(world: World, op: Op, fence: Fence, reboot: str = "soft", leaving: bool = False) -> GuestOrder:
+def guest_order(deps: Deps, op: Op, fence: Fence, reboot: str = "soft", leaving: bool = False) -> GuestOrder:
     """An order for a guest that exists; with what it is made of, so that the host can define it again."""
-    server, settings = op.server, world.settings
+    server, settings = op.server, deps.settings
     return GuestOrder(
         server_uuid=server.uuid, fence=fence, reboot=reboot, timeout_s=settings.shutdown_timeout,
         instance_name=instance_name(settings.instance_name_template, server.id, server.uuid),
-        build=build_order(world, server, op, fence, server.host, leaving) if server.host else None,
+        build=build_order(deps, server, op, fence, server.host, leaving) if server.host else None,
         interfaces=server.interfaces or ())
 
 

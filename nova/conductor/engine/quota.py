@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from nova import errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.limits import KeptElsewhere, Known
 from nova.db import keypairs, ledger, quotas
 from nova.db.engine import Connection
@@ -49,12 +49,12 @@ class Owner(NamedTuple):
     known: Known | None = None
 
 
-def owner(world: World, project_id: str | None, user_id: str | None) -> Owner:
+def owner(deps: Deps, project_id: str | None, user_id: str | None) -> Owner:
     """To be asked for before a transaction: it may ask Keystone. Unavailable."""
-    return Owner(project_id or "", user_id, world.quotas.known(project_id or ""))
+    return Owner(project_id or "", user_id, deps.quotas.known(project_id or ""))
 
 
-def effective(world: World, tx: Connection, whose: Owner, also: Iterable[str] = ()
+def effective(deps: Deps, tx: Connection, whose: Owner, also: Iterable[str] = ()
               ) -> tuple[dict[str, int], dict[str, int]]:
     """(limits of the project, limits of the user in it), each resource's (and of those in ``also``), in one statement
     at most."""
@@ -62,7 +62,7 @@ def effective(world: World, tx: Connection, whose: Owner, also: Iterable[str] = 
         elsewhere = whose.known.limits(also)
         return elsewhere, elsewhere
     written = quotas.limits(tx, whose.project_id, whose.user_id)
-    whole = {**world.settings.quota_defaults, **written.defaults, **written.project}
+    whole = {**deps.settings.quota_defaults, **written.defaults, **written.project}
     return whole, {**whole, **written.user}
 
 
@@ -87,13 +87,13 @@ def check(limits: Mapping[str, int], used: Mapping[str, int], wanted: Mapping[st
 class Quotas:
     """The quota calls of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def get_quotas(self, project_id: str, user_id: str | None, usage: bool) -> QuotaSet:
-        whose = owner(self.world, project_id, user_id)
-        with self.world.api.reading() as tx:
-            project, user = effective(self.world, tx, whose)
+        whose = owner(self.deps, project_id, user_id)
+        with self.deps.api.reading() as tx:
+            project, user = effective(self.deps, tx, whose)
             limits = user if user_id else project
             in_use: dict[str, int] = {}
             if usage:
@@ -104,42 +104,42 @@ class Quotas:
 
     def _used(self, tx: Connection, project_id: str, user_id: str | None) -> dict[str, int]:
         """A project's, or one user's in it, in two statements."""
-        servers = self.world.quotas.usage(tx, project_id, user_id)["user" if user_id else "project"]
+        servers = self.deps.quotas.usage(tx, project_id, user_id)["user" if user_id else "project"]
         return {**servers, **quotas.used(tx, project_id, user_id)}
 
     def _used_of_networks(self, project_id: str) -> dict[str, int]:
         """What nova-network gave the project (users have no share of it); nothing where networks are Neutron's."""
-        count = getattr(getattr(self.world.networking, "networks", None), "used", None)
+        count = getattr(getattr(self.deps.networking, "networks", None), "used", None)
         return dict(count(project_id)) if count else {}
 
     def get_default_quotas(self) -> QuotaSet:
         return QuotaSet(limits=self.get_quota_class(DEFAULT_CLASS).limits)
 
     def _check_changeable(self) -> None:
-        if self.world.quotas.unchangeable:
-            raise KeptElsewhere(reason=self.world.quotas.unchangeable)
+        if self.deps.quotas.unchangeable:
+            raise KeptElsewhere(reason=self.deps.quotas.unchangeable)
 
     def update_quotas(self, update: QuotaUpdate) -> QuotaSet:
         self._check_changeable()
 
         def write(tx: Connection) -> None:
             ledger.lock_owner(tx, update.project_id)
-            project, _user = effective(self.world, tx, Owner(update.project_id, None))
+            project, _user = effective(self.deps, tx, Owner(update.project_id, None))
             used = self._used(tx, update.project_id, update.user_id)
             for name, limit in update.limits.items():
                 self._check(name, limit, used.get(name, 0), project.get(name, UNLIMITED), update)
             quotas.write(tx, update.project_id, update.user_id, update.limits)
-        self.world.api.transact(write)
+        self.deps.api.transact(write)
         return self.get_quotas(update.project_id, update.user_id, False)
 
     def get_quota_class(self, class_name: str) -> QuotaClass:
         """Its limits; a class nobody has written has the configured defaults."""
-        elsewhere = self.world.quotas.known("")  # of no project: what is registered for all
+        elsewhere = self.deps.quotas.known("")  # of no project: what is registered for all
         if elsewhere is not None:
             return QuotaClass(class_name=class_name, limits=elsewhere.limits())
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             own = quotas.class_limits(tx, class_name)
-        return QuotaClass(class_name=class_name, limits={**self.world.settings.quota_defaults, **own})
+        return QuotaClass(class_name=class_name, limits={**self.deps.settings.quota_defaults, **own})
 
     def update_quota_class(self, update: QuotaClass) -> QuotaClass:
         self._check_changeable()
@@ -147,7 +147,7 @@ class Quotas:
         def write(tx: Connection) -> None:
             ledger.lock_owner(tx, f"class:{update.class_name}"[:255])  # two updates of one class come one by one
             quotas.write_class(tx, update.class_name, update.limits)
-        self.world.api.transact(write)
+        self.deps.api.transact(write)
         return self.get_quota_class(update.class_name)
 
     @staticmethod
@@ -159,13 +159,13 @@ class Quotas:
 
     def delete_quotas(self, project_id: str, user_id: str | None) -> None:
         self._check_changeable()
-        self.world.api.transact(lambda tx: quotas.delete(tx, project_id, user_id))
+        self.deps.api.transact(lambda tx: quotas.delete(tx, project_id, user_id))
 
 
-def check_keypair(world: World, tx: Connection, whose: Owner, user_id: str, name: str) -> None:
+def check_keypair(deps: Deps, tx: Connection, whose: Owner, user_id: str, name: str) -> None:
     """Under the user's lock: the name is free (Conflict: this comes first) and one more keypair fits (OverQuota)."""
     ledger.lock_owner(tx, f"user:{user_id}")
-    _project, limits = effective(world, tx, whose)
+    _project, limits = effective(deps, tx, whose)
     count, taken = keypairs.count(tx, user_id, name)
     if taken:
         raise keypairs.KeypairTaken(name=name)

@@ -17,7 +17,7 @@ import msgspec
 
 from nova import concurrency, context, errors, faults
 from nova.conductor.engine import announce
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.faults import fault_of
 from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.workflow import NotYet, Op, Result, Step, Workflow, by_host, entries_of
@@ -34,11 +34,11 @@ AGAIN, AGAIN_S = 6, 2.0  # how often a step is tried before its operation gives 
 class Runner:
     """Runs operations until they end, and resumes those whose runner died."""
 
-    def __init__(self, world: World, journal: Journal, workflows: Iterable[Workflow],
+    def __init__(self, deps: Deps, journal: Journal, workflows: Iterable[Workflow],
                  again_s: float = AGAIN_S) -> None:
-        self.world, self.journal = world, journal
+        self.deps, self.journal = deps, journal
         self.workflows = {workflow.action.name: workflow for workflow in workflows}
-        self.announce = announce.Operations(world)
+        self.announce = announce.Operations(deps)
         self._again_s = again_s
         self._active: set[int] = set()
 
@@ -166,7 +166,7 @@ class Runner:
         def write(live: list[Op]) -> None:
             def work(tx: Connection) -> tuple[list[Entry], Mapping[str, Any]]:
                 task = {"task_state": step.task.value} if step.task else {}
-                changes = {**task, **step.within(tx, self.world, live)}
+                changes = {**task, **step.within(tx, self.deps, live)}
                 return entries_of(live), {**_unwritten(live), **changes}
             self.journal.advance(work)
             _written(live)
@@ -191,7 +191,7 @@ class Runner:
         self.announce.before_step(workflow, step, ops)
         faults.reached(workflow.action.name, step.name, "before")
         try:
-            results: list[Result] = list(step.do(self.world, ops))
+            results: list[Result] = list(step.do(self.deps, ops))
         except (DatabaseAway, NotYet):
             raise  # parked, as above: no host or service is to blame, and nothing is lost by waiting
         except errors.NovaError as error:
@@ -263,7 +263,7 @@ class Runner:
 
         def write(live: list[Op]) -> None:
             def work(tx: Connection) -> tuple[list[Entry], Mapping[str, Any]]:
-                changes = step.undo_within(tx, self.world, live)
+                changes = step.undo_within(tx, self.deps, live)
                 return entries_of(live), {**_unwritten(live), **changes}
             self.journal.advance(work)
             _written(live)
@@ -275,7 +275,7 @@ class Runner:
                 return False
             self.announce.before_undo(op.entry.action, step, op)
             faults.reached(op.entry.action, step.name, "undo")
-            step.undo(self.world, [op])
+            step.undo(self.deps, [op])
             faults.reached(op.entry.action, step.name, "undone")
             self.announce.after_undo(op.entry.action, step, op)
             if step.undo_event:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from nova import errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db.engine import Connection
 from nova.db.states import Entry
 from nova.model.states import ACTIONS, TaskState
@@ -99,16 +99,16 @@ class Step:
     def name(self) -> str:
         return type(self).__name__
 
-    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
         return {}
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         return [{} for _ in ops]
 
-    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
         return {}
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         """Take back what ``do`` did. Raising means "try again later"."""
 
     @property

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Collection, Iterable, Sequence
 
 from nova import errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Result
 from nova.db import aggregates, hosts, services
 from nova.db.claims import Usage
@@ -31,31 +31,31 @@ class WrongZone(errors.HostRefused):
     message = "The chosen host is in availability zone {zone} now, not in {wanted}."
 
 
-def for_server(world: World, op: Op, claimed: Sequence[Usage]) -> Result:
+def for_server(deps: Deps, op: Op, claimed: Sequence[Usage]) -> Result:
     """The zone that a server gets with the host of its claim; WrongZone when it asked for another: the host was moved
     since the scheduler chose it."""
     made = {one.provider_id: one.zone for one in claimed}.get(op.data["provider_id"])
-    zone = made or world.settings.default_availability_zone
+    zone = made or deps.settings.default_availability_zone
     wanted = op.server.pinned_availability_zone
     if wanted and wanted != zone and not op.entry.arguments.get("forced"):
         return WrongZone(zone=zone, wanted=wanted)
     return {"zone": zone}
 
 
-def of_hosts(world: World, hosts: Collection[str] | None = None) -> dict[str, str]:
+def of_hosts(deps: Deps, hosts: Collection[str] | None = None) -> dict[str, str]:
     """host -> zone, of those that are not in the default one."""
-    with world.api.reading() as tx:
+    with deps.api.reading() as tx:
         return aggregates.zones(tx, hosts)
 
 
-def check(world: World, zone: str | None) -> None:
+def check(deps: Deps, zone: str | None) -> None:
     """NoSuchZone unless an enabled compute host is in the zone. None asks for none."""
     if zone is None:
         return
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         enabled = services.enabled_hosts(tx)
-    with world.api.reading() as tx:
-        if zone == world.settings.default_availability_zone:
+    with deps.api.reading() as tx:
+        if zone == deps.settings.default_availability_zone:
             placed = aggregates.zones(tx)
             known = any(placed.get(host, zone) == zone for host in enabled)
         else:
@@ -64,22 +64,22 @@ def check(world: World, zone: str | None) -> None:
         raise NoSuchZone(zone=zone)
 
 
-def follow(world: World, changed: Iterable[str] | None = None) -> None:
+def follow(deps: Deps, changed: Iterable[str] | None = None) -> None:
     """Let servers' rows show the zone their hosts are in, of these hosts (all, for None). Repeating it is harmless."""
-    default = world.settings.default_availability_zone
-    with world.api.reading() as tx:
+    default = deps.settings.default_availability_zone
+    with deps.api.reading() as tx:
         placed = aggregates.zones(tx, None if changed is None else sorted(set(changed)))
     moved: dict[str, list[str]] = {}
     if changed is not None:
         for host in changed:
             moved.setdefault(placed.get(host, default), []).append(host)
     else:
-        with world.cell.reading() as tx:
+        with deps.cell.reading() as tx:
             for host, zone in hosts.zones_shown(tx):
                 if zone != (right := placed.get(host, default)):
                     moved.setdefault(right, []).append(host)
     if moved:
-        world.cell.transact(lambda tx: _write(tx, moved))
+        deps.cell.transact(lambda tx: _write(tx, moved))
 
 
 def _write(tx: Connection, moved: dict[str, list[str]]) -> None:
@@ -94,12 +94,12 @@ class ZoneSweep:
     def __init__(self) -> None:
         self._seen = self._done = 0  # stamps: of the last turn, and the one for which all is right
 
-    def __call__(self, world: World) -> None:
-        with world.api.reading() as tx:
+    def __call__(self, deps: Deps) -> None:
+        with deps.api.reading() as tx:
             stamp = aggregates.version(tx)
         if stamp == self._done:
             return
-        follow(world)
+        follow(deps)
         if stamp == self._seen:  # quiet for a whole turn: what was under way has ended
             self._done = stamp
         self._seen = stamp
@@ -116,11 +116,11 @@ class ForgottenHosts:
         self._before: dict[int, int] = {}  # provider -> generation, of the turn before
         self._members: set[str] = set()
 
-    def __call__(self, world: World) -> None:
-        with world.api.reading() as tx:
+    def __call__(self, deps: Deps) -> None:
+        with deps.api.reading() as tx:
             providers = hosts.providers_of_hosts(tx)
             members = aggregates.members(tx)
-        with world.cell.reading() as tx:  # after them: what registers first can not be missed
+        with deps.cell.reading() as tx:  # after them: what registers first can not be missed
             alive = services.compute_hosts(tx)
         orphans = {row.id: row.generation for row in providers if row.host not in alive}
         lost = {key: generation for key, generation in orphans.items() if self._before.get(key) == generation}
@@ -128,10 +128,10 @@ class ForgottenHosts:
         gone = left & self._members
         self._before, self._members = orphans, left
         if lost:
-            world.api.transact(lambda tx: hosts.drop_providers(tx, lost))
+            deps.api.transact(lambda tx: hosts.drop_providers(tx, lost))
             LOG.warning("removed %d resource providers of hosts whose compute service is deleted", len(lost))
         if gone:
-            world.api.transact(lambda tx: aggregates.forget_hosts(tx, gone))
+            deps.api.transact(lambda tx: aggregates.forget_hosts(tx, gone))
             LOG.warning("took hosts whose compute service is deleted out of their aggregates: %s",
                         ", ".join(sorted(gone)))
-            world.feed.aggregates_changed()
+            deps.feed.aggregates_changed()

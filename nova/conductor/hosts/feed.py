@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nova import errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import aggregates as aggregate_rows
 from nova.db import hosts as host_rows
 from nova.db import provider_trees, services
@@ -31,8 +31,8 @@ PLAIN = frozenset(name for name, _ in _AMOUNTS)
 class Feed:
     """Reads states from both databases, and casts them to every scheduler. ``most_bytes``: of states in one answer."""
 
-    def __init__(self, world: World, most_bytes: int = MOST_BYTES) -> None:
-        self.world, self._most_bytes = world, most_bytes
+    def __init__(self, deps: Deps, most_bytes: int = MOST_BYTES) -> None:
+        self.deps, self._most_bytes = deps, most_bytes
 
     def states(self, known: Sequence[Stamp] = (), everything: bool = True) -> HostStates:
         """States newer than the stamps, or all of them for ``everything``; and the aggregates, where one of the stamps
@@ -51,9 +51,9 @@ class Feed:
 
     def _read_all(self) -> tuple[AggregateStates, list[Any], list[HostState]]:
         """The aggregates, rows of all nodes, and their states."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             rows = host_rows.node_rows(tx)
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             providers = host_rows.provider_rows(tx)
             beyond = provider_trees.beyond(tx)
             aggregates = self._aggregates(tx)
@@ -71,11 +71,11 @@ class Feed:
 
     def _read_one(self, host: str) -> tuple[list[Any], list[HostState]]:
         """Rows of one host's nodes and their states, whole."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             rows = host_rows.node_rows(tx, host_rows.NodesWanted(host=host))
         if not rows:
             return [], []
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             providers = host_rows.provider_rows(tx, host=host)
             beyond = provider_trees.beyond(tx, [one["id"] for one in providers.values()])
             place = self._place(tx, host)
@@ -86,14 +86,14 @@ class Feed:
         """The stamp is read first: rows may be newer than it says, and come again with theirs; never older."""
         stamp = aggregate_rows.version(tx)
         return AggregateStates(
-            version=stamp, default_zone=self.world.settings.default_availability_zone,
+            version=stamp, default_zone=self.deps.settings.default_availability_zone,
             aggregates=tuple(AggregateMembers(hosts=one.hosts, metadata=one.metadata, uuid=one.uuid)
                              for one in aggregate_rows.select(tx) if one.hosts))
 
     def _place(self, tx: Connection, host: str) -> Place:
         stamp = aggregate_rows.version(tx)
         mine = [one for one in aggregate_rows.select(tx) if host in one.hosts]
-        zone, metadata = placed([one.metadata for one in mine], self.world.settings.default_availability_zone)
+        zone, metadata = placed([one.metadata for one in mine], self.deps.settings.default_availability_zone)
         return Place(stamp, zone, metadata, tuple(one.uuid for one in mine))
 
     def after_claims(self, usages: Sequence[Usage], claimed: Sequence[str]) -> None:
@@ -114,7 +114,7 @@ class Feed:
         """What claims change, of the nodes that these providers belong to: of a plain one, its amounts."""
         if not providers:
             return ()
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             rows = host_rows.provider_rows(tx, providers).values()
             deep = [row["id"] for row in rows if row["deep"] or row["classes"].keys() - PLAIN]
             beyond = provider_trees.beyond(tx, deep) if deep else {}
@@ -130,13 +130,13 @@ class Feed:
 
     def host_gone(self, host: str, nodes: Sequence[str]) -> None:
         """A host was taken out, with these nodes."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             now = services.now(tx)
         self._cast(HostStates(now=now, gone=tuple((host, node) for node in nodes)))
 
     def aggregates_changed(self) -> None:
         """Hosts came or went, or metadata changed: send all aggregates, which is little."""
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             aggregates = self._aggregates(tx)
         self._cast(HostStates(aggregates=aggregates))
 
@@ -154,7 +154,7 @@ class Feed:
 
     def _cast(self, states: HostStates) -> bool:
         try:
-            self.world.scheduler.update_hosts(states)
+            self.deps.scheduler.update_hosts(states)
         except errors.NovaError as error:  # the periodic sweep repairs what was lost
             LOG.debug("schedulers were not told: %s", error)
             return False

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nova import errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.orders import disks_of, packing_at
 from nova.db import guests, networks, servers, services
 from nova.db.engine import Connection
@@ -35,22 +35,22 @@ class PasswordKept(errors.Conflict):
 
 
 class GuestAnswers:
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
         """NoSuchGuest; Invalid: a provider's address is not one guest's; Unavailable: Neutron, which knows that."""
         uuid, projects = query.server_uuid, {query.project_id} - {None}
         if query.provider_id is not None:  # anybody can say of a port of theirs that it is any server's
-            uuid, project = self.world.networking.guest_at(query.provider_id, query.address or "")
+            uuid, project = self.deps.networking.guest_at(query.provider_id, query.address or "")
             projects.add(project)
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             uuid = uuid or _at(tx, host, query.address)
             row = servers.rows_of(tx, [uuid]).get(uuid) if uuid else None
             if row is None or projects - {row.project_id} or not may_ask_for(tx, host, row):
                 raise NoSuchGuest(name=query.server_uuid or query.address)
             metadata, _tags = servers.children(tx, [row.uuid])
-        packing = packing_at(self.world, row, row.host) if row.host else None
+        packing = packing_at(self.deps, row, row.host) if row.host else None
         return facts_of(row, metadata.get(row.uuid, {}), dedicated_cpus(packing), self._places(row))
 
     def keep_password(self, host: HostName, password: GuestPassword) -> None:
@@ -63,7 +63,7 @@ class GuestAnswers:
             if row.guest_password:
                 raise PasswordKept()
             servers.update(tx, password.server_uuid, {"guest_password": password.password})
-        self.world.cell.transact(write)
+        self.deps.cell.transact(write)
 
     def _places(self, row: Any) -> Mapping[str, DevicePlace]:
         """Its host knows them. It is asked for guests with such devices only; a guest goes without rather than get
@@ -71,7 +71,7 @@ class GuestAnswers:
         if not row.host or not has_devices(row.interfaces or ()):
             return {}
         try:
-            told: Mapping[str, DevicePlace] = self.world.compute.device_places(row.host, row.uuid)
+            told: Mapping[str, DevicePlace] = self.deps.compute.device_places(row.host, row.uuid)
         except errors.NovaError as error:
             LOG.info("where its devices are is not known: %s", error.message, extra={"server": row.uuid})
             return {}

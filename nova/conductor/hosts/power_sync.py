@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from nova import context, errors
 from nova.conductor.engine import announce
 from nova.conductor.engine.begin import begin
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import states
 from nova.db.engine import Connection
 from nova.model.orders import PowerReport
@@ -31,31 +31,31 @@ FITTING = {PowerState.SHUTDOWN: "stopped", PowerState.CRASHED: "stopped", PowerS
            PowerState.PAUSED: "paused", PowerState.SUSPENDED: "suspended"}
 
 
-def report(world: World, told: PowerReport) -> None:
+def report(deps: Deps, told: PowerReport) -> None:
     reported = {guest.server_uuid: states.Power(int(guest.power_state), guest.epoch,
                                                 FITTING.get(guest.power_state, "")) for guest in told.guests}
     if not reported:
         return
-    with announce.turning(world, told.host, [uuid for uuid, one in reported.items() if one.now]):
-        strays = world.cell.transact(lambda tx: states.note_power(tx, told.host, reported))
-    _stop(world, told.host, {uuid: reported[uuid] for uuid in strays[:AT_ONCE]})
+    with announce.turning(deps, told.host, [uuid for uuid, one in reported.items() if one.now]):
+        strays = deps.cell.transact(lambda tx: states.note_power(tx, told.host, reported))
+    _stop(deps, told.host, {uuid: reported[uuid] for uuid in strays[:AT_ONCE]})
 
 
-def _stop(world: World, host: str, strays: Mapping[str, states.Power]) -> None:
+def _stop(deps: Deps, host: str, strays: Mapping[str, states.Power]) -> None:
     """Order each one's stop, as its owner would: it is in the journal, and a host that dies meanwhile resumes it."""
     for uuid, power in strays.items():
         with context.entered(context.internal()):
-            begin = functools.partial(_begin, world=world, host=host, uuid=uuid, power=power)
+            begin = functools.partial(_begin, deps=deps, host=host, uuid=uuid, power=power)
             try:
-                entry = world.cell.transact(begin)
+                entry = deps.cell.transact(begin)
             except (errors.WrongState, errors.NotFound):
                 continue  # something was ordered meanwhile
             if entry is not None:
                 LOG.warning("the server should be off, and its guest runs on %s: it is stopped again", host,
                             extra={"server": uuid})
-                world.runner.start([entry])
+                deps.runner.start([entry])
 
 
-def _begin(tx: Connection, world: World, host: str, uuid: str, power: states.Power) -> states.Entry | None:
+def _begin(tx: Connection, deps: Deps, host: str, uuid: str, power: states.Power) -> states.Entry | None:
     action = states.set_running(tx, host, uuid, power)
-    return begin(world, tx, action, uuid, {}) if action else None
+    return begin(deps, tx, action, uuid, {}) if action else None

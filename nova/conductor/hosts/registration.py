@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from nova import errors
 from nova.conductor.engine import announce
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import migrate, networks, services, silences
 from nova.db.engine import Connection, Database
 from nova.model.base import HostName, Time
@@ -48,9 +48,9 @@ class HostSecrets:
 class Daemons:
     """``register``, ``heartbeat`` and ``ping``, for control daemons; host_service adds the checks for hosts."""
 
-    def __init__(self, world: World, clock: Callable[[], float] = time.monotonic) -> None:
-        self.world, self._clock = world, clock
-        self.secrets = HostSecrets(world.cell)
+    def __init__(self, deps: Deps, clock: Callable[[], float] = time.monotonic) -> None:
+        self.deps, self._clock = deps, clock
+        self.secrets = HostSecrets(deps.cell)
         self._beats: set[tuple[str, str]] = set()
         self._known: set[tuple[str, str]] = set()
         self._lowest: tuple[ContractVersion, ...] = ()
@@ -68,21 +68,21 @@ class Daemons:
             if registration.binary == "nova-network":
                 networks.claim_unhosted(tx, registration.host)
             return kept, excused
-        kept, excused = self.world.cell.transact(write)
+        kept, excused = self.deps.cell.transact(write)
         self._heard({registration.binary})
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             debts = services.debts(tx, registration.host) if registration.host_id else ()
-            self._lowest = services.lowest_versions(tx, self.world.settings.service_down_time)
+            self._lowest = services.lowest_versions(tx, self.deps.settings.service_down_time)
         with self._lock:
             self._known.add((registration.host, registration.binary))
         if kept.new:
             LOG.info("%s on %s registered for the first time", registration.binary, registration.host)
-            announce.registered(self.world, registration.host, registration.binary)
+            announce.registered(self.deps, registration.host, registration.binary)
         if registration.binary == "nova-compute":
-            self.world.feed.host_changed(registration.host)
+            self.deps.feed.host_changed(registration.host)
         if excused:
-            self.world.feed.alive(*self._alive(set(), excused))
-        return Registered(service_id=kept.id, report_interval_s=self.world.settings.report_interval, debts=debts,
+            self.deps.feed.alive(*self._alive(set(), excused))
+        return Registered(service_id=kept.id, report_interval_s=self.deps.settings.report_interval, debts=debts,
                           lowest=self._lowest, wants_secret=not kept.has_secret)
 
     def heartbeat(self, beat: Heartbeat) -> Alive:
@@ -102,12 +102,12 @@ class Daemons:
         now = self._clock()
         if now - self._owing_at >= OWING_S:
             self._owing_at = now
-            with contextlib.suppress(errors.Unavailable), self.world.cell.reading() as tx:
+            with contextlib.suppress(errors.Unavailable), self.deps.cell.reading() as tx:
                 self._owing = services.owing_hosts(tx)
         return host in self._owing
 
     def _look_up(self, name: tuple[str, str]) -> bool:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             found = services.known(tx)
         with self._lock:
             self._known = found
@@ -128,7 +128,7 @@ class Daemons:
             services.beat(tx, sorted(beats))
             return excused
         try:
-            excused = self.world.cell.transact(write)
+            excused = self.deps.cell.transact(write)
         except errors.Unavailable:
             with self._lock:
                 self._beats |= beats  # a minute without a database makes no host look dead
@@ -139,16 +139,16 @@ class Daemons:
     def _tell(self, alive: Times, now: Time | None) -> None:
         self._telling_since = self._clock()
         try:
-            self._reached = self.world.feed.alive(alive, now)
+            self._reached = self.deps.feed.alive(alive, now)
         finally:
             self._telling_since = float("inf")
 
     def bridge_silence(self) -> None:
         """While this conductor can not reach the broker, daemons can not report: nobody counts as down for that."""
-        down = self.world.settings.service_down_time
+        down = self.deps.settings.service_down_time
         if self._reached and self._clock() - self._telling_since < SLOW_S:
             return
-        excused = self.world.cell.transact(lambda tx: silences.bridge(tx, down))
+        excused = self.deps.cell.transact(lambda tx: silences.bridge(tx, down))
         count = sum(len(one.hosts) for one in excused.values())
         if count and not self._bridging:
             LOG.info("the broker can not be reached, and no daemon was heard of for %.0f s: the %d that were alive "
@@ -158,14 +158,14 @@ class Daemons:
     def _alive(self, hosts: set[str], excused: Times) -> tuple[Times, Time | None]:
         if not hosts and not excused:
             return (), None
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             now = services.now(tx)
         return (*excused, *((host, now) for host in sorted(hosts))), now
 
     def _end_silence(self, tx: Connection, binaries: Collection[str]) -> Times:
         """Before these are written as heard of: the compute hosts that are excused, and when they count as seen. The
         database is asked only where this process has not heard of a kind for long."""
-        down, now = self.world.settings.service_down_time, self._clock()
+        down, now = self.deps.settings.service_down_time, self._clock()
         unheard = [one for one in binaries if now - self._heard_at.get(one, float("-inf")) > down / 2]
         if not unheard:
             return ()
@@ -185,11 +185,11 @@ class Daemons:
     def refresh(self) -> None:
         """Forget services that were deleted; learn what versions are in use."""
         self.secrets.forget()
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             known = services.known(tx)
-            lowest = services.lowest_versions(tx, self.world.settings.service_down_time)
+            lowest = services.lowest_versions(tx, self.deps.settings.service_down_time)
         with self._lock:
             self._known, self._lowest = known, lowest
 
     def ping(self, host: HostName) -> str:
-        return migrate.product(self.world.cell)
+        return migrate.product(self.deps.cell)

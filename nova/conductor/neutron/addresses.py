@@ -24,8 +24,8 @@ class NotItsAddress(errors.Invalid):
 class NeutronAddresses:
     """``refresh``: has servers' rows corrected, now. ``client``: ``nova.clients.neutron.Neutron``."""
 
-    def __init__(self, world: Any, client: Any, refresh: Callable[[Sequence[str]], object]) -> None:
-        self.world, self._client, self._refresh = world, client, refresh
+    def __init__(self, deps: Any, client: Any, refresh: Callable[[Sequence[str]], object]) -> None:
+        self.deps, self._client, self._refresh = deps, client, refresh
 
     def add_fixed_address(self, server_uuid: str, network_id: str) -> None:
         """From the first subnet of the network that has one left, on the first port there is."""
@@ -58,7 +58,7 @@ class NeutronAddresses:
 
     def _ports(self, server_uuid: str) -> list[Port]:
         """Those that its row knows: anybody can say of a port of theirs that it is this server's."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             row = interface_cache.read(tx, [server_uuid]).get(server_uuid)
         if row is None:
             raise errors.NotFound(f"Instance {server_uuid} could not be found.")

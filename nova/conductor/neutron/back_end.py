@@ -14,7 +14,7 @@ from typing import Any
 from nova import context, errors
 from nova.clients.neutron import Neutron as Client
 from nova.conductor.engine import metadata_providers
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_back_end import Admitted, NetworkWish
 from nova.conductor.engine.workflow import NotYet, Op, Result
 from nova.conductor.neutron.addresses import NeutronAddresses
@@ -43,16 +43,16 @@ class Neutron:
 
     name = "neutron"
 
-    def __init__(self, world: World, client: Client, detach: Detach, ovs_bridge: str = "br-int",
+    def __init__(self, deps: Deps, client: Client, detach: Detach, ovs_bridge: str = "br-int",
                  gather_s: float = 0.05) -> None:
-        self.world, self.client = world, client
+        self.deps, self.client = deps, client
         self.known = Known(client)
-        self._binder = Binder(world, client, self.known, ovs_bridge)
+        self._binder = Binder(deps, client, self.known, ovs_bridge)
         self._admission, self._mover = self._binder.admission, Mover(self._binder)
         self.reader = Reader(self._binder)
-        self.healer = Healer(world, self.reader)
-        self.events = Events(world, self.healer, detach, gather_s)
-        self.single = NeutronAddresses(world, client, self.healer.refresh)
+        self.healer = Healer(deps, self.reader)
+        self.events = Events(deps, self.healer, detach, gather_s)
+        self.single = NeutronAddresses(deps, client, self.healer.refresh)
         self._groups_unread_until = 0.0  # on the monotonic clock
         self.networks: Any = None
         self.floating: Any = None

@@ -15,7 +15,7 @@ import msgspec
 from nova import errors
 from nova.clients.neutron import DNS, IF_MATCH, Neutron
 from nova.clients.session import MissingThere, ServiceConflict, ServiceDown
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Result
 from nova.conductor.neutron import refusals, views
 from nova.conductor.neutron.admission import AUTO, Admission
@@ -51,8 +51,8 @@ class Wanted:
 
 
 class Binder:
-    def __init__(self, world: World, client: Neutron, known: Known, ovs_bridge: str) -> None:
-        self.world, self.client, self.known, self.ovs_bridge = world, client, known, ovs_bridge
+    def __init__(self, deps: Deps, client: Neutron, known: Known, ovs_bridge: str) -> None:
+        self.deps, self.client, self.known, self.ovs_bridge = deps, client, known, ovs_bridge
         self.admission = Admission(client, known)
 
     # -- binding
@@ -147,14 +147,14 @@ class Binder:
     def _given_fields(self, op: Op, port: Port) -> dict[str, Any]:
         host = host_of(op)
         fields = {**self._whose(op), "binding:host_id": host}
-        claimed = ClaimedPorts(self.world, op, host)
+        claimed = ClaimedPorts(self.deps, op, host)
         profile = profile_of(port.profile, claimed.allocation(port.id), claimed.device(port.id))
         if profile != dict(port.profile):
             fields["binding:profile"] = profile
         return fields
 
     def _whose(self, op: Op) -> dict[str, Any]:
-        zone = op.server.availability_zone or op.data.get("zone") or self.world.settings.default_availability_zone
+        zone = op.server.availability_zone or op.data.get("zone") or self.deps.settings.default_availability_zone
         named = {"dns_name": op.server.hostname} if op.server.hostname and self.client.has(DNS) else {}
         return {"device_id": op.uuid, "device_owner": f"{OWNER}{zone}", **named}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from nova import concurrency, context, errors
 from nova.conductor.engine.begin import Busy, Unsettled
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.health import Healer
 from nova.db import interface_cache, migrations
 from nova.model.orders import NetworkEvent
@@ -79,8 +79,8 @@ class Later:
 class Events:
     """External events, gathered for a moment: one message a host, one look at Neutron for all that changed."""
 
-    def __init__(self, world: World, healer: Healer, detach: Detach, gather_s: float = GATHER_S) -> None:
-        self._world, self._healer, self._take_out, self._gather_s = world, healer, detach, gather_s
+    def __init__(self, deps: Deps, healer: Healer, detach: Detach, gather_s: float = GATHER_S) -> None:
+        self._world, self._healer, self._take_out, self._gather_s = deps, healer, detach, gather_s
         self.late = Later(self._again)
         self._gone: dict[tuple[str, str], float] = {}  # (server, port) to be taken from a guest, until when
         self._waiting: list[tuple[ExternalEvent, str | None]] = []

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from nova import context, errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op
 from nova.conductor.neutron import views
 from nova.conductor.neutron.binding import Binder
@@ -103,8 +103,8 @@ class Reader:
 class Healer:
     """Goes round all servers at rest, a batch a turn."""
 
-    def __init__(self, world: World, reader: Reader, batch: int = BATCH) -> None:
-        self._world, self._reader, self._batch = world, reader, batch
+    def __init__(self, deps: Deps, reader: Reader, batch: int = BATCH) -> None:
+        self._world, self._reader, self._batch = deps, reader, batch
         self._after = 0  # the key of the last server that was looked at
         self._asked: set[tuple[str, str]] = set()  # (server, port) that :attr:`lost` was told of
         self.spared: Collection[str] = ()  # servers whose guests are to give up what their rows still have

@@ -30,7 +30,7 @@ class Mover:
     # -- bound to one host, and no other
 
     def bind_to(self, op: Op, host: str) -> None:
-        claimed = ClaimedPorts(self._binder.world, op, host)
+        claimed = ClaimedPorts(self._binder.deps, op, host)
         ports = [self._bound(op, port, host, claimed) for port in self._ports(op)]
         self._write(op, ports)
         failed = next((port for port in ports if port.vif_type == FAILED), None)
@@ -95,7 +95,7 @@ class Mover:
         interfaces: tuple[Interface, ...] = op.server.interfaces or ()
         if not self._client.has(BINDINGS):
             return interfaces
-        claimed = ClaimedPorts(self._binder.world, op, host)
+        claimed = ClaimedPorts(self._binder.deps, op, host)
         there = {port.id: self._second(port, host, claimed) for port in self._ports(op)}
         for port_id, binding in there.items():
             if binding.vif_type == FAILED:

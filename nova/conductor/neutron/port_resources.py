@@ -7,7 +7,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op
 from nova.db import claims, port_claims
 from nova.model.networks import PortDemand
@@ -19,8 +19,8 @@ from nova.model.topology import PackedDevice
 class ClaimedPorts:
     """``host``: the end that is meant, where a move holds something on two."""
 
-    def __init__(self, world: World, op: Op, host: str | None) -> None:
-        self._world, self._op, self._host = world, op, host or ""
+    def __init__(self, deps: Deps, op: Op, host: str | None) -> None:
+        self._world, self._op, self._host = deps, op, host or ""
         self.demands: Sequence[PortDemand] = op.server.port_demands or ()
 
     def allocation(self, port_id: str) -> str | dict[str, str] | None:

@@ -18,7 +18,7 @@ import msgspec
 
 from nova import errors
 from nova.conductor.engine import limits, quota
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_back_end import NetworkWish
 from nova.conductor.engine.network_refusals import AddressInUse, BadAddress, BadNetwork
 from nova.conductor.engine.workflow import Op
@@ -57,9 +57,9 @@ class NoNetworks(errors.Invalid):
 class Addresses:
     """What :class:`nova.conductor.nova_network.back_end.NovaNetwork` does about addresses."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.options = world.settings.networking
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
+        self.options = deps.settings.networking
         self._lately: dict[str, tuple[int, float]] = {}  # project -> its limit, when it was read
 
     # -- admission
@@ -95,7 +95,7 @@ class Addresses:
             return tuple(RequestedNetwork(network_id=uuid) for uuid, network in known.items() if network.vlan is None)
         mine = [uuid for uuid, network in known.items() if network.project_id == wish.project_id]
         if not mine:
-            claimed = self.world.cell.transact(lambda tx: network_pools.first_of_project(tx, wish.project_id))
+            claimed = self.deps.cell.transact(lambda tx: network_pools.first_of_project(tx, wish.project_id))
             LOG.info("network %s is now of project %s", claimed.label, wish.project_id)
             mine = [claimed.uuid]
         return tuple(RequestedNetwork(network_id=uuid) for uuid in mine)
@@ -109,7 +109,7 @@ class Addresses:
         self._lately[wish.project_id] = (limit, time.monotonic())
         if limit == UNLIMITED:
             return
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             used = rows.used(tx, wish.project_id)
         wanted = len(chosen) * wish.servers
         if used + wanted > limit:
@@ -117,16 +117,16 @@ class Addresses:
 
     def _limits_projects(self) -> bool:
         """Keystone's registered limits know of no such resource."""
-        return self.options.manager.charges_quota and isinstance(self.world.quotas, limits.Written)
+        return self.options.manager.charges_quota and isinstance(self.deps.quotas, limits.Written)
 
     def limits(self, projects: Iterable[str]) -> dict[str, int]:
         """``fixed_ips`` of those projects that are limited."""
         if not self._limits_projects():
             return {}
         found = {}
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             for project in sorted(set(projects)):
-                whole, _user = quota.effective(self.world, tx, quota.owner(self.world, project, None))
+                whole, _user = quota.effective(self.deps, tx, quota.owner(self.deps, project, None))
                 found[project] = whole.get(RESOURCE, UNLIMITED)
         return {project: limit for project, limit in found.items() if limit != UNLIMITED}
 
@@ -160,7 +160,7 @@ class Addresses:
 
     def tell_taken(self, ops: Sequence[Op]) -> None:
         """Unavailable: a host that these servers need does not serve them."""
-        self.world.teller.tell({uuid for op in ops for uuid in op.data.get(NETWORKS, ())},
+        self.deps.teller.tell({uuid for op in ops for uuid in op.data.get(NETWORKS, ())},
                                self._hosts(op.data.get("host") for op in ops))
 
     def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
@@ -179,7 +179,7 @@ class Addresses:
         """These networks' hosts, and of multi-host ones these, which give back their own addresses if they may: those
         that were told, for on others the address stands still."""
         wanted, at = set(uuids), set(hosts)
-        late = self.world.teller.told(wanted, at, self.options.update_dns_entries)
+        late = self.deps.teller.told(wanted, at, self.options.update_dns_entries)
         for message in sorted({error.message for error in late.values()}):
             LOG.warning("a network host was not told of addresses that changed: %s", message,
                         extra={"server": server} if server else {})
@@ -187,7 +187,7 @@ class Addresses:
             for host in sorted(at):
                 know = sorted(uuid for uuid in wanted if not {(uuid, host), (uuid, None)} & set(late))
                 if know:
-                    self.world.cell.transact(functools.partial(host_addresses.release_own, network_uuids=know,
+                    self.deps.cell.transact(functools.partial(host_addresses.release_own, network_uuids=know,
                                                                host=host))
 
     def _hosts(self, hosts: Iterable[str | None]) -> set[str] | None:
@@ -218,9 +218,9 @@ class Addresses:
         uuids = {one.network_id for one in interfaces if one.multi_host}
         if not uuids:
             return interfaces
-        own = self.world.cell.transact(
+        own = self.deps.cell.transact(
             lambda tx: self._own(tx, list(rows.rows_of(tx, uuids).values()), host))
-        self.world.teller.tell(uuids, self._hosts({host}))
+        self.deps.teller.tell(uuids, self._hosts({host}))
         return _behind(interfaces, own)
 
     def abandon_arrival(self, op: Op, host: str) -> None:
@@ -233,7 +233,7 @@ class Addresses:
         many = [op for op in ops if any(one.multi_host for one in op.server.interfaces or ())]
         if not many:
             return
-        hosts = self.world.cell.transact(lambda tx: rows.leave(tx, [op.uuid for op in many]))
+        hosts = self.deps.cell.transact(lambda tx: rows.leave(tx, [op.uuid for op in many]))
         self.tell({one.network_id for op in many for one in op.server.interfaces}, hosts)
 
     def _own(self, tx: Connection, networks_: Sequence[Any], host: str) -> dict[str, str]:
@@ -245,7 +245,7 @@ class Addresses:
 
     def check_interface(self, server: Any, wish: RequestedNetwork) -> RequestedNetwork:
         """Without a network, the first of those that a server would have got."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             known = self.known(tx, server.project_id)
         asked = wish.network_id or wish.port_id or wish.fixed_ip
         wanted = NetworkWish(server.project_id, (wish,) if asked else None)
@@ -255,7 +255,7 @@ class Addresses:
                 raise NoNetworks()
             wish = msgspec.structs.replace(wish, network_id=first[0].network_id)
         else:
-            with self.world.cell.reading() as tx:
+            with self.deps.cell.reading() as tx:
                 self.check(tx, known, wanted)
         self.check_quota(NetworkWish(server.project_id, (wish,)), (wish,))
         return wish
@@ -268,7 +268,7 @@ class Addresses:
     def make_interface(self, op: Op, wish: RequestedNetwork) -> Interface:
         id = rows.interface_id(_key(op))
         [made] = [one for one in op.server.interfaces or () if one.id == id]
-        self.world.teller.tell({made.network_id}, self._hosts({op.server.host}))
+        self.deps.teller.tell({made.network_id}, self._hosts({op.server.host}))
         return made
 
     def drop_interface(self, tx: Connection, op: Op, interface: Interface) -> None:

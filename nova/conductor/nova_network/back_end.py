@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.metadata_providers import NotOnePort
 from nova.conductor.engine.network_back_end import Admitted, NetworkWish
 from nova.conductor.engine.workflow import Op, Result
@@ -30,17 +30,17 @@ class NovaNetwork:
 
     name = "nova-network"
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.addresses = Addresses(world)
-        self.networks = Networks(world, self.addresses)
-        self.floating = Floating(world)
-        self.groups = Groups(world)
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
+        self.addresses = Addresses(deps)
+        self.networks = Networks(deps, self.addresses)
+        self.floating = Floating(deps)
+        self.groups = Groups(deps)
 
     # -- admission
 
     def admit(self, wish: NetworkWish) -> Admitted:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             members_of = self.groups.admit(tx, wish.project_id, wish.security_groups)
             groups = tuple(members_of.values())
             if wish.networks == ():
@@ -131,15 +131,15 @@ class NovaNetwork:
         return server.interfaces or ()
 
     def firewall_on(self, host: HostName) -> HostFirewall:
-        with self.world.cell.reading() as tx:
-            return host_rules.of_host(tx, host, self.world.settings.instance_name_template)
+        with self.deps.cell.reading() as tx:
+            return host_rules.of_host(tx, host, self.deps.settings.instance_name_template)
 
     def firewalls_of(self, servers: Sequence[Any]) -> Mapping[str, GuestFirewall]:
         with_interfaces = [server for server in servers if server.interfaces]
         if not with_interfaces:
             return {}
-        with self.world.cell.reading() as tx:
-            found = host_rules.of_guests(tx, with_interfaces, self.world.settings.instance_name_template)
+        with self.deps.cell.reading() as tx:
+            found = host_rules.of_guests(tx, with_interfaces, self.deps.settings.instance_name_template)
         self.groups.teller.begin(found.let_in_on)  # they need not wait for it, nor it for them
         return found.guests
 

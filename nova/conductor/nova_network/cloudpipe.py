@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from nova import context, errors
-from nova.conductor.engine.deps import NO_VPN, VpnSettings, World
+from nova.conductor.engine.deps import NO_VPN, Deps, VpnSettings
 from nova.db import flavors, keypairs, networks
 from nova.db.engine import Connection
 from nova.model.base import Page, Scope
@@ -76,19 +76,19 @@ class NoProjectNetwork(errors.NotFound):
 class Cloudpipes:
     """The calls of CloudpipeCalls. ``create`` and ``servers``: ``create_servers`` and ``list_servers``."""
 
-    def __init__(self, world: World, create: Callable[[NewServer], CreatedServers],
+    def __init__(self, deps: Deps, create: Callable[[NewServer], CreatedServers],
                  servers: Callable[[ServerListQuery], ServerPage]) -> None:
-        self.world, self._create, self._servers = world, create, servers
+        self.deps, self._create, self._servers = deps, create, servers
 
     @property
     def _settings(self) -> VpnSettings:
-        found: VpnSettings = self.world.settings.vpn
+        found: VpnSettings = self.deps.settings.vpn
         return found
 
     def list_cloudpipes(self) -> tuple[Cloudpipe, ...]:
         if self._settings.vpn_image_id == NO_VPN:
             return ()
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             by_project = {one.project_id: one for one in networks.select(tx, Scope()) if one.vpn_private_address}
         return tuple(_shown(server, by_project.get(server.project_id)) for server in self._of(None))
 
@@ -100,7 +100,7 @@ class Cloudpipes:
         live = [server for server in there if server.vm_state != VmState.ERROR]
         if live:
             return live[-1].uuid
-        network, credentials = self._network(project_id), self.world.certs.vpn_credentials(project_id)
+        network, credentials = self._network(project_id), self.deps.certs.vpn_credentials(project_id)
         who = context.current()
         with context.entered(msgspec.structs.replace(who, project_id=project_id)):
             name = f"{project_id}{settings.vpn_key_suffix}"
@@ -126,7 +126,7 @@ class Cloudpipes:
                 raise NoProjectNetwork(project_id=project_id)
             networks.set_vpn(tx, [one.id for one in mine], address, port)
             return {one.uuid for one in mine}
-        self.world.teller.tell(self.world.cell.transact(write))
+        self.deps.teller.tell(self.deps.cell.transact(write))
 
     # -- inside
 
@@ -137,16 +137,16 @@ class Cloudpipes:
 
     def _network(self, project_id: str) -> Network:
         """The project's own, which has a place for the server; given to it now, where it has none yet."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             mine = [one for one in networks.select(tx, Scope()) if one.project_id == project_id]
-        found: Network = mine[0] if mine else self.world.networking.networks.add_network_to_project(None, project_id)
+        found: Network = mine[0] if mine else self.deps.networking.networks.add_network_to_project(None, project_id)
         if not found.vpn_private_address:
             raise NoVpn(reason=f"network {found.label} sets no address aside for one: only VlanManager's do")
         return found
 
     def _flavor(self) -> str:
-        with self.world.api.reading() as tx:
-            named = [one for one in flavors.select(tx, FlavorQuery(is_public=None), self.world.settings.max_limit)
+        with self.deps.api.reading() as tx:
+            named = [one for one in flavors.select(tx, FlavorQuery(is_public=None), self.deps.settings.max_limit)
                      if one.name == self._settings.vpn_flavor]
         if not named:
             raise NoVpn(reason=f"there is no flavor named {self._settings.vpn_flavor} (vpn_flavor in nova.conf)")
@@ -162,11 +162,11 @@ class Cloudpipes:
             if not keypairs.count(tx, user_id, name)[1]:
                 keypairs.insert(tx, wanted)
         with contextlib.suppress(keypairs.KeypairTaken):  # by another who asked at the same time
-            self.world.api.transact(make)
+            self.deps.api.transact(make)
         return name
 
     def _group(self, name: str, project_id: str) -> None:
-        groups: Any = self.world.networking.groups
+        groups: Any = self.deps.networking.groups
         found = groups.list_security_groups(SecurityGroupQuery(scope=Scope(project_id=project_id), names=(name,)))
         group = found[0] if found else groups.create_security_group(NewSecurityGroup(
             name=name, description="VPN server and its clients", project_id=project_id))

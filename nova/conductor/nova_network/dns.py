@@ -15,7 +15,7 @@ from typing import Any
 
 from nova import context, errors
 from nova.clients.dns import DomainThere, EntryThere, Managers, NoSuchDomain, NoSuchEntry, Patient
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op
 from nova.db import dns_domains, floating
 from nova.model.base import Scope
@@ -47,12 +47,12 @@ class NotYourName(errors.Forbidden):
 class Names:
     """The DNS part of FloatingCalls, and servers' names as they come and go."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     @property
     def managers(self) -> Managers:
-        return self.world.settings.floating.dns
+        return self.deps.settings.floating.dns
 
     def _of_scope(self, scope: str) -> Patient:
         return self.managers.instances if scope == PRIVATE else self.managers.floating
@@ -61,7 +61,7 @@ class Names:
 
     def list_dns_domains(self, scope: Scope) -> tuple[DnsDomain, ...]:
         """A project's own, and those of nobody, among them the private ones; an administrator's: all."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             found = dns_domains.select(tx)
         return tuple(one for one in found if scope.project_id is None
                      or one.project_id in (None, scope.project_id))
@@ -72,7 +72,7 @@ class Names:
             self._of_scope(domain.scope).create_domain(domain.domain)
         except DomainThere:
             LOG.info("domain %s is there already: whose it is changes", domain.domain)
-        self.world.cell.transact(lambda tx: dns_domains.put(tx, domain))
+        self.deps.cell.transact(lambda tx: dns_domains.put(tx, domain))
         return domain
 
     def delete_dns_domain(self, domain: str) -> None:
@@ -81,10 +81,10 @@ class Names:
             self._of_scope(known.scope).delete_domain(domain)
         except NoSuchDomain:
             LOG.info("domain %s was gone from the DNS server already", domain)
-        self.world.cell.transact(lambda tx: dns_domains.delete(tx, domain))
+        self.deps.cell.transact(lambda tx: dns_domains.delete(tx, domain))
 
     def _domain(self, domain: str) -> DnsDomain:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             for one in dns_domains.select(tx, domain):
                 return one
         raise NoSuchDomain(domain=domain)
@@ -120,7 +120,7 @@ class Names:
         driver = self._of_scope(known.scope)
         if known.scope == PUBLIC and known.project_id is None and not who.is_admin:
             named = {*addresses, *driver.get_entries_by_name(name, domain)}
-            with self.world.cell.reading() as tx:
+            with self.deps.cell.reading() as tx:
                 own = {one.address for one in floating.select(tx, FloatingQuery(scope=Scope(
                     project_id=who.project_id or "")))}
             for address in sorted(named - own):
@@ -132,7 +132,7 @@ class Names:
     def forget_floating(self, address: str) -> None:
         """A floating address is nobody's: so are its names."""
         if not self.managers.floating.silent:
-            with self.world.cell.reading() as tx:
+            with self.deps.cell.reading() as tx:
                 domains = [one.domain for one in dns_domains.select(tx) if one.scope == PUBLIC]
             for domain in domains:
                 _quietly(self.managers.floating, "forget", [(None, address)], domain, BUDGET_S)
@@ -150,24 +150,24 @@ class Names:
         """The servers' own names: by now, somebody else may have the address."""
         pairs = [(name, address) for op in ops for name, address in op.data.get(NAMED, ())]
         if pairs and self._wanted:
-            _quietly(self.managers.instances, "forget", pairs, self.world.settings.floating.instance_dns_domain,
+            _quietly(self.managers.instances, "forget", pairs, self.deps.settings.floating.instance_dns_domain,
                      BUDGET_S)
 
     def write_all(self) -> int:
         """Write the names of all live servers again (``dns_update_periodic_interval``); how many servers."""
         if not self._wanted:
             return 0
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             found = dns_domains.named_servers(tx)
         self._for_servers(found, float("inf"))
         return len(found)
 
     @property
     def _wanted(self) -> bool:
-        return bool(self.world.settings.floating.instance_dns_domain) and not self.managers.instances.silent
+        return bool(self.deps.settings.floating.instance_dns_domain) and not self.managers.instances.silent
 
     def _for_servers(self, servers: Sequence[Any], budget_s: float) -> None:
-        domain = self.world.settings.floating.instance_dns_domain
+        domain = self.deps.settings.floating.instance_dns_domain
         if not self._wanted or not servers:
             return
         try:

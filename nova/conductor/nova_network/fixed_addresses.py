@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_refusals import BadNetwork
 from nova.conductor.nova_network.addresses import Addresses
 from nova.db import addresses as rows
@@ -27,19 +27,19 @@ class NotItsAddress(errors.Invalid):
 class FixedAddresses:
     """The calls about addresses; whoever changes a server's writes its row's interfaces in the same transaction."""
 
-    def __init__(self, world: World, addresses: Addresses) -> None:
-        self.world, self.addresses = world, addresses
+    def __init__(self, deps: Deps, addresses: Addresses) -> None:
+        self.deps, self.addresses = deps, addresses
 
     def list_fixed_addresses(self, host: str | None) -> tuple[FixedAddressRow, ...]:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return network_pools.fixed_rows(tx, host)
 
     def get_fixed_address(self, address: str) -> FixedAddressRow:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return network_pools.fixed_row(tx, address)
 
     def reserve_fixed_address(self, address: str, reserved: bool) -> None:
-        self.world.cell.transact(lambda tx: network_pools.reserve(tx, address, reserved))
+        self.deps.cell.transact(lambda tx: network_pools.reserve(tx, address, reserved))
 
     # -- of servers
 
@@ -63,7 +63,7 @@ class FixedAddresses:
                 after = tuple(_with(one, added[1]) if one.id == added[0] else one for one in row.interfaces or ())
             servers.update(tx, row.uuid, {"interfaces": after})
             return row
-        self._told(self.world.cell.transact(add), {network_id})
+        self._told(self.deps.cell.transact(add), {network_id})
 
     def remove_fixed_address(self, server_uuid: str, address: str) -> None:
         def remove(tx: Connection) -> tuple[Any, set[str]]:
@@ -77,11 +77,11 @@ class FixedAddresses:
             after = floating.with_floating([_without(one, address) for one in row.interfaces or ()], held)
             servers.update(tx, row.uuid, {"interfaces": after})
             return row, changed
-        self._told(*self.world.cell.transact(remove))
+        self._told(*self.deps.cell.transact(remove))
 
     def _told(self, row: Any, networks_: set[str]) -> None:
         self.addresses.tell(networks_, {row.host} if row.host else set(), row.uuid)
-        self.world.networking.groups.addresses_changed([row.uuid])
+        self.deps.networking.groups.addresses_changed([row.uuid])
 
 
 def _locked(tx: Connection, uuid: str) -> Any:

@@ -50,29 +50,29 @@ class Floating(Names):
 
     @property
     def options(self) -> FloatingOptions:
-        return self.world.settings.floating
+        return self.deps.settings.floating
 
     @property
     def served(self) -> bool:
         """Whether the networks' manager translates addresses: with one that does not, nobody has any."""
-        return self.world.settings.networking.manager.floating
+        return self.deps.settings.networking.manager.floating
 
     # -- reads
 
     def list_floating_pools(self, scope: Scope) -> tuple[FloatingPool, ...]:
         if not self.served:
             return ()
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return floating.pools(tx)
 
     def list_floating_addresses(self, query: FloatingQuery) -> tuple[FloatingAddress, ...]:
         if not self.served:
             return ()
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return floating.select(tx, query)
 
     def get_floating_address(self, id: str, scope: Scope) -> FloatingAddress:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return floating.get(tx, id, scope)
 
     # -- whose they are
@@ -90,16 +90,16 @@ class Floating(Names):
                     raise TooMany()
             [taken] = floating.take(tx, name, project_id)
             return taken
-        taken = self.world.cell.transact(take)
+        taken = self.deps.cell.transact(take)
         self._announce("allocate", taken)
         return taken
 
     def _limit(self, project_id: str) -> int:
         """Of the project; users have none of their own, since nothing says which of them asked for an address. In
         Keystone, only where somebody registered one: it is no resource that must have a limit there."""
-        whose = quota.owner(self.world, project_id, None)
-        with self.world.api.reading() as tx:
-            project, _user = quota.effective(self.world, tx, whose)
+        whose = quota.owner(self.deps, project_id, None)
+        with self.deps.api.reading() as tx:
+            project, _user = quota.effective(self.deps, tx, whose)
         return project.get(RESOURCE, UNLIMITED)
 
     def release_floating_address(self, id: str, scope: Scope) -> None:
@@ -109,7 +109,7 @@ class Floating(Names):
                 raise NotYours(address=held.row.address)
             _refuse_assigned(held)
             return floating.let_go(tx, held)
-        changed = self.world.cell.transact(release)
+        changed = self.deps.cell.transact(release)
         self.tell(changed.networks)
         self.forget_floating(changed.address.address)
         self._announce_left([changed])
@@ -128,13 +128,13 @@ class Floating(Names):
                 return None
             host = fixed.host if fixed.multi_host else fixed.network_host
             return floating.point(tx, held, fixed, host), held
-        done = self.world.cell.transact(associate)
+        done = self.deps.cell.transact(associate)
         if done is None:
             LOG.info("floating address %s was assigned by itself, and stays where it is", association.address)
             return
         changed, before = done
         try:
-            self.world.teller.tell(changed.networks)
+            self.deps.teller.tell(changed.networks)
         except errors.NovaError as error:
             if error.code.startswith(AWAY):
                 LOG.warning("a network host was not told of %s: %s", association.address, error.message)
@@ -148,13 +148,13 @@ class Floating(Names):
     def _ask_host(self, association: FloatingAssociation) -> None:
         """Whether the host has the device that the address shall stand on. Invalid. One that can not be asked is no
         reason to refuse: it is told all when it is back."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             place = floating.place_of(tx, association)
             if place is None or place.host is None or not services.up(
-                    tx, services.NETWORK, self.world.settings.service_down_time, {place.host}):
+                    tx, services.NETWORK, self.deps.settings.service_down_time, {place.host}):
                 return
         try:
-            self.world.network.check_floating_interface(place.host, place.interface)
+            self.deps.network.check_floating_interface(place.host, place.interface)
         except (errors.Unavailable, errors.PeerTooOld) as error:
             LOG.info("host %s could not be asked about its device for %s: %s", place.host, association.address,
                      error.message)
@@ -175,7 +175,7 @@ class Floating(Names):
                     held.fixed_address != changed.address.fixed_address:
                 return None
             return floating.unpoint(tx, held) if fixed is None else floating.point(tx, held, fixed, before.row.host)
-        undone = self.world.cell.transact(undo)
+        undone = self.deps.cell.transact(undo)
         if undone is not None:
             self.tell(undone.networks)
 
@@ -187,7 +187,7 @@ class Floating(Names):
                 raise NotItsAddress(address=association.address, server=association.server_uuid)
             _refuse_assigned(held)
             return floating.unpoint(tx, held)
-        changed = self.world.cell.transact(disassociate)
+        changed = self.deps.cell.transact(disassociate)
         self.tell(changed.networks)
         self._announce_left([changed])
 
@@ -196,12 +196,12 @@ class Floating(Names):
     def create_floating_addresses(self, range: FloatingRange) -> tuple[str, ...]:
         addresses = address_ranges.usable(range.ip_range)
         pool = range.pool or self.options.default_floating_pool
-        self.world.cell.transact(lambda tx: floating.insert(tx, addresses, pool, range.interface or None))
+        self.deps.cell.transact(lambda tx: floating.insert(tx, addresses, pool, range.interface or None))
         return addresses
 
     def delete_floating_addresses(self, range: FloatingRange) -> tuple[str, ...]:
         network, wanted = address_ranges.network(range.ip_range), frozenset(address_ranges.usable(range.ip_range))
-        return self.world.cell.transact(lambda tx: floating.delete_free(tx, network, wanted))
+        return self.deps.cell.transact(lambda tx: floating.delete_free(tx, network, wanted))
 
     # -- with a server
 
@@ -256,12 +256,12 @@ class Floating(Names):
     def tell(self, networks: Sequence[str]) -> None:
         """Network hosts learn what is so now; one that is away, when it is back."""
         try:
-            self.world.teller.tell(networks)
+            self.deps.teller.tell(networks)
         except errors.NovaError as error:
             LOG.warning("a network host was not told of floating addresses that changed: %s", error.message)
 
     def _announce(self, what: str, address: FloatingAddress) -> None:
-        once(self.world, f"network.floating_ip.{what}", lambda: address)
+        once(self.deps, f"network.floating_ip.{what}", lambda: address)
 
     def _announce_left(self, changes: Iterable[Changed]) -> None:
         for one in changes:

@@ -10,7 +10,7 @@ import msgspec
 
 from nova import context, errors
 from nova.conductor.engine import quota
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_refusals import NoSuchGroup
 from nova.conductor.nova_network.firewall_updates import RulesTeller
 from nova.db import network_quota, servers, services
@@ -68,21 +68,21 @@ class DefaultRuleThere(errors.Conflict):
 class Groups:
     """The calls of SecurityGroupCalls, and what the rest of nova-network asks of groups."""
 
-    def __init__(self, world: World, teller: RulesTeller | None = None) -> None:
-        self.world = world
-        self.teller = teller or RulesTeller(world.compute)
+    def __init__(self, deps: Deps, teller: RulesTeller | None = None) -> None:
+        self.deps = deps
+        self.teller = teller or RulesTeller(deps.compute)
         self._defaults: dict[str, int] = {}
 
     # -- groups
 
     def list_security_groups(self, query: SecurityGroupQuery) -> tuple[SecurityGroup, ...]:
         project = query.scope.project_id
-        most = self.world.settings.max_limit
+        most = self.deps.settings.max_limit
         page = msgspec.structs.replace(query.page, limit=min(query.page.limit or most, most))
 
         def read(tx: Connection) -> tuple[SecurityGroup, ...]:
             return rows.select(tx, query.scope, page, query.names)
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             found = read(tx)
         if project and not (query.page.offset or any(group.name == DEFAULT for group in found)) and \
                 (not query.names or DEFAULT in query.names):
@@ -93,14 +93,14 @@ class Groups:
         def work(tx: Connection) -> T:
             rows.ensure_default(tx, project, context.current().user_id)
             return read(tx)
-        return self.world.cell.transact(work)
+        return self.deps.cell.transact(work)
 
     def get_security_group(self, id: str, scope: Scope) -> SecurityGroup:
         """NoSuchGroup, for what is no id as well: `openstack` asks by name first, and lists when there is none so."""
         key = rows.key_of(id)
         if key is None:
             raise rows.NoSuchGroup(group=id)
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return rows.get(tx, key, scope)
 
     def create_security_group(self, group: NewSecurityGroup) -> SecurityGroup:
@@ -114,7 +114,7 @@ class Groups:
                 raise TooManyGroups(limit=limit)
             key = rows.insert(tx, project, who.user_id, group.name, group.description)
             return SecurityGroup(id=rows.id_of(key), name=group.name, project_id=project, description=group.description)
-        return self.world.cell.transact(write)
+        return self.deps.cell.transact(write)
 
     def update_security_group(self, update: SecurityGroupUpdate) -> SecurityGroup:
         key = _key(update.id)
@@ -127,7 +127,7 @@ class Groups:
             rows.rename(tx, row, update.name or row.name,
                         row.description if update.description is None else update.description)
             return rows.get(tx, key, update.scope)
-        return self.world.cell.transact(write)
+        return self.deps.cell.transact(write)
 
     def delete_security_group(self, id: str, scope: Scope) -> None:
         def write(tx: Connection) -> set[str]:
@@ -138,7 +138,7 @@ class Groups:
                 raise InUse()
             rows.delete(tx, row.id)
             return set()  # it has no members, so nobody lets any in
-        self.world.cell.transact(write)
+        self.deps.cell.transact(write)
 
     # -- rules
 
@@ -147,7 +147,7 @@ class Groups:
         source = _key(rule.source_id) if rule.source_id else None
         wanted = security_rules.checked(msgspec.structs.replace(
             rule, group_id=rows.id_of(key), source_id=None if source is None else rows.id_of(source)))
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             project = rows.get(tx, key, scope).project_id
         limit = self._limit("security_group_rules", project, who.user_id)
 
@@ -161,7 +161,7 @@ class Groups:
             if not quota.fits(limit, len(present), 1):
                 raise TooManyRules(limit=limit)
             return rows.rule(tx, rows.insert_rule(tx, wanted)), rows.hosts_of(tx, [key])
-        made, hosts = self.world.cell.transact(write)
+        made, hosts = self.deps.cell.transact(write)
         self.teller.tell(hosts)
         return made
 
@@ -171,12 +171,12 @@ class Groups:
             group = rows.locked(tx, _key(found.group_id), scope)
             rows.delete_rule(tx, _key(found.id))
             return rows.hosts_of(tx, [group.id])
-        self.teller.tell(self.world.cell.transact(write))
+        self.teller.tell(self.deps.cell.transact(write))
 
     # -- what new projects are given, and what is dropped everywhere
 
     def list_default_rules(self) -> tuple[SecurityRule, ...]:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return tuple(rows.common(tx, rows.OF_NEW_PROJECTS))
 
     def get_default_rule(self, id: str) -> SecurityRule:
@@ -189,10 +189,10 @@ class Groups:
         return self._add_common(rows.OF_NEW_PROJECTS, rule)
 
     def delete_default_rule(self, id: str) -> None:
-        self.world.cell.transact(lambda tx: rows.delete_common(tx, rows.OF_NEW_PROJECTS, _key(id)))
+        self.deps.cell.transact(lambda tx: rows.delete_common(tx, rows.OF_NEW_PROJECTS, _key(id)))
 
     def list_provider_rules(self) -> tuple[SecurityRule, ...]:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return tuple(rows.common(tx, rows.OF_PROVIDER))
 
     def create_provider_rule(self, rule: NewSecurityRule) -> SecurityRule:
@@ -201,11 +201,11 @@ class Groups:
         return made
 
     def delete_provider_rule(self, id: str) -> None:
-        self.world.cell.transact(lambda tx: rows.delete_common(tx, rows.OF_PROVIDER, _key(id)))
+        self.deps.cell.transact(lambda tx: rows.delete_common(tx, rows.OF_PROVIDER, _key(id)))
         self._tell_all()
 
     def _tell_all(self) -> None:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             computes = services.select(tx, ServiceQuery(binary=services.COMPUTE))
         self.teller.tell(row.host for row, _clock in computes)
 
@@ -217,12 +217,12 @@ class Groups:
             if any(security_rules.same(one, wanted) for one in rows.common(tx, kind)):
                 raise DefaultRuleThere()
             return rows.insert_common(tx, kind, msgspec.structs.replace(wanted, protocol=rule.protocol))
-        return self.world.cell.transact(write)
+        return self.deps.cell.transact(write)
 
     # -- members
 
     def list_server_security_groups(self, query: ServerQuery) -> tuple[SecurityGroup, ...]:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             servers.target(tx, query.uuid, query.scope, query.with_deleted)
             return rows.of_server(tx, query.uuid)
 
@@ -236,7 +236,7 @@ class Groups:
             (rows.join if change.member else rows.leave)(tx, group, server)
             own = {server.host} if server.host else set()
             return own | rows.hosts_letting_in(tx, [group.id])
-        self.teller.tell(self.world.cell.transact(write))
+        self.teller.tell(self.deps.cell.transact(write))
 
     # -- what the rest of nova-network asks
 
@@ -259,7 +259,7 @@ class Groups:
         if key is None:
             found = rows.keys_of(tx, project, [DEFAULT]).get(DEFAULT)
             user = context.current().user_id
-            key = found.id if found is not None else self.world.cell.transact(
+            key = found.id if found is not None else self.deps.cell.transact(
                 lambda own: rows.ensure_default(own, project, user))
             if len(self._defaults) >= REMEMBERED:
                 self._defaults.clear()
@@ -272,16 +272,16 @@ class Groups:
 
     def addresses_changed(self, uuids: Sequence[str]) -> None:
         """The servers got or lost an address: their own hosts, and those that let them in, are told."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             hosts = rows.hosts_letting_in_servers(tx, uuids) | \
                 {row.host for row in servers.places(tx, uuids).values() if row.host}
         self.teller.tell(hosts)
 
     def _limit(self, resource: str, project: str, user: str | None) -> int:
         """The user's, in the project. Asked for before the cell's transaction: limits are elsewhere."""
-        whose = quota.owner(self.world, project, user)
-        with self.world.api.reading() as tx:
-            _project, limits = quota.effective(self.world, tx, whose)
+        whose = quota.owner(self.deps, project, user)
+        with self.deps.api.reading() as tx:
+            _project, limits = quota.effective(self.deps, tx, whose)
         return limits.get(resource, UNLIMITED)
 
 

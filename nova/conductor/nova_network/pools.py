@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nova import errors
 from nova.conductor.engine import quota
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.nova_network.addresses import Addresses
 from nova.conductor.nova_network.fixed_addresses import FixedAddresses
 from nova.db import network_pools, network_quota, network_usage, networks, services
@@ -30,16 +30,16 @@ class NoOwners(errors.NotSupported):
 class Networks(FixedAddresses):
     """The calls of NetworkCalls, and of InterfaceCalls those about single addresses."""
 
-    def __init__(self, world: World, addresses: Addresses) -> None:
-        super().__init__(world, addresses)
-        self.options = world.settings.networking
+    def __init__(self, deps: Deps, addresses: Addresses) -> None:
+        super().__init__(deps, addresses)
+        self.options = deps.settings.networking
 
     def list_networks(self, scope: Scope) -> tuple[Network, ...]:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return networks.select(tx, scope)
 
     def get_network(self, uuid: str, scope: Scope) -> Network:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return networks.get(tx, uuid, scope)
 
     def create_network(self, network: NewNetwork) -> tuple[Network, ...]:
@@ -52,7 +52,7 @@ class Networks(FixedAddresses):
                 self._check_quota(tx, network, limit)
             network_quota.lock_owner(tx, "networks:new")  # two at once would take the same range and VLAN
             present = networks.select(tx, Scope())
-            plan = addressing.plan(network, present, self.world.settings.network_defaults)
+            plan = addressing.plan(network, present, self.deps.settings.network_defaults)
             if self.options.manager.dhcp:
                 bridges.check([planned.network for planned in plan.networks],
                               sorted(present, key=lambda one: one.id))
@@ -61,15 +61,15 @@ class Networks(FixedAddresses):
             if hosts:
                 networks.claim_unhosted(tx, hosts[0])
             return {planned.network.uuid for planned in plan.networks}
-        made = self.world.cell.transact(make)
+        made = self.deps.cell.transact(make)
         return tuple(one for one in self.list_networks(Scope()) if one.uuid in made)
 
     def _limit(self, network: NewNetwork) -> int:
         if not (network.by_project and network.project_id and self.options.enable_network_quota):
             return UNLIMITED
-        whose = quota.owner(self.world, network.project_id, None)
-        with self.world.api.reading() as tx:
-            project, _user = quota.effective(self.world, tx, whose)
+        whose = quota.owner(self.deps, network.project_id, None)
+        with self.deps.api.reading() as tx:
+            project, _user = quota.effective(self.deps, tx, whose)
         return project.get(RESOURCE, UNLIMITED)
 
     @staticmethod
@@ -81,7 +81,7 @@ class Networks(FixedAddresses):
 
     def delete_network(self, uuid: str) -> None:
         """Whoever comes next may use its bridge and range at once: its hosts give them up first, if they can."""
-        self.world.teller.look_anew(self.world.cell.transact(lambda tx: networks.delete(tx, uuid)))
+        self.deps.teller.look_anew(self.deps.cell.transact(lambda tx: networks.delete(tx, uuid)))
 
     def delete_own_network(self, uuid: str, project_id: str) -> None:
         def remove(tx: Connection) -> set[str]:
@@ -89,7 +89,7 @@ class Networks(FixedAddresses):
                 raise networks.NoSuchNetwork(network_id=uuid)  # it is nobody's, and so not the project's to delete
             network_pools.change(tx, uuid, {"project_id": None})
             return networks.delete(tx, uuid)
-        self.world.teller.look_anew(self.world.cell.transact(remove))
+        self.deps.teller.look_anew(self.deps.cell.transact(remove))
 
     def change_network(self, change: NetworkChange) -> Network:
         """Hosts that are away learn it when they next ask for all of their networks."""
@@ -102,9 +102,9 @@ class Networks(FixedAddresses):
             if before.host != after.host:
                 networks.serve_floating(tx, after.host, change.uuid)
             return before, after
-        before, after = self.world.cell.transact(write)
+        before, after = self.deps.cell.transact(write)
         if before.host and before.host != after.host:  # before the new one has the same addresses
-            self.world.teller.look_anew({before.host})
+            self.deps.teller.look_anew({before.host})
         if "host" in fields and after.host:
             self.addresses.tell({after.uuid}, {after.host})
         return after
@@ -112,11 +112,11 @@ class Networks(FixedAddresses):
     def add_network_to_project(self, uuid: str | None, project_id: str) -> Network:
         if not self.options.manager.per_project:
             raise NoOwners(manager=self.options.manager.path)
-        return self.world.cell.transact(lambda tx: network_pools.add_to_project(tx, uuid, project_id))
+        return self.deps.cell.transact(lambda tx: network_pools.add_to_project(tx, uuid, project_id))
 
     def used(self, project_id: str) -> dict[str, int]:
         """What quota counts of all that nova-network has. With VlanManager, addresses are not counted."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             counted = network_usage.used(tx, project_id)
         return counted if self.options.manager.charges_quota else {**counted, "fixed_ips": 0}
 

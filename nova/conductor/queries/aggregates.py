@@ -9,7 +9,7 @@ from typing import Any
 
 from nova import concurrency, errors
 from nova.conductor.engine import announce, zones
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.queries.hosts import NoSuchHost
 from nova.db import aggregates, hosts, services
 from nova.db.engine import Connection
@@ -63,16 +63,16 @@ class BadImage(errors.Invalid):
 class Aggregates:
     """The aggregate calls of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self._precaching = concurrency.Pool(world.settings.precache_concurrency, "precache")  # of all requests
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
+        self._precaching = concurrency.Pool(deps.settings.precache_concurrency, "precache")  # of all requests
 
     def list_aggregates(self) -> tuple[Aggregate, ...]:
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             return aggregates.select(tx)
 
     def get_aggregate(self, aggregate_id: int) -> Aggregate:
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             return aggregates.get(tx, aggregate_id)
 
     def create_aggregate(self, new: NewAggregate) -> Aggregate:
@@ -81,7 +81,7 @@ class Aggregates:
         def write(tx: Connection) -> Aggregate:
             aggregates.changing(tx)
             return aggregates.get(tx, aggregates.insert(tx, new.name, new.availability_zone))
-        return self.world.api.transact(write)
+        return self.deps.api.transact(write)
 
     def update_aggregate(self, update: AggregateUpdate) -> Aggregate:
         items = {ZONE: update.availability_zone} if update.changes_zone else {}
@@ -99,7 +99,7 @@ class Aggregates:
         def write(tx: Connection) -> None:
             aggregates.changing(tx)
             aggregates.delete(tx, aggregates.get(tx, aggregate_id))
-        self.world.api.transact(write)
+        self.deps.api.transact(write)
 
     def add_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
         def write(tx: Connection, aggregate: Aggregate) -> None:
@@ -135,11 +135,11 @@ class Aggregates:
             if moved is None:
                 aggregates.touch(tx, key)
             return before, aggregates.get(tx, key)
-        before, after = self.world.api.transact(changed)
-        self.world.feed.aggregates_changed()
+        before, after = self.deps.api.transact(changed)
+        self.deps.feed.aggregates_changed()
         followers = moved if moved is not None else (after.hosts if before.zone != after.zone else ())
         if followers and (before.zone or after.zone):
-            zones.follow(self.world, followers)
+            zones.follow(self.deps, followers)
         return after
 
     def _write_metadata(self, tx: Connection, aggregate: Aggregate, items: Mapping[str, str | None]) -> None:
@@ -156,13 +156,13 @@ class Aggregates:
             for host, other in sorted(aggregates.zones(tx, aggregate.hosts, but=aggregate.id).items()):
                 if other != zone:
                     raise SecondZone(id=aggregate.id, host=host, zone=other)
-        with self.world.cell.reading() as cell:
+        with self.deps.cell.reading() as cell:
             busy = hosts.with_servers(cell, aggregate.hosts)
         if busy:
             raise HasServers(id=aggregate.id, hosts=", ".join(busy[:5]) + ", ..." * (len(busy) > 5))
 
     def _check_zone_name(self, zone: str | None) -> None:
-        internal = self.world.settings.internal_service_availability_zone
+        internal = self.deps.settings.internal_service_availability_zone
         if zone is None:
             return
         if not zone.strip() or ":" in zone:
@@ -172,17 +172,17 @@ class Aggregates:
                                             "availability_zone)")
 
     def _check_host(self, host: str) -> None:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             if services.COMPUTE not in services.binaries(tx, host):
                 raise NoSuchHost(host=host)
 
     def _check_pins(self, act: str, aggregate: Aggregate, host: str, before: str | None, after: str | None) -> None:
         """PinnedServers when the host would leave the zone that a server of it asked for."""
-        default = self.world.settings.default_availability_zone
+        default = self.deps.settings.default_availability_zone
         left, entered = before or default, after or default
         if left == entered:
             return
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             if hosts.has_pinned(tx, host, left):
                 raise PinnedServers(act=act, host=host, id=aggregate.id, zone=left)
 
@@ -193,12 +193,12 @@ class Aggregates:
         aggregate = self.get_aggregate(aggregate_id)
         images = tuple(self._image(image_id) for image_id in image_ids)
         if aggregate.hosts:
-            concurrency.spawn(contextvars.copy_context().run, precache, self.world, self._precaching, aggregate,
+            concurrency.spawn(contextvars.copy_context().run, precache, self.deps, self._precaching, aggregate,
                               images, name="precache")
 
     def _image(self, image_id: str) -> Image:
         try:
-            image: Image = self.world.images.show(image_id, as_user=True)
+            image: Image = self.deps.images.show(image_id, as_user=True)
         except (errors.NotFound, errors.Forbidden):
             raise BadImage(image_id=image_id, reason="it does not exist, or is not yours") from None
         if image.status != "active":
@@ -206,15 +206,15 @@ class Aggregates:
         return image
 
 
-def precache(world: World, pool: concurrency.Pool, aggregate: Aggregate, images: Sequence[Image]) -> None:
+def precache(deps: Deps, pool: concurrency.Pool, aggregate: Aggregate, images: Sequence[Image]) -> None:
     """Have every host of the aggregate that is up fetch the images, as many hosts at a time as the pool has workers.
     Each result is a line in the log: nobody waits for it, and a host that missed it (or whose conductor died) fetches
     the image with its first guest.
     """
     try:
-        with world.cell.reading() as tx:
+        with deps.cell.reading() as tx:
             rows = services.select(tx, ServiceQuery(binary=services.COMPUTE))
-        down = world.settings.service_down_time
+        down = deps.settings.service_down_time
         up = {row.host for row, clock in rows if services.value(row, clock, down, "").up}
     except errors.NovaError as error:
         LOG.error("images were not cached on aggregate %s: %s", aggregate.name, error.message)
@@ -222,19 +222,19 @@ def precache(world: World, pool: concurrency.Pool, aggregate: Aggregate, images:
     ready = [host for host in aggregate.hosts if host in up]
     for host in set(aggregate.hosts) - up:
         LOG.warning("images are not cached on host %s: it is down", host)
-    told = announce.CacheProgress(world, aggregate, len(ready))
+    told = announce.CacheProgress(deps, aggregate, len(ready))
     told.begun()
-    asked = [pool.submit(contextvars.copy_context().run, _on_host, world, host, images, told) for host in ready]
+    asked = [pool.submit(contextvars.copy_context().run, _on_host, deps, host, images, told) for host in ready]
     total = sum(bool(future.result()) for future in asked)
     told.ended()
     LOG.info("aggregate %s: %d images are ready on %d of %d hosts", aggregate.name, len(images), total,
              len(aggregate.hosts))
 
 
-def _on_host(world: World, host: str, images: Sequence[Image], told: announce.CacheProgress) -> bool:
+def _on_host(deps: Deps, host: str, images: Sequence[Image], told: announce.CacheProgress) -> bool:
     """Whether the host has all of them now."""
     try:
-        results: Any = world.compute.cache_images(host, tuple(images))
+        results: Any = deps.compute.cache_images(host, tuple(images))
     except errors.NovaError as error:
         LOG.error("images are not cached on host %s: %s", host, error.message)
         told.host_done(host, (), [image.id for image in images])

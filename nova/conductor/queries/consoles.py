@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from nova import context, errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import consoles, services, states
 from nova.db.engine import Connection
 from nova.model.console_errors import CanNotTell, TypeUnavailable
@@ -29,18 +29,18 @@ BATCH, TURNS = 200, 20
 class Consoles:
     """The console calls of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def keep_console(self, grant: ConsoleGrant) -> ConsoleAddress:
         wish = grant.wish
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             server = consoles.place(tx, wish.server_uuid)
         address = self._asked(wish, server)
         kept = consoles.Kept(
             token_hash=grant.token_hash, console_type=wish.type.value, server_uuid=wish.server_uuid, host=server.host,
             epoch=server.epoch, user_id=context.current().user_id or "", address=address, ttl_s=grant.ttl_s)
-        if not self.world.cell.transact(lambda tx: consoles.keep(tx, kept)):
+        if not self.deps.cell.transact(lambda tx: consoles.keep(tx, kept)):
             raise Moving(server=wish.server_uuid)
         return address
 
@@ -55,7 +55,7 @@ class Consoles:
         if self._is_down(server):
             raise HostAway(**facts)
         try:
-            found: ConsoleAddress = self.world.compute.find_console(server.host, wish.server_uuid, wish.type)
+            found: ConsoleAddress = self.deps.compute.find_console(server.host, wish.server_uuid, wish.type)
         except errors.NotFound:
             raise NoGuest(**facts) from None
         except errors.Conflict as error:
@@ -72,26 +72,26 @@ class Consoles:
 
     def _is_down(self, row: Any) -> bool:
         """Nobody waits for a host that is known not to answer."""
-        return not services.is_up(row, self.world.settings.service_down_time)
+        return not services.is_up(row, self.deps.settings.service_down_time)
 
     # -- tokens that were shown
 
     def check_console(self, check: TokenCheck) -> ConsoleConnection:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             row = _good(consoles.find(tx, check.token_hash), check)
         if self._is_down(row):
             raise CanNotTell(away=THE_HOST)
         self._confirm(row)
         if check.redeem:
-            return _connection(self.world.cell.transact(lambda tx: _redeemed(tx, row.id, check)))
-        with self.world.cell.reading() as tx:  # again: it may have gone while its host was asked
+            return _connection(self.deps.cell.transact(lambda tx: _redeemed(tx, row.id, check)))
+        with self.deps.cell.reading() as tx:  # again: it may have gone while its host was asked
             return _connection(_good(consoles.find(tx, check.token_hash), check))
 
     def _confirm(self, row: Any) -> None:
         """The console is where it was when the token was given out: ports are used again, by other guests too. One that
         is elsewhere ends the token for good: should the port come back to it, nobody knows whose it was meanwhile."""
         try:
-            now = self.world.compute.find_console(row.host, row.server_uuid, ConsoleType(row.console_type))
+            now = self.deps.compute.find_console(row.host, row.server_uuid, ConsoleType(row.console_type))
         except (errors.NotFound, errors.Invalid, errors.NotSupported):
             now = None
         except errors.Conflict:
@@ -99,7 +99,7 @@ class Consoles:
         except (*AWAY, errors.PeerTooOld):
             raise CanNotTell(away=THE_HOST) from None
         if now is None or _spot(now) != _spot(row.address):
-            self.world.cell.transact(lambda tx: consoles.end(tx, row.id))
+            self.deps.cell.transact(lambda tx: consoles.end(tx, row.id))
             raise Ended()
 
     def get_console(self, token_hash: str) -> ConsoleConnection:
@@ -141,11 +141,11 @@ def _connection(row: Any) -> ConsoleConnection:
                              project_id=row.project_id, address=row.address, expires_at=row.expires_at, host=row.host)
 
 
-def drop_expired(world: World) -> int:
+def drop_expired(deps: Deps) -> int:
     """Forget what is over, in small batches; at most so many a turn."""
     count = 0
     for _ in range(TURNS):
-        dropped = world.cell.transact(lambda tx: consoles.drop_expired(tx, BATCH))
+        dropped = deps.cell.transact(lambda tx: consoles.drop_expired(tx, BATCH))
         count += dropped
         if dropped < BATCH:
             break

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import ledger, server_groups, states
 from nova.model.flavors import Flavor
 from nova.model.servers import ServerDetail, ServerListQuery, ServerPage, ServerQuery, ServerSummary
@@ -18,9 +18,9 @@ NO_ZONE = "UNKNOWN"  # where no zone was asked for, the cell alone knows the ser
 NO_FLAVOR = Flavor(flavorid="", name="", memory_mb=0, vcpus=0, root_gb=0)
 
 
-def server(world: World, query: ServerQuery) -> ServerDetail | None:
+def server(deps: Deps, query: ServerQuery) -> ServerDetail | None:
     """In two statements. None where the ledger knows too little (its row is an older release's). NotFound."""
-    with world.api.reading() as tx:
+    with deps.api.reading() as tx:
         row = ledger.get(tx, query.uuid, query.scope)
         group = server_groups.group_of(tx, query.uuid) if row is not None else None
     if row is None:
@@ -34,9 +34,9 @@ def server(world: World, query: ServerQuery) -> ServerDetail | None:
                         availability_zone=facts.availability_zone or NO_ZONE, server_groups=(group,) if group else ())
 
 
-def shown(world: World, query: ServerListQuery, limit: int) -> ServerPage:
+def shown(deps: Deps, query: ServerListQuery, limit: int) -> ServerPage:
     """The newest servers of the scope, in one statement."""
-    with world.api.reading() as tx:
+    with deps.api.reading() as tx:
         rows = ledger.newest(tx, query.scope, limit)
     if not query.detail:
         return ServerPage(summaries=tuple(ServerSummary(uuid=row.server_uuid, name="", unknown=True) for row in rows))
@@ -45,9 +45,9 @@ def shown(world: World, query: ServerListQuery, limit: int) -> ServerPage:
                      project_id=row.project_id, user_id=row.user_id, created_at=row.created_at) for row in rows))
 
 
-def skipped(world: World, query: ServerListQuery, limit: int) -> ServerPage:
+def skipped(deps: Deps, query: ServerListQuery, limit: int) -> ServerPage:
     return ServerPage()
 
 
 #: ``silent_cells`` -> what a list is then. For all else it fails.
-PAGES: Mapping[str, Callable[[World, ServerListQuery, int], ServerPage]] = {"skip": skipped, "show": shown}
+PAGES: Mapping[str, Callable[[Deps, ServerListQuery, int], ServerPage]] = {"skip": skipped, "show": shown}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nova import errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import servers
 from nova.model.server_parts import ExternalEvent
 from nova.model.servers import ServerOrder
@@ -33,13 +33,13 @@ class ExternalEvents:
     be good. What nobody takes is accepted, and logged.
     """
 
-    def __init__(self, world: World, order: Order) -> None:
-        self.world, self._order = world, order
+    def __init__(self, deps: Deps, order: Order) -> None:
+        self.deps, self._order = deps, order
         self.takers: Mapping[str, Callable[[ExternalEvent, Any], None]] = {
             "power-update": self._power, **dict.fromkeys(NETWORK_EVENTS, self._network)}
 
     def external_events(self, events: tuple[ExternalEvent, ...]) -> tuple[int, ...]:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             rows = servers.places(tx, {event.server_uuid for event in events})
         return tuple(self._one(event, rows.get(event.server_uuid)) for event in events)
 
@@ -53,7 +53,7 @@ class ExternalEvents:
         return code
 
     def _network(self, event: ExternalEvent, row: Any) -> None:
-        self.world.networking.told(event, row)
+        self.deps.networking.told(event, row)
 
     def _power(self, event: ExternalEvent, row: Any) -> None:
         """Somebody turned the machine on or off. A server that is so already, or busy, is left alone."""

@@ -10,7 +10,7 @@ import msgspec
 
 from nova import context
 from nova.conductor.engine import quota
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import flavors, keypairs
 from nova.db.engine import Connection
 from nova.model.base import Scope
@@ -25,18 +25,18 @@ def capped(limit: int | None, most: int) -> int:
 class Flavors:
     """The flavor calls of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def list_flavors(self, query: FlavorQuery) -> tuple[Flavor, ...]:
-        limit = capped(query.page.limit, self.world.settings.max_limit)
+        limit = capped(query.page.limit, self.deps.settings.max_limit)
         if limit <= 0:
             return ()
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             return flavors.select(tx, query, limit)
 
     def get_flavor(self, flavorid: str, scope: Scope) -> Flavor:
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             return flavors.get(tx, flavorid, scope)
 
     def create_flavor(self, flavor: NewFlavor) -> Flavor:
@@ -51,46 +51,46 @@ class Flavors:
         def both(tx: Connection) -> Flavor:
             write(tx)
             return flavors.get(tx, flavorid, Scope())
-        return self.world.api.transact(both)
+        return self.deps.api.transact(both)
 
     def delete_flavor(self, flavorid: str) -> None:
-        self.world.api.transact(lambda tx: flavors.delete(tx, flavorid))
+        self.deps.api.transact(lambda tx: flavors.delete(tx, flavorid))
 
     def set_flavor_specs(self, flavorid: str, specs: Mapping[str, str]) -> Mapping[str, str]:
-        return self.world.api.transact(lambda tx: flavors.set_specs(tx, flavorid, specs))
+        return self.deps.api.transact(lambda tx: flavors.set_specs(tx, flavorid, specs))
 
     def delete_flavor_spec(self, flavorid: str, key: str) -> None:
-        self.world.api.transact(lambda tx: flavors.delete_spec(tx, flavorid, key))
+        self.deps.api.transact(lambda tx: flavors.delete_spec(tx, flavorid, key))
 
     def change_flavor_access(self, flavorid: str, project_id: str, allowed: bool) -> tuple[str, ...]:
-        return self.world.api.transact(lambda tx: flavors.change_access(tx, flavorid, project_id, allowed))
+        return self.deps.api.transact(lambda tx: flavors.change_access(tx, flavorid, project_id, allowed))
 
 
 class Keypairs:
     """The keypair calls of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def list_keypairs(self, query: KeypairQuery) -> tuple[Keypair, ...]:
-        limit = capped(query.limit, self.world.settings.max_limit)
+        limit = capped(query.limit, self.deps.settings.max_limit)
         if limit <= 0:
             return ()
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             return keypairs.select(tx, query, limit)
 
     def get_keypair(self, user_id: str, name: str) -> Keypair:
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             return keypairs.get(tx, user_id, name)
 
     def create_keypair(self, keypair: NewKeypair) -> Keypair:
-        whose = quota.owner(self.world, context.current().project_id, keypair.user_id)
+        whose = quota.owner(self.deps, context.current().project_id, keypair.user_id)
 
         def write(tx: Connection) -> Keypair:
-            quota.check_keypair(self.world, tx, whose, keypair.user_id, keypair.name)
+            quota.check_keypair(self.deps, tx, whose, keypair.user_id, keypair.name)
             keypairs.insert(tx, keypair)
             return keypairs.get(tx, keypair.user_id, keypair.name)
-        return self.world.api.transact(write)
+        return self.deps.api.transact(write)
 
     def delete_keypair(self, user_id: str, name: str) -> None:
-        self.world.api.transact(lambda tx: keypairs.delete(tx, user_id, name))
+        self.deps.api.transact(lambda tx: keypairs.delete(tx, user_id, name))

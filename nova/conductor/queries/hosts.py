@@ -11,7 +11,7 @@ import msgspec
 
 from nova import errors
 from nova.conductor.engine import zones
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import aggregates, hosts, services
 from nova.db.claims import DISK_GB, MEMORY_MB, VCPU
 from nova.db.engine import Connection
@@ -51,26 +51,26 @@ class HostDown(errors.Invalid):
 class Hosts:
     """The service, host, hypervisor and zone calls of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     # -- services
 
     def list_services(self, query: ServiceQuery) -> tuple[Service, ...]:
         try:
-            with self.world.cell.reading() as tx:
+            with self.deps.cell.reading() as tx:
                 rows = services.select(tx, query)
         except errors.Unavailable:
             if not query.with_unknown:
                 raise
             return self._unknown(query)
         hosts_ = {row.host for row, _clock in rows if row.binary == services.COMPUTE}
-        placed = zones.of_hosts(self.world, _few(hosts_)) if hosts_ else {}
-        down = self.world.settings.service_down_time
+        placed = zones.of_hosts(self.deps, _few(hosts_)) if hosts_ else {}
+        down = self.deps.settings.service_down_time
         return tuple(services.value(row, clock, down, self._zone(row.binary, row.host, placed)) for row, clock in rows)
 
     def _zone(self, binary: str, host: str, placed: Mapping[str, str]) -> str:
-        settings = self.world.settings
+        settings = self.deps.settings
         return placed.get(host, settings.default_availability_zone) if binary == services.COMPUTE \
             else settings.internal_service_availability_zone
 
@@ -78,14 +78,14 @@ class Hosts:
         """While the cell's database is away: the compute hosts that its providers, in the other one, tell of."""
         if query.uuid is not None or query.id is not None or query.binary not in (None, services.COMPUTE):
             return ()
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             names = sorted({row.host for row in hosts.providers_of_hosts(tx, query.host)})
         return tuple(Service(id=0, uuid="", host=name, binary=services.COMPUTE, unknown=True) for name in names)
 
     def update_service(self, update: ServiceUpdate) -> Service:
-        row = self.world.cell.transact(lambda tx: self._update(tx, update))
+        row = self.deps.cell.transact(lambda tx: self._update(tx, update))
         if row.binary == services.COMPUTE:
-            self.world.feed.host_changed(row.host)
+            self.deps.feed.host_changed(row.host)
             if update.forced_down is False:
                 self._remind(row.host)
         return self.list_services(ServiceQuery(uuid=row.uuid))[0]
@@ -93,11 +93,11 @@ class Hosts:
     def _remind(self, host: str) -> None:
         """What was made to be elsewhere while it counted as down is to be gone before the host is a destination again.
         """
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             owes = host in services.owing_hosts(tx)
         if owes:
             with contextlib.suppress(errors.NovaError):  # its next heartbeat says it again
-                self.world.compute.look_for_debts(host)
+                self.deps.compute.look_for_debts(host)
 
     def _update(self, tx: Connection, update: ServiceUpdate) -> Any:
         row = services.locked(tx, update.uuid, update.host, update.binary)
@@ -114,25 +114,25 @@ class Hosts:
 
     def delete_service(self, query: ServiceQuery) -> None:
         """What else the host had goes after it: where a crash leaves that, ``zones.ForgottenHosts`` finds it."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             rows = services.select(tx, query)
         if not rows:
             raise services.NoSuchService(name=query.uuid or str(query.id))
         row = rows[0][0]
         # before it goes: what registers anew under its name is another's
         providers = self._unclaimed_providers(row.host) if row.binary == services.COMPUTE else []
-        self.world.cell.transact(lambda tx: services.delete(tx, services.locked(tx, row.uuid, None, None)))
+        self.deps.cell.transact(lambda tx: services.delete(tx, services.locked(tx, row.uuid, None, None)))
         if row.binary == services.COMPUTE:
             self._forget(row.host, providers)
 
     def _unclaimed_providers(self, host: str) -> list[Any]:
         """A host's providers. Conflict when a server that is not on the host yet was given some of it already; what
         is claimed only for a debt of the host goes with it."""
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             providers = hosts.providers_of_hosts(tx, host)
             claimants = hosts.claimants(tx, [row.id for row in providers])
         if claimants:
-            with self.world.cell.reading() as tx:
+            with self.deps.cell.reading() as tx:
                 claimants -= {debt.server_uuid for debt in services.debts(tx, host)}
         if claimants:
             raise services.HasServers()
@@ -143,10 +143,10 @@ class Hosts:
             left = aggregates.forget_hosts(tx, [host])
             hosts.drop_providers(tx, {row.id: row.generation for row in providers})
             return left
-        left_aggregates = self.world.api.transact(forget)
-        self.world.feed.host_gone(host, [row.name for row in providers])
+        left_aggregates = self.deps.api.transact(forget)
+        self.deps.feed.host_gone(host, [row.name for row in providers])
         if left_aggregates:
-            self.world.feed.aggregates_changed()
+            self.deps.feed.aggregates_changed()
 
     # -- hypervisors
 
@@ -163,7 +163,7 @@ class Hosts:
         """NoSuchMarker."""
         after = None
         if query.marker is not None:
-            with self.world.cell.reading() as tx:
+            with self.deps.cell.reading() as tx:
                 after = hosts.node_id(tx, query.marker)
             if after is None:
                 raise NoSuchMarker(marker=query.marker)
@@ -173,14 +173,14 @@ class Hosts:
     def _read(self, wanted: hosts.NodesWanted, with_uptime: bool = False) -> list[Hypervisor]:
         """Three statements, whatever their number. A host's uptime is what it reported; of one that is down there is
         none."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             rows = hosts.node_rows(tx, wanted)
         if not rows:
             return []
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             providers = hosts.provider_rows(tx, uuids=_few([row.uuid for row in rows]))
             placed = aggregates.zones(tx, _few({row.host for row in rows}))
-        down = self.world.settings.service_down_time
+        down = self.deps.settings.service_down_time
         found = [_hypervisor(row, providers.get(row.uuid),
                              services.value(_service_row(row), services.as_time(row.clock), down,
                                             self._zone(row.binary, row.host, placed))) for row in rows]
@@ -188,7 +188,7 @@ class Hosts:
                 for one, row in zip(found, rows, strict=True)]
 
     def _servers_by_node(self, found: Sequence[Hypervisor]) -> dict[tuple[str, str], tuple[ServerName, ...]]:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             rows = hosts.servers_on(tx, sorted({one.host for one in found}))
         by_node: dict[tuple[str, str], tuple[ServerName, ...]] = {(one.host, one.hostname): () for one in found}
         for row in rows:
@@ -218,7 +218,7 @@ class Hosts:
         nodes = self._read(hosts.NodesWanted(host=host))
         if not nodes:
             raise NoSuchHost(host=host)
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             promised = hosts.promised_on(tx, host)
         projects: dict[str, Amounts] = {}
         for row in promised:
@@ -237,7 +237,7 @@ class Hosts:
         if not found[0].up:
             raise HostDown(host=change.host)
         try:
-            return str(self.world.compute.change_host_power(change.host, change.action))
+            return str(self.deps.compute.change_host_power(change.host, change.action))
         except errors.Unavailable:
             raise HostDown(host=change.host) from None
 
@@ -247,7 +247,7 @@ class Hosts:
         by_zone: dict[str, list[Service]] = {}
         for service in self.list_services(ServiceQuery()):
             by_zone.setdefault(service.zone, []).append(service)
-        internal = self.world.settings.internal_service_availability_zone
+        internal = self.deps.settings.internal_service_availability_zone
         found = []
         for name, members in sorted(by_zone.items()):
             available = name == internal or any(not one.disabled for one in members)
@@ -256,7 +256,7 @@ class Hosts:
         return tuple(found)
 
     def get_host_states(self, known: tuple[Stamp, ...], everything: bool) -> HostStates:
-        states: HostStates = self.world.feed.states(known, everything)
+        states: HostStates = self.deps.feed.states(known, everything)
         return states
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from nova import errors
 from nova.clients.glance import BASE_KEYS, ImageMissing
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db.server_lists import NoSuchMarker
 from nova.model.images import Image, ImageQuery
 
@@ -21,29 +21,29 @@ class ReservedName(errors.Invalid):
 class Images:
     """The image calls of ConductorRPC: passed on with the user's own token."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def list_images(self, query: ImageQuery) -> tuple[Image, ...]:
         try:
-            return tuple(self.world.images.list(query, as_user=True))
+            return tuple(self.deps.images.list(query, as_user=True))
         except errors.NotFound:
             if not query.marker:
                 raise
             raise NoSuchMarker(marker=query.marker) from None
 
     def get_image(self, image_id: str) -> Image:
-        return _image(self.world.images.show(_sane(image_id), as_user=True))
+        return _image(self.deps.images.show(_sane(image_id), as_user=True))
 
     def delete_image(self, image_id: str) -> None:
-        self.world.images.delete(_sane(image_id), as_user=True)
+        self.deps.images.delete(_sane(image_id), as_user=True)
 
     def update_image_properties(self, image_id: str, items: Mapping[str, str], delete: tuple[str, ...],
                                 replace: bool) -> Mapping[str, str]:
         for name in (*items, *delete):
             if name in BASE_KEYS:
                 raise ReservedName(name=name)
-        changed = self.world.images.update_properties(_sane(image_id), items, delete, replace, as_user=True)
+        changed = self.deps.images.update_properties(_sane(image_id), items, delete, replace, as_user=True)
         return dict(changed)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import migrations, servers
 from nova.db.engine import Connection
 from nova.model.migrations import Migration, MigrationQuery, ServerMigrations
@@ -14,21 +14,21 @@ from nova.model.servers import ServerQuery
 class Migrations:
     """The migration calls of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def list_migrations(self, query: MigrationQuery) -> tuple[Migration, ...]:
-        most = self.world.settings.max_limit
+        most = self.deps.settings.max_limit
         limit = most if query.page.limit is None else min(query.page.limit, most)
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return migrations.select(tx, query, limit)
 
     def list_server_migrations(self, query: ServerQuery) -> ServerMigrations:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return _of(tx, query, migrations.live_of(tx, query.uuid))
 
     def get_server_migration(self, query: ServerQuery, migration_id: int) -> ServerMigrations:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             server = _of(tx, query, ())
             return ServerMigrations(project_id=server.project_id, user_id=server.user_id,
                                     migrations=(migrations.get(tx, query.uuid, migration_id),))

@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from nova import errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.rpc.contracts.conductor_networks import FloatingCalls, NetworkCalls, SecurityGroupCalls
 
 
@@ -18,7 +18,7 @@ def _passes_on(part: str, calls: type) -> type:
     """A class with the methods of ``calls``, each asked of that part of the back end."""
     def passing(name: str, call: Any) -> Any:
         def ask(self: Any, *args: Any, **named: Any) -> Any:
-            back_end = self.world.networking
+            back_end = self.deps.networking
             method = getattr(getattr(back_end, part), name, None)
             if method is None:
                 raise NotServed(back_end=back_end.name, call=name)
@@ -27,8 +27,8 @@ def _passes_on(part: str, calls: type) -> type:
         ask.__signature__ = inspect.signature(call)  # type: ignore[attr-defined]  # compared with the contract's
         return ask
 
-    def init(self: Any, world: World) -> None:
-        self.world = world
+    def init(self: Any, deps: Deps) -> None:
+        self.deps = deps
     marked = {name: call for name, call in vars(calls).items() if hasattr(call, "rpc_marks")}
     return type(calls.__name__, (), {"__init__": init, **{name: passing(name, call) for name, call in marked.items()}})
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from nova import errors
 from nova.conductor.engine.assembled import Assembled, assemble
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import services
 from nova.db.engine import Connection
 from nova.db.placement import (
@@ -50,17 +50,17 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def placement_service(world: World) -> Assembled:
+def placement_service(deps: Deps) -> Assembled:
     """The service behind the topic ``placement``."""
-    return assemble(PlacementRPC, Providers(world), Names(world), Allocations(world))
+    return assemble(PlacementRPC, Providers(deps), Names(deps), Allocations(deps))
 
 
 class _Part:
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def _read(self, read: Callable[[Connection], T]) -> T:
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             return read(tx)
 
     def _change(self, change: Callable[[Connection], Iterable[Locked]]) -> None:
@@ -69,20 +69,20 @@ class _Part:
 
     def _change_and_read(self, change: Callable[[Connection], Iterable[Locked]], read: Callable[[Connection], T]) -> T:
         """The same, and what is there after it: read before anybody else changes it."""
-        hosts, found = self.world.api.transact(lambda tx: (locks.hosts_of(change(tx)), read(tx)))
+        hosts, found = self.deps.api.transact(lambda tx: (locks.hosts_of(change(tx)), read(tx)))
         self._tell(hosts)
         return found
 
     def _tell(self, hosts: Iterable[str]) -> None:
         try:
             for host in hosts:
-                self.world.feed.host_changed(host)
+                self.deps.feed.host_changed(host)
         except errors.NovaError as error:  # it is committed: the periodic sweep tells it
             LOG.warning("schedulers were not told of changed resource providers: %s", error)
 
     def _disabled(self) -> set[str]:
         """Hosts whose nodes have the trait COMPUTE_STATUS_DISABLED."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return services.closed_hosts(tx)
 
 
@@ -101,18 +101,18 @@ class Providers(_Part):
         return self._read(lambda tx: providers.get(tx, uuid))
 
     def create_provider(self, new: NewProvider) -> Provider:
-        made, hosts = self.world.api.transact(lambda tx: providers.insert(tx, new))
+        made, hosts = self.deps.api.transact(lambda tx: providers.insert(tx, new))
         self._tell(hosts)
         return made
 
     def update_provider(self, change: ProviderUpdate) -> Provider:
-        changed, hosts = self.world.api.transact(lambda tx: providers.update(tx, change))
+        changed, hosts = self.deps.api.transact(lambda tx: providers.update(tx, change))
         self._tell(hosts)
         return changed
 
     def delete_provider(self, uuid: str) -> None:
         gone = self._gone_host(uuid)
-        self._tell(self.world.api.transact(lambda tx: providers.delete(tx, uuid, gone)))
+        self._tell(self.deps.api.transact(lambda tx: providers.delete(tx, uuid, gone)))
 
     def _gone_host(self, uuid: str) -> str:
         """The provider's host, where there is no such compute host any more: its conductor died while it was taken
@@ -120,7 +120,7 @@ class Providers(_Part):
         found = self._read(lambda tx: locks.known(tx, [uuid])).get(uuid)
         if found is None or not found.own_host:
             return ""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return "" if services.has_compute(tx, found.own_host) else found.own_host
 
     def get_inventories(self, uuid: str) -> ProviderInventories:
@@ -157,10 +157,10 @@ class Names(_Part):
         return self._read(lambda tx: names.traits(tx, query, disabled))
 
     def create_trait(self, name: str) -> bool:
-        return self.world.api.transact(lambda tx: names.create_trait(tx, name))
+        return self.deps.api.transact(lambda tx: names.create_trait(tx, name))
 
     def delete_trait(self, name: str) -> None:
-        self.world.api.transact(lambda tx: names.delete_trait(tx, name))
+        self.deps.api.transact(lambda tx: names.delete_trait(tx, name))
 
     def get_provider_traits(self, uuid: str) -> ProviderTraits:
         disabled = self._disabled()
@@ -175,13 +175,13 @@ class Names(_Part):
         return self._read(names.classes)
 
     def create_class(self, name: str) -> bool:
-        return self.world.api.transact(lambda tx: names.create_class(tx, name))
+        return self.deps.api.transact(lambda tx: names.create_class(tx, name))
 
     def rename_class(self, name: str, new_name: str) -> None:
-        self.world.api.transact(lambda tx: names.rename_class(tx, name, new_name))
+        self.deps.api.transact(lambda tx: names.rename_class(tx, name, new_name))
 
     def delete_class(self, name: str) -> None:
-        self.world.api.transact(lambda tx: names.delete_class(tx, name))
+        self.deps.api.transact(lambda tx: names.delete_class(tx, name))
 
 
 class Allocations(_Part):

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import actions, servers
 from nova.model.actions import InstanceAction, PlacementStory
 from nova.model.flavors import Flavor
@@ -17,9 +17,9 @@ from nova.model.scheduling import NoHost
 _PLACES = ("hosts", "host", "tried", "no_host")
 
 
-def of_request(world: World, name: str) -> tuple[InstanceAction, ...]:
+def of_request(deps: Deps, name: str) -> tuple[InstanceAction, ...]:
     """``name``: a request's id, or a server's uuid."""
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         found = actions.of_request(tx, name)
         rows = servers.rows_of(tx, sorted({row.server_uuid for _action, row in found}), with_deleted=True)
     return tuple(msgspec.structs.replace(action, placement=_story(row, rows.get(row.server_uuid)))

@@ -6,7 +6,7 @@ import msgspec
 
 from nova import context, errors
 from nova.conductor.engine import quota
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import ledger, server_groups
 from nova.db.engine import Connection
 from nova.model.base import Scope
@@ -17,17 +17,17 @@ from nova.model.server_groups import NewServerGroup, ServerGroup, ServerGroupQue
 class ServerGroups:
     """The server group calls of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def list_server_groups(self, query: ServerGroupQuery) -> tuple[ServerGroup, ...]:
-        most = self.world.settings.max_limit
+        most = self.deps.settings.max_limit
         limit = most if query.page.limit is None else min(query.page.limit, most)
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             return server_groups.select(tx, query.scope, msgspec.structs.replace(query.page, limit=limit))
 
     def get_server_group(self, uuid: str, scope: Scope) -> ServerGroup:
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             return server_groups.get(tx, uuid, scope)
 
     def create_server_group(self, group: NewServerGroup) -> ServerGroup:
@@ -36,7 +36,7 @@ class ServerGroups:
             raise errors.Forbidden("A server group needs a user and a project.")
         project_id, user_id = who.project_id, who.user_id
 
-        whose = quota.owner(self.world, project_id, user_id)
+        whose = quota.owner(self.deps, project_id, user_id)
 
         def write(tx: Connection) -> ServerGroup:
             ledger.lock_owner(tx, project_id)
@@ -46,15 +46,15 @@ class ServerGroups:
                 self._check_quota(tx, whose)
             server_groups.insert(tx, group, project_id, user_id)
             return server_groups.get(tx, group.uuid, Scope(project_id=project_id))
-        return self.world.api.transact(write)
+        return self.deps.api.transact(write)
 
     def _check_quota(self, tx: Connection, whose: quota.Owner) -> None:
         used = server_groups.usage(tx, whose.project_id, str(whose.user_id))
-        project, user = quota.effective(self.world, tx, whose)
+        project, user = quota.effective(self.deps, tx, whose)
         for limits, now in ((project, used["project"]), (user, used["user"])):
             limit = limits.get("server_groups", UNLIMITED)
             if not quota.fits(limit, now["server_groups"], 1):
                 raise quota.TooManyItems(what="too many server groups", limit=limit)
 
     def delete_server_group(self, uuid: str, scope: Scope) -> None:
-        self.world.api.transact(lambda tx: server_groups.delete(tx, uuid, scope))
+        self.deps.api.transact(lambda tx: server_groups.delete(tx, uuid, scope))

@@ -7,7 +7,7 @@ import contextlib
 import msgspec
 
 from nova import context, errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import claims, ledger, migrations, server_tags, servers, states
 from nova.db.engine import Connection
 from nova.model.base import utcnow
@@ -39,28 +39,28 @@ class NoGuest(errors.Conflict):
 class ServerParts:
     """Some of the server calls of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     # -- tags
 
     def change_tags(self, change: TagChange) -> TagSet:
-        return self.world.cell.transact(lambda tx: _change_tags(tx, change))
+        return self.deps.cell.transact(lambda tx: _change_tags(tx, change))
 
     # -- the password
 
     def get_server_password(self, query: ServerQuery) -> ServerPassword:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return servers.password(tx, query.uuid, query.scope)
 
     def clear_server_password(self, uuid: str) -> None:
-        self.world.cell.transact(lambda tx: servers.update(tx, uuid, {"guest_password": None}))
+        self.deps.cell.transact(lambda tx: servers.update(tx, uuid, {"guest_password": None}))
 
     # -- topology and diagnostics
 
     def get_server_topology(self, query: ServerQuery) -> ServerTopology:
         """As the claim packed it on its host; without nodes where it holds nothing of a host's cells."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             target = servers.target(tx, query.uuid, query.scope)
         found = self._packing(target)
         nodes = tuple(NumaNode(memory_mb=cell.memory_mb, vcpus=cell.vcpus, siblings=cell.siblings,
@@ -72,18 +72,18 @@ class ServerParts:
         """What it holds on the host where it is; nothing, when it is on none."""
         if not target.host:
             return Packing()
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             return claims.packing_at(tx, target.uuid, target.host) or Packing()
 
     def get_diagnostics(self, uuid: str) -> Diagnostics:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             row = servers.rows_of(tx, [uuid]).get(uuid)
         if row is None:
             raise states.NoSuchServer(server=uuid)
         if not row.host:
             raise NoHost(server=uuid)
         try:
-            told: Diagnostics = self.world.compute.get_diagnostics(row.host, uuid)
+            told: Diagnostics = self.deps.compute.get_diagnostics(row.host, uuid)
         except errors.NotFound:
             raise NoGuest(server=uuid) from None
         up = max(0, int((utcnow() - row.launched_at).total_seconds())) if row.launched_at else None
@@ -100,24 +100,24 @@ class ServerParts:
             entry, overtaken = states.begin(tx, states.Begin(
                 action=ACTIONS["reset_state"], server_uuid=reset.uuid, arguments={"state": reset.state},
                 request_id=who.request_id, user_id=who.user_id, project_id=who.project_id,
-                runner_id=self.world.runner.journal.runner_id, step=""))
+                runner_id=self.deps.runner.journal.runner_id, step=""))
             if overtaken:
                 entry = states.remember(tx, entry, overtaken)
                 migrations.end_open(tx, reset.uuid, ERROR, with_finished=False)
             states.finish(tx, [entry], {"vm_state": VmState(reset.state).value}, "success")
             return entry if any(old.action == "resize" for old in overtaken) else None
-        if (entry := self.world.cell.transact(write)) is not None:
+        if (entry := self.deps.cell.transact(write)) is not None:
             self._count(entry)
 
     def _count(self, entry: states.Entry) -> None:
         """A resize that was overtaken counts its larger flavor no more."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             row = servers.rows_of(tx, [entry.server_uuid]).get(entry.server_uuid)
         if row is not None:
             counted = {"vcpus": row.flavor.vcpus, "memory_mb": row.flavor.memory_mb,
                        "classes": classes(row.flavor, row.image.properties if row.image else {})}
             with contextlib.suppress(errors.Overtaken):  # a newer operation counts by itself
-                self.world.api.transact(lambda tx: ledger.count_as(tx, row.uuid, entry.epoch, counted))
+                self.deps.api.transact(lambda tx: ledger.count_as(tx, row.uuid, entry.epoch, counted))
 
 
 def _change_tags(tx: Connection, change: TagChange) -> TagSet:

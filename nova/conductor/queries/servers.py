@@ -11,7 +11,7 @@ from nova import context, errors
 from nova.conductor.actions.by_name import begin_order
 from nova.conductor.actions.shelve import shelve
 from nova.conductor.engine import quota
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.queries import down_cells, request_traces
 from nova.db import actions, server_groups, server_lists, servers, states
 from nova.db.engine import Connection, DatabaseAway
@@ -48,8 +48,8 @@ class NoSuchKey(errors.NotFound):
 class Servers:
     """The server calls of ConductorRPC (but create)."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     # -- reads
 
@@ -57,25 +57,25 @@ class Servers:
         try:
             found = self._read(query)
         except DatabaseAway:
-            unknown = down_cells.server(self.world, query) if query.with_unknown else None
+            unknown = down_cells.server(self.deps, query) if query.with_unknown else None
             if unknown is None:
                 raise
             return unknown
         return self._with_group(found) if "group" in found.scheduler_hints else found
 
     def _read(self, query: ServerQuery) -> ServerDetail:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             row = servers.detail_row(tx, query.uuid, query.scope, query.with_deleted)
             found = self._details(tx, [row])
         return found[0] if query.as_kept else self._with_groups_now(found)[0]
 
     def _with_group(self, server: ServerDetail) -> ServerDetail:
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             group = server_groups.group_of(tx, server.uuid)
         return msgspec.structs.replace(server, server_groups=(group,) if group else ())
 
     def list_servers(self, query: ServerListQuery) -> ServerPage:
-        most = self.world.settings.max_limit
+        most = self.deps.settings.max_limit
         limit = most if query.page.limit is None else min(query.page.limit, most)
         if limit <= 0:
             return ServerPage()
@@ -84,10 +84,10 @@ class Servers:
         except DatabaseAway:
             if query.silent_cells not in down_cells.PAGES:
                 raise
-            return down_cells.PAGES[query.silent_cells](self.world, query, limit)
+            return down_cells.PAGES[query.silent_cells](self.deps, query, limit)
 
     def _page(self, query: ServerListQuery, limit: int) -> ServerPage:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             rows = server_lists.select(tx, query, limit)
             if not query.detail:
                 return ServerPage(summaries=tuple(ServerSummary(uuid=row.uuid, name=row.name) for row in rows))
@@ -97,14 +97,14 @@ class Servers:
     def _with_groups_now(self, found: Sequence[ServerDetail]) -> tuple[ServerDetail, ...]:
         """With their security groups as the network service has them; no transaction waits for it."""
         plugged = [one for one in found if one.interfaces]
-        names = self.world.networking.groups_shown(plugged) if plugged else {}
+        names = self.deps.networking.groups_shown(plugged) if plugged else {}
         return tuple(msgspec.structs.replace(one, security_groups=names[one.uuid]) if one.uuid in names else one
                      for one in found)
 
     def _details(self, tx: Connection, rows: Sequence[Any]) -> list[ServerDetail]:
         """Rows with their children: one more statement, however many rows."""
         metadata, tags = servers.children(tx, [row.uuid for row in rows])
-        template = self.world.settings.instance_name_template
+        template = self.deps.settings.instance_name_template
         found = []
         for row in rows:
             one = servers.detail(row, metadata.get(row.uuid, {}), tags.get(row.uuid, ()), template)
@@ -118,38 +118,38 @@ class Servers:
         if row.host_forced_down:
             return "DOWN"
         age = (as_time(row.clock) - row.host_seen_at).total_seconds() if row.host_seen_at else None
-        if age is None or age > self.world.settings.service_down_time:
+        if age is None or age > self.deps.settings.service_down_time:
             return "UNKNOWN"
         return "MAINTENANCE" if row.host_disabled else "UP"
 
     def get_target(self, query: ServerQuery) -> ServerTarget:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return servers.target(tx, query.uuid, query.scope, query.with_deleted)
 
     def get_console_output(self, query: ConsoleQuery) -> str:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             row = servers.rows_of(tx, [query.uuid]).get(query.uuid)
         if row is None:
             raise states.NoSuchServer(server=query.uuid)
         if not row.host:
             raise NoHostYet(server=query.uuid)
-        return str(self.world.compute.get_console_output(row.host, query.uuid, query.length).text)
+        return str(self.deps.compute.get_console_output(row.host, query.uuid, query.length).text)
 
     # -- writes
 
     def update_server(self, update: ServerUpdate) -> ServerDetail:
         changes = {name: getattr(update, name) for name in update.fields}
-        self.world.cell.transact(lambda tx: servers.update(tx, update.uuid, changes))
+        self.deps.cell.transact(lambda tx: servers.update(tx, update.uuid, changes))
         return self.get_server(ServerQuery(uuid=update.uuid, scope=update.scope))
 
     def order_server(self, order: ServerOrder) -> None:
         """Begin an action: the state table decides, the journal keeps it, this process runs it."""
         if order.action == "shelve":
-            return shelve(self.world, order.uuid)
-        if order.action != "force_delete" and order.action not in self.world.runner.workflows:
+            return shelve(self.deps, order.uuid)
+        if order.action != "force_delete" and order.action not in self.deps.runner.workflows:
             raise errors.Bug(f"no workflow is named '{order.action}'")
-        entry = self.world.cell.transact(lambda tx: begin_order(self.world, tx, order))
-        self.world.runner.start([entry])
+        entry = self.deps.cell.transact(lambda tx: begin_order(self.deps, tx, order))
+        self.deps.runner.start([entry])
 
     def lock_server(self, change: LockChange) -> None:
         who = context.current()
@@ -163,14 +163,14 @@ class Servers:
             servers.update(tx, change.uuid, {"locked_by": change.by, "locked_reason": change.reason})
             actions.record(tx, change.uuid, "lock" if change.by else "unlock",
                            (who.request_id, who.user_id, who.project_id))
-        self.world.cell.transact(write)
+        self.deps.cell.transact(write)
 
     def change_metadata(self, change: MetadataChange) -> Mapping[str, str]:
         who = context.current()
-        whose = quota.owner(self.world, who.project_id, who.user_id)
-        with self.world.api.reading() as tx:
-            limits, _user = quota.effective(self.world, tx, whose)
-        return self.world.cell.transact(lambda tx: self._change_metadata(tx, change, limits))
+        whose = quota.owner(self.deps, who.project_id, who.user_id)
+        with self.deps.api.reading() as tx:
+            limits, _user = quota.effective(self.deps, tx, whose)
+        return self.deps.cell.transact(lambda tx: self._change_metadata(tx, change, limits))
 
     def _change_metadata(self, tx: Connection, change: MetadataChange, limits: Mapping[str, int]) -> dict[str, str]:
         row = servers.lock_row(tx, change.uuid)
@@ -192,13 +192,13 @@ class Servers:
     # -- the journal
 
     def list_actions(self, query: ActionQuery) -> tuple[InstanceAction, ...]:
-        most = self.world.settings.max_limit
-        with self.world.cell.reading() as tx:
+        most = self.deps.settings.max_limit
+        with self.deps.cell.reading() as tx:
             return actions.select(tx, query, most if query.limit is None else min(query.limit, most))
 
     def get_action(self, query: ActionQuery) -> InstanceAction:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return actions.get(tx, query)
 
     def get_request(self, request_id: str) -> tuple[InstanceAction, ...]:
-        return request_traces.of_request(self.world, request_id)
+        return request_traces.of_request(self.deps, request_id)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.queries.flavors import capped
 from nova.db import ledger, services, usage, usage_audits
 from nova.db.engine import Connection
@@ -29,14 +29,14 @@ class HostIsThere(errors.Conflict):
 class Usage:
     """The usage and debt calls of ConductorRPC."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     def get_usage(self, query: UsageQuery) -> UsagePage:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             if not (query.paged or query.servers):
                 return UsagePage(projects=usage.sums(tx, query))
-            limit = capped(query.page.limit, self.world.settings.max_limit)
+            limit = capped(query.page.limit, self.deps.settings.max_limit)
             rows = usage.page(tx, query, limit) if limit > 0 else []
             projects = _by_project(query, rows)
             if not query.paged and len(rows) == limit:  # who can not turn the page has the sums over all at least
@@ -46,20 +46,20 @@ class Usage:
         return UsagePage(projects=projects, count=len(rows), last=rows[-1].uuid if rows else None)
 
     def get_usage_audits(self, before: Time | None) -> UsageAudits:
-        period = periods.last_complete(self.world.settings.instance_usage_audit_period, before or utcnow())
-        with self.world.cell.reading() as tx:
+        period = periods.last_complete(self.deps.settings.instance_usage_audit_period, before or utcnow())
+        with self.deps.cell.reading() as tx:
             hosts, audits = usage_audits.compute_hosts(tx), usage_audits.of_period(tx, period)
         return UsageAudits(period_beginning=period[0], period_ending=period[1], hosts=hosts, audits=audits)
 
     # -- debts
 
     def list_debts(self, host: HostName | None) -> tuple[Debt, ...]:
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             return services.debts(tx, host)
 
     def forgive_debts(self, host: HostName) -> tuple[Debt, ...]:
         """Claims go back first: whoever dies in between finds the debts still there, and forgives them again."""
-        with self.world.cell.reading() as tx:
+        with self.deps.cell.reading() as tx:
             _refuse_registered(tx, host)
             owed = services.debts(tx, host)
         for uuid in sorted({debt.server_uuid for debt in owed}):
@@ -69,11 +69,11 @@ class Usage:
             _refuse_registered(tx, host)
             for debt in owed:
                 services.strike(tx, host, debt.id)
-        self.world.cell.transact(strike)
+        self.deps.cell.transact(strike)
         return owed
 
     def _release(self, uuid: str, host: str) -> None:
-        self.world.feed.after_release(self.world.api.transact(lambda tx: ledger.release_on(tx, uuid, host)))
+        self.deps.feed.after_release(self.deps.api.transact(lambda tx: ledger.release_on(tx, uuid, host)))
 
 
 def _refuse_registered(tx: Connection, host: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from nova import errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.orders import build_order, guarded, guest_order
 from nova.conductor.engine.workflow import Op, Result, Step
 from nova.db import services
@@ -58,35 +58,35 @@ class BuildGuests(Step):
 
     event = "compute__do_build_and_run_instance"
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         host = ops[0].data["host"]
         try:
-            orders = guarded(world, [self.order(world, op) for op in ops], [op.server for op in ops])
-            return results_of(ops, world.compute.build_guests(host, orders))
+            orders = guarded(deps, [self.order(deps, op) for op in ops], [op.server for op in ops])
+            return results_of(ops, deps.compute.build_guests(host, orders))
         except UNREACHABLE as error:
-            return self._without_answer(world, ops, error)
+            return self._without_answer(deps, ops, error)
 
-    def order(self, world: World, op: Op) -> BuildOrder:
-        return build_order(world, op.server, op, fence(op))
+    def order(self, deps: Deps, op: Op) -> BuildOrder:
+        return build_order(deps, op.server, op, fence(op))
 
-    def _without_answer(self, world: World, ops: Sequence[Op], error: errors.NovaError) -> list[Result]:
+    def _without_answer(self, deps: Deps, ops: Sequence[Op], error: errors.NovaError) -> list[Result]:
         """Guests that the host reported before it fell silent are built: their owners may use them already."""
-        rows = world.runner.journal.servers([op.entry for op in ops])
+        rows = deps.runner.journal.servers([op.entry for op in ops])
         up = {uuid: row for uuid, row in rows.items() if row.vm_state == VmState.ACTIVE.value}
         return [{"power_state": up[op.uuid].power_state} if op.uuid in up else error for op in ops]
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         """A host that fails to destroy owes it too: the server must not stay in BUILD until it is mended."""
         for op in ops:
             host = op.data.get("host")
             if not host:
                 continue
             try:
-                destroy(world, host, op)
+                destroy(deps, host, op)
             except errors.Overtaken:
                 raise
             except errors.NovaError as error:
-                owe_destroy(world, host, op, error)
+                owe_destroy(deps, host, op, error)
 
 
 class NoAnswer(errors.Unavailable):
@@ -95,11 +95,11 @@ class NoAnswer(errors.Unavailable):
     code = "host.no_answer"
 
 
-def destroy(world: World, host: str, op: Op) -> None:
+def destroy(deps: Deps, host: str, op: Op) -> None:
     """Order the host. NoAnswer when it can't be reached; what it says went wrong is raised as its kind."""
-    order = guest_order(world, op, fence(op))
+    order = guest_order(deps, op, fence(op))
     try:
-        outcomes = world.compute.destroy_guests(host, (order,))
+        outcomes = deps.compute.destroy_guests(host, (order,))
     except UNREACHABLE as error:
         raise NoAnswer(error.message) from None
     for result in results_of([op], outcomes):
@@ -107,13 +107,13 @@ def destroy(world: World, host: str, op: Op) -> None:
             raise result
 
 
-def owe_destroy(world: World, host: str, op: Op, why: errors.NovaError) -> None:
+def owe_destroy(deps: Deps, host: str, op: Op, why: errors.NovaError) -> None:
     """Write down what the host owes, and go on without it: whatever it was ordered before may not proceed any more."""
     LOG.warning("host %s does not destroy a guest and owes it: %s", host, why.message, extra={"server": op.uuid})
-    order = guest_order(world, op, fence(op))
+    order = guest_order(deps, op, fence(op))
     debt = {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": "destroy_guests",
             "arguments": {"instance_name": order.instance_name, "operation_id": str(op.entry.id)}}
-    op.entry = world.runner.journal.leave_behind(op.entry, lambda tx: services.owe(tx, [debt]))
+    op.entry = deps.runner.journal.leave_behind(op.entry, lambda tx: services.owe(tx, [debt]))
 
 
 class GuestStep(Step):
@@ -128,19 +128,19 @@ class GuestStep(Step):
         super().__init__(task, event=event, when=when)
         self.reboot = reboot
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         host = ops[0].server.host
         if not host:
             return [NoHost(server=op.uuid) for op in ops]
         if self.plugs:
-            world.networking.look_again(ops)
-        orders = tuple(self.order(world, op) for op in ops)
-        outcomes = getattr(world.compute, self.method)(host, orders)
+            deps.networking.look_again(ops)
+        orders = tuple(self.order(deps, op) for op in ops)
+        outcomes = getattr(deps.compute, self.method)(host, orders)
         return [{**result, "host": host} if not isinstance(result, errors.NovaError) else result
                 for result in results_of(ops, outcomes)]
 
-    def order(self, world: World, op: Op) -> Any:
-        return guest_order(world, op, fence(op), self.reboot)
+    def order(self, deps: Deps, op: Op) -> Any:
+        return guest_order(deps, op, fence(op), self.reboot)
 
 
 class StartGuests(GuestStep):
@@ -155,9 +155,9 @@ class StopGuests(GuestStep):
 class StopIfThere(StopGuests):
     """Stop guests that their owners have deleted: a host that is away, or has none, is no reason to keep them."""
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         try:
-            results = super().do(world, ops)
+            results = super().do(deps, ops)
         except errors.Unavailable as error:
             results = [error] * len(ops)
         return [self._tolerant(op, result) for op, result in zip(ops, results, strict=True)]

@@ -14,7 +14,7 @@ import msgspec
 
 from nova import errors
 from nova.clients.glance import BASE_KEYS
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.orders import build_order
 from nova.conductor.engine.workflow import Op, Result, Step
 from nova.conductor.steps.guests import NoHost, fence, results_of
@@ -46,60 +46,60 @@ class HoldImage(Step):
         super().__init__(task, when=when)
         self.whole_stays = whole_stays
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        return [self._hold(world, op) for op in ops]
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._hold(deps, op) for op in ops]
 
-    def _hold(self, world: World, op: Op) -> Result:
+    def _hold(self, deps: Deps, op: Op) -> Result:
         if op.secrets.get("image_made"):
             return {}
         wanted = msgspec.convert(op.entry.arguments["image"], NewImage)
         try:
-            world.images.show(wanted.id)
+            deps.images.show(wanted.id)
         except errors.NotFound:
             # Its admission died before it could ask: the user's token is gone, the owner is not. Nobody says any more
             # whether that user may name an image's own members (visibility, protected) in its metadata.
             own = {name: value for name, value in wanted.properties.items() if name not in BASE_KEYS}
-            world.images.create(msgspec.structs.replace(wanted, owner=op.server.project_id, properties=own))
+            deps.images.create(msgspec.structs.replace(wanted, owner=op.server.project_id, properties=own))
         return {}
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
             if not offloading(op):
-                discard(world, image_of(op), self.whole_stays)
+                discard(deps, image_of(op), self.whole_stays)
 
 
 class TakeSnapshots(Step):
     """The host keeps the guests' root disks as they are now. Undo: it forgets them."""
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         host = ops[0].server.host
         if not host:
             return [NoHost(server=op.uuid) for op in ops]
-        outcomes = world.compute.snapshot_guests(host, tuple(snapshot_order(world, op) for op in ops))
+        outcomes = deps.compute.snapshot_guests(host, tuple(snapshot_order(deps, op) for op in ops))
         by_uuid = {outcome.server_uuid: outcome for outcome in outcomes}
         return [result if isinstance(result, errors.NovaError) else _kept(op, host, by_uuid[op.uuid])
                 for op, result in zip(ops, results_of(ops, outcomes), strict=True)]
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            _forget(world, op)
+            _forget(deps, op)
 
 
-def _forget(world: World, op: Op) -> None:
+def _forget(deps: Deps, op: Op) -> None:
     """The host drops what it kept. One that can't be told owes it: no reason to hold up the server."""
     if not op.server.host:
         return
     try:
-        [result] = results_of([op], world.compute.drop_snapshots(op.server.host, (snapshot_order(world, op),)))
+        [result] = results_of([op], deps.compute.drop_snapshots(op.server.host, (snapshot_order(deps, op),)))
     except errors.Overtaken:
         raise
     except errors.NovaError as error:
         result = error
     if isinstance(result, errors.NovaError):
-        _owe(world, op, result)
+        _owe(deps, op, result)
 
 
-def _owe(world: World, op: Op, why: errors.NovaError) -> None:
+def _owe(deps: Deps, op: Op, why: errors.NovaError) -> None:
     """The host has to forget this snapshot, and those that it owes already."""
     LOG.warning("host %s does not forget a snapshot and owes it: %s", op.server.host, why.message,
                 extra={"server": op.uuid})
@@ -110,7 +110,7 @@ def _owe(world: World, op: Op, why: errors.NovaError) -> None:
         services.owe(tx, [{"host": op.server.host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
                            "step": services.SNAPSHOT_DEBT,
                            "arguments": {"image_id": " ".join(dict.fromkeys([*older.split(), image_of(op)]))}}])
-    op.entry = world.runner.journal.leave_behind(op.entry, write)
+    op.entry = deps.runner.journal.leave_behind(op.entry, write)
 
 
 def _kept(op: Op, host: str, outcome: Outcome) -> Result:
@@ -123,25 +123,25 @@ class UploadSnapshots(Step):
     """The host sends what it kept, and drops it. An image that has its data already is done, whoever heard of it; but
     whether its host came to the dropping then nobody knows."""
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        return [self._upload(world, op) for op in ops]
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._upload(deps, op) for op in ops]
 
-    def _upload(self, world: World, op: Op) -> Result:
+    def _upload(self, deps: Deps, op: Op) -> Result:
         try:
-            image: Image = world.images.show(image_of(op))
+            image: Image = deps.images.show(image_of(op))
             if image.status == ACTIVE:
-                return self._sent_before(world, op)
-            world.images.update(image.id, _members(image, msgspec.convert(op.data["snapshot"], Snapshot)))
-            return _without_power(results_of([op], world.compute.upload_snapshots(
-                op.server.host, (snapshot_order(world, op),)))[0])
+                return self._sent_before(deps, op)
+            deps.images.update(image.id, _members(image, msgspec.convert(op.data["snapshot"], Snapshot)))
+            return _without_power(results_of([op], deps.compute.upload_snapshots(
+                op.server.host, (snapshot_order(deps, op),)))[0])
         except errors.Overtaken:
             raise
         except errors.NovaError as error:
-            return self._sent_before(world, op) if _is_whole(world, op) else error
+            return self._sent_before(deps, op) if _is_whole(deps, op) else error
 
     @staticmethod
-    def _sent_before(world: World, op: Op) -> Result:
-        _forget(world, op)
+    def _sent_before(deps: Deps, op: Op) -> Result:
+        _forget(deps, op)
         return {}
 
 
@@ -157,10 +157,10 @@ def _members(image: Image, snapshot: Snapshot) -> Mapping[str, Any]:
             "min_disk": max(image.min_disk_gb, least)}
 
 
-def _is_whole(world: World, op: Op) -> bool:
+def _is_whole(deps: Deps, op: Op) -> bool:
     """Whether the image has its data all the same: an answer may be lost."""
     try:
-        return bool(world.images.show(image_of(op)).status == ACTIVE)
+        return bool(deps.images.show(image_of(op)).status == ACTIVE)
     except errors.NovaError:
         return False
 
@@ -170,13 +170,13 @@ class DropImages(Step):
 
     pure, lenient = True, True  # repeated as often as need be, and never undone
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         for op in ops:
             memo = op.server.memo
             if memo is not None and memo.shelved_image_id:
-                discard(world, memo.shelved_image_id)
+                discard(deps, memo.shelved_image_id)
             for image_id, whole_stays in op.entry.arguments.get("images", ()):
-                discard(world, image_id, whole_stays)
+                discard(deps, image_id, whole_stays)
         return [{} for _ in ops]
 
 
@@ -190,20 +190,20 @@ def image_of(op: Op) -> str:
     return str(op.entry.arguments["snapshot_image_id"])
 
 
-def snapshot_order(world: World, op: Op) -> SnapshotOrder:
-    build = build_order(world, op.server, op, fence(op))
+def snapshot_order(deps: Deps, op: Op) -> SnapshotOrder:
+    build = build_order(deps, op.server, op, fence(op))
     properties = op.server.image.properties if op.server.image else {}
     return SnapshotOrder(server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build,
                          image_id=image_of(op), quiesce=properties.get("os_require_quiesce", "").lower() in YES)
 
 
-def discard(world: World, image_id: str, whole_stays: bool = False) -> None:
+def discard(deps: Deps, image_id: str, whole_stays: bool = False) -> None:
     """Remove an image. One that can't be removed (the service is away, its owner protects it) is left with a warning:
     no server waits for it."""
     try:
-        if whole_stays and world.images.show(image_id).status == ACTIVE:
+        if whole_stays and deps.images.show(image_id).status == ACTIVE:
             return
-        world.images.delete(image_id)
+        deps.images.delete(image_id)
     except errors.NotFound:
         return
     except errors.NovaError as error:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from nova import errors
 from nova.conductor.engine import zones
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import NotYet, Op, Result, Step
 from nova.conductor.steps import moving
 from nova.conductor.steps.guests import NoAnswer, results_of
@@ -43,37 +43,37 @@ class MoveStep(Step):
 
     status: ClassVar[str] = ""
 
-    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
-        return _each(ops, lambda op: self._advance(tx, world, op))
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+        return _each(ops, lambda op: self._advance(tx, deps, op))
 
-    def _advance(self, tx: Connection, world: World, op: Op) -> Mapping[str, Any]:
+    def _advance(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, Any]:
         shown = self.shows(tx, op)
         if self.status:
             shown = {"status": self.status, **shown}
         if shown and not migrations.advance(tx, moving.move_of(op), **shown):
             raise Cancelled(server=op.uuid)
-        return self.row(tx, world, op)
+        return self.row(tx, deps, op)
 
     def shows(self, tx: Connection, op: Op) -> Mapping[str, Any]:
         """More columns of the move's row."""
         return {}
 
-    def row(self, tx: Connection, world: World, op: Op) -> Mapping[str, Any]:
+    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, Any]:
         """The columns of the server's row that change with the step's intent."""
         return {}
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        return [self._guarded(world, op) for op in ops]
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        return [self._guarded(deps, op) for op in ops]
 
-    def _guarded(self, world: World, op: Op) -> Result:
+    def _guarded(self, deps: Deps, op: Op) -> Result:
         try:
-            return self.act(world, op)
+            return self.act(deps, op)
         except (DatabaseAway, NotYet):
             raise
         except errors.NovaError as error:
             return error
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         return {}
 
 
@@ -87,10 +87,10 @@ def _each(ops: Sequence[Op], change: Any) -> Mapping[str, Any]:
 
 # -- hosts
 
-def ask(world: World, method: str, host: str, op: Op, order: Any) -> Outcome:
+def ask(deps: Deps, method: str, host: str, op: Op, order: Any) -> Outcome:
     """What a host says of one order. NoAnswer when it can't be reached; what went wrong there is raised as its kind."""
     try:
-        outcomes = getattr(world.compute, method)(host, (order,))
+        outcomes = getattr(deps.compute, method)(host, (order,))
     except errors.Unavailable as error:
         raise NoAnswer(error.message) from None
     [result] = results_of([op], outcomes)
@@ -99,44 +99,44 @@ def ask(world: World, method: str, host: str, op: Op, order: Any) -> Outcome:
     return next(one for one in outcomes if one.server_uuid == op.uuid)
 
 
-def ask_source(world: World, method: str, op: Op, order: Any) -> Outcome:
+def ask_source(deps: Deps, method: str, op: Op, order: Any) -> Outcome:
     """SourceFailed, so that no other destination is tried in vain."""
     host = moving.source(op).host
     try:
-        return ask(world, method, host, op, order)
+        return ask(deps, method, host, op, order)
     except errors.Overtaken:
         raise
     except errors.NovaError as error:
         raise SourceFailed(host=host, server=op.uuid, why=error.message) from None
 
 
-def remove(world: World, op: Op, end: moving.End, keep_disks: bool = False) -> None:
+def remove(deps: Deps, op: Op, end: moving.End, keep_disks: bool = False) -> None:
     """Leave nothing of the server on a host that it is not to be on. One that can't be told, or fails, owes it."""
     try:
-        ask(world, "destroy_guests", end.host, op, moving.order_at(world, op, end, keep_disks))
+        ask(deps, "destroy_guests", end.host, op, moving.order_at(deps, op, end, keep_disks))
     except (errors.Overtaken, DatabaseAway):
         raise
     except errors.NovaError as error:
-        owe_removal(world, op, end, error.message, keep_disks)
+        owe_removal(deps, op, end, error.message, keep_disks)
 
 
-def owe_removal(world: World, op: Op, end: moving.End, why: str, keep_disks: bool = False) -> None:
+def owe_removal(deps: Deps, op: Op, end: moving.End, why: str, keep_disks: bool = False) -> None:
     """Go on without the host, which removes what is left there when it is back."""
     LOG.warning("host %s does not remove what is left of a move and owes it: %s", end.host, why,
                 extra={"server": op.uuid})
-    debt = debt_of(world, op, end.host, keep_disks)
-    op.entry = world.runner.journal.leave_behind(op.entry, lambda tx: services.owe(tx, [debt]))
+    debt = debt_of(deps, op, end.host, keep_disks)
+    op.entry = deps.runner.journal.leave_behind(op.entry, lambda tx: services.owe(tx, [debt]))
 
 
-def is_up(world: World, host: str) -> bool:
+def is_up(deps: Deps, host: str) -> bool:
     """Whether its nova-compute was seen lately, and nobody said that it is down."""
-    with world.cell.reading() as tx:
-        return bool(services.host_up(tx, host, world.settings.service_down_time))
+    with deps.cell.reading() as tx:
+        return bool(services.host_up(tx, host, deps.settings.service_down_time))
 
 
-def debt_of(world: World, op: Op, host: str, keep_disks: bool, move: str = "") -> dict[str, Any]:
+def debt_of(deps: Deps, op: Op, host: str, keep_disks: bool, move: str = "") -> dict[str, Any]:
     """What a host owes: nothing of the server may be left there. ``move``: the evacuation that its payment ends."""
-    name = instance_name(world.settings.instance_name_template, op.server.id, op.uuid)
+    name = instance_name(deps.settings.instance_name_template, op.server.id, op.uuid)
     arguments = {"instance_name": name, "operation_id": str(op.entry.id)}
     if keep_disks:
         arguments["keep_disks"] = "1"
@@ -146,14 +146,14 @@ def debt_of(world: World, op: Op, host: str, keep_disks: bool, move: str = "") -
             "arguments": arguments}
 
 
-def rebind(world: World, op: Op, end: moving.End) -> None:
+def rebind(deps: Deps, op: Op, end: moving.End) -> None:
     """The server's interfaces are bound to where it is now, and what it must serve is said to the network's hosts."""
-    world.networking.bind_to(op, end.host)
+    deps.networking.bind_to(op, end.host)
 
 
-def place(tx: Connection, world: World, op: Op, end: moving.End) -> Mapping[str, Any]:
+def place(tx: Connection, deps: Deps, op: Op, end: moving.End) -> Mapping[str, Any]:
     """The server's row, and the addresses that follow it, say that it is there."""
-    world.networking.follow(tx, op, end.host)
+    deps.networking.follow(tx, op, end.host)
     changes = moving.row_at(op, end)
     op.see(**changes)
     return changes
@@ -166,48 +166,48 @@ class CountResize(MoveStep):
 
     pure = True
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         old = moving.source(op).flavor
-        count(world, op, moving.counted(op.server, old, wanted_flavor(op)))
+        count(deps, op, moving.counted(op.server, old, wanted_flavor(op)))
         return {}
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            count(world, op, moving.counted(op.server, moving.source(op).flavor))
+            count(deps, op, moving.counted(op.server, moving.source(op).flavor))
 
 
-def count(world: World, op: Op, counted: Mapping[str, Any]) -> None:
-    world.api.transact(lambda tx: ledger.count_as(tx, op.uuid, op.entry.epoch, counted))
+def count(deps: Deps, op: Op, counted: Mapping[str, Any]) -> None:
+    deps.api.transact(lambda tx: ledger.count_as(tx, op.uuid, op.entry.epoch, counted))
 
 
 class ClaimMove(MoveStep):
     """What the server holds is the move's, and the new place is claimed beside it; undo: as before. On one host both
     ends are held of the same provider."""
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
-        wish = claim_of(world, op, wanted_flavor(op))
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+        wish = claim_of(deps, op, wanted_flavor(op))
 
         def take(tx: Connection) -> Any:
             ledger.begin_move(tx, op.uuid, op.entry.epoch, moving.move_of(op))
             return claims.claim(tx, [wish])
-        results, usages = world.api.transact(take)
-        world.feed.after_claims(usages, [op.uuid])
+        results, usages = deps.api.transact(take)
+        deps.feed.after_claims(usages, [op.uuid])
         refused = results[op.uuid]
-        look_further(world, op, refused)
+        look_further(deps, op, refused)
         if refused is not None:
             raise refused
-        found = zones.for_server(world, op, usages)
+        found = zones.for_server(deps, op, usages)
         if isinstance(found, errors.NovaError):
             raise found
         return {**found, "arrival": None, "shared": None}  # what another host said before is no news of this one
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            self._give_back(world, op, owed(world, [op]).get(op.uuid, ()))
+            self._give_back(deps, op, owed(deps, [op]).get(op.uuid, ()))
 
     @staticmethod
-    def _give_back(world: World, op: Op, kept: Sequence[str]) -> None:
-        world.feed.after_release(world.api.transact(
+    def _give_back(deps: Deps, op: Op, kept: Sequence[str]) -> None:
+        deps.feed.after_release(deps.api.transact(
             lambda tx: ledger.undo_move(tx, op.uuid, op.entry.epoch, moving.move_of(op), kept)))
 
 
@@ -216,15 +216,15 @@ class EndMove(MoveStep):
 
     pure = True  # repeated as often as need be, and never undone
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
-        kept = owed(world, [op]).get(op.uuid, ())
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+        kept = owed(deps, [op]).get(op.uuid, ())
 
         def give_back(tx: Connection) -> list[int]:
             changed = ledger.end_move(tx, op.uuid, op.entry.epoch, moving.move_of(op), kept)
             ledger.count_as(tx, op.uuid, op.entry.epoch, moving.counted(op.server, op.server.flavor))
             ledger.describe(tx, op.uuid, op.server.flavor)
             return changed
-        world.feed.after_release(world.api.transact(give_back))
+        deps.feed.after_release(deps.api.transact(give_back))
         return {}
 
 
@@ -237,44 +237,44 @@ class Settle(MoveStep):
     pure = True
     source_answers = True
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         def look(tx: Connection) -> list[ledger.Held]:
             ledger.count_as(tx, op.uuid, op.entry.epoch, moving.counted(op.server, op.server.flavor, wanted_flavor(op)))
             return ledger.held_by(tx, op.uuid)
-        held = world.api.transact(look)
+        held = deps.api.transact(look)
         if any(one.move or one.host != op.server.host for one in held):
-            self._settle(world, op, held)
+            self._settle(deps, op, held)
         elif "hosts" in op.entry.arguments:  # it overtook something: maybe a move that claimed nothing yet
-            self._end_moves(world, op)
+            self._end_moves(deps, op)
         # whoever owes something for this server is none of its destinations: with the debt it would pay with the claim
-        owing = owed(world, [op]).get(op.uuid, ())
+        owing = owed(deps, [op]).get(op.uuid, ())
         return {"tried": list(owing)} if owing else {}
 
-    def _settle(self, world: World, op: Op, held: Sequence[ledger.Held]) -> None:
-        here, owing = op.server.host, owed(world, [op]).get(op.uuid, ())
-        with world.cell.reading() as tx:
+    def _settle(self, deps: Deps, op: Op, held: Sequence[ledger.Held]) -> None:
+        here, owing = op.server.host, owed(deps, [op]).get(op.uuid, ())
+        with deps.cell.reading() as tx:
             kinds = migrations.types_of(tx, [one.move for one in held if one.move])
         keep = not set(kinds.values()).isdisjoint(KEPT_DISKS)
         apart = op.entry.arguments.get("apart") or ()
         for host in dict.fromkeys(one.host for one in held if one.host != here and one.host not in owing):
-            remove(world, op, self._end(op, host), keep and host not in apart)
-            world.networking.abandon_arrival(op, host)
+            remove(deps, op, self._end(op, host), keep and host not in apart)
+            deps.networking.abandon_arrival(op, host)
         moves = [one.move for one in held if one.host == here and one.move]
         if self.source_answers:
-            self._whole_again(world, op, moves, kinds)
-        self._end_moves(world, op)  # (what was removed closed the epoch on hosts that may be the next destination)
-        kept = owed(world, [op]).get(op.uuid, ())
+            self._whole_again(deps, op, moves, kinds)
+        self._end_moves(deps, op)  # (what was removed closed the epoch on hosts that may be the next destination)
+        kept = owed(deps, [op]).get(op.uuid, ())
         finished = op.server.memo.move if op.server.memo else None
         back = next((move for move in moves if kinds.get(move) in COLD and move != finished), "")
-        world.feed.after_release(world.api.transact(
+        deps.feed.after_release(deps.api.transact(
             lambda tx: ledger.settle(tx, op.uuid, op.entry.epoch, here, kept, back)))
 
     @staticmethod
-    def _end_moves(world: World, op: Op) -> None:
-        op.entry = world.runner.journal.leave_behind(op.entry, lambda tx: migrations.end_open(
+    def _end_moves(deps: Deps, op: Op) -> None:
+        op.entry = deps.runner.journal.leave_behind(op.entry, lambda tx: migrations.end_open(
             tx, op.uuid, ERROR, but=moving.move_of(op)))
 
-    def _whole_again(self, world: World, op: Op, moves: Sequence[str], kinds: Mapping[str, str]) -> None:
+    def _whole_again(self, deps: Deps, op: Op, moves: Sequence[str], kinds: Mapping[str, str]) -> None:
         """A guest that a cold move put aside on the server's host: taken back, or forgotten where it had ended."""
         finished = op.server.memo.move if op.server.memo else None
         end = self._end(op, op.server.host)
@@ -282,10 +282,10 @@ class Settle(MoveStep):
             if kinds.get(move) not in COLD:
                 continue
             if move == finished:
-                ask(world, "forget_guests", end.host, op, moving.order_at(world, op, end))
+                ask(deps, "forget_guests", end.host, op, moving.order_at(deps, op, end))
             else:
                 start = op.server.vm_state == VmState.ACTIVE.value
-                ask(world, "return_guests", end.host, op, moving.move_order(world, op, end, start=start))
+                ask(deps, "return_guests", end.host, op, moving.move_order(deps, op, end, start=start))
 
     @staticmethod
     def _end(op: Op, host: str) -> moving.End:
@@ -303,8 +303,8 @@ class AskDestination(MoveStep):
         return {"dest_compute": op.data["host"], "dest_node": op.data["node"],
                 "dest_host": (facts.host_ip if facts is not None else None) or None}
 
-    def act(self, world: World, op: Op) -> Mapping[str, Any]:
-        world.compute.ping(op.data["host"])
+    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+        deps.compute.ping(op.data["host"])
         return {}
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.orders import build_order, guarded, guest_order
 from nova.conductor.engine.workflow import Op
 from nova.conductor.steps.guests import fence
@@ -79,9 +79,9 @@ def server_at(op: Op, end: End) -> Any:
     return types.SimpleNamespace(**{**row, **row_at(op, end)})
 
 
-def build_at(world: World, op: Op, end: End) -> BuildOrder:
+def build_at(deps: Deps, op: Op, end: End) -> BuildOrder:
     """All that the end's host needs to make the guest."""
-    order = build_order(world, server_at(op, end), op, fence(op), end.host, leaves(op, end))
+    order = build_order(deps, server_at(op, end), op, fence(op), end.host, leaves(op, end))
     return msgspec.structs.replace(order, node=end.node)
 
 
@@ -95,22 +95,22 @@ def runs(op: Op) -> bool:
     return op.entry.arguments.get("vm_state") != VmState.STOPPED.value
 
 
-def order_at(world: World, op: Op, end: End, keep_disks: bool = False) -> GuestOrder:
+def order_at(deps: Deps, op: Op, end: End, keep_disks: bool = False) -> GuestOrder:
     """An order for the guest that the end's host has."""
     whole = types.SimpleNamespace(entry=op.entry, data={}, secrets=op.secrets, server=server_at(op, end))
-    order = guest_order(world, whole, fence(op), leaving=leaves(op, end))  # type: ignore[arg-type]
+    order = guest_order(deps, whole, fence(op), leaving=leaves(op, end))  # type: ignore[arg-type]
     return msgspec.structs.replace(order, keep_disks=keep_disks)
 
 
-def move_order(world: World, op: Op, end: End, offered: GuestOnSource | None = None, **fields: Any) -> MoveOrder:
-    return MoveOrder(server_uuid=op.uuid, fence=fence(op), build=build_at(world, op, end), source=offered,
+def move_order(deps: Deps, op: Op, end: End, offered: GuestOnSource | None = None, **fields: Any) -> MoveOrder:
+    return MoveOrder(server_uuid=op.uuid, fence=fence(op), build=build_at(deps, op, end), source=offered,
                      **{"start": runs(op), **fields})
 
 
-def first_order(world: World, op: Op, end: End, offered: GuestOnSource | None = None, **fields: Any) -> MoveOrder:
+def first_order(deps: Deps, op: Op, end: End, offered: GuestOnSource | None = None, **fields: Any) -> MoveOrder:
     """The order by which the guest may run where it was not before: with what may reach it."""
-    order = move_order(world, op, end, offered, **fields)
-    [build] = guarded(world, [order.build], [op.server])
+    order = move_order(deps, op, end, offered, **fields)
+    [build] = guarded(deps, [order.build], [op.server])
     return msgspec.structs.replace(order, build=build)
 
 

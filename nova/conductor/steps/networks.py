@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nova import errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Result, Step
 from nova.db.engine import Connection
 from nova.db.states import PerServer
@@ -34,9 +34,9 @@ def first_of(interfaces: Iterable[Interface], label: str) -> dict[str, str]:
 class BindNetworks(Step):
     """Give each server its interfaces and addresses; undo: take them back."""
 
-    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
-        bound = world.networking.take(tx, ops)
-        zone = ops[0].data.get("zone") or world.settings.default_availability_zone  # one host, so one zone
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+        bound = deps.networking.take(tx, ops)
+        zone = ops[0].data.get("zone") or deps.settings.default_availability_zone  # one host, so one zone
         for op in ops:
             taken = {"interfaces": bound[op.uuid]} if op.uuid in bound else {}
             op.see(**taken, host=op.data["host"], node=op.data["node"], availability_zone=zone)
@@ -44,31 +44,31 @@ class BindNetworks(Step):
                 "host": ops[0].data["host"], "availability_zone": zone,
                 "node": PerServer({op.uuid: op.data["node"] for op in ops})}  # one host, which may have several
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        found: Sequence[Result] = world.networking.bind(ops)
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        found: Sequence[Result] = deps.networking.bind(ops)
         write([op for op, result in zip(ops, found, strict=True)
                                 if not isinstance(result, errors.NovaError)],
-                               world.settings.networking.default_access_ip_network_name)
+                               deps.settings.networking.default_access_ip_network_name)
         return found
 
-    def undo_within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
-        world.networking.give_back(tx, ops)
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+        deps.networking.give_back(tx, ops)
         gone: dict[str, Any] = {"interfaces": (), "host": None, "node": None, "availability_zone": None}
         for op in ops:
             op.see(**gone)
         return gone
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
-        world.networking.unbind(ops)
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
+        deps.networking.unbind(ops)
 
 
 class UnbindNetworks(Step):
     """Give the addresses back."""
 
-    def within(self, tx: Connection, world: World, ops: Sequence[Op]) -> Mapping[str, Any]:
-        world.networking.give_back(tx, ops)
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+        deps.networking.give_back(tx, ops)
         return {}
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        world.networking.unbind(ops)
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        deps.networking.unbind(ops)
         return [{} for _ in ops]

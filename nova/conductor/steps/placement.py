@@ -9,7 +9,7 @@ import msgspec
 
 from nova import errors
 from nova.conductor.engine import zones
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Result, Step
 from nova.db import claims, ledger, placement_facts, server_groups, services
 from nova.db.engine import Connection
@@ -21,12 +21,12 @@ from nova.model.requirements import Needs, needs_of
 from nova.model.scheduling import NoHost, PlacementGroup, PlacementRequest, Selection
 
 
-def known(world: World, request: PlacementRequest) -> dict[str, Any]:
+def known(deps: Deps, request: PlacementRequest) -> dict[str, Any]:
     """Fields of the request: one statement, and one more for each fact that the request or an option asks for."""
-    settings = world.settings
+    settings = deps.settings
     named = hints.all_named(request.hints)
     found: dict[str, Any] = {}
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         found["busy"] = placement_facts.busy(tx)
         if named:
             found["server_hosts"] = placement_facts.hosts_of(tx, named)
@@ -34,7 +34,7 @@ def known(world: World, request: PlacementRequest) -> dict[str, Any]:
             found["image_matches"] = placement_facts.image_matches(tx, request.image_properties,
                                                                    settings.image_props_weight_setting)
     if settings.limit_tenants_to_placement_aggregate:
-        with world.api.reading() as tx:
+        with deps.api.reading() as tx:
             found["tenant_aggregates"] = placement_facts.has_aggregates(tx, request.project_id)
     return found
 
@@ -52,14 +52,14 @@ class HostsExhausted(errors.Bug):
                "instance {server}. Last error: {last}")
 
 
-def needs(world: World, flavor: Flavor, image: Image | None, ports: Sequence[PortDemand] = ()) -> Needs:
+def needs(deps: Deps, flavor: Flavor, image: Image | None, ports: Sequence[PortDemand] = ()) -> Needs:
     """What a server of this flavor and image, with ports that ask for this, needs of a host."""
-    return needs_of(flavor, image.properties if image else {}, world.settings.pci_aliases, ports=ports)
+    return needs_of(flavor, image.properties if image else {}, deps.settings.pci_aliases, ports=ports)
 
 
-def claim_of(world: World, op: Op, flavor: Flavor) -> claims.Claim:
+def claim_of(deps: Deps, op: Op, flavor: Flavor) -> claims.Claim:
     """The operation's wish for the node that it took."""
-    wanted = needs(world, flavor, op.server.image, op.server.port_demands or ())
+    wanted = needs(deps, flavor, op.server.image, op.server.port_demands or ())
     return claims.Claim(op.uuid, op.entry.epoch, op.data["provider_id"], wanted.resources, grouped(op), wanted.wishes)
 
 
@@ -68,8 +68,8 @@ class SelectHosts(Step):
 
     pure, event = True, "schedule_instances"
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        selections = {one.server_uuid: one for one in world.scheduler.select_hosts(request_of(world, ops))}
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        selections = {one.server_uuid: one for one in deps.scheduler.select_hosts(request_of(deps, ops))}
         results: list[Result] = []
         for op in ops:
             selection = selections.get(op.uuid)
@@ -94,24 +94,24 @@ def _kept(selection: Selection) -> list[list[object]]:
     return [[one.host, one.node, one.provider_id] for one in selection.hosts]
 
 
-def request_of(world: World, ops: Sequence[Op]) -> PlacementRequest:
+def request_of(deps: Deps, ops: Sequence[Op]) -> PlacementRequest:
     """Where may these servers of one request run?"""
-    request = plain_request_of(world, ops)
-    return msgspec.structs.replace(request, group=_group(world, ops), **known(world, request))
+    request = plain_request_of(deps, ops)
+    return msgspec.structs.replace(request, group=_group(deps, ops), **known(deps, request))
 
 
-def plain_request_of(world: World, ops: Sequence[Op]) -> PlacementRequest:
+def plain_request_of(deps: Deps, ops: Sequence[Op]) -> PlacementRequest:
     """The same without what other servers have to do with it."""
     server, arguments = ops[0].server, ops[0].entry.arguments
     flavor = wanted_flavor(ops[0])
-    wanted = needs(world, flavor, server.image, server.port_demands or ())
+    wanted = needs(deps, flavor, server.image, server.port_demands or ())
     return PlacementRequest(
         server_uuids=tuple(op.uuid for op in ops), project_id=server.project_id, user_id=server.user_id,
         resources=wanted.resources, wishes=wanted.wishes, flavor_name=flavor.name, extra_specs=flavor.extra_specs,
         image_properties=server.image.properties if server.image else {}, image_id=server.image_id,
         availability_zone=server.pinned_availability_zone, host=arguments.get("host"), node=arguments.get("node"),
         force=bool(arguments.get("forced")), exclude=(*arguments.get("exclude", ()), *ops[0].data.get("tried", ())),
-        hints=server.scheduler_hints or {}, alternates=world.settings.max_attempts - 1,
+        hints=server.scheduler_hints or {}, alternates=deps.settings.max_attempts - 1,
         source_host=arguments.get("source"),
         image_disk_format=(server.image.disk_format if server.image and server.image_id else None) or "")
 
@@ -127,10 +127,10 @@ def grouped(op: Op) -> bool:
     return "group" in (op.server.scheduler_hints or {})
 
 
-def _group(world: World, ops: Sequence[Op]) -> PlacementGroup | None:
+def _group(deps: Deps, ops: Sequence[Op]) -> PlacementGroup | None:
     if not grouped(ops[0]):
         return None
-    with world.api.reading() as tx:
+    with deps.api.reading() as tx:
         return server_groups.placement(tx, [op.uuid for op in ops])
 
 
@@ -139,7 +139,7 @@ class TakeNextHost(Step):
 
     pure = True
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         return [self._next(op) for op in ops]
 
     def _next(self, op: Op) -> Result:
@@ -162,24 +162,24 @@ class ClaimResources(Step):
 
     per_host = True
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         return [result for first in range(0, len(ops), AT_ONCE)
-                for result in self._claim(world, ops[first:first + AT_ONCE])]
+                for result in self._claim(deps, ops[first:first + AT_ONCE])]
 
-    def _claim(self, world: World, ops: Sequence[Op]) -> list[Result]:
-        wanted = [claim_of(world, op, op.server.flavor) for op in ops]
-        results, usages = claims.take(world.api, wanted)
-        world.feed.after_claims(usages, [op.uuid for op in ops])
+    def _claim(self, deps: Deps, ops: Sequence[Op]) -> list[Result]:
+        wanted = [claim_of(deps, op, op.server.flavor) for op in ops]
+        results, usages = claims.take(deps.api, wanted)
+        deps.feed.after_claims(usages, [op.uuid for op in ops])
         for op in ops:
-            look_further(world, op, results[op.uuid])
-        return [results[op.uuid] or zones.for_server(world, op, usages) for op in ops]
+            look_further(deps, op, results[op.uuid])
+        return [results[op.uuid] or zones.for_server(deps, op, usages) for op in ops]
 
-    def undo(self, world: World, ops: Sequence[Op]) -> None:
-        epochs, kept = {op.uuid: op.entry.epoch for op in ops}, owed(world, ops)
-        world.feed.after_release(world.api.transact(lambda tx: ledger.release(tx, epochs, kept)))
+    def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
+        epochs, kept = {op.uuid: op.entry.epoch for op in ops}, owed(deps, ops)
+        deps.feed.after_release(deps.api.transact(lambda tx: ledger.release(tx, epochs, kept)))
 
 
-def look_further(world: World, op: Op, refused: errors.NovaError | None) -> None:
+def look_further(deps: Deps, op: Op, refused: errors.NovaError | None) -> None:
     """A claim was refused: ask the scheduler anew where the alternates are no help. Others of the server's group may
     have been placed meanwhile, so that they were chosen without knowing where; or others took them all, in which case
     one host more is looked for: what was never tried for a build counts as no attempt, and ends with the hosts."""
@@ -188,7 +188,7 @@ def look_further(world: World, op: Op, refused: errors.NovaError | None) -> None
     if not grouped_anew and (left or not isinstance(refused, errors.ClaimConflict)):
         return
     try:
-        [selection] = world.scheduler.select_hosts(request_of(world, [op]))
+        [selection] = deps.scheduler.select_hosts(request_of(deps, [op]))
     except errors.Unavailable:
         return  # the alternates it has are all there is
     op.change(data={**op.data, "hosts": _kept(selection)[:None if grouped_anew else 1]})
@@ -199,14 +199,14 @@ class FenceLedger(Step):
 
     pure = True  # repeated as often as need be, and never undone
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         epochs = {op.uuid: op.entry.epoch for op in ops}
 
         def fence(tx: Connection) -> list[list[str]]:
             ledger.raise_epochs(tx, epochs)
             return [[one.host for one in ledger.held_by(tx, op.uuid)] for op in ops]
         # where something is claimed, something may be: at both ends of a move, and where one was given up
-        return [{"claimed": held} for held in world.api.transact(fence)]
+        return [{"claimed": held} for held in deps.api.transact(fence)]
 
 
 class ReleaseResources(Step):
@@ -214,18 +214,18 @@ class ReleaseResources(Step):
 
     pure = True
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
-        epochs, kept = {op.uuid: op.entry.epoch for op in ops}, owed(world, ops)
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
+        epochs, kept = {op.uuid: op.entry.epoch for op in ops}, owed(deps, ops)
 
         def give_back(tx: Connection) -> list[int]:
             changed = ledger.release(tx, epochs, kept)
             ledger.close(tx, epochs)
             return changed
-        world.feed.after_release(world.api.transact(give_back))
+        deps.feed.after_release(deps.api.transact(give_back))
         return [{} for _ in ops]
 
 
-def owed(world: World, ops: Sequence[Op]) -> dict[str, list[str]]:
+def owed(deps: Deps, ops: Sequence[Op]) -> dict[str, list[str]]:
     """The hosts that owe something for these servers: what is claimed there stays claimed until it is paid."""
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         return services.owed_by(tx, [op.uuid for op in ops])

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.zones import ForgottenHosts, ZoneSweep
 from nova.conductor.queries import consoles
 from nova.conductor.upkeep import usage_audit
@@ -31,66 +31,66 @@ class LedgerSweep:
     def __init__(self) -> None:
         self._seen = 0  # the last key that was looked at
 
-    def __call__(self, world: World) -> None:
+    def __call__(self, deps: Deps) -> None:
         while True:
-            with world.api.reading() as tx:
+            with deps.api.reading() as tx:
                 page = ledger.grown(tx, self._seen, UNBORN_S, PAGE)
-            self._close_unborn(world, list(page))
+            self._close_unborn(deps, list(page))
             if page:
                 self._seen = max(page.values())
             if len(page) < PAGE:
                 return
 
-    def _close_unborn(self, world: World, uuids: list[str]) -> None:
+    def _close_unborn(self, deps: Deps, uuids: list[str]) -> None:
         if not uuids:
             return
-        with world.cell.reading() as tx:
+        with deps.cell.reading() as tx:
             born = servers.epochs(tx, uuids)
         lost = [uuid for uuid in uuids if uuid not in born]
         if not lost:
             return
-        world.api.transact(lambda tx: ledger.close(tx, dict.fromkeys(lost, 2**62)))
+        deps.api.transact(lambda tx: ledger.close(tx, dict.fromkeys(lost, 2**62)))
         for uuid in lost:
             LOG.warning("closed the ledger row of a server that was never made; its quota is free",
                         extra={"server": uuid})
 
 
-def purge(world: World) -> int:
+def purge(deps: Deps) -> int:
     """Remove what was deleted before the retention time, one small batch a turn; how many servers."""
-    keep = world.settings.deleted_retention_s
+    keep = deps.settings.deleted_retention_s
     if not keep:
         return 0
-    count = world.cell.transact(lambda tx: servers.purge(tx, keep, BATCH))
-    world.api.transact(lambda tx: ledger.purge(tx, keep, BATCH))
+    count = deps.cell.transact(lambda tx: servers.purge(tx, keep, BATCH))
+    deps.api.transact(lambda tx: ledger.purge(tx, keep, BATCH))
     if count:
         LOG.info("removed %d servers deleted more than %d days ago", count, keep // 86400)
     return count
 
 
-def free_left_addresses(world: World) -> None:
+def free_left_addresses(deps: Deps) -> None:
     """Addresses that servers left under a lease, and whose release never came (only without force_dhcp_release)."""
-    count = world.cell.transact(lambda tx: free_addresses.free_stale(
-        tx, world.settings.networking.fixed_ip_disassociate_timeout))
+    count = deps.cell.transact(lambda tx: free_addresses.free_stale(
+        tx, deps.settings.networking.fixed_ip_disassociate_timeout))
     if count:
         LOG.info("%d fixed addresses are free whose leases did not end in time", count)
 
 
-def free_unused_gateways(world: World) -> None:
+def free_unused_gateways(deps: Deps) -> None:
     """Hosts' own addresses whose last guest left while nobody could give them back: when the host knows it now, or is
     no network host any more. Those that were taken lately may wait for a guest that is on its way."""
-    if not world.settings.networking.teardown_unused_network_gateway:
+    if not deps.settings.networking.teardown_unused_network_gateway:
         return
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         unused = host_addresses.unused(tx, UNUSED_S)
         known = {row.host for row, _clock in services.select(tx, ServiceQuery(binary=services.NETWORK))} if unused \
             else set()
     for uuid, host in unused:
-        if host not in known or not world.teller.told({uuid}, {host}):
-            world.cell.transact(functools.partial(host_addresses.release_own, network_uuids=[uuid], host=host))
+        if host not in known or not deps.teller.told({uuid}, {host}):
+            deps.cell.transact(functools.partial(host_addresses.release_own, network_uuids=[uuid], host=host))
 
 
-def forget_runners(world: World) -> None:
-    world.cell.transact(runners.drop_dead_runners)
+def forget_runners(deps: Deps) -> None:
+    deps.cell.transact(runners.drop_dead_runners)
 
 
 def healing(networking: Any, options: Any) -> tuple[tuple[float, Any, str], ...]:
@@ -108,12 +108,12 @@ def late_ports(networking: Any) -> tuple[tuple[float, Any, str], ...]:
     return ((60.0, lambda _world: networking.healer.clear_doubts(), "late ports"),)
 
 
-def naming(world: World) -> tuple[tuple[float, Callable[[World], Any], str], ...]:
+def naming(deps: Deps) -> tuple[tuple[float, Callable[[Deps], Any], str], ...]:
     """Servers' names in DNS (nova-network's), written again where the DNS server did not take them."""
-    every = world.settings.floating.dns_update_periodic_interval
-    if world.networking.name != "nova-network" or every <= 0:
+    every = deps.settings.floating.dns_update_periodic_interval
+    if deps.networking.name != "nova-network" or every <= 0:
         return ()
-    return ((float(every), lambda _world: world.networking.floating.write_all(), "names in DNS"),)
+    return ((float(every), lambda _world: deps.networking.floating.write_all(), "names in DNS"),)
 
 
 #: (seconds, job, name), run by the first worker of each conductor.

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import class_usage, ledger, servers, timeouts
 from nova.db.engine import Connection
 from nova.model.counting import classes
@@ -27,19 +27,19 @@ class Recount:
     def __init__(self) -> None:
         self._seen = 0  # the last key that was looked at
 
-    def __call__(self, world: World) -> int:
+    def __call__(self, deps: Deps) -> int:
         """How many were counted anew."""
-        with world.api.reading() as tx:
+        with deps.api.reading() as tx:
             page = ledger.counts(tx, self._seen, PAGE)
         self._seen = page[-1].id if len(page) == PAGE else 0
         doubtful = {count.server_uuid: count for count in page if count.doubtful or _differs(count)}
         if not doubtful:
             return 0
-        with world.cell.reading() as tx:
+        with deps.cell.reading() as tx:
             rows = servers.rows_of(tx, list(doubtful)).values()
         resting = [row for row in rows if _rests(row) and (doubtful[row.uuid].doubtful
                                                            or doubtful[row.uuid].classes != _classes(row))]
-        return sum(_recount(world, row, doubtful[row.uuid]) for row in resting)
+        return sum(_recount(deps, row, doubtful[row.uuid]) for row in resting)
 
 
 def _differs(count: ledger.Count) -> bool:
@@ -60,7 +60,7 @@ def _rests(row: Any) -> bool:
     return row.task_state is None and not waits
 
 
-def _recount(world: World, row: Any, was: ledger.Count) -> bool:
+def _recount(deps: Deps, row: Any, was: ledger.Count) -> bool:
     """Nothing can begin on the server meanwhile, for its row is locked until its count is written."""
     right = (was.vcpus, was.memory_mb) == (row.flavor.vcpus, row.flavor.memory_mb)
     if right and was.flavor is None:
@@ -69,8 +69,8 @@ def _recount(world: World, row: Any, was: ledger.Count) -> bool:
     def write(tx: Connection) -> bool:
         if not timeouts.unchanged(tx, row.uuid, row.epoch) or timeouts.is_worked_on(tx, row.uuid):
             return False
-        return bool(world.api.transact(lambda api: _write(api, row, was)))
-    if not world.cell.transact(write):
+        return bool(deps.api.transact(lambda api: _write(api, row, was)))
+    if not deps.cell.transact(write):
         return False
     if not right:
         LOG.warning("quota counted %d CPUs and %d MB of the server, for a resize that never began: it counts %d and %d "

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from nova import context, errors
 from nova.conductor.actions.by_name import begin_order
 from nova.conductor.engine.begin import begin
-from nova.conductor.engine.deps import Settings, World
+from nova.conductor.engine.deps import Deps, Settings
 from nova.db import states, timeouts
 from nova.db.engine import Connection
 from nova.db.services import as_time
@@ -32,7 +32,7 @@ TOLD = 1000  # servers whose refusal is remembered as told
 FORCED = {"delete": {"force": "true"}}  # for good: it was deleted before
 AGAIN_S = 600.0  # after one that failed: its host may be down for long
 
-Job = tuple[float, Callable[[World], Any], str]
+Job = tuple[float, Callable[[Deps], Any], str]
 
 
 class Rule(NamedTuple):
@@ -69,16 +69,16 @@ class Look:
         self._after: timeouts.Place | None = None
         self._told: set[str] = set()
 
-    def __call__(self, world: World) -> int:
+    def __call__(self, deps: Deps) -> int:
         """How many were ordered."""
-        wait_s = self.rule.wait_s(world.settings)
-        if wait_s <= 0 or self.rule.action not in world.runner.workflows:
+        wait_s = self.rule.wait_s(deps.settings)
+        if wait_s <= 0 or self.rule.action not in deps.runner.workflows:
             return 0
         what = timeouts.Resting(self.rule.vm_state, self.rule.came, self.rule.action, self._after)
-        with world.cell.reading() as tx:
+        with deps.cell.reading() as tx:
             page = timeouts.resting(tx, what, BATCH)
         self._after = (page[-1].updated_at, page[-1].id) if len(page) == BATCH else None
-        return sum(self._order(world, row, wait_s) for row in page if self._due(row, wait_s))
+        return sum(self._order(deps, row, wait_s) for row in page if self._due(row, wait_s))
 
     def _due(self, row: Any, wait_s: int) -> bool:
         """Long enough in the state; and one for which it was tried and failed is left in peace for a while."""
@@ -97,10 +97,10 @@ class Look:
             LOG.warning("'%s' can not be ordered: %s", self.rule.action, error.message, extra={"server": uuid})
         self._told = {*list(self._told)[-TOLD:], uuid}
 
-    def _order(self, world: World, row: Any, wait_s: int) -> bool:
+    def _order(self, deps: Deps, row: Any, wait_s: int) -> bool:
         with context.entered(context.internal()):
             try:
-                entry = world.cell.transact(lambda tx: _begin(tx, world, row, self.rule.action))
+                entry = deps.cell.transact(lambda tx: _begin(tx, deps, row, self.rule.action))
             except errors.Unavailable:
                 raise  # the database is away: for the others, too
             except errors.NovaError as error:
@@ -110,7 +110,7 @@ class Look:
                 return False
             LOG.info("'%s' is ordered: the server was %s for %d s (%s is %d)", self.rule.action,
                      self.rule.vm_state.value, self._age_s(row), self.rule.option, wait_s, extra={"server": row.uuid})
-            world.runner.start([entry])
+            deps.runner.start([entry])
             return True
 
 
@@ -119,72 +119,72 @@ def _ago_s(row: Any, moment: Any) -> float:
     return (as_time(row.clock) - as_time(moment)).total_seconds()
 
 
-def _begin(tx: Connection, world: World, row: Any, action: str) -> states.Entry | None:
+def _begin(tx: Connection, deps: Deps, row: Any, action: str) -> states.Entry | None:
     """Begin an action on a server as it was seen. None: something began or ended on it since. WrongState."""
     if not timeouts.unchanged(tx, row.uuid, row.epoch):
         return None
-    return begin_order(world, tx, ServerOrder(uuid=row.uuid, action=action, arguments=FORCED.get(action, {})))
+    return begin_order(deps, tx, ServerOrder(uuid=row.uuid, action=action, arguments=FORCED.get(action, {})))
 
 
-def give_up_builds(world: World) -> int:
+def give_up_builds(deps: Deps) -> int:
     """Servers that are built for too long turn to ERROR; what their builds left is undone by their delete."""
-    wait_s = world.settings.instance_build_timeout
+    wait_s = deps.settings.instance_build_timeout
     if wait_s <= 0:
         return 0
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         rows = timeouts.building(tx, wait_s, BATCH)
     message = f"The server was not built within {wait_s} s (instance_build_timeout)."
-    return sum(_reset(world, row, VmState.ERROR, message) for row in rows)
+    return sum(_reset(deps, row, VmState.ERROR, message) for row in rows)
 
 
-def clear_ownerless(world: World) -> int:
+def clear_ownerless(deps: Deps) -> int:
     """Servers that say a task runs, and there is none: their host or database was lost and brought back older.
 
     With a journal row for each operation there are none; this is the net below that.
     """
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         rows = timeouts.ownerless(tx, BATCH)
-    return sum(_clear(world, row) for row in rows)
+    return sum(_clear(deps, row) for row in rows)
 
 
-def _clear(world: World, row: Any) -> bool:
+def _clear(deps: Deps, row: Any) -> bool:
     half = row.vm_state == VmState.BUILDING.value
     message = f"Its task '{row.task_state}' was lost: no operation is open for it."
     after = VmState.ERROR if half else VmState(row.vm_state)
-    return _reset(world, row, after, message if half else None, lost_task=row.task_state)
+    return _reset(deps, row, after, message if half else None, lost_task=row.task_state)
 
 
-def _reset(world: World, row: Any, after: VmState, fault: str | None, lost_task: str | None = None) -> bool:
+def _reset(deps: Deps, row: Any, after: VmState, fault: str | None, lost_task: str | None = None) -> bool:
     """As an administrator's reset of the state, unless anything happened to the server since it was looked at."""
     def write(tx: Connection) -> bool:
         if lost_task and timeouts.is_worked_on(tx, row.uuid):
             return False
         if not timeouts.unchanged(tx, row.uuid, row.epoch):
             return False
-        entry = begin(world, tx, "reset_state", row.uuid, {"state": after.value})
+        entry = begin(deps, tx, "reset_state", row.uuid, {"state": after.value})
         told = {"fault": Fault(code=500, message=fault, created_at=as_time(timeouts.clock(tx)))} if fault else {}
         states.finish(tx, [entry], {"vm_state": after.value, **told}, "success")
         return True
     with context.entered(context.internal()):
         try:
-            if not world.cell.transact(write):
+            if not deps.cell.transact(write):
                 return False
         except HalfDestroyed:  # it can be nothing but an error, until somebody deletes it
-            return _reset(world, row, VmState.ERROR, fault, lost_task)
+            return _reset(deps, row, VmState.ERROR, fault, lost_task)
         LOG.warning("%s; its state is %s now", f"the task '{lost_task}' is cleared, for no operation is open"
                     if lost_task else fault, after.value, extra={"server": row.uuid})
     return True
 
 
-def close_abandoned_moves(world: World) -> int:
+def close_abandoned_moves(deps: Deps) -> int:
     """Moves that say they are under way, and nobody works on them; moves to confirm, of servers that are gone."""
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         found = timeouts.abandoned(tx, BATCH)
-    return sum(_close(world, move) for move in found)
+    return sum(_close(deps, move) for move in found)
 
 
-def _close(world: World, move: timeouts.Abandoned) -> bool:
-    if not world.cell.transact(lambda tx: timeouts.close(tx, move)):
+def _close(deps: Deps, move: timeouts.Abandoned) -> bool:
+    if not deps.cell.transact(lambda tx: timeouts.close(tx, move)):
         return False
     LOG.warning("migration %s was left '%s' and is '%s' now: no operation is open for it", move.uuid, move.status,
                 move.becomes, extra={"server": move.server_uuid})

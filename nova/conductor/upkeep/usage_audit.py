@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import servers, usage_audits
 from nova.model import periods
 from nova.model.base import Time, utcnow
@@ -26,57 +26,57 @@ LOG = logging.getLogger(__name__)
 PAGE = 200
 
 
-def run(world: World, now: Time | None = None) -> int:
+def run(deps: Deps, now: Time | None = None) -> int:
     """Audit the last complete period, where that is switched on; how many hosts were done by this run."""
-    settings = world.settings
+    settings = deps.settings
     if not settings.instance_usage_audit:
         return 0
     period = periods.last_complete(settings.instance_usage_audit_period, now or utcnow())
-    runner_id = world.runner.journal.runner_id
-    with world.cell.reading() as tx:
+    runner_id = deps.runner.journal.runner_id
+    with deps.cell.reading() as tx:
         hosts = usage_audits.open_hosts(tx, period, runner_id)
     done = 0
     try:
         for host in hosts:
-            done += _audit_host(world, host, period, runner_id)
+            done += _audit_host(deps, host, period, runner_id)
     except errors.Unavailable as error:  # bills are made of these: the host's row stays RUNNING, and is begun anew
         LOG.warning("the usage audit of %d hosts goes on later: %s", len(hosts) - done, error)
         return done
     if done and settings.deleted_retention_s:
-        world.cell.transact(lambda tx: usage_audits.purge(tx, period[0], settings.deleted_retention_s))
+        deps.cell.transact(lambda tx: usage_audits.purge(tx, period[0], settings.deleted_retention_s))
     return done
 
 
-def _audit_host(world: World, host: str, period: usage_audits.Period, runner_id: int) -> bool:
+def _audit_host(deps: Deps, host: str, period: usage_audits.Period, runner_id: int) -> bool:
     """True when this run has written the host's DONE."""
-    if not world.cell.transact(lambda tx: usage_audits.take(tx, host, period, runner_id)):
+    if not deps.cell.transact(lambda tx: usage_audits.take(tx, host, period, runner_id)):
         return False
     started, audit, last = time.monotonic(), HostAudit(host=host), 0
     while True:
-        with world.cell.reading() as tx:
+        with deps.cell.reading() as tx:
             rows = usage_audits.servers_of(tx, host, period, last, PAGE)
             metadata, _tags = servers.children(tx, [row.uuid for row in rows])
-        failed = sum(not _told(world, row, period, metadata.get(row.uuid, {})) for row in rows)
+        failed = sum(not _told(deps, row, period, metadata.get(row.uuid, {})) for row in rows)
         audit = msgspec.structs.replace(audit, servers=audit.servers + len(rows), errors=audit.errors + failed)
         if len(rows) < PAGE:
             break
         last = rows[-1].id
-        if not _write(world, audit, period, runner_id):
+        if not _write(deps, audit, period, runner_id):
             return False
     seconds = time.monotonic() - started
     message = f"Instance usage audit ran for host {host}, {audit.servers} instances in {seconds:.2f} seconds."
-    return _write(world, msgspec.structs.replace(audit, state=DONE, message=message), period, runner_id)
+    return _write(deps, msgspec.structs.replace(audit, state=DONE, message=message), period, runner_id)
 
 
-def _write(world: World, audit: HostAudit, period: usage_audits.Period, runner_id: int) -> bool:
-    return world.cell.transact(lambda tx: usage_audits.write(tx, audit, period, runner_id))
+def _write(deps: Deps, audit: HostAudit, period: usage_audits.Period, runner_id: int) -> bool:
+    return deps.cell.transact(lambda tx: usage_audits.write(tx, audit, period, runner_id))
 
 
-def _told(world: World, row: Any, period: usage_audits.Period, metadata: Mapping[str, str]) -> bool:
+def _told(deps: Deps, row: Any, period: usage_audits.Period, metadata: Mapping[str, str]) -> bool:
     """False, and a line in the log, for a server that can not be told of: the others still are. Unavailable when nobody
     can be told of anything now."""
     try:
-        world.notifier.exists(row, *period, metadata)
+        deps.notifier.exists(row, *period, metadata)
     except errors.Unavailable:
         raise
     except Exception:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from nova import errors
-from nova.conductor.engine.deps import Settings, World
+from nova.conductor.engine.deps import Deps, Settings
 from nova.conductor.engine.workflow import Op, Step
 from nova.conductor.hosts.feed import Feed
 from nova.conductor.steps.placement import ClaimResources, SelectHosts, TakeNextHost
@@ -116,14 +116,14 @@ class Placed(NamedTuple):
 
 
 class Cloud:
-    """Schedulers that know the hosts of the databases, and a conductor's world."""
+    """Schedulers that know the hosts of the databases, and a conductor's deps."""
 
     def __init__(self, databases: Any, schedulers: int = 1, **filter_options: Any) -> None:
         self.bus = LocalBus()
-        self.world = World(api=databases.api, cell=databases.cell, settings=Settings(), host="bench",
+        self.deps = Deps(api=databases.api, cell=databases.cell, settings=Settings(), host="bench",
                            scheduler=self.bus.client(SchedulerRPC), compute=None, network=None, images=None)
-        self.world.feed = Feed(self.world)
-        self.source = FromDatabase(self.world.feed)
+        self.deps.feed = Feed(self.deps)
+        self.source = FromDatabase(self.deps.feed)
         self.services = [service.SchedulerService(self.source, scheduler_settings(**filter_options))
                          for _ in range(schedulers)]
         self.schedulers = Schedulers(self.services)
@@ -140,7 +140,7 @@ class Cloud:
     def asked_for(self, flavor: Flavor, count: int, image: Mapping[str, str] | None = None) -> list[Op]:
         """Servers as admission leaves them: with a row in the ledger, and in the hands of a runner."""
         uuids = [str(uuid.uuid4()) for _ in range(count)]
-        self.world.api.transact(lambda tx: ledger.open_rows(tx, [{
+        self.deps.api.transact(lambda tx: ledger.open_rows(tx, [{
             "server_uuid": one, "project_id": "bench", "user_id": "bench", "vcpus": flavor.vcpus,
             "memory_mb": flavor.memory_mb} for one in uuids]))
         return [self._op(one, flavor, image) for one in uuids]
@@ -155,14 +155,14 @@ class Cloud:
 
     def place(self, ops: list[Op]) -> Placed:
         """From the request to committed claims, with the workflow's retries."""
-        failed = _apply(STEPS[0], self.world, ops)
+        failed = _apply(STEPS[0], self.deps, ops)
         left = [op for op in ops if op.uuid not in failed]
         lost, placed, refused = len(failed), 0, 0
         while left:
-            exhausted = _apply(STEPS[1], self.world, left)
+            exhausted = _apply(STEPS[1], self.deps, left)
             lost += len(exhausted)
             left = [op for op in left if op.uuid not in exhausted]
-            conflicts = _apply(STEPS[2], self.world, left) if left else {}
+            conflicts = _apply(STEPS[2], self.deps, left) if left else {}
             placed, refused = placed + len(left) - len(conflicts), refused + len(conflicts)
             left = [op for op in left if op.uuid in conflicts]
         return Placed(placed, refused, lost)
@@ -176,7 +176,7 @@ class Cloud:
                 changed = ledger.release(tx, epochs, {})
                 ledger.close(tx, epochs)
                 return changed
-            self.world.feed.after_release(self.world.api.transact(release))
+            self.deps.feed.after_release(self.deps.api.transact(release))
 
     def overcommitted(self) -> int:
         """How many providers gave away more than they have."""
@@ -185,7 +185,7 @@ class Cloud:
                  .join_from(table, given, sa.and_(given.c.provider_id == table.c.provider_id,
                                                   given.c.resource_class == table.c.resource_class))
                  .group_by(table.c.provider_id, table.c.resource_class, table.c.total, table.c.allocation_ratio))
-        with self.world.api.reading() as tx:
+        with self.deps.api.reading() as tx:
             return len({key for key, total, ratio, used in tx.execute(query) if used > int(total * ratio)})
 
     @contextmanager
@@ -197,10 +197,10 @@ class Cloud:
         found.messages = self.bus.messages - found.messages
 
 
-def _apply(step: Step, world: World, ops: Sequence[Op]) -> dict[str, errors.NovaError]:
+def _apply(step: Step, deps: Deps, ops: Sequence[Op]) -> dict[str, errors.NovaError]:
     """Do a step as the runner does; the servers for which it failed."""
     failed = {}
-    for op, result in zip(ops, step.do(world, ops), strict=True):
+    for op, result in zip(ops, step.do(deps, ops), strict=True):
         if isinstance(result, errors.NovaError):
             failed[op.uuid] = result
         else:

@@ -18,7 +18,7 @@ from typing import Any
 from nova.compute.host import Clock, Host
 from nova.compute.reports.heartbeat import Beats
 from nova.compute.service import ComputeService, Parts
-from nova.conductor.engine.deps import Settings, World
+from nova.conductor.engine.deps import Deps, Settings
 from nova.conductor.host_service import HostService
 from nova.conductor.hosts.feed import Feed
 from nova.conductor.hosts.registration import Daemons
@@ -54,12 +54,12 @@ class Fleet:
 
     def __init__(self, databases: fleet.Databases, folder: Path) -> None:
         self.clock, self.bus = JumpingClock(), LocalBus()
-        self.world = World(api=databases.api, cell=databases.cell, settings=Settings(), host="bench",
+        self.deps = Deps(api=databases.api, cell=databases.cell, settings=Settings(), host="bench",
                            scheduler=self.bus.client(SchedulerRPC), compute=None, network=None, images=None)
-        self.world.feed = Feed(self.world)
-        self.daemons = Daemons(self.world, clock=self.clock.monotonic)
-        self.bus.serve(ConductorHostRPC, HostService(self.world, self.daemons))
-        self.scheduler = SchedulerService(FromDatabase(self.world.feed), scheduler_settings())
+        self.deps.feed = Feed(self.deps)
+        self.daemons = Daemons(self.deps, clock=self.clock.monotonic)
+        self.bus.serve(ConductorHostRPC, HostService(self.deps, self.daemons))
+        self.scheduler = SchedulerService(FromDatabase(self.deps.feed), scheduler_settings())
         self.bus.serve(SchedulerRPC, Schedulers([self.scheduler]))
         self.statements = Statements(databases.api, databases.cell)
         self._folder, self._rng = folder, random.Random(5)

@@ -33,7 +33,7 @@ def measure(databases: Any, hosts: int, report: Report) -> None:
         started, cpu = time.perf_counter(), time.process_time()
         cloud.start()
         ready, cpu = time.perf_counter() - started, time.process_time() - cpu
-    states = cloud.world.feed.states()
+    states = cloud.deps.feed.states()
     memory, rich = _memory(states), _rich(states)
     report.table(f"a scheduler that starts, {hosts:,} hosts", "ready s", "CPU s", "message MB", "unpacked MB",
                  "statements", "RSS MB", "PSS MB", "empty RSS", "hosts with")

@@ -29,7 +29,7 @@ BOUNDS: dict[str, tuple[int, int]] = {
 def walk(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Walk]:
     living_cloud.impatient(monkeypatch)
     with walking_cloud(tmp_path, templates, ("host1", "host2")) as cloud:
-        cloud.world.settings = dataclasses.replace(cloud.world.settings, shelved_offload_time=-1)
+        cloud.deps.settings = dataclasses.replace(cloud.deps.settings, shelved_offload_time=-1)
         yield Walk(cloud, 1, ("2",), IMAGES)
 
 
@@ -40,7 +40,7 @@ def test_action_stays_below_its_bounds(walk: Walk, action: str) -> None:
     messages = walk.cloud.bus.messages
     with statements(walk.cloud) as seen:
         ordered(walk, uuid, action)
-        until(lambda: not walk.cloud.world.runner.running, "the operation ends")
+        until(lambda: not walk.cloud.deps.runner.running, "the operation ends")
     taken = walk.cloud.bus.messages - messages
     assert walk.cloud.server(uuid).vm_state != "error"
     assert (len(seen) <= BOUNDS[action][0], taken <= BOUNDS[action][1]) == (True, True), (len(seen), taken, seen)

@@ -27,9 +27,9 @@ FIXED = tables.fixed_addresses
 
 
 def configured(cloud: SmallCloud, manager: Manager = FLAT_DHCP, **options: Any) -> None:
-    cloud.world.settings = dataclasses.replace(cloud.world.settings,
+    cloud.deps.settings = dataclasses.replace(cloud.deps.settings,
                                                networking=NetworkOptions(manager=manager, **options))
-    cloud.world.networking = NovaNetwork(cloud.world)
+    cloud.deps.networking = NovaNetwork(cloud.deps)
 
 
 def network(cloud: SmallCloud) -> str:
@@ -95,10 +95,10 @@ def test_left_address_is_free_after_its_time_and_not_before(cloud: SmallCloud) -
     uuid = cloud.active()[0]
     address, mac = leased(cloud, uuid)
     cloud.delete(uuid)
-    periodic.free_left_addresses(cloud.world)
+    periodic.free_left_addresses(cloud.deps)
     assert row_of(cloud, address).left_at is not None
     cloud.write("cell", sa.update(FIXED).where(FIXED.c.address == address).values(left_at=later(-601)))
-    periodic.free_left_addresses(cloud.world)
+    periodic.free_left_addresses(cloud.deps)
     assert row_of(cloud, address).left_at is None
     again = cloud.active()[0]
     assert cloud.server(again).interfaces[0].addresses[0].address == address

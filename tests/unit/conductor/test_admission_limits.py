@@ -44,7 +44,7 @@ def test_create_when_files_just_fit_then_it_is_admitted(cloud: SmallCloud, lengt
 
 def serve(cloud: SmallCloud, **properties: str) -> None:
     image: Any = Image(id=IMAGE, name="tiny", properties=properties)
-    cloud.world.images = SimpleNamespace(show=lambda image_id, as_user=False: image)
+    cloud.deps.images = SimpleNamespace(show=lambda image_id, as_user=False: image)
 
 
 def test_create_when_an_image_property_is_wrong_then_invalid_and_nothing_is_kept(cloud: SmallCloud) -> None:

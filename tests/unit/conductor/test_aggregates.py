@@ -216,7 +216,7 @@ def test_create_when_the_host_left_the_zone_since_it_was_chosen_then_the_next_ho
 def test_zone_sweep_when_a_conductor_died_before_it_told_the_servers_then_they_follow(cloud: SmallCloud) -> None:
     uuid, = cloud.active()
     sweep = zones.ZoneSweep()
-    sweep(cloud.world)
+    sweep(cloud.deps)
     one = make(cloud, "one", "london")
 
     def half(tx: Any) -> None:
@@ -224,14 +224,14 @@ def test_zone_sweep_when_a_conductor_died_before_it_told_the_servers_then_they_f
         aggregates.add_host(tx, one.id, "a")
     cloud.api.transact(half)
     assert cloud.server(uuid).availability_zone == "nova"
-    sweep(cloud.world)
+    sweep(cloud.deps)
     assert cloud.server(uuid).availability_zone == "london"
     late = sa.update(cell_tables.servers).values(availability_zone="nova")  # a create that had read it just before
     cloud.write("cell", late)
-    sweep(cloud.world)
+    sweep(cloud.deps)
     assert cloud.server(uuid).availability_zone == "london"
     with statements(cloud) as seen:
-        sweep(cloud.world)
+        sweep(cloud.deps)
     assert len(seen) == 1, seen
 
 
@@ -292,7 +292,7 @@ def test_whole_states_and_those_of_one_host_tell_the_same_place(cloud: SmallClou
     one = make(cloud, "one", "london", "a")
     cloud.control.set_aggregate_metadata(one.id, {"ssd": "true"})
     cloud.scheduler.told.clear()
-    cloud.world.feed.host_changed("a")
+    cloud.deps.feed.host_changed("a")
     whole = {state.host: state for state in cloud.control.get_host_states((), True).states}
     assert cloud.scheduler.told[0].states == (whole["a"],) and whole["a"].zone == "london"
     assert whole["a"].aggregate_metadata == {"availability_zone": ("london",), "ssd": ("true",)}
@@ -310,7 +310,7 @@ class Images:
 
 @pytest.fixture
 def imaged(cloud: SmallCloud) -> SmallCloud:
-    cloud.world.images = Images()
+    cloud.deps.images = Images()
     return cloud
 
 
@@ -351,9 +351,9 @@ def test_hosts_are_asked_as_many_at_a_time_as_the_option_says(imaged: SmallCloud
     hosts = ["a", "b", "c", "d"]
     for host in hosts[2:]:
         imaged.add_compute(host)
-    settings = dataclasses.replace(imaged.world.settings, precache_concurrency=at_once)
-    imaged.world.settings = settings
-    part = Aggregates(imaged.world)
+    settings = dataclasses.replace(imaged.deps.settings, precache_concurrency=at_once)
+    imaged.deps.settings = settings
+    part = Aggregates(imaged.deps)
     asked: list[str] = []
     gate = threading.Semaphore(0)
 

@@ -35,7 +35,7 @@ class Heard:
 
     def __init__(self, cloud: SmallCloud, **options: Any) -> None:
         self.cloud, self.control, self.kept = cloud, cloud.control, Kept()
-        cloud.world.notifier = Notifier(self.kept, Options(host="ctl", forms=("versioned",), **options))
+        cloud.deps.notifier = Notifier(self.kept, Options(host="ctl", forms=("versioned",), **options))
 
     def of(self, *calls: Callable[[Any], Any]) -> list[tuple[str, dict[str, Any]]]:
         """(type, payload's fields) of what these calls told."""
@@ -48,7 +48,7 @@ class Heard:
         return [(one.type, one.payload["nova_object.data"]) for _form, one in self.kept.sent]
 
     def settle(self) -> None:
-        until(lambda: not self.cloud.world.notifier.waiting and not self.cloud.world.runner.running, "all is told")
+        until(lambda: not self.cloud.deps.notifier.waiting and not self.cloud.deps.runner.running, "all is told")
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_table_names_calls_that_there_are_and_events_that_there_are() -> None:
 
 
 def test_wrapped_calls_keep_their_signatures(cloud: SmallCloud) -> None:
-    whole = conductor_service(cloud.world, cloud.daemons)
+    whole = conductor_service(cloud.deps, cloud.daemons)
     for name in announce.CALLS:
         wanted = list(ConductorRPC.methods[name].signature.parameters)[1:]
         assert list(inspect.signature(getattr(whole, name)).parameters) == wanted
@@ -191,14 +191,14 @@ def test_off_then_a_call_reads_and_queues_nothing(cloud: SmallCloud, monkeypatch
     def found_out(*_: Any) -> None:
         raise AssertionError("something was prepared although notifications are off")
     monkeypatch.setattr(calls, "_Call", found_out)  # what every told call goes through
-    assert type(cloud.world.notifier) is Silent
+    assert type(cloud.deps.notifier) is Silent
     cloud.control.create_flavor(NewFlavor(name="f", flavorid="f1", memory_mb=1, vcpus=1, root_gb=1))
     cloud.control.delete_flavor("f1")
 
 
 def test_images_kept_ready_are_told_with_each_hosts_progress(heard: Heard) -> None:
     cloud = heard.cloud
-    cloud.world.images = types.SimpleNamespace(show=lambda image_id, as_user: Image(id=image_id))
+    cloud.deps.images = types.SimpleNamespace(show=lambda image_id, as_user: Image(id=image_id))
     cloud.computes["b"].on_cache = lambda: (_ for _ in ()).throw(errors.Unavailable("no"))
     made: list[Any] = []
     heard.of(lambda control: made.append(control.create_aggregate(NewAggregate(name="agg"))),

@@ -32,14 +32,14 @@ DELETE = ["instance.delete.start", "instance.shutdown.start", "instance.shutdown
 def listen(cloud: SmallCloud, form: str = "versioned", **options: Any) -> Kept:
     """Notifications on, into what is returned."""
     kept = Kept()
-    cloud.world.notifier = Notifier(kept, Options(host="ctl", forms=(form,), **options))
+    cloud.deps.notifier = Notifier(kept, Options(host="ctl", forms=(form,), **options))
     return kept
 
 
 def told(cloud: SmallCloud, form: str = "versioned") -> list[str]:
-    until(lambda: not cloud.world.runner.running and not cloud.world.notifier.waiting, "all is told")
-    types = cloud.world.notifier.outlet.types(form)
-    cloud.world.notifier.outlet.sent.clear()
+    until(lambda: not cloud.deps.runner.running and not cloud.deps.notifier.waiting, "all is told")
+    types = cloud.deps.notifier.outlet.types(form)
+    cloud.deps.notifier.outlet.sent.clear()
     return types
 
 
@@ -54,7 +54,7 @@ def data(kept: Kept, kind: str) -> dict[str, Any]:
 
 
 def settled(cloud: SmallCloud) -> None:
-    until(lambda: not cloud.world.runner.running and not cloud.world.notifier.waiting, "all is told")
+    until(lambda: not cloud.deps.runner.running and not cloud.deps.notifier.waiting, "all is told")
 
 
 # -- what is told, and when
@@ -352,7 +352,7 @@ def test_off_then_no_statement_is_made_and_nothing_is_called(cloud: SmallCloud) 
     settled(cloud)
     assert seen, "this test would see a statement"
     seen.clear()
-    cloud.world.notifier = Untouched()
+    cloud.deps.notifier = Untouched()
     uuid, = cloud.active()
     for action in ("stop", "start", "soft_reboot", "delete"):
         cloud.order(uuid, action)
@@ -367,7 +367,7 @@ def test_create_over_the_librarys_own_driver_then_each_event_is_sent_once(cloud:
     from tests.fakes.notifications import configured
 
     memory.reset()
-    cloud.world.notifier = oslo.make(configured(driver=["test"], notification_format="both"), "ctl")
+    cloud.deps.notifier = oslo.make(configured(driver=["test"], notification_format="both"), "ctl")
     cloud.active()
     settled(cloud)
     kinds = [message["event_type"] for _context, message, _level, _retry in memory.NOTIFICATIONS]

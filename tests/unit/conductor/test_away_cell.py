@@ -37,12 +37,12 @@ class Away:
 
 @contextmanager
 def away(cloud: SmallCloud, schema: str = "cell") -> Iterator[None]:
-    there = getattr(cloud.world, schema)
-    setattr(cloud.world, schema, Away())
+    there = getattr(cloud.deps, schema)
+    setattr(cloud.deps, schema, Away())
     try:
         yield
     finally:
-        setattr(cloud.world, schema, there)
+        setattr(cloud.deps, schema, there)
 
 
 def shown(cloud: SmallCloud, uuid: str, scope: Scope = HERS) -> Any:

@@ -52,12 +52,12 @@ def test_user_data_when_the_template_is_the_operators_then_it_is_filled_in(tmp_p
 
 
 def test_create_when_the_cloud_has_no_image_for_it_then_the_error_names_the_option():
-    class World:
+    class Deps:
         class settings:  # noqa: N801 - stands for a value
             vpn = VpnSettings()
 
     with pytest.raises(errors.Invalid, match="vpn_image_id"), context.entered(context.internal()):
-        Cloudpipes(World(), None, None).create_cloudpipe("demo")
+        Cloudpipes(Deps(), None, None).create_cloudpipe("demo")
 
 
 class Images:
@@ -84,11 +84,11 @@ class Certs:
 def vpn(cloud: SmallCloud) -> SmallCloud:
     """A cloud with VLANs, an image and a flavor for VPN servers."""
     defaults = addressing.Defaults(manager=VLAN.path, vlan_interface="eth1", vpn_ip="192.0.2.1")
-    settings = dataclasses.replace(cloud.world.settings, network_defaults=defaults, vpn=VpnSettings(
+    settings = dataclasses.replace(cloud.deps.settings, network_defaults=defaults, vpn=VpnSettings(
         vpn_image_id=IMAGE, vpn_flavor="tiny"), networking=NetworkOptions(manager=VLAN))
-    cloud.world.settings, cloud.world.certs = settings, Certs()
-    cloud.world.networking = NovaNetwork(cloud.world)
-    cloud.world.images = Images()
+    cloud.deps.settings, cloud.deps.certs = settings, Certs()
+    cloud.deps.networking = NovaNetwork(cloud.deps)
+    cloud.deps.images = Images()
     cloud.control.create_network(NewNetwork(label="vlan", cidr="10.8.0.0/16", num_networks=2, network_size=32))
     return cloud
 
@@ -122,7 +122,7 @@ def test_create_when_there_is_one_then_it_is_the_answer_and_after_its_end_anothe
 
 
 def test_create_when_nova_cert_is_away_then_nothing_is_made(vpn: SmallCloud) -> None:
-    vpn.world.certs.away = True
+    vpn.deps.certs.away = True
     with pytest.raises(errors.Unavailable), context.entered(ADMIN):
         vpn.control.create_cloudpipe("demo")
     assert vpn.control.list_cloudpipes() == ()

@@ -170,7 +170,7 @@ def test_console_when_the_conductor_dies_before_it_is_kept_then_the_address_is_n
     uuid, = cloud.active()
     cloud.computes["a"].on_find = throwing(KeyboardInterrupt())  # as near to a kill as one thread comes
     with pytest.raises(KeyboardInterrupt):
-        rules.Consoles(cloud.world).keep_console(ConsoleGrant(
+        rules.Consoles(cloud.deps).keep_console(ConsoleGrant(
             wish=ConsoleWish(server_uuid=uuid, type=TYPE), token_hash=token_hash("lost"), ttl_s=600))
     cloud.computes["a"].on_find = None
     assert refusal(cloud, "lost") == "console.unknown"
@@ -325,7 +325,7 @@ def test_expired_tokens_then_dropped_in_batches_and_those_that_hold_stay(cloud: 
     row = dict(kept(cloud)[0]._mapping)
     cloud.write("cell", sa.insert(TOKENS).values([
         {**row, "id": None, "token_hash": token_hash(str(number)), "expires_at": 1} for number in range(450)]))
-    assert rules.drop_expired(cloud.world) == 450
+    assert rules.drop_expired(cloud.deps) == 450
     assert [one.token_hash for one in kept(cloud)] == [token_hash("good")]
     assert rules.drop_expired in [job for _seconds, job, _name in periodic.JOBS]
 

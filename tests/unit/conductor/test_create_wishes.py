@@ -78,7 +78,7 @@ def test_create_with_an_address_of_another_server_is_400_and_repeated_it_is_the_
     ("", None, "MANUAL"), ("disabled", None, "MANUAL"), ("Disabled", "MANUAL", "MANUAL")])
 def test_disk_config_is_what_is_asked_for_or_the_images(cloud: SmallCloud, says: str, asked: str | None,
                                                         config: str) -> None:
-    cloud.world.images = Images(auto_disk_config=says)
+    cloud.deps.images = Images(auto_disk_config=says)
     with context.entered(DEMO):
         made = cloud.control.create_servers(NewServer(name="vm", flavor_id="1", image_id=KEY,
                                                       disk_config=asked or "MANUAL", disk_config_asked=bool(asked)))
@@ -86,7 +86,7 @@ def test_disk_config_is_what_is_asked_for_or_the_images(cloud: SmallCloud, says:
 
 
 def test_disk_config_auto_of_an_image_that_forbids_it_is_400(cloud: SmallCloud) -> None:
-    cloud.world.images = Images(auto_disk_config="Disabled")
+    cloud.deps.images = Images(auto_disk_config="Disabled")
     assert "OS-DCF:diskConfig" in refused(cloud, image_id=KEY, disk_config="AUTO")
 
 

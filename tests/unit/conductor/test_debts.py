@@ -92,7 +92,7 @@ def test_forgiving_when_it_dies_half_way_then_the_next_one_ends_it(cloud: SmallC
     with monkeypatch.context() as patch:
         patch.setattr(usage.services, "strike", killed)
         with pytest.raises(SystemExit):
-            usage.Usage(cloud.world).forgive_debts("a")  # type: ignore[arg-type]
+            usage.Usage(cloud.deps).forgive_debts("a")  # type: ignore[arg-type]
     assert cloud.claims() == {("b", uuid)} and cloud.control.list_debts("a") == (debt,)
     assert cloud.control.forgive_debts("a") == (debt,)
     assert not cloud.debts()
@@ -101,13 +101,13 @@ def test_forgiving_when_it_dies_half_way_then_the_next_one_ends_it(cloud: SmallC
 def test_forgiving_when_the_host_comes_back_meanwhile_then_conflict_and_it_pays_itself(cloud: SmallCloud) -> None:
     _uuid, debt = lost(cloud)
     take_out(cloud, "a")
-    release = cloud.world.feed.after_release
+    release = cloud.deps.feed.after_release
 
     def come_back(providers: object) -> None:
         of_host = sa.and_(services.c.host == "a", services.c.binary == "nova-compute")
         cloud.write("cell", sa.update(services).where(of_host).values(deleted=0))
         release(providers)  # type: ignore[arg-type]
-    cloud.world.feed.after_release = come_back  # type: ignore[method-assign]
+    cloud.deps.feed.after_release = come_back  # type: ignore[method-assign]
     with pytest.raises(errors.Conflict):
-        usage.Usage(cloud.world).forgive_debts("a")  # type: ignore[arg-type]
+        usage.Usage(cloud.deps).forgive_debts("a")  # type: ignore[arg-type]
     assert cloud.control.list_debts("a") == (debt,)

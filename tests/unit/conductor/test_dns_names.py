@@ -21,8 +21,8 @@ MINI = "nova.network.minidns.MiniDNS"
 
 
 def with_drivers(cloud: SmallCloud, drivers: dns.Managers, **options: Any) -> SmallCloud:
-    for world in cloud.conductors:
-        world.settings = dataclasses.replace(world.settings, floating=FloatingOptions(
+    for deps in cloud.conductors:
+        deps.settings = dataclasses.replace(deps.settings, floating=FloatingOptions(
             instance_dns_domain=VMS, dns=drivers, **options))
     return cloud
 
@@ -33,7 +33,7 @@ def named(cloud: SmallCloud, tmp_path: Path) -> SmallCloud:
 
 
 def names(cloud: SmallCloud, address: str) -> list[str]:
-    return sorted(cloud.world.settings.floating.dns.instances.get_entries_by_address(address, VMS))
+    return sorted(cloud.deps.settings.floating.dns.instances.get_entries_by_address(address, VMS))
 
 
 def test_domain_when_it_is_made_then_its_entries_can_be(named: SmallCloud) -> None:
@@ -152,13 +152,13 @@ def test_boot_and_delete_when_the_driver_fails_then_servers_live_and_go_all_the_
 
 
 def test_periodic_job_when_names_were_lost_then_they_are_written_again(named: SmallCloud, tmp_path: Path) -> None:
-    assert periodic.naming(named.world) == ()
+    assert periodic.naming(named.deps) == ()
     named.control.put_dns_domain(DnsDomain(domain=VMS, scope="private"))
     [uuid] = named.active(name="web")
     (tmp_path / "dnstest.txt").unlink()
-    managers = named.world.settings.floating.dns
+    managers = named.deps.settings.floating.dns
     managers.instances.create_domain(VMS)
     with_drivers(named, managers, dns_update_periodic_interval=60)
-    [(every, job, _name)] = periodic.naming(named.world)
-    job(named.world)
+    [(every, job, _name)] = periodic.naming(named.deps)
+    job(named.deps)
     assert every == 60.0 and names(named, named.addresses()[uuid]) == sorted([uuid, "web"])

@@ -39,7 +39,7 @@ def said() -> Said:
 
 def test_pages_give_every_server_once_whatever_their_length(cloud: SmallCloud) -> None:
     uuids = cloud.active(5)
-    cloud.world.settings = type(cloud.world.settings)(**{**vars(cloud.world.settings), "max_limit": 2})
+    cloud.deps.settings = type(cloud.deps.settings)(**{**vars(cloud.deps.settings), "max_limit": 2})
     cloud.write("cell", sa.update(servers).where(servers.c.uuid == uuids[0]).values(vm_state="soft-delete"))
     found = [server.uuid for server in pages(cloud.control, Condition(column="host", value="a"))]
     assert sorted(found) == sorted(uuids)

@@ -199,8 +199,8 @@ def test_delete_when_the_server_has_one_then_it_points_nowhere_and_stays_the_pro
 
 @pytest.fixture
 def assigning(pool: SmallCloud) -> SmallCloud:
-    for world in pool.conductors:
-        world.settings = _with(world.settings, auto_assign_floating_ip=True)
+    for deps in pool.conductors:
+        deps.settings = _with(deps.settings, auto_assign_floating_ip=True)
     return pool
 
 
@@ -281,7 +281,7 @@ def test_associate_when_the_host_is_down_then_the_database_alone_changes(pool):
 
     [uuid], one = pool.active(), allocate(pool)
     away = NoAnswer(topic="network", where=" on net", method="serve_networks", seconds=60)
-    pool.world.teller.lanes.network = type("Away", (), {"serve_networks": lambda self, host, networks: _raise(away)})()
+    pool.deps.teller.lanes.network = type("Away", (), {"serve_networks": lambda self, host, networks: _raise(away)})()
     associate(pool, uuid, one.address)
     assert shown(pool, uuid) == [one.address]
     disassociate(pool, uuid, one.address)
@@ -328,19 +328,19 @@ def test_follow_when_each_host_serves_its_own_then_the_address_is_on_the_servers
     [uuid], one = pool.active(), allocate(pool)
     associate(pool, uuid, one.address)
     pool.write("cell", sa.update(tables.networks).values(multi_host=True))
-    pool.cell.transact(lambda tx: pool.world.networking.floating.follow(tx, uuid, "b"))
+    pool.cell.transact(lambda tx: pool.deps.networking.floating.follow(tx, uuid, "b"))
     assert pool.control.get_floating_address(one.id, MINE).host == "b"
     assert [row.address for row in pool.control.list_floating_addresses(FloatingQuery(host="b"))] == [one.address]
 
 
 def test_events_when_addresses_come_and_go_then_each_is_told(pool):
     kept = Kept()
-    pool.world.notifier = Notifier(kept, Options(host="ctl", forms=("unversioned", "versioned")))
+    pool.deps.notifier = Notifier(kept, Options(host="ctl", forms=("unversioned", "versioned")))
     [uuid], one = pool.active(), allocate(pool)
     associate(pool, uuid, one.address)
     pool.delete(uuid)
     pool.control.release_floating_address(one.id, MINE)
-    until(lambda: not pool.world.notifier.waiting and not pool.world.runner.running, "all is told")
+    until(lambda: not pool.deps.notifier.waiting and not pool.deps.runner.running, "all is told")
     told = [(message.type.rpartition(".")[2], dict(message.payload)) for _form, message in kept.sent
             if message.type.startswith("network.floating_ip.")]
     payload = {"project_id": "demo", "floating_ip": one.address, "instance_id": uuid}

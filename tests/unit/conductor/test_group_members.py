@@ -172,7 +172,7 @@ def test_ledger_row_without_a_server_when_it_is_swept_then_the_group_is_without_
                                                                      user_id="joe"),
                 sa.insert(tables.ledger).values(server_uuid=lost, project_id="demo", user_id="joe", vcpus=1,
                                                 memory_mb=1, created_at=sa.func.datetime("now", "-1 day")))
-    periodic.LedgerSweep()(cloud.world)
+    periodic.LedgerSweep()(cloud.deps)
     assert lost not in cloud.open_ledger()
     assert members(cloud, group) == (uuid,)
 
@@ -255,7 +255,7 @@ def test_many_requests_at_once_for_one_group_break_no_policy(cloud: SmallCloud) 
     apart, together = make(cloud), make(cloud, "affinity")
     wanted = [(uuid, group) for _ in range(5) for group in (apart, together)
               for uuid in cloud.boot(scheduler_hints={"group": group})]
-    until(lambda: not cloud.world.runner.running, "all end")
+    until(lambda: not cloud.deps.runner.running, "all end")
     hosts = {group: [host_of(cloud, uuid) for uuid, of in wanted if of == group] for group in (apart, together)}
     assert sorted(hosts[apart]) == ["a", "b", "c", "d", "e"]
     assert len(set(hosts[together])) == 1 and None not in hosts[together]
@@ -268,7 +268,7 @@ def test_member_when_it_is_claimed_again_after_a_crash_then_it_keeps_its_host(cl
     cloud.stand_at(uuid, dead, step="ClaimResources", direction="do", data={
         **cloud.journal(uuid)[-1].data, "host": "a", "node": "a", "provider_id": cloud.scheduler.choices[0].provider_id,
         "tried": ["a"], "hosts": []})
-    cloud.world.runner.sweep()
+    cloud.deps.runner.sweep()
     assert host_of(cloud, uuid) == "a" and cloud.ended(uuid).vm_state == "active"
 
 

@@ -118,7 +118,7 @@ def test_places_when_the_host_knows_none_then_the_rest_is_told(cloud) -> None:
 def test_places_when_nothing_is_tagged_then_no_host_is_asked(cloud) -> None:
     uuid, = cloud.active()
     asked: list[str] = []
-    cloud.world.compute = _Refusing(asked)
+    cloud.deps.compute = _Refusing(asked)
     assert cloud.hosts.guest_facts("net", GuestQuery(server_uuid=uuid)).places == {} and asked == []
 
 
@@ -168,13 +168,13 @@ def test_provider_when_asked_through_the_contract_then_the_back_end_says_who(clo
     query = GuestQuery(provider_id="lb", address="10.0.0.5")
     with pytest.raises(errors.Invalid):
         cloud.hosts.guest_facts("net", query)  # nova-network has no such thing
-    cloud.world.networking.guest_at = lambda provider, address: (uuid, "demo")
+    cloud.deps.networking.guest_at = lambda provider, address: (uuid, "demo")
     assert cloud.hosts.guest_facts("net", query).uuid == uuid
 
 
 def test_provider_when_another_projects_port_says_it_is_the_servers_then_404(cloud) -> None:
     uuid, = cloud.active()
-    cloud.world.networking.guest_at = lambda provider, address: (uuid, "other")
+    cloud.deps.networking.guest_at = lambda provider, address: (uuid, "other")
     with pytest.raises(errors.NotFound):
         cloud.hosts.guest_facts("net", GuestQuery(provider_id="lb", address="10.0.0.5"))
 
@@ -194,10 +194,10 @@ def test_order_when_the_server_has_a_drive_then_it_tells_the_metadata_of_now(clo
 
 @pytest.mark.parametrize("forced", [True, False])
 def test_drive_when_the_option_gives_one_then_it_is_the_servers_from_its_first_boot_on(cloud, forced) -> None:
-    cloud.world.settings = dataclasses.replace(cloud.world.settings, force_config_drive=forced)
+    cloud.deps.settings = dataclasses.replace(cloud.deps.settings, force_config_drive=forced)
     uuid, = cloud.active()
     assert cloud.server(uuid).config_drive == forced
-    cloud.world.settings = dataclasses.replace(cloud.world.settings, force_config_drive=True)
+    cloud.deps.settings = dataclasses.replace(cloud.deps.settings, force_config_drive=True)
     cloud.order(uuid, "hard_reboot")
     cloud.ended(uuid)
     reboot = next(order for host in cloud.computes.values() for kind, order in host.orders if kind == "reboot")

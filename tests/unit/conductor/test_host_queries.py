@@ -61,7 +61,7 @@ def test_services_when_the_cell_is_away_then_they_come_by_name_where_that_is_wan
     class Away:
         def reading(self) -> Any:
             raise errors.Unavailable("The database does not answer")
-    cell, cloud.world.cell = cloud.world.cell, Away()  # type: ignore[assignment]
+    cell, cloud.deps.cell = cloud.deps.cell, Away()  # type: ignore[assignment]
     try:
         found = cloud.control.list_services(ServiceQuery(with_unknown=True))
         assert [(one.host, one.binary, one.unknown) for one in found] == [
@@ -71,7 +71,7 @@ def test_services_when_the_cell_is_away_then_they_come_by_name_where_that_is_wan
         with pytest.raises(errors.Unavailable):
             cloud.control.list_services(ServiceQuery())
     finally:
-        cloud.world.cell = cell
+        cloud.deps.cell = cell
 
 
 # --- a service that is taken out
@@ -145,21 +145,21 @@ def test_delete_when_it_died_half_way_then_the_sweep_takes_the_rest(cloud: Small
     sweep = zones.ForgottenHosts()
     die_within_delete(cloud, "b")
     assert left_of(cloud, "b")
-    sweep(cloud.world)
+    sweep(cloud.deps)
     assert left_of(cloud, "b")  # once is no proof: it may be about to come back
-    sweep(cloud.world)
+    sweep(cloud.deps)
     assert left_of(cloud, "b") == [] and cloud.control.get_aggregate(key).hosts == ()
-    sweep(cloud.world)
+    sweep(cloud.deps)
     assert len(left_of(cloud, "a")) == 2
 
 
 def test_sweep_when_the_host_registers_again_meanwhile_then_its_provider_stays(cloud: SmallCloud) -> None:
     sweep = zones.ForgottenHosts()
     die_within_delete(cloud, "b")
-    sweep(cloud.world)
+    sweep(cloud.deps)
     cloud.add_compute("b")
-    sweep(cloud.world)
-    sweep(cloud.world)
+    sweep(cloud.deps)
+    sweep(cloud.deps)
     assert len(left_of(cloud, "b")) == 2
 
 

@@ -26,8 +26,8 @@ def glance() -> Iterator[FakeGlance]:
 @pytest.fixture
 def images(glance: FakeGlance) -> Images:
     service = Service("image", "image", (glance.url,), retries=0)
-    world: Any = SimpleNamespace(images=Glance(Caller(service, Credentials(ksession.Session(), None))))
-    return Images(world)
+    deps: Any = SimpleNamespace(images=Glance(Caller(service, Credentials(ksession.Session(), None))))
+    return Images(deps)
 
 
 @pytest.mark.parametrize("image_id", ["..", "../metadefs/namespaces", "a/file", "", "a?b=c", "x" * 256])

@@ -31,7 +31,7 @@ BOTH = pytest.mark.parametrize("next_door", [False, True], ids=["own", "next-doo
 class Cloud(FailingCloud):
     def __init__(self, folder: Path, templates: Path, next_door: bool) -> None:
         super().__init__(folder, templates)
-        self.back_end = self.world.networking = Attaching(self.world, next_door)
+        self.back_end = self.deps.networking = Attaching(self.deps, next_door)
 
     def attach(self, uuid: str, wish: RequestedNetwork = WISH) -> Any:
         with context.entered(DEMO):
@@ -282,7 +282,7 @@ def test_attach_when_the_host_says_nothing_then_the_address_stays_taken_until_it
     cloud.idle()
     assert len(cloud.back_end.held) == 1 and cloud.ids(uuid)[1:] == list(cloud.back_end.held)
     with pytest.raises(Unsettled), context.entered(DEMO):
-        Interfaces(cloud.world, undo_wait_s=0.05).attach_interface(uuid, WISH)
+        Interfaces(cloud.deps, undo_wait_s=0.05).attach_interface(uuid, WISH)
     host.answers.clear()
     cloud.expire_leases()
     cloud.runner().sweep()
@@ -313,7 +313,7 @@ def test_attach_when_it_takes_longer_than_callers_wait_then_they_are_told_so_and
     go = threading.Event()
     cloud.computes["host1"].before["attach"] = lambda orders: go.wait(10)
     with pytest.raises(errors.Unavailable, match="takes longer"), context.entered(DEMO):
-        Interfaces(cloud.world, wait_s=0.05).attach_interface(uuid, WISH)
+        Interfaces(cloud.deps, wait_s=0.05).attach_interface(uuid, WISH)
     with pytest.raises(errors.Conflict), context.entered(DEMO), context.waited_for(0.05):
         cloud.control.attach_interface(uuid, WISH)  # who goes sooner is told sooner
     go.set()

@@ -35,7 +35,7 @@ ALIVE = ("soft_reboot", "pause", "changePassword", "trigger_crash_dump", "create
 def walk(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Walk]:
     living_cloud.impatient(monkeypatch)
     with walking_cloud(tmp_path, templates, ("host1", "host2")) as cloud:
-        cloud.world.settings = dataclasses.replace(cloud.world.settings, shelved_offload_time=-1)
+        cloud.deps.settings = dataclasses.replace(cloud.deps.settings, shelved_offload_time=-1)
         yield Walk(cloud, 1, ("2",), IMAGES)
 
 
@@ -59,7 +59,7 @@ def refused(cloud: LivingCloud, token: str) -> str:
 
 def done(walk: Walk, uuid: str, action: str) -> None:
     ordered(walk, uuid, action)
-    until(lambda: not walk.cloud.world.runner.running, "the operation ends")
+    until(lambda: not walk.cloud.deps.runner.running, "the operation ends")
     walk.cloud.settle(uuid)
     assert walk.cloud.server(uuid).vm_state != "error", walk.cloud.server(uuid).fault
 

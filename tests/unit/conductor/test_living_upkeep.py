@@ -42,7 +42,7 @@ def cloud(tmp_path: Path, templates: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def settings(cloud: LivingCloud, **values: Any) -> None:
-    cloud.world.settings = dataclasses.replace(cloud.world.settings, **values)
+    cloud.deps.settings = dataclasses.replace(cloud.deps.settings, **values)
 
 
 def crowd(cloud: LivingCloud, count: int) -> list[str]:
@@ -195,15 +195,15 @@ def test_server_when_its_time_in_a_state_is_over_then_it_leaves_it(cloud, action
     begun(cloud, uuid, rule.came[0])
     assert cloud.server(uuid).vm_state == before, cloud.journal(uuid)[-1].fault
     look = timeouts.Look(rule)
-    assert look(cloud.world) == 0
+    assert look(cloud.deps) == 0
     age(cloud, uuid, rule.came[0], 101)
-    assert look(cloud.world) == 1
+    assert look(cloud.deps) == 1
     cloud.settle(uuid)
     row = cloud.server(uuid)
     assert bool(row.deleted) if after is None else row.vm_state == after, cloud.journal(uuid)[-1].fault
     assert not cloud.aside() and not cloud.debts()
     assert len(cloud.guests()) == (1 if after == "active" else 0)
-    assert look(cloud.world) == 0
+    assert look(cloud.deps) == 0
 
 
 def test_resize_when_its_source_is_lost_then_its_confirmation_is_tried_again_later(cloud) -> None:
@@ -213,7 +213,7 @@ def test_resize_when_its_source_is_lost_then_its_confirmation_is_tried_again_lat
     begun(cloud, uuid, "resize")
     cloud.computes[source].silent = True
     age(cloud, uuid, "resize", 101)
-    assert timeouts.Look(RULES["confirmResize"])(cloud.world) == 1
+    assert timeouts.Look(RULES["confirmResize"])(cloud.deps) == 1
     cloud.settle(uuid)
     assert cloud.server(uuid).vm_state == "active" and [debt.host for debt in cloud.debts()] == [source]
     cloud.computes[source].silent = False

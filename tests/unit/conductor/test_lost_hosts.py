@@ -67,8 +67,8 @@ def test_debt_when_it_is_paid_while_the_next_host_is_claimed_already_then_that_c
             paying.append(True)
             cloud.hosts.debt_paid("a", cloud.debts()[0].id)
 
-    claim = cloud.world.feed.after_claims
-    cloud.world.feed.after_claims = lambda usages, claimed: (claim(usages, claimed), pay(None))
+    claim = cloud.deps.feed.after_claims
+    cloud.deps.feed.after_claims = lambda usages, claimed: (claim(usages, claimed), pay(None))
     uuid, = cloud.active()
     assert paying and cloud.claims() == {("b", uuid)}
 
@@ -76,10 +76,10 @@ def test_debt_when_it_is_paid_while_the_next_host_is_claimed_already_then_that_c
 def test_debt_when_the_conductor_dies_while_it_is_paid_then_nothing_stays_claimed(cloud: SmallCloud) -> None:
     lose(cloud, "a")
     uuid, = cloud.active()
-    strike, cloud.world.cell.transact = cloud.world.cell.transact, _dies  # type: ignore[method-assign, assignment]
+    strike, cloud.deps.cell.transact = cloud.deps.cell.transact, _dies  # type: ignore[method-assign, assignment]
     with pytest.raises(RuntimeError):
         cloud.hosts.debt_paid("a", cloud.debts()[0].id)
-    cloud.world.cell.transact = strike  # type: ignore[method-assign]
+    cloud.deps.cell.transact = strike  # type: ignore[method-assign]
     assert cloud.debts()
     cloud.hosts.debt_paid("a", cloud.debts()[0].id)
     assert cloud.claims() == {("b", uuid)} and not cloud.debts()
@@ -92,11 +92,11 @@ def _dies(*_arguments: Any) -> None:
 def test_delete_when_the_host_is_lost_and_pays_before_the_end_then_nothing_stays_claimed(cloud: SmallCloud) -> None:
     uuid, = cloud.active()
     lose(cloud, "a")
-    told, cloud.world.feed.after_release = cloud.world.feed.after_release, lambda _providers: paid()
+    told, cloud.deps.feed.after_release = cloud.deps.feed.after_release, lambda _providers: paid()
 
     def paid() -> None:
         """After all that can be is given back, and before the server's row is gone."""
-        cloud.world.feed.after_release = told
+        cloud.deps.feed.after_release = told
         cloud.hosts.debt_paid("a", cloud.debts()[0].id)
     cloud.delete(uuid)
     assert not cloud.claims() and not cloud.debts() and not cloud.open_ledger()
@@ -163,7 +163,7 @@ def test_build_when_it_is_taken_over_and_refused_then_the_next_host_gets_its_own
     uuid, = cloud.active()
     old = cloud.server(uuid).interfaces
     cloud.write("cell", _server(uuid, vm_state="building", task_state="spawning"))
-    dead, living = cloud.world, cloud.conductor("ctl2")
+    dead, living = cloud.deps, cloud.conductor("ctl2")
     cloud.stand_at(uuid, dead)
     cloud.computes["a"].answers = {"build": refused(errors.HostRefused())}
     assert living.runner.sweep() == 1
@@ -232,11 +232,11 @@ def test_claim_when_the_database_is_away_then_the_operation_waits_for_it(cloud: 
         if away:
             away.clear()
             raise DatabaseAway(reason="restarts")
-    cloud.world.feed.after_claims = claim
+    cloud.deps.feed.after_claims = claim
     uuid, = cloud.boot()
-    until(lambda: not cloud.world.runner.running, "it is put aside")
+    until(lambda: not cloud.deps.runner.running, "it is put aside")
     row = cloud.server(uuid)
     assert (row.vm_state, row.fault) == ("building", None)
     cloud.write("cell", sa.update(operations).values(updated_at=datetime.datetime(2020, 1, 1)))
-    assert cloud.world.runner.sweep() == 1
+    assert cloud.deps.runner.sweep() == 1
     assert cloud.ended(uuid).host == "a"

@@ -33,8 +33,8 @@ class ManyHosts:
 
     def __init__(self, cloud: SmallCloud, hosts: tuple[str, ...] = ("a", "b"), **options: Any) -> None:
         self.cloud = cloud
-        cloud.world.settings = dataclasses.replace(cloud.world.settings, networking=NetworkOptions(**options))
-        cloud.world.networking = NovaNetwork(cloud.world)
+        cloud.deps.settings = dataclasses.replace(cloud.deps.settings, networking=NetworkOptions(**options))
+        cloud.deps.networking = NovaNetwork(cloud.deps)
         self.served = {host: FakeNetworkHost() for host in hosts}
         for host, daemon in self.served.items():
             cloud.daemons.register(Registration(host=host, binary="nova-network", topic="network"))
@@ -178,10 +178,10 @@ def test_own_address_that_nobody_gave_back_is_free_after_an_hour(cloud: SmallClo
     uuid = many.boot("b")
     addresses_of = sa.update(FIXED).where(FIXED.c.server_uuid == uuid)
     cloud.write("cell", addresses_of.values(server_uuid=None, vif_uuid=None, host=None))
-    periodic.free_unused_gateways(cloud.world)
+    periodic.free_unused_gateways(cloud.deps)
     assert set(many.own()) == {"a", "b"}
     cloud.write("cell", sa.update(FIXED).where(FIXED.c.host.is_not(None)).values(updated_at=later(-3601)))
-    periodic.free_unused_gateways(cloud.world)
+    periodic.free_unused_gateways(cloud.deps)
     assert set(many.own()) == {"a"}
 
 
@@ -199,10 +199,10 @@ def test_own_address_of_a_host_that_is_away_stays_its_own_until_it_knows(cloud: 
     cloud.ended(uuid)
     assert set(many.own()) == {"a"}, "the address stands there still"
     cloud.write("cell", sa.update(FIXED).where(FIXED.c.host.is_not(None)).values(updated_at=later(-3601)))
-    periodic.free_unused_gateways(cloud.world)
+    periodic.free_unused_gateways(cloud.deps)
     assert set(many.own()) == {"a"}
     cloud.daemons.register(Registration(host="a", binary="nova-network", topic="network"))
-    periodic.free_unused_gateways(cloud.world)
+    periodic.free_unused_gateways(cloud.deps)
     assert many.own() == {} and many.state("a").addresses == ()
 
 

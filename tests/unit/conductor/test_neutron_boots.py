@@ -40,7 +40,7 @@ def calls(cloud: NeutronCloud) -> list[tuple[str, str]]:
 
 
 def test_boot_when_all_is_well_then_four_calls_and_an_interface_with_all_it_needs(cloud):
-    cloud.world.networking.client.extensions()
+    cloud.deps.networking.client.extensions()
     [uuid] = cloud.active()
     assert len(calls(cloud)) <= MOST_CALLS, calls(cloud)
     [port], [shown] = cloud.neutron.of(uuid), cloud.server(uuid).interfaces
@@ -73,7 +73,7 @@ def test_delete_when_all_is_well_then_its_ports_are_gone(cloud):
 
 def test_delete_when_neutron_has_just_begun_and_shows_us_nothing_then_the_port_is_not_left(cloud):
     [uuid] = cloud.active()
-    cloud.world.networking.client._doubts_s = (0.0,)
+    cloud.deps.networking.client._doubts_s = (0.0,)
     cloud.neutron.troubles.append(Trouble("GET", "ports", "blind", 2))  # by server, and by id
     cloud.delete(uuid)
     assert cloud.held() == {} and cloud.neutron.ports == {}
@@ -96,7 +96,7 @@ def test_boot_when_networks_are_named_then_in_that_order_with_tags(cloud):
 
 
 def test_boot_when_a_port_is_given_then_four_calls_at_most(cloud):
-    cloud.world.networking.client.extensions()
+    cloud.deps.networking.client.extensions()
     port = cloud.neutron.add_port(cloud.net)
     cloud.active(networks=(RequestedNetwork(port_id=port),))
     assert len(calls(cloud)) <= MOST_CALLS, calls(cloud)
@@ -208,10 +208,10 @@ def test_port_when_it_only_says_that_it_is_the_servers_then_it_is_left_alone(clo
     [uuid] = cloud.active()
     group = cloud.neutron.add_group("theirs", "evil")
     foreign = cloud.neutron.add_port(cloud.net, device_id=uuid, security_groups=[group], **whose)
-    assert foreign not in {one.id for one in cloud.world.networking.interfaces_now(cloud.server(uuid))}
-    cloud.world.networking.healer.turn()
+    assert foreign not in {one.id for one in cloud.deps.networking.interfaces_now(cloud.server(uuid))}
+    cloud.deps.networking.healer.turn()
     assert foreign not in {one.id for one in cloud.server(uuid).interfaces}
-    assert cloud.world.networking.groups_shown([cloud.server(uuid)]) == {uuid: ("default",)}
+    assert cloud.deps.networking.groups_shown([cloud.server(uuid)]) == {uuid: ("default",)}
     cloud.delete(uuid)
     assert list(cloud.neutron.ports) == [foreign]
 
@@ -255,7 +255,7 @@ def test_boot_when_the_port_became_anothers_meanwhile_then_it_is_an_error_and_th
 
 def test_boot_when_nothing_is_wished_and_there_is_no_network_then_one_is_made_or_refused(cloud):
     cloud.neutron.networks.clear()
-    cloud.world.networking.known.forget([cloud.net])
+    cloud.deps.networking.known.forget([cloud.net])
     [uuid] = cloud.active()
     assert cloud.server(uuid).interfaces in ((), None)
     with context.entered(DEMO), pytest.raises(errors.Invalid, match="Unable to automatically allocate"):
@@ -273,9 +273,9 @@ def test_groups_when_named_then_ports_have_them_and_names_are_shown(cloud):
     assert sorted(port["security_groups"]) == sorted((web, by_id))
     assert cloud.server(uuid).security_groups == ("web", "db")
     cloud.neutron.requests.clear()
-    shown = cloud.world.networking.groups_shown([cloud.server(uuid)])
+    shown = cloud.deps.networking.groups_shown([cloud.server(uuid)])
     assert shown == {uuid: ("db", "web")} and len(cloud.neutron.requests) <= 2
-    cloud.world.networking.groups_shown([cloud.server(uuid)])
+    cloud.deps.networking.groups_shown([cloud.server(uuid)])
     assert len(cloud.neutron.requests) <= 3
 
 
@@ -310,7 +310,7 @@ def test_servers_when_neutron_does_not_answer_then_their_rows_names_are_shown_an
 def test_groups_shown_when_neutron_is_away_then_the_rows_words_stand(cloud):
     [uuid] = cloud.active()
     cloud.neutron.away()
-    assert cloud.world.networking.groups_shown([cloud.server(uuid)]) == {}
+    assert cloud.deps.networking.groups_shown([cloud.server(uuid)]) == {}
 
 
 def test_boot_when_a_group_is_made_anew_under_its_name_then_the_new_one_is_used(cloud):

@@ -31,7 +31,7 @@ def cloud(tmp_path: Path, templates: Path) -> Iterator[NeutronMoveCloud]:
 
 def nic(cloud: NeutronMoveCloud, host: str, total: int) -> str:
     """The uuid of a bandwidth provider under the host's, as a network agent registers it."""
-    placement = placement_service(cloud.world)
+    placement = placement_service(cloud.deps)
     [root] = placement.list_providers(ProviderQuery(name=host))
     uuid = f"{host:_<8}-1111-1111-1111-111111111111".replace("_", "0")
     placement.create_provider(NewProvider(uuid=uuid, name=f"{host}:eth0", parent_uuid=root.uuid))
@@ -48,7 +48,7 @@ def known_traits(placement: Any) -> tuple[str, ...]:
 
 
 def used(cloud: NeutronMoveCloud, provider: str) -> int:
-    return placement_service(cloud.world).get_usages(provider).used.get(EGRESS, 0)
+    return placement_service(cloud.deps).get_usages(provider).used.get(EGRESS, 0)
 
 
 def demanding(cloud: NeutronMoveCloud, amount: int, grouped: bool = False) -> str:
@@ -129,7 +129,7 @@ def test_attach_when_a_port_wants_something_of_its_host_then_it_is_refused(cloud
     [uuid] = cloud.active()
     port = demanding(cloud, 1000)
     with context.entered(DEMO), pytest.raises(errors.Invalid, match="create the server with it"):
-        cloud.world.networking.check_interface(cloud.server(uuid), RequestedNetwork(port_id=port))
+        cloud.deps.networking.check_interface(cloud.server(uuid), RequestedNetwork(port_id=port))
 
 
 # -- the rules

@@ -33,7 +33,7 @@ def cloud(tmp_path: Path, templates: Path) -> Iterator[NeutronMoveCloud]:
 
 
 def heal(cloud: NeutronMoveCloud) -> int:
-    return cloud.world.networking.healer.turn()
+    return cloud.deps.networking.healer.turn()
 
 
 def shown(cloud: NeutronMoveCloud, uuid: str) -> list[str]:
@@ -87,7 +87,7 @@ def test_heal_when_something_can_not_be_read_then_nothing_is_lost(cloud, path, h
     cloud.neutron.trouble("GET", path, how, times=10)
     assert heal(cloud) == 0 and cloud.server(uuid).interfaces == before
     with pytest.raises(errors.NovaError):
-        cloud.world.networking.interfaces_now(cloud.server(uuid))
+        cloud.deps.networking.interfaces_now(cloud.server(uuid))
 
 
 def test_heal_when_neutron_shows_no_port_of_any_server_then_it_is_not_believed(cloud, caplog):
@@ -123,7 +123,7 @@ def test_heal_when_something_runs_on_the_server_then_it_is_left_alone(cloud):
     cloud.neutron.networks[cloud.net]["name"] = "renamed"
     [read] = [row]
     cloud.write("cell", sa.update(tables.servers).where(tables.servers.c.uuid == uuid).values(epoch=row.epoch + 1))
-    assert cloud.world.networking.healer.correct([read]) == 0
+    assert cloud.deps.networking.healer.correct([read]) == 0
     cloud.write("cell", sa.update(tables.servers).where(tables.servers.c.uuid == uuid).values(task_state="resize_prep"))
     assert heal(cloud) == 0 and cloud.server(uuid).interfaces == row.interfaces
 
@@ -131,17 +131,17 @@ def test_heal_when_something_runs_on_the_server_then_it_is_left_alone(cloud):
 def test_heal_when_there_are_more_than_a_turn_takes_then_all_get_theirs(cloud):
     uuids = cloud.active(3)
     cloud.neutron.networks[cloud.net]["name"] = "renamed"
-    healer = Healer(cloud.world, cloud.world.networking.reader, batch=2)
+    healer = Healer(cloud.deps, cloud.deps.networking.reader, batch=2)
     assert [healer.turn(), healer.turn()] == [2, 1]
     assert {cloud.server(uuid).interfaces[0].label for uuid in uuids} == {"renamed"}
 
 
 def test_healing_when_switched_off_then_there_is_no_such_job(cloud):
     options = type("options", (), {"heal_instance_info_cache_interval": -1})
-    assert periodic.healing(cloud.world.networking, options) == ()
+    assert periodic.healing(cloud.deps.networking, options) == ()
     options.heal_instance_info_cache_interval = 60
-    [(every, job, _name)] = periodic.healing(cloud.world.networking, options)
-    assert every == 60.0 and job(cloud.world) == 0
+    [(every, job, _name)] = periodic.healing(cloud.deps.networking, options)
+    assert every == 60.0 and job(cloud.deps) == 0
 
 
 # -- events
@@ -157,7 +157,7 @@ def test_event_when_the_network_changed_then_the_row_follows(cloud):
 
 def test_event_when_neutron_is_away_then_the_row_follows_when_it_is_back(cloud):
     [uuid] = cloud.active()
-    cloud.world.networking.events.late.pause_s = 0.01
+    cloud.deps.networking.events.late.pause_s = 0.01
     cloud.neutron.networks[cloud.net]["name"] = "renamed"
     cloud.neutron.trouble("GET", "ports", 503, times=4)
     tell(cloud, uuid, "network-changed")
@@ -168,7 +168,7 @@ def test_events_when_ports_are_plugged_then_each_host_is_told_once(cloud):
     uuids = cloud.active(3)
     told: list[Any] = []
     cloud.computes["host1"].network_events = lambda host, events: told.append(events)
-    cloud.world.networking.events._gather_s = 0.05
+    cloud.deps.networking.events._gather_s = 0.05
     events = tuple(ExternalEvent(name="network-vif-plugged", server_uuid=uuid, tag=shown(cloud, uuid)[0])
                    for uuid in uuids)
     assert cloud.control.external_events(events) == (200, 200, 200)
@@ -206,7 +206,7 @@ def test_event_when_a_port_was_deleted_then_the_guest_gives_its_interface_up_onc
     for _ in range(2):
         tell(cloud, uuid, "network-vif-deleted", gone)
     until(lambda: shown(cloud, uuid) == [stays], "the row has one interface less")
-    until(lambda: not cloud.world.networking.events.busy, "events are passed on")
+    until(lambda: not cloud.deps.networking.events.busy, "events are passed on")
     cloud.settle(uuid)
     [order] = [order for kind, order in cloud.computes["host1"].orders if kind == "detach"]
     assert order.interface.id == gone and [one.id for one in order.build.interfaces] == [stays]
@@ -216,7 +216,7 @@ def test_event_when_a_port_was_deleted_then_the_guest_gives_its_interface_up_onc
 def test_event_when_a_port_was_deleted_while_something_ran_then_the_guest_gives_it_up_afterwards(cloud, neutron_too):
     [uuid] = cloud.active(networks=(RequestedNetwork(network_id=cloud.net), RequestedNetwork(network_id=cloud.net)))
     gone, stays = shown(cloud, uuid)
-    networking = cloud.world.networking
+    networking = cloud.deps.networking
     networking.events.late.pause_s = 0.01
     row = tables.servers.c.uuid == uuid
     cloud.write("cell", sa.update(tables.servers).where(row).values(task_state="rebooting"))
@@ -238,9 +238,9 @@ def test_heal_when_a_guest_is_about_to_give_an_interface_up_then_its_row_is_left
     [uuid] = cloud.active()
     before = shown(cloud, uuid)
     cloud.neutron.ports.clear()
-    cloud.world.networking.healer.spared = {uuid}
+    cloud.deps.networking.healer.spared = {uuid}
     assert heal(cloud) == 0 and shown(cloud, uuid) == before
-    cloud.world.networking.healer.spared = ()
+    cloud.deps.networking.healer.spared = ()
     heal(cloud)
     until(lambda: shown(cloud, uuid) == [], "the row follows when the guest has given it up")
 
@@ -260,7 +260,7 @@ def test_heal_when_the_conductor_that_was_told_of_a_deleted_port_died_then_the_g
     cloud.settle(uuid)
     [order] = [order for kind, order in cloud.computes["host1"].orders if kind == "detach"]
     assert order.interface.id == gone and [one.id for one in order.build.interfaces] == [stays]
-    assert heal(cloud) == 0 and cloud.world.networking.healer.spared == set()
+    assert heal(cloud) == 0 and cloud.deps.networking.healer.spared == set()
 
 
 def test_heal_when_the_guest_can_not_give_a_deleted_port_up_then_the_row_forgets_it(cloud):
@@ -302,7 +302,7 @@ def test_heal_when_a_guest_keeps_its_interface_then_it_is_asked_once_and_the_row
     gone, stays = shown(cloud, uuid)
     del cloud.neutron.ports[gone]
     asked: list[tuple[str, str]] = []
-    healer = cloud.world.networking.healer
+    healer = cloud.deps.networking.healer
     healer.lost = asked.extend  # and the guest keeps it
     assert heal(cloud) == 0 and asked == [(uuid, gone)] and shown(cloud, uuid) == [gone, stays]
     assert heal(cloud) == 1 and asked == [(uuid, gone)] and shown(cloud, uuid) == [stays]
@@ -314,19 +314,19 @@ def test_event_when_a_deleted_port_is_there_or_another_s_then_no_guest_loses_any
     [uuid] = cloud.active()
     tell(cloud, uuid, "network-vif-deleted", shown(cloud, uuid)[0] if why == "it is there" else cloud.net)
     until(lambda: cloud.computes["host1"].events, "the host was told")
-    until(lambda: not cloud.world.networking.events.busy, "events are passed on")
+    until(lambda: not cloud.deps.networking.events.busy, "events are passed on")
     assert len(shown(cloud, uuid)) == 1 and "detach" not in [kind for kind, _order in cloud.computes["host1"].orders]
 
 
 def test_event_when_a_port_is_plugged_while_the_server_is_made_then_the_row_knows_when_it_has_ended(cloud):
     [uuid] = cloud.active()
     [port] = shown(cloud, uuid)
-    cloud.world.networking.events.late.pause_s = 0.01
+    cloud.deps.networking.events.late.pause_s = 0.01
     [down] = [msgspec.structs.replace(one, status="DOWN") for one in cloud.server(uuid).interfaces]
     cloud.write("cell", sa.update(tables.servers).where(tables.servers.c.uuid == uuid).values(
         task_state="spawning", interfaces=(down,)))
     tell(cloud, uuid, "network-vif-plugged", port)
-    until(lambda: not cloud.world.networking.events.busy, "events are passed on")
+    until(lambda: not cloud.deps.networking.events.busy, "events are passed on")
     assert cloud.server(uuid).interfaces[0].status == "DOWN"
     cloud.write("cell", sa.update(tables.servers).where(tables.servers.c.uuid == uuid).values(task_state=None))
     until(lambda: cloud.server(uuid).interfaces[0].status == "ACTIVE", "the row says what Neutron says")
@@ -369,14 +369,14 @@ def test_groups_shown_when_there_are_many_servers_then_one_call_for_the_page(clo
     uuids = cloud.active(20)
     rows = [cloud.server(uuid) for uuid in uuids]
     cloud.neutron.requests.clear()
-    found = cloud.world.networking.groups_shown(rows)
+    found = cloud.deps.networking.groups_shown(rows)
     assert set(found.values()) == {("default",)} and len(found) == 20
     assert len(cloud.neutron.requests) == 2
-    cloud.world.networking.groups_shown(rows)
+    cloud.deps.networking.groups_shown(rows)
     assert len(cloud.neutron.requests) == 3  # the names are known by now
     many = [msgspec.convert({"uuid": f"{number:036d}", "project_id": "demo"}, Row) for number in range(1000)]
     cloud.neutron.requests.clear()
-    cloud.world.networking.groups_shown(many)
+    cloud.deps.networking.groups_shown(many)
     assert len(cloud.neutron.requests) == 1
 
 
@@ -388,7 +388,7 @@ class Row(msgspec.Struct):
 def test_interfaces_now_when_read_then_as_neutron_has_them(cloud):
     [uuid] = cloud.active()
     with context.entered(DEMO):
-        [found] = cloud.world.networking.interfaces_now(cloud.server(uuid))
+        [found] = cloud.deps.networking.interfaces_now(cloud.server(uuid))
     assert found == cloud.server(uuid).interfaces[0] and found.status == "ACTIVE"
 
 

@@ -107,9 +107,9 @@ def test_port_when_made_after_all_then_it_is_no_interface_and_goes(cloud):
     [uuid] = cloud.active()
     before = cloud.server(uuid).interfaces
     late(cloud, uuid)
-    cloud.world.networking.healer.turn()
+    cloud.deps.networking.healer.turn()
     assert cloud.server(uuid).interfaces == before
-    cloud.world.networking.healer.clear_doubts()
+    cloud.deps.networking.healer.clear_doubts()
     assert [one["id"] for one in cloud.neutron.of(uuid)] == [one.id for one in before]
 
 
@@ -118,7 +118,7 @@ def test_port_when_made_after_its_server_was_deleted_then_it_goes(cloud):
     [uuid] = cloud.active()
     cloud.delete(uuid)
     late(cloud, uuid)
-    cloud.world.networking.healer.clear_doubts()
+    cloud.deps.networking.healer.clear_doubts()
     assert cloud.neutron.ports == {}
 
 
@@ -127,12 +127,12 @@ def test_port_when_it_is_young_then_another_conductor_may_remove_it_and_it_is_no
     before = cloud.server(uuid).interfaces
     port = late(cloud, uuid)
     cloud.neutron.ports[port]["created_at"] = f"{utcnow().isoformat(timespec='seconds')}Z"
-    cloud.world.networking.healer.turn()
-    cloud.world.networking.healer.clear_doubts()
+    cloud.deps.networking.healer.turn()
+    cloud.deps.networking.healer.clear_doubts()
     assert cloud.server(uuid).interfaces == before and port in cloud.neutron.ports
-    assert port in {one.id for one in cloud.world.networking.interfaces_now(cloud.server(uuid))}
+    assert port in {one.id for one in cloud.deps.networking.interfaces_now(cloud.server(uuid))}
     cloud.neutron.ports[port]["created_at"] = "2020-01-01T00:00:00Z"
-    cloud.world.networking.healer.turn()
+    cloud.deps.networking.healer.turn()
     assert len(cloud.server(uuid).interfaces) == 2
 
 
@@ -140,5 +140,5 @@ def test_port_when_its_server_had_all_answers_then_it_is_an_interface(cloud):
     """An administrator gave it to the server by Neutron's API."""
     [uuid] = cloud.active()
     port = late(cloud, uuid)
-    cloud.world.networking.healer.turn()
+    cloud.deps.networking.healer.turn()
     assert [one.id for one in cloud.server(uuid).interfaces][1:] == [port]

@@ -162,11 +162,11 @@ class Cloud:
                        addresses=(PortAddress(address="fd00::5"), PortAddress(address="10.1.1.5"))),
             uuid(23): Port(id=uuid(23), network_id=PRIVATE, device_id=self.other, device_owner="compute:nova",
                            addresses=(PortAddress(address="10.1.1.6"),))}
-        world: Any = SimpleNamespace(cell=database)
+        deps: Any = SimpleNamespace(cell=database)
         self.changed: list[str] = []
         self.networks = Networks(self.client)
-        self.floating = Floating(world, self.client, "public", self.changed.append)
-        self.groups = Groups(world, self.client, self.changed.append)
+        self.floating = Floating(deps, self.client, "public", self.changed.append)
+        self.groups = Groups(deps, self.client, self.changed.append)
         assert second is None
 
 

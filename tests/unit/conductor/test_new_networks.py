@@ -26,10 +26,10 @@ def make(cloud: SmallCloud, label: str, **fields: Any) -> tuple[Network, ...]:
 
 def with_options(cloud: SmallCloud, manager: str | None = None, **defaults: Any) -> None:
     options = {"manager": FLAT} if manager == FLAT.path else {}
-    cloud.world.settings = dataclasses.replace(
-        cloud.world.settings, networking=NetworkOptions(**options),
+    cloud.deps.settings = dataclasses.replace(
+        cloud.deps.settings, networking=NetworkOptions(**options),
         network_defaults=addressing.Defaults(**defaults, **({"manager": manager} if manager else {})))
-    cloud.world.networking = NovaNetwork(cloud.world)
+    cloud.deps.networking = NovaNetwork(cloud.deps)
 
 
 def test_second_network_on_a_bridge_is_refused_and_servers_go_on_to_boot(cloud: SmallCloud) -> None:

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
 from nova.conductor.registry import DELETE_SERVER
 from nova.conductor.upkeep import timeouts
@@ -41,7 +41,7 @@ class Note(Step):
         self.done: list[str] = []
         self.error: errors.NovaError | None = None
 
-    def do(self, world: World, ops: Sequence[Op]) -> Sequence[Result]:
+    def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         self.done += [op.uuid for op in ops]
         return [self.error or {} for _ in ops]
 
@@ -51,13 +51,13 @@ def note() -> Note:
     return Note()
 
 
-def ready(cloud: SmallCloud, note: Note, *worlds: World, **settings: int) -> None:
+def ready(cloud: SmallCloud, note: Note, *worlds: Deps, **settings: int) -> None:
     """Stand-ins for what the rules order, and the options switched on."""
-    for world in worlds or (cloud.world,):
+    for deps in worlds or (cloud.deps,):
         for action in CASES:
             ending = {"vm_state": CASES[action][2] or "deleted"}
-            world.runner.workflows[action] = Workflow(action, note, ending=lambda ops, ending=ending: ending)
-        world.settings = dataclasses.replace(world.settings, **settings)
+            deps.runner.workflows[action] = Workflow(action, note, ending=lambda ops, ending=ending: ending)
+        deps.settings = dataclasses.replace(deps.settings, **settings)
 
 
 def ago(seconds: float) -> datetime.datetime:
@@ -83,7 +83,7 @@ def rests(cloud: SmallCloud, action: str, seconds: float, **columns: Any) -> str
 def record(cloud: SmallCloud, uuid: str, action: str, seconds: float, outcome: str | None) -> None:
     """An operation that ended (``outcome`` None: is open) so long ago."""
     cloud.write("cell", sa.insert(operations).values(
-        server_uuid=uuid, action=action, epoch=3, runner_id=cloud.world.runner.journal.runner_id, arguments={}, data={},
+        server_uuid=uuid, action=action, epoch=3, runner_id=cloud.deps.runner.journal.runner_id, arguments={}, data={},
         history=(), request_id="req-x", started_at=ago(seconds), updated_at=ago(seconds), outcome=outcome,
         finished_at=ago(seconds) if outcome else None))
 
@@ -97,7 +97,7 @@ def test_look_when_the_time_is_over_then_the_action_is_ordered_and_told(cloud, n
     ready(cloud, note, **{RULES[action].option: 100})
     due, young = rests(cloud, action, 101), rests(cloud, action, 50)
     with caplog.at_level(logging.INFO):
-        assert look(action)(cloud.world) == 1
+        assert look(action)(cloud.deps) == 1
     assert cloud.ended(due).vm_state == (CASES[action][2] or "deleted") and note.done == [due]
     assert cloud.server(young).epoch == 3 and RULES[action].option in caplog.text
     done = cloud.journal(due)[-1]
@@ -109,16 +109,16 @@ def test_look_when_the_time_is_over_then_the_action_is_ordered_and_told(cloud, n
 def test_look_when_the_memo_says_since_when_then_that_counts(cloud, note, action) -> None:
     ready(cloud, note, **{RULES[action].option: 100})
     memo = ServerMemo(soft_deleted_at=ago(10), shelved_at=ago(10))
-    assert rests(cloud, action, 500, memo=memo) and look(action)(cloud.world) == 0
+    assert rests(cloud, action, 500, memo=memo) and look(action)(cloud.deps) == 0
     old = rests(cloud, action, 1, memo=ServerMemo(soft_deleted_at=ago(200), shelved_at=ago(200)))
-    assert look(action)(cloud.world) == 1 and cloud.ended(old).epoch == 4
+    assert look(action)(cloud.deps) == 1 and cloud.ended(old).epoch == 4
 
 
 def test_look_when_the_journal_tells_of_no_beginning_then_the_last_change_counts(cloud, note) -> None:
     ready(cloud, note, rescue_timeout=100)
     add_servers(cloud.cell, server_row(vm_state="rescued", launched_at=ago(999), updated_at=ago(50)))
     old, = add_servers(cloud.cell, server_row(vm_state="rescued", launched_at=ago(999), updated_at=ago(150)))
-    assert look("unrescue")(cloud.world) == 1 and note.done in ([], [old]) and cloud.ended(old).vm_state == "active"
+    assert look("unrescue")(cloud.deps) == 1 and note.done in ([], [old]) and cloud.ended(old).vm_state == "active"
 
 
 @pytest.mark.parametrize("settings", [{}, {"shelved_offload_time": -1}])
@@ -126,7 +126,7 @@ def test_look_when_it_is_switched_off_then_nothing_is_asked(cloud, note, setting
     ready(cloud, note, **settings)
     rests(cloud, "shelveOffload", 9999)
     with statements(cloud) as seen:
-        assert [look(action)(cloud.world) for action in CASES] == [0, 0, 0, 0]
+        assert [look(action)(cloud.deps) for action in CASES] == [0, 0, 0, 0]
     assert seen == []
 
 
@@ -135,7 +135,7 @@ def test_look_when_the_server_is_in_another_state_then_it_is_left_alone(cloud, n
     ready(cloud, note, rescue_timeout=100)
     uuid = rests(cloud, "unrescue", 200)
     cloud.write("cell", sa.update(servers).where(servers.c.uuid == uuid).values(**busy))
-    assert look("unrescue")(cloud.world) == 0
+    assert look("unrescue")(cloud.deps) == 0
 
 
 @pytest.mark.parametrize("change", [{"epoch": 4}, {"deleted": 7}])
@@ -143,26 +143,26 @@ def test_order_when_something_began_since_the_look_then_it_is_not_given(cloud, n
     """A restored server must not be deleted, whatever was read before."""
     ready(cloud, note, reclaim_instance_interval=100)
     uuid = rests(cloud, "delete", 200)
-    real = timeouts.overdue.resting
+    real = timeouts.timeouts.resting
 
     def meanwhile(*args: Any) -> Any:
         found = real(*args)
         cloud.write("cell", sa.update(servers).where(servers.c.uuid == uuid).values(**change))
         return found
-    monkeypatch.setattr(timeouts.overdue, "resting", meanwhile)
-    assert look("delete")(cloud.world) == 0 and not note.done and not cloud.open(uuid)
+    monkeypatch.setattr(timeouts.timeouts, "resting", meanwhile)
+    assert look("delete")(cloud.deps) == 0 and not note.done and not cloud.open(uuid)
 
 
 def test_look_when_several_conductors_look_at_once_then_each_server_is_ordered_once(cloud, note) -> None:
-    worlds = [cloud.world, cloud.conductor("c2"), cloud.conductor("c3")]
+    worlds = [cloud.deps, cloud.conductor("c2"), cloud.conductor("c3")]
     ready(cloud, note, *worlds, rescue_timeout=100)
     due = [rests(cloud, "unrescue", 200) for _ in range(12)]
     barrier, counts = threading.Barrier(3), []
 
-    def run(world: World) -> None:
+    def run(deps: Deps) -> None:
         barrier.wait(5)
-        counts.append(look("unrescue")(world))
-    threads = [threading.Thread(target=run, args=(world,)) for world in worlds]
+        counts.append(look("unrescue")(deps))
+    threads = [threading.Thread(target=run, args=(deps,)) for deps in worlds]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -182,10 +182,10 @@ def test_look_when_there_are_many_then_each_turn_takes_a_page_and_none_waits_for
     due = rests(cloud, "unrescue", 500)
     cloud.write("cell", sa.update(servers).where(servers.c.uuid == due).values(updated_at=utcnow()))
     turns = look("unrescue")
-    assert [turns(cloud.world) for _ in range(4)] == [0, 0, 1, 0]
+    assert [turns(cloud.deps) for _ in range(4)] == [0, 0, 1, 0]
     cloud.ended(due)  # (what was ordered asks for itself)
     with statements(cloud) as seen:
-        turns(cloud.world)
+        turns(cloud.deps)
     assert len(seen) == 1
 
 
@@ -193,51 +193,51 @@ def test_look_when_it_failed_then_the_server_is_left_in_peace_for_a_while(cloud,
     ready(cloud, note, resize_confirm_window=100)
     note.error = errors.Conflict("the host is away")
     uuid = rests(cloud, "confirmResize", 200)
-    assert look("confirmResize")(cloud.world) == 1
+    assert look("confirmResize")(cloud.deps) == 1
     assert cloud.ended(uuid).vm_state == "resized" and cloud.journal(uuid)[-1].outcome == "error"
-    assert look("confirmResize")(cloud.world) == 0
+    assert look("confirmResize")(cloud.deps) == 0
     cloud.write("cell", sa.update(operations).where(operations.c.action == "confirmResize").values(
         started_at=ago(timeouts.AGAIN_S + 1)), sa.update(operations).where(operations.c.action == "resize").values(
             finished_at=ago(2 * timeouts.AGAIN_S)))
-    assert look("confirmResize")(cloud.world) == 1 and cloud.ended(uuid)
+    assert look("confirmResize")(cloud.deps) == 1 and cloud.ended(uuid)
 
 
 def test_look_when_one_can_not_be_ordered_then_the_others_are_and_it_is_told_once(cloud, note, caplog) -> None:
     ready(cloud, note, resize_confirm_window=100)
     lost = rests(cloud, "confirmResize", 300, memo=ServerMemo())  # nothing says where it was before
     turns = look("confirmResize")
-    assert [turns(cloud.world) for _ in range(3)] == [0, 0, 0] and cloud.server(lost).vm_state == "resized"
+    assert [turns(cloud.deps) for _ in range(3)] == [0, 0, 0] and cloud.server(lost).vm_state == "resized"
     assert caplog.text.count("can not be ordered") == 1 and not cloud.open(lost)
     cloud.write("cell", sa.delete(migrations))
     good = rests(cloud, "confirmResize", 200)
-    assert turns(cloud.world) == 1 and cloud.ended(good).vm_state == "active"
+    assert turns(cloud.deps) == 1 and cloud.ended(good).vm_state == "active"
 
 
 def test_look_when_an_earlier_round_was_tried_then_the_new_one_does_not_wait_for_it(cloud, note) -> None:
     ready(cloud, note, resize_confirm_window=20)
     uuid = rests(cloud, "confirmResize", 30)
     record(cloud, uuid, "confirmResize", 90, "success")
-    assert look("confirmResize")(cloud.world) == 1 and cloud.ended(uuid).vm_state == "active"
+    assert look("confirmResize")(cloud.deps) == 1 and cloud.ended(uuid).vm_state == "active"
 
 
 def test_order_when_its_conductor_dies_right_after_it_then_another_goes_on(cloud, note, monkeypatch) -> None:
     other = cloud.conductor("c2")
-    ready(cloud, note, cloud.world, other, rescue_timeout=100)
+    ready(cloud, note, cloud.deps, other, rescue_timeout=100)
     uuid = rests(cloud, "unrescue", 200)
-    monkeypatch.setattr(cloud.world.runner, "start", lambda entries: None)
-    assert look("unrescue")(cloud.world) == 1 and len(cloud.open(uuid)) == 1
-    cloud.die(cloud.world)
+    monkeypatch.setattr(cloud.deps.runner, "start", lambda entries: None)
+    assert look("unrescue")(cloud.deps) == 1 and len(cloud.open(uuid)) == 1
+    cloud.die(cloud.deps)
     other.runner.sweep()
     assert cloud.ended(uuid).vm_state == "active" and note.done == [uuid]
-    cloud.world.runner.journal.open()
+    cloud.deps.runner.journal.open()
 
 
 def test_all_looks_when_nothing_is_there_then_each_is_one_statement(cloud, note) -> None:
     ready(cloud, note, **{rule.option: 100 for rule in timeouts.RULES}, instance_build_timeout=100)
     cloud.active(3)
-    for _seconds, job, name in timeouts.jobs(cloud.world.settings):
+    for _seconds, job, name in timeouts.jobs(cloud.deps.settings):
         with statements(cloud) as seen:
-            assert job(cloud.world) == 0
+            assert job(cloud.deps) == 0
         assert len(seen) == 1, name
 
 
@@ -247,11 +247,11 @@ INDEXED = {"resting": "ix_servers_vm_state", "building": "ix_servers_vm_state", 
 
 @pytest.mark.parametrize("name", INDEXED)
 def test_statement_finds_its_rows_by_an_index(cloud, name) -> None:
-    calls = {"resting": lambda tx: timeouts.overdue.resting(tx, timeouts.overdue.Resting(
+    calls = {"resting": lambda tx: timeouts.timeouts.resting(tx, timeouts.timeouts.Resting(
                  VmState.RESCUED, ("rescue",), "unrescue"), 5),
-             "building": lambda tx: timeouts.overdue.building(tx, 5, 5),
-             "ownerless": lambda tx: timeouts.overdue.ownerless(tx, 5),
-             "abandoned": lambda tx: timeouts.overdue.abandoned(tx, 5)}
+             "building": lambda tx: timeouts.timeouts.building(tx, 5, 5),
+             "ownerless": lambda tx: timeouts.timeouts.ownerless(tx, 5),
+             "abandoned": lambda tx: timeouts.timeouts.abandoned(tx, 5)}
     asked: list[tuple[str, Any]] = []
     with cloud.cell.reading() as tx:
         def note_down(*args: Any) -> None:
@@ -288,15 +288,15 @@ def test_build_when_it_takes_too_long_then_it_is_given_up_and_its_late_end_chang
         go.wait(20)
     cloud.computes["a"].before["build"] = wait
     uuid, = cloud.boot()
-    assert reached.wait(10) and timeouts.give_up_builds(cloud.world) == 0
+    assert reached.wait(10) and timeouts.give_up_builds(cloud.deps) == 0
     cloud.write("cell", sa.update(servers).values(created_at=ago(101)))
-    assert timeouts.give_up_builds(cloud.world) == 1
+    assert timeouts.give_up_builds(cloud.deps) == 1
     row = cloud.server(uuid)
     assert (row.vm_state, row.task_state) == ("error", None) and "instance_build_timeout" in row.fault.message
     go.set()
-    until(lambda: not cloud.world.runner.running, "the build has noticed")
-    assert cloud.server(uuid).vm_state == "error" and timeouts.give_up_builds(cloud.world) == 0
-    cloud.world.runner.workflows["delete"] = DELETE_SERVER
+    until(lambda: not cloud.deps.runner.running, "the build has noticed")
+    assert cloud.server(uuid).vm_state == "error" and timeouts.give_up_builds(cloud.deps) == 0
+    cloud.deps.runner.workflows["delete"] = DELETE_SERVER
     cloud.delete(uuid)
     assert not cloud.claims() and not cloud.computes["a"].guests
 
@@ -306,13 +306,13 @@ def test_build_when_it_takes_too_long_then_it_is_given_up_and_its_late_end_chang
 @pytest.mark.parametrize("vm_state, after", [("active", "active"), ("building", "error")])
 def test_task_when_no_operation_is_open_then_it_is_cleared_with_a_warning(cloud, caplog, vm_state, after) -> None:
     uuid, = add_servers(cloud.cell, server_row(vm_state=vm_state, task_state="rebooting", updated_at=ago(90)))
-    assert timeouts.clear_ownerless(cloud.world) == 1
+    assert timeouts.clear_ownerless(cloud.deps) == 1
     row = cloud.server(uuid)
     assert (row.vm_state, row.task_state, row.epoch) == (after, None, 2)
     assert any(record.levelname == "WARNING" and "rebooting" in record.getMessage()
                and getattr(record, "server", "") == uuid for record in caplog.records)
     assert cloud.journal(uuid)[-1].action == "reset_state" and not cloud.open(uuid)
-    assert timeouts.clear_ownerless(cloud.world) == 0
+    assert timeouts.clear_ownerless(cloud.deps) == 0
 
 
 def test_task_when_a_delete_destroyed_a_part_then_it_is_an_error_and_those_behind_it_are_cleared_too(cloud) -> None:
@@ -320,15 +320,15 @@ def test_task_when_a_delete_destroyed_a_part_then_it_is_an_error_and_those_behin
         cloud.cell, server_row(vm_state="active", task_state="deleting", updated_at=ago(91),
                                memo=ServerMemo(destroying=True)),
         server_row(vm_state="active", task_state="rebooting", updated_at=ago(90)))
-    assert timeouts.clear_ownerless(cloud.world) == 2
+    assert timeouts.clear_ownerless(cloud.deps) == 2
     assert (cloud.server(half).vm_state, cloud.server(half).task_state) == ("error", None)
     assert (cloud.server(other).vm_state, cloud.server(other).task_state) == ("active", None)
 
 
 def test_build_when_its_delete_is_under_way_then_it_is_not_given_up(cloud) -> None:
-    cloud.world.settings = dataclasses.replace(cloud.world.settings, instance_build_timeout=100)
+    cloud.deps.settings = dataclasses.replace(cloud.deps.settings, instance_build_timeout=100)
     uuid, = add_servers(cloud.cell, server_row(vm_state="building", task_state="deleting", created_at=ago(200)))
-    assert timeouts.give_up_builds(cloud.world) == 0 and cloud.server(uuid).task_state == "deleting"
+    assert timeouts.give_up_builds(cloud.deps) == 0 and cloud.server(uuid).task_state == "deleting"
 
 
 @pytest.mark.parametrize("case", ["open operation", "young", "deleted"])
@@ -337,20 +337,20 @@ def test_task_when_somebody_may_work_on_it_then_it_stays(cloud, case) -> None:
                                                deleted=9 if case == "deleted" else 0))
     if case == "open operation":
         record(cloud, uuid, "soft_reboot", 90, None)
-    assert timeouts.clear_ownerless(cloud.world) == 0 and cloud.server(uuid).task_state == "rebooting"
+    assert timeouts.clear_ownerless(cloud.deps) == 0 and cloud.server(uuid).task_state == "rebooting"
     cloud.write("cell", sa.delete(operations))
 
 
 def test_task_when_an_operation_begins_meanwhile_then_it_stays(cloud, monkeypatch) -> None:
     uuid, = add_servers(cloud.cell, server_row(task_state="rebooting", updated_at=ago(90)))
-    real = timeouts.overdue.ownerless
+    real = timeouts.timeouts.ownerless
 
     def meanwhile(*args: Any) -> Any:
         found = real(*args)
         record(cloud, uuid, "soft_reboot", 1, None)
         return found
-    monkeypatch.setattr(timeouts.overdue, "ownerless", meanwhile)
-    assert timeouts.clear_ownerless(cloud.world) == 0 and cloud.server(uuid).task_state == "rebooting"
+    monkeypatch.setattr(timeouts.timeouts, "ownerless", meanwhile)
+    assert timeouts.clear_ownerless(cloud.deps) == 0 and cloud.server(uuid).task_state == "rebooting"
     cloud.write("cell", sa.delete(operations))
 
 
@@ -370,9 +370,9 @@ def status_of(cloud: SmallCloud) -> str:
 @pytest.mark.parametrize("status", ["migrating", "queued", "confirming", "post-migrating"])
 def test_move_when_no_operation_is_open_then_it_is_an_error(cloud, status, caplog) -> None:
     uuid = moved(cloud, status)
-    assert timeouts.close_abandoned_moves(cloud.world) == 1 and status_of(cloud) == "error"
+    assert timeouts.close_abandoned_moves(cloud.deps) == 1 and status_of(cloud) == "error"
     assert any(getattr(record, "server", "") == uuid for record in caplog.records)
-    assert timeouts.close_abandoned_moves(cloud.world) == 0
+    assert timeouts.close_abandoned_moves(cloud.deps) == 0
 
 
 @pytest.mark.parametrize("case", ["open", "young", "over", "waits"])
@@ -381,13 +381,13 @@ def test_move_when_somebody_may_work_on_it_or_it_is_over_then_it_stays(cloud, ca
     uuid = moved(cloud, status, 5 if case == "young" else 90)
     if case == "open":
         record(cloud, uuid, "migrate", 90, None)
-    assert timeouts.close_abandoned_moves(cloud.world) == 0 and status_of(cloud) == status
+    assert timeouts.close_abandoned_moves(cloud.deps) == 0 and status_of(cloud) == status
     cloud.write("cell", sa.delete(operations))
 
 
 def test_move_when_its_server_is_gone_before_it_was_confirmed_then_it_is(cloud) -> None:
     moved(cloud, "finished", server=node_id("gone"))
-    assert timeouts.close_abandoned_moves(cloud.world) == 1 and status_of(cloud) == "confirmed"
+    assert timeouts.close_abandoned_moves(cloud.deps) == 1 and status_of(cloud) == "confirmed"
 
 
 def test_rules_are_rows_of_the_table_of_states() -> None:

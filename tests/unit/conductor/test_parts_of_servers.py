@@ -165,7 +165,7 @@ def test_reset_while_an_operation_runs_then_that_stops_and_changes_nothing_more(
     assert inside.wait(10)
     reset(cloud, uuid, "error")
     go_on.set()
-    until(lambda: not cloud.world.runner.running, "the old operation stops")
+    until(lambda: not cloud.deps.runner.running, "the old operation stops")
     row = cloud.server(uuid)
     assert (row.vm_state, row.task_state) == ("error", None)
     assert [entry.outcome for entry in cloud.journal(uuid)][-2:] == ["overtaken", "success"]
@@ -183,12 +183,12 @@ def test_reset_of_a_create_then_its_delete_still_cleans_every_host_it_tried(clou
     assert inside.wait(10)
     reset(cloud, uuid, "error")
     go_on.set()
-    until(lambda: not cloud.world.runner.running, "the create stops")
+    until(lambda: not cloud.deps.runner.running, "the create stops")
     reset(cloud, uuid, "error")  # twice: nothing of the first is forgotten
     set_state(cloud, uuid, host=None)
     cloud.delete(uuid)
     assert [order.server_uuid for kind, order in cloud.computes["a"].orders if kind == "destroy"] == [uuid]
-    until(lambda: not cloud.world.runner.running, "the delete ends")
+    until(lambda: not cloud.deps.runner.running, "the delete ends")
     assert cloud.claims() == set() and cloud.open_ledger() == set() and cloud.addresses() == {}
 
 

@@ -225,7 +225,7 @@ class Broken:
 def test_hosts_tree_when_schedulers_can_not_be_told_then_the_change_stands_and_the_next_sweep_tells_it(
         cloud: SmallCloud, placement: Placement) -> None:
     child = placement.make("agent", A, VGPU=1)
-    feed, cloud.world.feed = cloud.world.feed, Broken()
+    feed, cloud.deps.feed = cloud.deps.feed, Broken()
     for change in (lambda: placement.fill(A, VCPU=3, MEMORY_MB=64), lambda: placement.fill(child, VGPU=2),
                    lambda: placement.allocate(child, VGPU=1), lambda: placement.rpc.set_provider_traits(
                        ProviderTraits(uuid=child, traits=("HW_NUMA_ROOT",))), lambda: placement.make("more", child)):

@@ -86,7 +86,7 @@ def test_report_when_the_host_never_saw_the_newest_operation_then_it_counts_afte
 @pytest.fixture
 def deleted(cloud: SmallCloud) -> str:
     """Deleted at epoch 2, and kept; its host was away, so that its guest runs on."""
-    cloud.world.settings = dataclasses.replace(cloud.world.settings, reclaim_instance_interval=3600)
+    cloud.deps.settings = dataclasses.replace(cloud.deps.settings, reclaim_instance_interval=3600)
     uuid, = cloud.active()
     cloud.computes["a"].answers["stop"] = refused(errors.Unavailable("away"))
     cloud.order(uuid, "delete")

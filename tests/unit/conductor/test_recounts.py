@@ -43,7 +43,7 @@ def die_half_way(cloud: MoveCloud, uuid: str, monkeypatch: pytest.MonkeyPatch) -
 def test_recount_when_an_admission_died_half_way_then_the_server_counts_as_what_it_is(cloud, monkeypatch, caplog):
     lost, other = cloud.active(2)
     die_half_way(cloud, lost, monkeypatch)
-    assert quota_repair.Recount()(cloud.world) == 1
+    assert quota_repair.Recount()(cloud.deps) == 1
     assert cloud.counted(lost) == cloud.counted(other) == (1, 64) and "never began" in caplog.text
     cloud.begin(lost, "resize")  # the ledger's epoch was left ahead: the next operation has it
     assert cloud.settle(lost).vm_state == "resized" and cloud.counted(lost) == (2, 128)
@@ -66,7 +66,7 @@ def test_recount_when_only_a_larger_disk_was_counted_then_the_server_counts_as_w
         return {row.server_uuid: row.classes["DISK_GB"] for row in cloud.rows("api", sa.select(tables.ledger))}
     assert disks() == {lost: 9, other: 1}
     sweep = quota_repair.Recount()
-    assert [sweep(cloud.world), sweep(cloud.world)] == [1, 0] and disks() == {lost: 1, other: 1}
+    assert [sweep(cloud.deps), sweep(cloud.deps)] == [1, 0] and disks() == {lost: 1, other: 1}
 
 
 @pytest.mark.parametrize("page", [1, 2, 1000])
@@ -76,7 +76,7 @@ def test_recount_when_there_are_many_then_each_turn_looks_at_a_page_and_all_have
     for uuid in uuids:
         die_half_way(cloud, uuid, monkeypatch)
     sweep = quota_repair.Recount()
-    turns = [sweep(cloud.world) for _ in range(4)]
+    turns = [sweep(cloud.deps) for _ in range(4)]
     assert sum(turns) == 3 and max(turns) <= page and {cloud.counted(uuid) for uuid in uuids} == {(1, 64)}
 
 
@@ -87,17 +87,17 @@ def test_recount_when_a_resize_waits_to_be_confirmed_or_runs_then_it_counts_as_t
     hosts = dict(cloud.computes)
 
     def look(*_args):
-        assert quota_repair.Recount()(cloud.world) == 0 and cloud.counted(runs) == (2, 128)
+        assert quota_repair.Recount()(cloud.deps) == 0 and cloud.counted(runs) == (2, 128)
     for compute in hosts.values():
         compute.before["leave"] = look
     cloud.begin(runs, "resize")
     assert cloud.settle(runs).vm_state == "resized"
-    assert quota_repair.Recount()(cloud.world) == 0 and cloud.counted(waits) == cloud.counted(runs) == (2, 128)
+    assert quota_repair.Recount()(cloud.deps) == 0 and cloud.counted(waits) == cloud.counted(runs) == (2, 128)
     for uuid, end in ((waits, "confirmResize"), (runs, "revertResize")):
         cloud.begin(uuid, end)
         cloud.settle(uuid)
     before = cloud.counted(waits), cloud.counted(runs)
-    assert quota_repair.Recount()(cloud.world) == 0 and before == ((2, 128), (1, 64))
+    assert quota_repair.Recount()(cloud.deps) == 0 and before == ((2, 128), (1, 64))
 
 
 def test_recount_when_something_began_meanwhile_then_its_count_stays(cloud, monkeypatch):
@@ -107,7 +107,7 @@ def test_recount_when_something_began_meanwhile_then_its_count_stays(cloud, monk
     row = cloud.server(uuid)
     cloud.begin(uuid, "resize")
     cloud.settle(uuid)
-    assert not quota_repair._recount(cloud.world, row, was) and cloud.counted(uuid) == (2, 128)
+    assert not quota_repair._recount(cloud.deps, row, was) and cloud.counted(uuid) == (2, 128)
     closed = was._replace(vcpus=7)
     assert not cloud.api.transact(lambda tx: ledger.recount(tx, closed, row.flavor))
 
@@ -118,15 +118,15 @@ def test_recount_when_the_ledger_has_another_flavor_on_record_then_it_is_set_rig
     stale = msgspec.structs.replace(facts, flavor=msgspec.structs.replace(facts.flavor, vcpus=5))
     cloud.write("api", sa.update(tables.ledger).values(facts=stale))
     sweep = quota_repair.Recount()
-    assert (sweep(cloud.world), sweep(cloud.world)) == (1, 0) and cloud.counted(uuid) == (1, 64)
+    assert (sweep(cloud.deps), sweep(cloud.deps)) == (1, 0) and cloud.counted(uuid) == (1, 64)
 
 
 def test_recount_when_the_row_is_older_than_its_facts_then_only_its_numbers_count(cloud):
     uuid, = cloud.active()
     cloud.write("api", sa.update(tables.ledger).values(facts=None))
-    assert quota_repair.Recount()(cloud.world) == 0
+    assert quota_repair.Recount()(cloud.deps) == 0
     cloud.write("api", sa.update(tables.ledger).values(vcpus=9))
-    assert quota_repair.Recount()(cloud.world) == 1 and cloud.counted(uuid) == (1, 64)
+    assert quota_repair.Recount()(cloud.deps) == 1 and cloud.counted(uuid) == (1, 64)
 
 
 def test_recount_when_all_is_well_then_a_turn_is_one_statement(cloud):
@@ -134,5 +134,5 @@ def test_recount_when_all_is_well_then_a_turn_is_one_statement(cloud):
     seen: list[str] = []
     for database in (cloud.api, cloud.cell):
         sa.event.listen(database.engine, "before_cursor_execute", lambda *args: seen.append(args[2]))
-    quota_repair.Recount()(cloud.world)
+    quota_repair.Recount()(cloud.deps)
     assert len([text for text in seen if "SELECT" in text]) == 1

@@ -16,10 +16,10 @@ from tests.fakes.small_cloud import DEMO, SmallCloud, until
 KEY = "11111111-2222-4333-8444-555555555555"
 
 
-def create(cloud: SmallCloud, world: Any = None, **fields: Any) -> CreatedServers:
+def create(cloud: SmallCloud, deps: Any = None, **fields: Any) -> CreatedServers:
     order = NewServer(**{"name": "vm", "flavor_id": "1", "min_count": 2, "max_count": 3, "key": KEY, **fields})
     with context.entered(DEMO):
-        return Admission(world or cloud.world).create_servers(order)
+        return Admission(deps or cloud.deps).create_servers(order)
 
 
 def test_create_when_its_message_comes_twice_then_the_servers_are_made_once(cloud: SmallCloud) -> None:
@@ -30,8 +30,8 @@ def test_create_when_its_message_comes_twice_then_the_servers_are_made_once(clou
 
 
 def test_create_when_both_messages_come_at_once_then_the_servers_are_made_once(cloud: SmallCloud) -> None:
-    worlds, answers = [cloud.world, cloud.conductor("ctl2")], []
-    threads = [threading.Thread(target=lambda world=world: answers.append(create(cloud, world))) for world in worlds]
+    worlds, answers = [cloud.deps, cloud.conductor("ctl2")], []
+    threads = [threading.Thread(target=lambda deps=deps: answers.append(create(cloud, deps))) for deps in worlds]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -36,7 +36,7 @@ def shown(cloud: SmallCloud, name: str, capsys: pytest.CaptureFixture[str]) -> s
 
 def test_create_when_no_host_is_valid_then_the_journal_keeps_why_and_users_learn_of_their_wishes_only(
         cloud: SmallCloud) -> None:
-    cloud.world.scheduler = Hopeless()
+    cloud.deps.scheduler = Hopeless()
     [uuid] = cloud.boot(scheduler_hints={"x": "y"}, availability_zone="nova")
     fault = cloud.ended(uuid).fault
     assert (fault.code, fault.message, fault.details) == (500, PUBLIC, DETAILS)
@@ -48,7 +48,7 @@ def test_create_when_no_host_is_valid_then_the_journal_keeps_why_and_users_learn
 
 def test_show_when_no_host_was_valid_then_it_prints_filters_counts_and_the_nearest_miss(
         cloud: SmallCloud, capsys: pytest.CaptureFixture[str]) -> None:
-    cloud.world.scheduler = Hopeless()
+    cloud.deps.scheduler = Hopeless()
     [uuid] = cloud.boot()
     cloud.ended(uuid)
     text = shown(cloud, "req-demo", capsys)

@@ -66,10 +66,10 @@ def test_states_in_any_order_then_the_newest_stands(cloud: SmallCloud) -> None:
 def test_host_when_it_alone_changed_then_nothing_else_is_read_or_told(cloud: SmallCloud) -> None:
     uuid, = cloud.active()
     cloud.scheduler.told.clear()
-    cloud.world.feed.host_changed("a")
+    cloud.deps.feed.host_changed("a")
     told, = cloud.scheduler.told
     assert [one.host for one in told.states] == ["a"] and not told.complete and told.now is not None
     whole = {one.host: one for one in cloud.control.get_host_states((), True).states}
     assert told.states[0] == whole["a"] and whole["a"].instances == 1
-    cloud.world.feed.host_changed("nobody")
+    cloud.deps.feed.host_changed("nobody")
     assert len(cloud.scheduler.told) == 1 and cloud.server(uuid).host == "a"

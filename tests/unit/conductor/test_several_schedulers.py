@@ -96,7 +96,7 @@ def test_sweep_when_the_hosts_are_more_than_one_message_takes_then_page_by_page(
     for host in "cdefg":
         cloud.add_compute(host)
     whole = cloud.control.get_host_states((), True)
-    cloud.world.feed = Feed(cloud.world, most_bytes=1000)
+    cloud.deps.feed = Feed(cloud.deps, most_bytes=1000)
     first = cloud.control.get_host_states((), True)
     assert first.more and not first.complete and 0 < len(first.states) < 7 and whole.complete and not whole.more
     before = cloud.bus.messages

@@ -23,7 +23,7 @@ def aged(cloud: SmallCloud, **seconds: int) -> Daemons:
     for host, age in seconds.items():
         cloud.write("cell", sa.update(services).where(services.c.host == host).values(last_seen_at=later(-age)))
     cloud.scheduler.told.clear()
-    return Daemons(cloud.world, lambda: cloud.clock_s)
+    return Daemons(cloud.deps, lambda: cloud.clock_s)
 
 
 def up(cloud: SmallCloud) -> dict[str, bool]:
@@ -70,12 +70,12 @@ class Away:
 
 def silent(cloud: SmallCloud, daemons: Daemons, reached: bool) -> dict[str, bool]:
     """Who is up while all are silent, after a cast of this conductor that reached the broker, or not."""
-    there = cloud.world.scheduler
-    cloud.world.scheduler = there if reached else Away()
+    there = cloud.deps.scheduler
+    cloud.deps.scheduler = there if reached else Away()
     daemons.register(Registration(host="ctl", binary="nova-conductor", topic="conductor"))
     daemons.heartbeat(Heartbeat(host="ctl", binary="nova-conductor"))
     daemons.flush()
-    cloud.world.scheduler = there
+    cloud.deps.scheduler = there
     daemons.bridge_silence()
     every = cloud.control.list_services(ServiceQuery())
     return {f"{one.host} {one.binary}": one.up for one in every if one.binary in (COMPUTE, NETWORK)}
@@ -115,7 +115,7 @@ def test_hosts_when_a_cast_hangs_then_the_broker_counts_as_away(three: SmallClou
     def hang(*_args: object) -> bool:
         hanging.set()
         return goes.wait(20)
-    monkeypatch.setattr(three.world.feed, "alive", hang)
+    monkeypatch.setattr(three.deps.feed, "alive", hang)
     daemons.heartbeat(Heartbeat(host="ctl", binary="nova-conductor"))
     thread = threading.Thread(target=daemons.flush)
     thread.start()

@@ -67,7 +67,7 @@ def cost(cloud: SmallCloud, count: int) -> list[str]:
     """The statements of a request for so many servers, until they are ACTIVE."""
     with statements(cloud) as seen:
         uuids = cloud.boot(count)
-        until(lambda: not cloud.world.runner.running, "the request ends")
+        until(lambda: not cloud.deps.runner.running, "the request ends")
     assert {cloud.server(uuid).vm_state for uuid in uuids} == {"active"}
     return seen
 

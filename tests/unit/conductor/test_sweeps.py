@@ -29,14 +29,14 @@ def test_ledger_when_rows_have_no_server_then_they_are_closed_behind_any_number_
     born = cloud.active(5)
     open_rows(cloud, node_id("lost1"), node_id("lost2"))
     sweep = periodic.LedgerSweep()
-    sweep(cloud.world)
+    sweep(cloud.deps)
     assert len(cloud.open_ledger()) == 7  # too young to tell
     age(cloud)
-    sweep(cloud.world)
+    sweep(cloud.deps)
     assert cloud.open_ledger() == set(born)
     open_rows(cloud, node_id("lost3"))
     age(cloud)
-    sweep(cloud.world)
+    sweep(cloud.deps)
     assert cloud.open_ledger() == set(born)
 
 
@@ -44,11 +44,11 @@ def test_ledger_when_all_was_looked_at_then_the_next_sweep_is_one_statement(clou
     cloud.active(3)
     age(cloud)
     sweep = periodic.LedgerSweep()
-    sweep(cloud.world)
+    sweep(cloud.deps)
     seen: list[str] = []
     for database in (cloud.api, cloud.cell):
         sa.event.listen(database.engine, "before_cursor_execute", lambda *args: seen.append(args[2]))
-    sweep(cloud.world)
+    sweep(cloud.deps)
     assert len([text for text in seen if "ledger" in text]) == 1
 
 

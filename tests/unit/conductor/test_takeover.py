@@ -22,7 +22,7 @@ def interrupted(cloud: SmallCloud, step: str = "BuildGuests") -> str:
     uuid, = cloud.active()
     cloud.write("cell", sa.update(servers).where(servers.c.uuid == uuid).values(vm_state="building",
                                                                                task_state="spawning"))
-    cloud.stand_at(uuid, cloud.world, step=step)
+    cloud.stand_at(uuid, cloud.deps, step=step)
     return uuid
 
 
@@ -82,11 +82,11 @@ def test_lease_when_it_is_over_then_nothing_more_is_written(cloud: SmallCloud) -
     assert reached.wait(10)
     cloud.clock_s = 60.0
     go.set()
-    until(lambda: not cloud.world.runner.running, "it is put aside")
+    until(lambda: not cloud.deps.runner.running, "it is put aside")
     assert cloud.server(uuid).vm_state == "building" and cloud.open(uuid)
-    cloud.world.runner.journal.renew()
+    cloud.deps.runner.journal.renew()
     cloud.write("cell", sa.update(operations).values(updated_at=LONG_AGO))
-    assert cloud.world.runner.sweep() == 1
+    assert cloud.deps.runner.sweep() == 1
     assert cloud.ended(uuid).vm_state == "active"
 
 

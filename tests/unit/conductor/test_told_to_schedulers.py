@@ -17,7 +17,7 @@ from tests.fakes.small_cloud import DEMO, SmallCloud
 
 
 def with_settings(cloud: SmallCloud, **fields: Any) -> None:
-    cloud.world.settings = dataclasses.replace(cloud.world.settings, **fields)
+    cloud.deps.settings = dataclasses.replace(cloud.deps.settings, **fields)
 
 
 def test_busy_hosts_and_named_servers_are_told(cloud: SmallCloud) -> None:

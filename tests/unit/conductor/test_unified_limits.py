@@ -48,7 +48,7 @@ def unified(cloud: SmallCloud, missing: Missing | None = None, **registered: int
     """``VCPU=1`` is class:VCPU."""
     named = {f"class:{name}" if name.isupper() else name: limit for name, limit in registered.items()}
     keystone, clock = Keystone({"servers": 100, **named}), Clock()
-    cloud.world.quotas = Unified(keystone, missing or Missing(), clock)
+    cloud.deps.quotas = Unified(keystone, missing or Missing(), clock)
     return keystone, clock
 
 
@@ -186,7 +186,7 @@ def test_key_pairs_and_metadata_when_keystone_limits_them_then_they_are_limited(
 
 @pytest.mark.parametrize("driver", [Unlimited(), Unified(Keystone({}))])
 def test_writes_when_limits_are_not_kept_here_then_refused(cloud: SmallCloud, driver: Any) -> None:
-    cloud.world.quotas = driver
+    cloud.deps.quotas = driver
     update = QuotaUpdate(project_id="demo", limits={"cores": 1})
     for write in (lambda: cloud.control.update_quotas(update), lambda: cloud.control.delete_quotas("demo", None),
                   lambda: cloud.control.update_quota_class(QuotaClass(class_name="default", limits={"cores": 1}))):
@@ -198,7 +198,7 @@ def test_create_when_nothing_is_limited_then_no_quota_refuses(cloud: SmallCloud)
     cloud.control.update_quota_class(QuotaClass(class_name="default", limits={"instances": 0}))
     with pytest.raises(errors.OverQuota):
         cloud.boot()
-    cloud.world.quotas = Unlimited()
+    cloud.deps.quotas = Unlimited()
     cloud.active()
     found = cloud.control.get_quotas("demo", None, True)
     assert (found.limits.get("instances", -1), found.in_use["instances"]) == (-1, 1)

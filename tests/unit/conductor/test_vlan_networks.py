@@ -26,9 +26,9 @@ from tests.fakes.small_cloud import DEMO, SmallCloud
 
 def with_vlans(cloud: SmallCloud, count: int = 3) -> list[Network]:
     defaults = addressing.Defaults(manager=VLAN.path, vlan_interface="eth1", vpn_ip="192.0.2.1")
-    cloud.world.settings = dataclasses.replace(cloud.world.settings, network_defaults=defaults,
+    cloud.deps.settings = dataclasses.replace(cloud.deps.settings, network_defaults=defaults,
                                                networking=NetworkOptions(manager=VLAN))
-    cloud.world.networking = NovaNetwork(cloud.world)
+    cloud.deps.networking = NovaNetwork(cloud.deps)
     return list(cloud.control.create_network(NewNetwork(label="vlan", cidr="10.8.0.0/16", num_networks=count,
                                                         network_size=32)))
 
@@ -74,7 +74,7 @@ def test_first_servers_in_parallel_take_one_network(cloud: SmallCloud) -> None:
 
     def admit() -> None:
         try:
-            cloud.world.networking.admit(NetworkWish("demo", None))
+            cloud.deps.networking.admit(NetworkWish("demo", None))
         except Exception as error:
             errors_.append(error)
     threads = [threading.Thread(target=admit) for _ in range(8)]
@@ -87,7 +87,7 @@ def test_first_servers_in_parallel_take_one_network(cloud: SmallCloud) -> None:
 
 def test_project_without_a_network_when_none_is_left_is_400(cloud: SmallCloud) -> None:
     with_vlans(cloud, 1)
-    cloud.world.cell.transact(lambda tx: network_pools.first_of_project(tx, "other"))
+    cloud.deps.cell.transact(lambda tx: network_pools.first_of_project(tx, "other"))
     with pytest.raises(errors.Invalid, match="nobody's"):
         cloud.boot()
 
@@ -182,10 +182,10 @@ def test_project_deletes_its_own_network_alone_and_keeps_one_in_use(cloud: Small
 
 
 def test_networks_a_project_makes_are_counted_where_they_are_to_be(cloud: SmallCloud) -> None:
-    limits = {**cloud.world.settings.quota_defaults, "networks": 1}
-    cloud.world.settings = dataclasses.replace(cloud.world.settings, quota_defaults=limits,
+    limits = {**cloud.deps.settings.quota_defaults, "networks": 1}
+    cloud.deps.settings = dataclasses.replace(cloud.deps.settings, quota_defaults=limits,
                                                networking=NetworkOptions(enable_network_quota=True))
-    cloud.world.networking = NovaNetwork(cloud.world)
+    cloud.deps.networking = NovaNetwork(cloud.deps)
     new = NewNetwork(label="own", cidr="10.7.0.0/16", network_size=16, bridge="br7", project_id="demo", by_project=True)
     cloud.control.create_network(new)
     with pytest.raises(errors.OverQuota, match="at most 1"):

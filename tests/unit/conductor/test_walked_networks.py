@@ -98,7 +98,7 @@ def test_address_that_comes_while_a_delete_runs_is_taken_from_its_network_host_t
     """The delete has read its server before that."""
     second = cloud.control.create_network(NewNetwork(label="two", cidr="10.2.0.0/24", bridge="br2"))[0].uuid
     [uuid] = cloud.active(networks=(RequestedNetwork(network_id=cloud.control.list_networks(Scope())[0].uuid),))
-    reads = cloud.world.networking.give_back
+    reads = cloud.deps.networking.give_back
 
     def late(tx: Any, ops: Any) -> None:
         row = rows.rows_of(tx, {second})[second]
@@ -106,7 +106,7 @@ def test_address_that_comes_while_a_delete_runs_is_taken_from_its_network_host_t
             tables.fixed_addresses.c.network_id == row.id, tables.fixed_addresses.c.address == "10.2.0.9")
             .values(server_uuid=uuid))
         reads(tx, ops)
-    cloud.world.networking.give_back = late
+    cloud.deps.networking.give_back = late
     before = len(cloud.network.served)
     cloud.delete(uuid)
     assert second in {one.network.uuid for one in cloud.network.served[before:]}
@@ -139,7 +139,7 @@ def test_host_that_dies_in_an_evacuation_once_its_guest_runs_keeps_nothing_when_
         lost.kill()
         cloud.write("cell", sa.update(tables.services).where(tables.services.c.host == "host1")
                     .values(last_seen_at=sa.text("'2000-01-01 00:00:00'")))
-        cloud.world.feed.host_changed("host1")
+        cloud.deps.feed.host_changed("host1")
         apply = other.driver.knobs.apply
 
         def dies(call: str, when: str, names: tuple[str, ...]) -> None:

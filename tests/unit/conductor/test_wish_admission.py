@@ -34,7 +34,7 @@ def cells(cloud: SmallCloud) -> SmallCloud:
     pcpus = ClassInventory(resource_class="PCPU", total=16, max_unit=16)
     for host in ("a", "b"):
         cloud.report(host, (host,), version=2, topology=TOPOLOGY, inventories=(pcpus,))
-    cloud.world.settings = dataclasses.replace(cloud.world.settings, pci_aliases=parse(ALIASES))
+    cloud.deps.settings = dataclasses.replace(cloud.deps.settings, pci_aliases=parse(ALIASES))
     return cloud
 
 
@@ -131,7 +131,7 @@ def test_rebuild_and_start_when_the_alias_is_not_defined_any_more_then_the_serve
     cells.image_service.add(IMAGE)
     add_flavor(cells, "9", pci_passthrough__alias="gpu:1")
     uuid = active(cells, "9", image_id=IMAGE)
-    cells.world.settings = dataclasses.replace(cells.world.settings, pci_aliases={})
+    cells.deps.settings = dataclasses.replace(cells.deps.settings, pci_aliases={})
     with context.entered(DEMO):
         cells.control.rebuild_server(RebuildServer(uuid=uuid, image_id=IMAGE))
     assert cells.ended(uuid).vm_state == "active", cells.server(uuid).fault

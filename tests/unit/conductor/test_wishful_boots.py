@@ -43,7 +43,7 @@ def boot(cloud: LivingCloud, flavor_id: str, count: int = 1, **fields) -> list:
 
 
 def provider_of(cloud: LivingCloud, host: str) -> str:
-    [found] = placement_service(cloud.world).list_providers(ProviderQuery(name=host))
+    [found] = placement_service(cloud.deps).list_providers(ProviderQuery(name=host))
     return found.uuid
 
 
@@ -81,7 +81,7 @@ def test_topology_when_processors_are_pinned_then_it_is_shown_as_the_guest_has_i
 
 
 def test_boot_when_placement_gives_a_host_a_trait_then_flavors_that_require_it_go_there_alone(cloud):
-    placement, gold = placement_service(cloud.world), flavor(cloud, "gold", {"trait:CUSTOM_GOLD": "required"}, vcpus=1)
+    placement, gold = placement_service(cloud.deps), flavor(cloud, "gold", {"trait:CUSTOM_GOLD": "required"}, vcpus=1)
     [none] = boot(cloud, gold)
     assert none.vm_state == "error" and "no trait CUSTOM_GOLD" in none.fault.message
     placement.create_trait("CUSTOM_GOLD")
@@ -95,7 +95,7 @@ def test_boot_when_placement_gives_a_host_a_trait_then_flavors_that_require_it_g
 
 
 def test_boot_when_placement_gives_a_host_a_class_then_it_is_given_out_until_none_is_left(cloud):
-    placement, uuid = placement_service(cloud.world), provider_of(cloud, "host1")
+    placement, uuid = placement_service(cloud.deps), provider_of(cloud, "host1")
     placement.create_class("CUSTOM_LICENSE")
     placement.set_inventory(uuid, placement.get_inventories(uuid).generation,
                             ClassInventory(resource_class="CUSTOM_LICENSE", total=2, max_unit=2), True)

@@ -155,7 +155,7 @@ def test_runner_when_it_wakes_after_its_work_was_taken_then_it_changes_nothing(c
     cloud.on_order(sleep_once)
     [uuid] = cloud.boot()
     assert asleep.wait(5)
-    sleeper = cloud.world.runner
+    sleeper = cloud.deps.runner
     cloud.expire_leases()
     cloud.runner().sweep()
     row = cloud.settle(uuid)

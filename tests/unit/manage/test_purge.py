@@ -12,7 +12,7 @@ import pytest
 
 from nova.db.engine import Database
 from nova.db.models import api, cell
-from nova.manage import database_commands, main
+from nova.manage import database_commands
 from nova.model.base import utcnow
 from tests.fakes.databases import QuickDatabase
 from tests.fakes.rows import add_servers, server_row
@@ -23,7 +23,7 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str
     made = {name: QuickDatabase(tmp_path / name) for name in ("api", "cell")}
     api.metadata.create_all(made["api"].engine)
     cell.metadata.create_all(made["cell"].engine)
-    monkeypatch.setattr(main, "_database", lambda _options, schema: made[schema])
+    monkeypatch.setattr(database_commands, "database_of", lambda _options, schema: made[schema])
     yield made
     for database in made.values():
         database.dispose()

@@ -1,7 +1,7 @@
 """Telling others what happened: the one place from which events go out.
 
 ``operations`` follows what the runner does; ``calls`` is a table of the calls that change something at once. Both look
-at ``world.notifier.on`` first: while notifications are off, nothing is read, built or queued.
+at ``deps.notifier.on`` first: while notifications are off, nothing is read, built or queued.
 """
 
 from nova.conductor.engine.announce.calls import CALLS, registered, told

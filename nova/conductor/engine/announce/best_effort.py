@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import notification_rows
 from nova.db.servers import instance_name
 from nova.model import periods
@@ -16,11 +16,11 @@ from nova.notifications.message import Event
 
 
 def quietly(method: Callable[..., None]) -> Callable[..., None]:
-    """For functions and methods whose first argument is a world, or has one. Nothing happens while notifications are
-    off; what fails is counted as events that were lost."""
+    """For functions and methods whose first argument is a :class:`Deps`, or has one. Nothing happens while
+    notifications are off; what fails is counted as events that were lost."""
     @functools.wraps(method)
     def call(first: Any, *args: Any, **kwargs: Any) -> None:
-        notifier = getattr(first, "world", first).notifier
+        notifier = getattr(first, "deps", first).notifier
         if not notifier.on:
             return
         try:
@@ -30,24 +30,24 @@ def quietly(method: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def read(world: World, uuids: Sequence[str]) -> dict[str, notification_rows.Announced]:
-    with world.cell.reading() as tx:
+def read(deps: Deps, uuids: Sequence[str]) -> dict[str, notification_rows.Announced]:
+    with deps.cell.reading() as tx:
         return notification_rows.read(tx, uuids, SHOWN)
 
 
-def facts(world: World, found: notification_rows.Announced, who: Who, **more: Any) -> ServerFacts:
+def facts(deps: Deps, found: notification_rows.Announced, who: Who, **more: Any) -> ServerFacts:
     """A server's facts as it was read; ``more``: the other fields of ServerFacts."""
-    name = instance_name(world.settings.instance_name_template, found.row.id, found.row.uuid)
+    name = instance_name(deps.settings.instance_name_template, found.row.id, found.row.uuid)
     return ServerFacts(row=found.row, who=who, metadata=found.metadata, tags=found.tags, instance_name=name,
-                       shows_disks=world.notifier.options.shows_disks, **more)
+                       shows_disks=deps.notifier.options.shows_disks, **more)
 
 
-def period(world: World) -> Period:
+def period(deps: Deps) -> Period:
     """The usage audit's period that runs now, so far."""
     now = utcnow()
-    return Period(periods.last_complete(world.settings.instance_usage_audit_period, now)[1], now)
+    return Period(periods.last_complete(deps.settings.instance_usage_audit_period, now)[1], now)
 
 
-def tell(world: World, events: Iterable[Event]) -> None:
+def tell(deps: Deps, events: Iterable[Event]) -> None:
     for event in events:
-        world.notifier.tell(event)
+        deps.notifier.tell(event)

@@ -19,7 +19,7 @@ import msgspec
 from nova import context, errors
 from nova.conductor.engine.announce.best_effort import facts, quietly, read
 from nova.conductor.engine.announce.resources import once, server
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import aggregates, flavors, keypairs, server_groups, services
 from nova.model.aggregates import ZONE
 from nova.model.base import Scope
@@ -28,7 +28,7 @@ from nova.model.services import ServiceQuery
 from nova.notifications.facts import Failure, States, Who
 from nova.notifications.kinds import KINDS
 
-Look = Callable[..., Any]  # (world, the call's arguments ...) -> a subject
+Look = Callable[..., Any]  # (deps, the call's arguments ...) -> a subject
 
 
 class Row(NamedTuple):
@@ -41,7 +41,7 @@ class Row(NamedTuple):
     tell: Callable[..., None] | None = None
 
 
-def told(world: World, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+def told(deps: Deps, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """The call as it is, or as one that is told of."""
     row = CALLS.get(name)
     if row is None:
@@ -50,17 +50,17 @@ def told(world: World, name: str, method: Callable[..., Any]) -> Callable[..., A
 
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not world.notifier.on:
+        if not deps.notifier.on:
             return method(*args, **kwargs)
-        return _Call(world, row, bind(*args, **kwargs).args).run(lambda: method(*args, **kwargs))
+        return _Call(deps, row, bind(*args, **kwargs).args).run(lambda: method(*args, **kwargs))
     return call
 
 
 class _Call:
     """One call that is told of."""
 
-    def __init__(self, world: World, row: Row, args: tuple[Any, ...]) -> None:
-        self.world, self.row, self.args = world, row, args
+    def __init__(self, deps: Deps, row: Row, args: tuple[Any, ...]) -> None:
+        self.deps, self.row, self.args = deps, row, args
         self.event = row.event(*args) if callable(row.event) else row.event
         self.subject: Any = None
 
@@ -82,17 +82,17 @@ class _Call:
     def _before(self) -> None:
         if self.row.before is not None:
             with contextlib.suppress(errors.NotFound):  # the call will say so itself
-                self.subject = self.row.before(self.world, *self.args)
+                self.subject = self.row.before(self.deps, *self.args)
         if self._phased:
-            once(self.world, self.event, lambda: self.subject, "start")
+            once(self.deps, self.event, lambda: self.subject, "start")
 
     @quietly
     def _after(self, result: Any) -> None:
         if self.row.tell is not None:
-            self.row.tell(self.world, self.subject, result, *self.args)
+            self.row.tell(self.deps, self.subject, result, *self.args)
             return
-        after = self.row.after(self.world, result, *self.args) if self.row.after is not None else self.subject
-        once(self.world, self.event, lambda: after, "end" if self._phased else "")
+        after = self.row.after(self.deps, result, *self.args) if self.row.after is not None else self.subject
+        once(self.deps, self.event, lambda: after, "end" if self._phased else "")
 
     @quietly
     def _failed(self, error: errors.NovaError) -> None:
@@ -100,12 +100,12 @@ class _Call:
         if not self.event:
             return
         failure = Failure.of(error)
-        once(self.world, "compute.exception", lambda: failure)
+        once(self.deps, "compute.exception", lambda: failure)
 
 
 # -- what was there, and what is now
 
-def _result(_world: World, result: Any, *_args: Any) -> Any:
+def _result(_world: Deps, result: Any, *_args: Any) -> Any:
     return result
 
 
@@ -113,105 +113,105 @@ def _keypair_event(keypair: Any) -> str:
     return "keypair.create" if keypair.generated else "keypair.import"
 
 
-def _new_keypair(_world: World, keypair: Any) -> Any:
+def _new_keypair(_world: Deps, keypair: Any) -> Any:
     """One that is imported has no fingerprint yet, and one that is made no key."""
     return types.SimpleNamespace(user_id=keypair.user_id, name=keypair.name, type=keypair.type, fingerprint=None,
                                  public_key=None if keypair.generated else keypair.public_key)
 
 
-def _keypair(world: World, user_id: str, name: str) -> Any:
-    with world.api.reading() as tx:
+def _keypair(deps: Deps, user_id: str, name: str) -> Any:
+    with deps.api.reading() as tx:
         return keypairs.get(tx, user_id, name)
 
 
-def _flavor(world: World, flavorid: str, *_args: Any) -> Any:
-    with world.api.reading() as tx:
+def _flavor(deps: Deps, flavorid: str, *_args: Any) -> Any:
+    with deps.api.reading() as tx:
         return flavors.get(tx, flavorid, Scope())
 
 
-def _flavor_now(world: World, _result: Any, flavorid: str, *_args: Any) -> Any:
-    return _flavor(world, flavorid)
+def _flavor_now(deps: Deps, _result: Any, flavorid: str, *_args: Any) -> Any:
+    return _flavor(deps, flavorid)
 
 
-def _aggregate(world: World, key: int, *_args: Any) -> Any:
-    with world.api.reading() as tx:
+def _aggregate(deps: Deps, key: int, *_args: Any) -> Any:
+    with deps.api.reading() as tx:
         return aggregates.get(tx, key)
 
 
-def _new_aggregate(_world: World, new: Any) -> Any:
+def _new_aggregate(_world: Deps, new: Any) -> Any:
     return types.SimpleNamespace(name=new.name, metadata={ZONE: new.availability_zone} if new.availability_zone else {})
 
 
-def _renamed(world: World, update: Any) -> Any:
+def _renamed(deps: Deps, update: Any) -> Any:
     """The start of a change tells what was asked for."""
-    now = _aggregate(world, update.id)
+    now = _aggregate(deps, update.id)
     return msgspec.structs.replace(now, name=update.name) if update.name is not None else now
 
 
-def _group(world: World, uuid: str, scope: Scope) -> Any:
-    with world.api.reading() as tx:
+def _group(deps: Deps, uuid: str, scope: Scope) -> Any:
+    with deps.api.reading() as tx:
         return server_groups.get(tx, uuid, scope)
 
 
-def _service_row(world: World, query: ServiceQuery) -> Any:
-    with world.cell.reading() as tx:
+def _service_row(deps: Deps, query: ServiceQuery) -> Any:
+    with deps.cell.reading() as tx:
         rows = services.select(tx, query)
     return rows[0][0] if rows else None
 
 
-def _service_now(world: World, result: Any, *_args: Any) -> Any:
-    return _service_row(world, ServiceQuery(uuid=result.uuid))
+def _service_now(deps: Deps, result: Any, *_args: Any) -> Any:
+    return _service_row(deps, ServiceQuery(uuid=result.uuid))
 
 
-def _states_before(world: World, change: Any) -> Any:
+def _states_before(deps: Deps, change: Any) -> Any:
     """The server's row, where changes of states are told."""
-    return _server_row(world, change) if world.notifier.options.state_changes else None
+    return _server_row(deps, change) if deps.notifier.options.state_changes else None
 
 
-def _server_row(world: World, change: Any) -> Any:
-    found = read(world, [change.uuid]).get(change.uuid)
+def _server_row(deps: Deps, change: Any) -> Any:
+    found = read(deps, [change.uuid]).get(change.uuid)
     return found.row if found else None
 
 
-def _server_facts(world: World, order: Any) -> Any:
+def _server_facts(deps: Deps, order: Any) -> Any:
     """A server, as events of its actions tell it."""
-    found = read(world, [order.uuid]).get(order.uuid)
-    return facts(world, found, Who.of(context.current())) if found else None
+    found = read(deps, [order.uuid]).get(order.uuid)
+    return facts(deps, found, Who.of(context.current())) if found else None
 
 
 # -- what is told otherwise
 
-def registered(world: World, host: str, binary: str) -> None:
+def registered(deps: Deps, host: str, binary: str) -> None:
     """A daemon registered for the first time."""
-    once(world, "service.create", lambda: _service_row(world, ServiceQuery(host=host, binary=binary)))
+    once(deps, "service.create", lambda: _service_row(deps, ServiceQuery(host=host, binary=binary)))
 
 
-def _lock(world: World, _before: Any, _result: Any, change: Any) -> None:
-    server(world, "instance.lock" if change.by else "instance.unlock", change.uuid)
+def _lock(deps: Deps, _before: Any, _result: Any, change: Any) -> None:
+    server(deps, "instance.lock" if change.by else "instance.unlock", change.uuid)
 
 
-def _tags(world: World, _before: Any, _result: Any, change: Any) -> None:
-    server(world, "instance.update", change.uuid)
+def _tags(deps: Deps, _before: Any, _result: Any, change: Any) -> None:
+    server(deps, "instance.update", change.uuid)
 
 
-def _renamed_server(world: World, before: Any, _result: Any, update: Any) -> None:
+def _renamed_server(deps: Deps, before: Any, _result: Any, update: Any) -> None:
     """A new name is told where changes of states are."""
     if before is not None and "name" in update.fields and before.name != update.name:
-        server(world, "instance.update", update.uuid, old_name=before.name)
+        server(deps, "instance.update", update.uuid, old_name=before.name)
 
 
-def _reset(world: World, before: Any, _result: Any, reset: Any) -> None:
+def _reset(deps: Deps, before: Any, _result: Any, reset: Any) -> None:
     if before is not None:
-        after = _server_row(world, reset)
-        server(world, "instance.update", reset.uuid,
+        after = _server_row(deps, reset)
+        server(deps, "instance.update", reset.uuid,
                States(before.vm_state, after.vm_state, before.task_state, after.task_state))
 
 
-def _joined(world: World, _before: Any, _result: Any, order: Any) -> None:
+def _joined(deps: Deps, _before: Any, _result: Any, order: Any) -> None:
     """Servers that were made in a group: told once, with all who are in it now."""
     uuid = hinted(order.scheduler_hints)
     if uuid is not None:  # the create has seen to it that the caller may use the group, be it another project's
-        once(world, "server_group.add_member", lambda: _group(world, str(uuids.UUID(str(uuid))), Scope()))
+        once(deps, "server_group.add_member", lambda: _group(deps, str(uuids.UUID(str(uuid))), Scope()))
 
 
 #: call of ConductorRPC -> what is told of it

@@ -14,7 +14,7 @@ import msgspec
 
 from nova import errors
 from nova.conductor.engine.announce.best_effort import facts, period, quietly, read, tell
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
 from nova.db.notification_rows import Announced
 from nova.model.flavors import Flavor
@@ -31,8 +31,8 @@ Maker = Callable[[Op, Announced], Sequence[Event]]
 class Operations:
     """What the runner tells. While notifications are off each of these is a look at one attribute."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
 
     # -- called by the runner
 
@@ -129,7 +129,7 @@ class Operations:
     def _part(self, told: Told, phase: str, ops: Sequence[Op]) -> None:
         """Tell of a step. A server without a host has no part in what hosts do."""
         if told.name.startswith(SCHEDULER_S):
-            tell(self.world, [self._asked(told, phase, ops)] if ops else [])
+            tell(self.deps, [self._asked(told, phase, ops)] if ops else [])
             return
         placed = [op for op in ops if _host(op)]
         phase = phase if _has(told, phase) or phase == "start" else ""  # told once: when it has happened
@@ -138,11 +138,11 @@ class Operations:
 
     def _asked(self, told: Told, phase: str, ops: Sequence[Op]) -> Event:
         """One question to the scheduler, for all of these."""
-        return Event(told.name, phase, _spec(ops[0], len(ops)), self.world.notifier.options.host, who=_who(ops[0]))
+        return Event(told.name, phase, _spec(ops[0], len(ops)), self.deps.notifier.options.host, who=_who(ops[0]))
 
     def _pay(self, ops: Sequence[Op]) -> None:
         """Tell the ends that are due."""
-        tell(self.world, [one for op in ops for one in op.due if isinstance(one, Event)])
+        tell(self.deps, [one for op in ops for one in op.due if isinstance(one, Event)])
         for told in dict.fromkeys(one for op in ops for one in op.due if isinstance(one, Told)):
             self._part(told, "end", [op for op in ops if told in op.due])
         for op in ops:
@@ -154,17 +154,17 @@ class Operations:
             return ()
         state = workflow.action.failed.value if workflow.action.failed else op.server.vm_state
         return [Event(name, "error", TaskFacts(_spec(op), state, failure, name.partition(".")[2]),
-                      self.world.notifier.options.host, who=_who(op))]
+                      self.deps.notifier.options.host, who=_who(op))]
 
     def _event(self, told: Told, phase: str, op: Op, found: Announced, failure: Failure | None) -> Event:
-        known = facts(self.world, found, _who(op), failure=failure, extra=_extra(op))
+        known = facts(self.deps, found, _who(op), failure=failure, extra=_extra(op))
         return self._by(op, Event(told.name, phase, known, ""))
 
     def _by(self, op: Op, event: Event) -> Event:
         """Published for the operation's host; without one, for the API."""
         host = _host(op)
         source = "" if host or KINDS[event.name].source != COMPUTE else API
-        return Event(event.name, event.phase, event.subject, host or self.world.notifier.options.host, source, _who(op))
+        return Event(event.name, event.phase, event.subject, host or self.deps.notifier.options.host, source, _who(op))
 
     # -- states
 
@@ -181,7 +181,7 @@ class Operations:
 
     def _changes(self, ops: Sequence[Op], vm_state: str | None, task_state: str | None) -> dict[str, States]:
         """The changes that are told, as ``notify_on_state_change`` says; ``vm_state`` None: it stays as it is."""
-        wanted, told = self.world.notifier.options.state_changes, {}
+        wanted, told = self.deps.notifier.options.state_changes, {}
         for op in ops:
             old, old_task = op.states or (op.server.vm_state, op.server.task_state)
             op.states = (vm_state or old, task_state)
@@ -193,13 +193,13 @@ class Operations:
     def _update(self, op: Op, found: Announced, change: States | None) -> Sequence[Event]:
         if change is None:
             return ()
-        extra = {"states": change, "period": period(self.world)}
-        known: ServerFacts = facts(self.world, found, _who(op), extra=extra)
+        extra = {"states": change, "period": period(self.deps)}
+        known: ServerFacts = facts(self.deps, found, _who(op), extra=extra)
         return [self._by(op, Event("instance.update", "", known, ""))]
 
     def _tell(self, ops: Sequence[Op], make: Maker) -> None:
-        found = read(self.world, [op.uuid for op in ops])
-        tell(self.world, [event for op in ops if op.uuid in found for event in make(op, found[op.uuid])])
+        found = read(self.deps, [op.uuid for op in ops])
+        tell(self.deps, [event for op in ops if op.uuid in found for event in make(op, found[op.uuid])])
 
 
 def _parts(workflow: Workflow, step: Step) -> list[Told]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from nova import context
 from nova.conductor.engine.announce.best_effort import facts, period, quietly, read, tell
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import notification_rows
 from nova.notifications.facts import States, Who
 from nova.notifications.kinds import API, COMPUTE, SOURCES
@@ -20,19 +20,19 @@ Later = Callable[[], Any]  # what an event is about: asked only when it will be 
 
 
 @quietly
-def once(world: World, name: str, subject: Later, phase: str = "") -> None:
+def once(deps: Deps, name: str, subject: Later, phase: str = "") -> None:
     """Tell that something has happened to a resource. A subject that is None tells nothing."""
     found = subject()
     if found is not None:
-        tell(world, [_event(world, name, phase, found)])
+        tell(deps, [_event(deps, name, phase, found)])
 
 
-def _event(world: World, name: str, phase: str, subject: Any) -> Event:
+def _event(deps: Deps, name: str, phase: str, subject: Any) -> Event:
     """Services speak for themselves; all else is the API's."""
     if name.startswith("service."):
         source = subject.binary if subject.binary in SOURCES else COMPUTE
         return Event(name, phase, subject, subject.host, source=source, who=who())
-    return Event(name, phase, subject, world.notifier.options.host, who=who())
+    return Event(name, phase, subject, deps.notifier.options.host, who=who())
 
 
 def who() -> Who:
@@ -42,60 +42,60 @@ def who() -> Who:
 class CacheProgress:
     """How far the hosts of an aggregate are with images that they are to keep ready."""
 
-    def __init__(self, world: World, aggregate: Any, hosts: int) -> None:
-        self.world, self.aggregate, self.hosts = world, aggregate, hosts
+    def __init__(self, deps: Deps, aggregate: Any, hosts: int) -> None:
+        self.deps, self.aggregate, self.hosts = deps, aggregate, hosts
         self._done = itertools.count(1)
 
     def begun(self) -> None:
-        once(self.world, "aggregate.cache_images", lambda: self.aggregate, "start")
+        once(self.deps, "aggregate.cache_images", lambda: self.aggregate, "start")
 
     def host_done(self, host: str, cached: Sequence[str], failed: Sequence[str]) -> None:
         """One more host has the images, or has failed to get some."""
         index = next(self._done)
-        once(self.world, "aggregate.cache_images", lambda: types.SimpleNamespace(
+        once(self.deps, "aggregate.cache_images", lambda: types.SimpleNamespace(
             id=self.aggregate.id, uuid=self.aggregate.uuid, name=self.aggregate.name, host=host, images_cached=cached,
             images_failed=failed, index=index, total=self.hosts), "progress")
 
     def ended(self) -> None:
-        once(self.world, "aggregate.cache_images", lambda: self.aggregate, "end")
+        once(self.deps, "aggregate.cache_images", lambda: self.aggregate, "end")
 
 
 @quietly
-def server(world: World, name: str, uuid: str, states: States | None = None, old_name: str | None = None) -> None:
+def server(deps: Deps, name: str, uuid: str, states: States | None = None, old_name: str | None = None) -> None:
     """Tell of a server that the API changed in one transaction: ``instance.lock``, ``instance.update`` ..."""
-    found = read(world, [uuid]).get(uuid)
+    found = read(deps, [uuid]).get(uuid)
     if found is None:
         return
     row, extra = found.row, {}
     if name == "instance.update":
         same = States(row.vm_state, row.vm_state, row.task_state, row.task_state)
-        extra = {"states": states or same, "period": period(world), "old_display_name": old_name}
-    tell(world, [Event(name, "", facts(world, found, who(), extra=extra), world.notifier.options.host, source=API)])
+        extra = {"states": states or same, "period": period(deps), "old_display_name": old_name}
+    tell(deps, [Event(name, "", facts(deps, found, who(), extra=extra), deps.notifier.options.host, source=API)])
 
 
 @contextlib.contextmanager
-def turning(world: World, host: str, uuids: Sequence[str]) -> Iterator[None]:
+def turning(deps: Deps, host: str, uuids: Sequence[str]) -> Iterator[None]:
     """Tell which servers turn to another state by themselves within the block, as their host reports."""
     before: dict[str, str] = {}
-    _look(world, host, uuids, before)
+    _look(deps, host, uuids, before)
     yield
     if before:
-        _turned(world, host, before)
+        _turned(deps, host, before)
 
 
 @quietly
-def _look(world: World, host: str, uuids: Sequence[str], found: dict[str, str]) -> None:
-    if world.notifier.options.state_changes and uuids:
-        with world.cell.reading() as tx:
+def _look(deps: Deps, host: str, uuids: Sequence[str], found: dict[str, str]) -> None:
+    if deps.notifier.options.state_changes and uuids:
+        with deps.cell.reading() as tx:
             found.update(notification_rows.idle_states(tx, host, uuids))
 
 
 @quietly
-def _turned(world: World, host: str, before: dict[str, str]) -> None:
-    with world.cell.reading() as tx:
+def _turned(deps: Deps, host: str, before: dict[str, str]) -> None:
+    with deps.cell.reading() as tx:
         after = notification_rows.idle_states(tx, host, list(before))
     changed = {uuid: state for uuid, state in after.items() if state != before[uuid]}
-    found = read(world, list(changed)) if changed else {}
+    found = read(deps, list(changed)) if changed else {}
     for uuid, one in found.items():
-        extra = {"states": States(before[uuid], changed[uuid]), "period": period(world)}
-        tell(world, [Event("instance.update", "", facts(world, one, who(), extra=extra), host)])
+        extra = {"states": States(before[uuid], changed[uuid]), "period": period(deps)}
+        tell(deps, [Event("instance.update", "", facts(deps, one, who(), extra=extra), host)])

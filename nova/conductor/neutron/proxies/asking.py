@@ -9,7 +9,7 @@ from typing import Any
 
 from nova import errors
 from nova.clients.session import MissingThere, ServiceConflict
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.db import servers
 from nova.model.base import Scope
 from nova.model.ports import Port, belongs
@@ -59,9 +59,9 @@ def said(what: str, id: str, conflict: type[errors.NovaError] = Refused) -> Iter
 ALL = Scope()
 
 
-def server_row(world: World, uuid: str, scope: Scope = ALL) -> Any:
+def server_row(deps: Deps, uuid: str, scope: Scope = ALL) -> Any:
     """The server's row. NotFound outside the scope."""
-    with world.cell.reading() as tx:
+    with deps.cell.reading() as tx:
         return servers.detail_row(tx, uuid, scope, False)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from nova import errors
 from nova.clients.session import ServiceConflict
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.proxies.asking import Absent, Refused, known_id, ports_of, said, server_row
 from nova.model.base import Scope
 from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingPool, FloatingQuery
@@ -43,9 +43,9 @@ class Floating:
     """The calls of FloatingCalls that Neutron has an answer to. ``changed`` is told of a server whose addresses are
     others now."""
 
-    def __init__(self, world: World, client: Any, default_pool: str,
+    def __init__(self, deps: Deps, client: Any, default_pool: str,
                  changed: Callable[[str], None] = lambda uuid: None) -> None:
-        self._world, self._client = world, client
+        self._world, self._client = deps, client
         self._default_pool, self._changed = default_pool, changed
 
     # -- reads

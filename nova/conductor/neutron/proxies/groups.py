@@ -8,7 +8,7 @@ from typing import Any
 
 from nova import context, errors
 from nova.clients.session import ServiceConflict
-from nova.conductor.engine.deps import World
+from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.proxies.asking import Absent, Refused, is_id, known_id, ports_of, said, server_row
 from nova.conductor.neutron.refusals import AmbiguousGroup
 from nova.model.base import Page, Scope
@@ -45,8 +45,8 @@ class NoGuardedPort(errors.Invalid):
 class Groups:
     """The calls of SecurityGroupCalls that Neutron has an answer to; default rules are not among them."""
 
-    def __init__(self, world: World, client: Any, changed: Callable[[str], None] = lambda uuid: None) -> None:
-        self._world, self._client, self._changed = world, client, changed
+    def __init__(self, deps: Deps, client: Any, changed: Callable[[str], None] = lambda uuid: None) -> None:
+        self._world, self._client, self._changed = deps, client, changed
 
     # -- groups
 
