@@ -96,9 +96,10 @@ class Server:
     def run(self) -> None:
         """Accept until :meth:`stop`, or until the socket is closed."""
         self.sock.settimeout(ACCEPT_S)
+        doors: list[Any] = [self.sock, self._wake_read]
         while not self.closing and self.sock.fileno() >= 0:
             try:
-                ready, _, _ = select.select([self.sock, self._wake_read], [], [], min(1, self.bounds.head_s / 4) or 5)
+                ready, _, _ = select.select(doors, [], [], min(1, self.bounds.head_s / 4) or 5)
                 if self.sock in ready and not self.closing:
                     self._accept()
                 self._hang_up_the_slow()

@@ -59,7 +59,9 @@ def successes_of(route: Route, version: int) -> list[int]:
 def document(version: int, legacy: bool = False, rows: Sequence[Route] | None = None) -> dict[str, Any]:
     """The whole document. ``legacy``: the API under /v2, which is that of 2.1 without versions."""
     if rows is None:
-        from nova.api.routes import ROUTES as rows
+        from nova.api.routes import ROUTES
+
+        rows = ROUTES
     return {
         "openapi": "3.1.0",
         "info": {"title": "Compute API", "version": "2.0" if legacy else versions.text(version),

@@ -6,7 +6,7 @@ import functools
 import logging
 import os
 import time
-from typing import Any
+from typing import Any, cast
 
 from nova import concurrency
 from nova.cmd import common
@@ -174,12 +174,13 @@ class Conductor:
         self.options, self.index = options, index
         api, cell = databases(options)
         self.bus = Bus(options, options.host)
+        self.host_calls = HostCalls(ComputeRPC, self.bus.client(ComputeRPC), cell)
         self.deps = Deps(api=api, cell=cell, settings=settings(options), host=options.host,
-                           scheduler=self.bus.client(SchedulerRPC),
-                           compute=HostCalls(ComputeRPC, self.bus.client(ComputeRPC), cell),
-                           network=self.bus.client(NetworkRPC), certs=self.bus.client(CertRPC),
-                           images=glance.of_groups(options.glance, session.load(options, "glance")),
-                           notifier=oslo.make(options, options.host), quotas=quotas(options))
+                         scheduler=self.bus.client(SchedulerRPC),
+                         compute=cast(ComputeRPC, self.host_calls),
+                         network=self.bus.client(NetworkRPC), certs=self.bus.client(CertRPC),
+                         images=glance.of_groups(options.glance, session.load(options, "glance")),
+                         notifier=oslo.make(options, options.host), quotas=quotas(options))
         self.deps.feed = Feed(self.deps)
         self.deps.teller = Teller(cell, self.deps.network, options.service_down_time)
         self.deps.networking = networking(options, self.deps)
@@ -244,7 +245,7 @@ class Conductor:
         beat = Heartbeat(host=self.options.host, binary=BINARY)
         renew_s = self.journal.lease_s / 4
         jobs = [(renew_s, self.journal.renew, "lease"), (1.0, self.daemons.flush, "heartbeats"),
-                (1.0, self.deps.compute.look, "hosts that came back"),
+                (1.0, self.host_calls.look, "hosts that came back"),
                 (renew_s, self._take_over, "takeover"),
                 (self.options.report_interval, lambda: self.daemons.heartbeat(beat), "own heartbeat"),
                 (self.options.report_interval, self.daemons.refresh, "known daemons")]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.cell import operations, servers
 from nova.db.server_lists import NoSuchMarker
 from nova.db.states import NoSuchServer
-from nova.db.types import utc_now
+from nova.db.types import AnyRow, new_key, utc_now
 from nova.model.actions import ActionEvent, ActionQuery, InstanceAction
 from nova.model.states import API_NAMES
 
@@ -21,7 +20,7 @@ class NoSuchAction(errors.NotFound):
     code, message = "action.not_found", "Action for request_id {request_id} on instance {server} not found"
 
 
-def _value(row: Row[Any]) -> InstanceAction:
+def _value(row: AnyRow) -> InstanceAction:
     return InstanceAction(
         id=row.id, action=API_NAMES.get(row.action, row.action), server_uuid=row.server_uuid,
         request_id=row.request_id, user_id=row.user_id, project_id=row.project_id, started_at=row.started_at,
@@ -65,7 +64,7 @@ def get(tx: Connection, query: ActionQuery) -> InstanceAction:
     return _value(row)
 
 
-def of_request(tx: Connection, name: str) -> list[tuple[InstanceAction, Row[Any]]]:
+def of_request(tx: Connection, name: str) -> list[tuple[InstanceAction, AnyRow]]:
     """Every operation that one request began, or that was begun on one server (by its uuid), oldest first; with their
     journal rows."""
     asked = sa.or_(operations.c.request_id == name, operations.c.server_uuid == name)
@@ -93,4 +92,4 @@ def record(tx: Connection, server_uuid: str, action: str, who: tuple[str, str | 
         server_uuid=server_uuid, action=action, epoch=0, runner_id=0, arguments={}, data={}, history=(),
         request_id=request_id, user_id=user_id, project_id=project_id, started_at=utc_now(), updated_at=utc_now(),
         finished_at=utc_now(), outcome="success"))
-    return int(made.inserted_primary_key[0])
+    return new_key(made)

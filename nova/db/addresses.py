@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db import network_quota
@@ -18,7 +18,7 @@ from nova.db.free_addresses import NOBODYS, NoAddressLeft, pick, release, set_as
 from nova.db.host_addresses import own_addresses
 from nova.db.models.cell import fixed_addresses, networks, servers, vifs
 from nova.db.statements import by_key, insert_ignoring
-from nova.db.types import utc_now
+from nova.db.types import AnyRow, utc_now
 from nova.model import addressing, ipv6
 from nova.model.network_managers import FLAT_DHCP, Manager
 from nova.model.networks import FixedAddress, Interface, Network, RequestedNetwork, Subnet
@@ -167,7 +167,7 @@ def used(tx: Connection, project_id: str) -> int:
         .where(servers.c.project_id == project_id)).scalar_one())
 
 
-def follow(tx: Connection, server_uuid: str, host: str) -> list[Row[Any]]:
+def follow(tx: Connection, server_uuid: str, host: str) -> list[AnyRow]:
     """A server is on another host: so are its addresses in networks that each host serves for its own guests. The
     rows of those networks."""
     many = list(tx.execute(sa.select(*FIELDS).where(
@@ -192,7 +192,7 @@ def leave(tx: Connection, servers_: Sequence[str]) -> set[str]:
     return hosts
 
 
-def rows_of(tx: Connection, wanted: set[str]) -> dict[str, Row[Any]]:
+def rows_of(tx: Connection, wanted: set[str]) -> dict[str, AnyRow]:
     rows = {row.uuid: row for row in tx.execute(sa.select(*FIELDS).where(networks.c.uuid.in_(sorted(wanted))))}
     missing = wanted - set(rows)
     if missing:
@@ -203,7 +203,7 @@ def rows_of(tx: Connection, wanted: set[str]) -> dict[str, Row[Any]]:
 class _Pool:
     """One network's free addresses and the servers' own, read once. ``held``: what they have counts as theirs."""
 
-    def __init__(self, tx: Connection, row: Row[Any], wishes: Sequence[Wish], held: bool = True) -> None:
+    def __init__(self, tx: Connection, row: AnyRow, wishes: Sequence[Wish], held: bool = True) -> None:
         self.tx, self.row = tx, row
         asked = [request for wish in wishes for request in wish.networks if request.network_id == row.uuid]
         self.named = {request.fixed_ip for request in asked if request.fixed_ip}

@@ -11,12 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.api import aggregate_hosts, aggregate_metadata, aggregates, stamps
 from nova.db.statements import insert_all, insert_ignoring
-from nova.db.types import utc_now
+from nova.db.types import AnyRow, new_key, utc_now
 from nova.model.aggregates import ZONE, Aggregate
 
 STAMP = "aggregates"
@@ -74,7 +74,7 @@ def select(tx: Connection, ids: Collection[int] | None = None) -> tuple[Aggregat
     return tuple(_value(row, hosts.get(row.id, ()), metadata.get(row.id, {})) for row in rows)
 
 
-def _value(row: Row[Any], hosts: Sequence[str], metadata: Mapping[str, str]) -> Aggregate:
+def _value(row: AnyRow, hosts: Sequence[str], metadata: Mapping[str, str]) -> Aggregate:
     return Aggregate(id=row.id, uuid=row.uuid, name=row.name, created_at=row.created_at, updated_at=row.updated_at,
                      hosts=tuple(hosts), metadata=dict(metadata))
 
@@ -140,7 +140,7 @@ def insert(tx: Connection, name: str, zone: str | None) -> int:
     """NameTaken. The new one's id."""
     _check_name(tx, name)
     made = tx.execute(sa.insert(aggregates).values(uuid=str(uuids.uuid4()), name=name, created_at=utc_now()))
-    key = int(made.inserted_primary_key[0])
+    key = new_key(made)
     if zone is not None:
         tx.execute(sa.insert(aggregate_metadata).values(aggregate_id=key, key=ZONE, value=zone))
     return key

@@ -160,7 +160,7 @@ def _used(have: Mapping[str, Amount], amounts: Mapping[str, int]) -> dict[str, A
 
 # -- reading under the lock
 
-_BY_KEY = sa.bindparam("keys", expanding=True)
+_BY_KEY: sa.BindParameter[Any] = sa.bindparam("keys", expanding=True)
 _TURN = sa.select(providers.c.id).where(providers.c.id.in_(_BY_KEY)).order_by(providers.c.id).with_for_update()
 _COUNT_UP = sa.update(providers).where(providers.c.id.in_(_BY_KEY)).values(generation=providers.c.generation + 1)
 _used_now = provider_trees.used_of(allocations.c.provider_id.in_(_BY_KEY))
@@ -238,8 +238,9 @@ def _taken(nodes: Mapping[int, _Node], one: Claim, groups: server_groups.HardGro
 
 def _rows(consumer: str, node: int, solution: candidates.Solution, packing: Packing | None) -> list[dict[str, Any]]:
     """The packing is on one row of the node's, whichever that is."""
-    rows = [{"provider_id": key, "consumer": consumer, "resource_class": name, "used": amount, "packing": None}
-            for key, amounts in solution.amounts.items() for name, amount in amounts.items()]
+    rows: list[dict[str, Any]] = [
+        {"provider_id": key, "consumer": consumer, "resource_class": name, "used": amount, "packing": None}
+        for key, amounts in solution.amounts.items() for name, amount in amounts.items()]
     if packing is not None:
         next(row for row in rows if row["provider_id"] == node)["packing"] = packing
     return rows

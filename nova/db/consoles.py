@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import console_tokens, servers, services
 from nova.db.services import COMPUTE, as_time
 from nova.db.states import NoSuchServer
-from nova.db.types import utc_now
+from nova.db.types import AnyRow, utc_now
 
 #: Addresses that a server has at most; the oldest go. One user alone could fill the table else.
 MOST_OF_A_SERVER = 100
@@ -58,7 +58,7 @@ def epoch_seconds(clock: Any) -> int:
     return int(as_time(clock).replace(tzinfo=datetime.UTC).timestamp())
 
 
-def place(tx: Connection, uuid: str) -> Row[Any]:
+def place(tx: Connection, uuid: str) -> AnyRow:
     """A server's host, epoch and states, with what tells whether that host is up. NotFound."""
     row = tx.execute(_PLACE, {"wanted": uuid}).one_or_none()
     if row is None:
@@ -90,7 +90,7 @@ def _make_room(tx: Connection, uuid: str, now: int) -> None:
     _drop(tx, list(tx.execute(held).scalars())[MOST_OF_A_SERVER - 1:])
 
 
-def find(tx: Connection, token_hash: str) -> Row[Any] | None:
+def find(tx: Connection, token_hash: str) -> AnyRow | None:
     """A token's row with ``clock``, and its server's ``server_host`` (None: it is gone), ``console_epoch`` and
     ``project_id``, and what tells whether that host is up."""
     return tx.execute(_FOUND, {"wanted": token_hash}).one_or_none()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import dns_domains, servers
 from nova.db.statements import insert_ignoring, update_where
+from nova.db.types import AnyRow
 from nova.model.floating import DnsDomain
 
 _COLUMNS = [dns_domains.c[name] for name in DnsDomain.__struct_fields__]
@@ -32,7 +31,7 @@ def delete(tx: Connection, domain: str) -> None:
     tx.execute(sa.delete(dns_domains).where(dns_domains.c.domain == domain))
 
 
-def named_servers(tx: Connection) -> list[Row[Any]]:
+def named_servers(tx: Connection) -> list[AnyRow]:
     """(uuid, name, availability_zone, interfaces) of live servers that have addresses."""
     return [row for row in tx.execute(sa.select(servers.c.uuid, servers.c.name, servers.c.availability_zone,
                                                 servers.c.interfaces).where(servers.c.deleted == 0)) if row.interfaces]

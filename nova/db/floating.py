@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy import exc
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.cell import fixed_addresses, floating_addresses, networks, servers
 from nova.db.statements import insert_all
-from nova.db.types import utc_now
+from nova.db.types import AnyRow, utc_now
 from nova.model.base import Scope
 from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingPool, FloatingQuery
 from nova.model.networks import FixedAddress, Interface
@@ -65,7 +65,7 @@ class NoFixedAddresses(errors.Invalid):
 class Held(NamedTuple):
     """A floating address as it is held under its lock: its row, and where its packets go (None: nowhere)."""
 
-    row: Row[Any]
+    row: AnyRow
     server_uuid: str | None
     fixed_address: str | None
     network_uuid: str | None
@@ -90,7 +90,7 @@ _SHOWN = sa.select(*_COLUMNS).join_from(
     floating_addresses, fixed_addresses, fixed_addresses.c.id == floating_addresses.c.fixed_address_id, isouter=True)
 
 
-def _value(row: Row[Any], **changes: Any) -> FloatingAddress:
+def _value(row: AnyRow, **changes: Any) -> FloatingAddress:
     return FloatingAddress(**{**row._mapping, "id": str(row.id), **changes})
 
 
@@ -215,7 +215,7 @@ def hold(tx: Connection, address: str | None = None, id: str | None = None) -> H
     return Held(row, fixed.server_uuid, fixed.address, fixed.uuid) if fixed else Held(row, None, None, None)
 
 
-def hold_fixed(tx: Connection, wanted: FloatingAssociation) -> Row[Any]:
+def hold_fixed(tx: Connection, wanted: FloatingAssociation) -> AnyRow:
     """Lock the fixed address that an association means, as :func:`_fixed` gives it. NoFixedAddress,
     NoFixedAddresses."""
     held = _fixed(tx, wanted.server_uuid)
@@ -249,7 +249,7 @@ def place_of(tx: Connection, wanted: FloatingAssociation) -> Place | None:
     return Place(fixed.host if fixed.multi_host else fixed.network_host, row.interface)
 
 
-def _fixed(tx: Connection, server_uuid: str) -> list[Row[Any]]:
+def _fixed(tx: Connection, server_uuid: str) -> list[AnyRow]:
     """A server's IPv4 addresses: (id, address, host, network, multi_host, network_host)."""
     rows = tx.execute(sa.select(
         fixed_addresses.c.id, fixed_addresses.c.address, fixed_addresses.c.host, networks.c.uuid.label("network"),
@@ -259,7 +259,7 @@ def _fixed(tx: Connection, server_uuid: str) -> list[Row[Any]]:
     return [row for row in rows if ":" not in row.address]
 
 
-def point(tx: Connection, held: Held, fixed: Row[Any], host: str | None) -> Changed:
+def point(tx: Connection, held: Held, fixed: AnyRow, host: str | None) -> Changed:
     """The address's packets go to that fixed one from now on, whoever had it; both are held."""
     _update(tx, [held.row.id], fixed_address_id=fixed.id, host=host)
     server = tx.execute(sa.select(fixed_addresses.c.server_uuid).where(

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.cell import fixed_addresses, networks, vifs
-from nova.db.types import later, utc_now
+from nova.db.types import AnyRow, later, utc_now
 
 NOBODYS = sa.and_(fixed_addresses.c.server_uuid.is_(None), fixed_addresses.c.host.is_(None),
                   fixed_addresses.c.left_at.is_(None))
@@ -29,11 +29,11 @@ class NoAddressLeft(errors.Conflict):
     code, message = "network.no_address", "Zero fixed ips available in network {network}."
 
 
-def pick(tx: Connection, network_id: int, count: int, named: Sequence[str] = ()) -> list[Row[Any]]:
+def pick(tx: Connection, network_id: int, count: int, named: Sequence[str] = ()) -> list[AnyRow]:
     """The named free addresses and as many others, locked."""
     query = (sa.select(fixed_addresses.c.id, fixed_addresses.c.address)
              .where(fixed_addresses.c.network_id == network_id, ALL_FREE).order_by(fixed_addresses.c.id))
-    found: list[Row[Any]] = []
+    found: list[AnyRow] = []
     if named:
         found = list(tx.execute(query.where(fixed_addresses.c.address.in_(named)).with_for_update()))
     others = query.where(fixed_addresses.c.address.not_in(named)) if named else query

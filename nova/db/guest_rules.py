@@ -6,17 +6,18 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import migrations, networks, security_group_members, security_group_rules, servers
 from nova.db.security_groups import letting_in
+from nova.db.types import AnyRow
 from nova.model.migrations import OVER
 from nova.model.security_groups import SecurityRule
 
 _GUEST = (servers.c.uuid, servers.c.id, servers.c.interfaces)
 
 
-def guests_on(tx: Connection, host: str) -> Sequence[Row[Any]]:
+def guests_on(tx: Connection, host: str) -> Sequence[AnyRow]:
     """Live servers that are on the host, or that a move which is not over brings or may bring back to it."""
     moving = (sa.select(migrations.c.server_uuid).where(
         migrations.c.status.not_in(OVER), end == host) for end in (migrations.c.dest_compute,
@@ -25,7 +26,7 @@ def guests_on(tx: Connection, host: str) -> Sequence[Row[Any]]:
     return tx.execute(sa.select(*_GUEST).where(here, servers.c.deleted == 0).order_by(servers.c.id)).all()
 
 
-_UUIDS = sa.bindparam("uuids", expanding=True)
+_UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
 _COLUMNS = tuple(security_group_rules.c[name] for name in ("id", "group_id", "protocol", "from_port", "to_port", "cidr",
                                                            "source_id"))
 _RULES = (sa.select(security_group_members.c.server_uuid, *_COLUMNS)
@@ -49,7 +50,7 @@ def rules_and_hosts(tx: Connection, uuids: Sequence[str]) -> tuple[dict[str, lis
             frozenset(row.server_uuid for row in rows if row.id is None))
 
 
-def _by_server(uuids: Sequence[str], rows: Sequence[Row[Any]]) -> dict[str, list[SecurityRule]]:
+def _by_server(uuids: Sequence[str], rows: Sequence[AnyRow]) -> dict[str, list[SecurityRule]]:
     found: dict[str, list[SecurityRule]] = {uuid: [] for uuid in uuids}
     for row in sorted(rows, key=lambda row: row.id):
         found[row.server_uuid].append(SecurityRule(

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova.db import network_quota
 from nova.db.free_addresses import OWN, NoAddressLeft, pick
 from nova.db.models.cell import fixed_addresses, networks
-from nova.db.types import later, utc_now
+from nova.db.types import AnyRow, later, utc_now
 
 
-def own_addresses(tx: Connection, rows: Sequence[Row[Any]], hosts: set[str]) -> dict[tuple[int, str | None], str]:
+def own_addresses(tx: Connection, rows: Sequence[AnyRow], hosts: set[str]) -> dict[tuple[int, str | None], str]:
     """(network, host) -> the address that this host has there for its gateway and DHCP server; taken at first use.
 
     Those that are there are locked: whoever would give one back waits, and then sees who needs it.
@@ -46,7 +45,7 @@ def own_addresses(tx: Connection, rows: Sequence[Row[Any]], hosts: set[str]) -> 
     return own
 
 
-def _own_now(tx: Connection, rows: Sequence[Row[Any]], hosts: set[str]) -> dict[tuple[int, str | None], str]:
+def _own_now(tx: Connection, rows: Sequence[AnyRow], hosts: set[str]) -> dict[tuple[int, str | None], str]:
     found = tx.execute(sa.select(fixed_addresses.c.network_id, fixed_addresses.c.host, fixed_addresses.c.address)
                        .where(OWN, fixed_addresses.c.network_id.in_([row.id for row in rows]),
                               fixed_addresses.c.host.in_(sorted(hosts))).with_for_update())

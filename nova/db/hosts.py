@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova.db import reports
 from nova.db.models.api import allocations, inventories, ledger, providers
 from nova.db.models.cell import nodes, servers, services
-from nova.db.types import utc_now
+from nova.db.types import AnyRow, utc_now
 from nova.model.hosts import Inventory
 
 
@@ -37,7 +37,7 @@ def write_nodes(tx: Connection, inventory: Inventory) -> bool:
     return True
 
 
-def providers_of_hosts(tx: Connection, host: str | None = None) -> list[Row[Any]]:
+def providers_of_hosts(tx: Connection, host: str | None = None) -> list[AnyRow]:
     """id, host, name and generation of every provider of hosts (or of one), those below nodes too."""
     chosen = providers.c.host != "" if host is None else providers.c.host == host
     return list(tx.execute(sa.select(providers.c.id, providers.c.host, providers.c.name, providers.c.generation)
@@ -125,7 +125,7 @@ class NodesWanted(NamedTuple):
 ALL = NodesWanted()
 
 
-def node_rows(tx: Connection, wanted: NodesWanted = ALL) -> list[Row[Any]]:
+def node_rows(tx: Connection, wanted: NodesWanted = ALL) -> list[AnyRow]:
     """Nodes with their hosts' compute services, by id; ``clock`` is the database's now."""
     query = (
         sa.select(nodes.c.id, nodes.c.uuid, nodes.c.host, nodes.c.name, nodes.c.facts,
@@ -153,14 +153,14 @@ def node_id(tx: Connection, name: str) -> int | None:
     return None if found is None else int(found)
 
 
-def servers_on(tx: Connection, hosts: Sequence[str]) -> list[Row[Any]]:
+def servers_on(tx: Connection, hosts: Sequence[str]) -> list[AnyRow]:
     """uuid, name, host, node and task of live servers on these hosts."""
     return list(tx.execute(sa.select(servers.c.uuid, servers.c.name, servers.c.host, servers.c.node,
                                      servers.c.task_state)
                            .where(servers.c.host.in_(list(hosts)), servers.c.deleted == 0).order_by(servers.c.id)))
 
 
-def promised_on(tx: Connection, host: str) -> list[Row[Any]]:
+def promised_on(tx: Connection, host: str) -> list[AnyRow]:
     """Project and flavor of every live server on a host."""
     return list(tx.execute(sa.select(servers.c.project_id, servers.c.flavor)
                            .where(servers.c.host == host, servers.c.deleted == 0).order_by(servers.c.project_id)))

@@ -6,23 +6,24 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import servers
+from nova.db.types import AnyRow
 from nova.model.networks import Interface
 
 _COLUMNS = (servers.c.id, servers.c.uuid, servers.c.project_id, servers.c.host, servers.c.epoch, servers.c.interfaces,
             servers.c.requested_networks, servers.c.vm_state, servers.c.task_state)
 
 
-def page(tx: Connection, after: int, limit: int) -> Sequence[Row[Any]]:
+def page(tx: Connection, after: int, limit: int) -> Sequence[AnyRow]:
     """Live servers at rest, by their keys."""
     return tx.execute(sa.select(*_COLUMNS).where(
         servers.c.id > after, servers.c.deleted == 0, servers.c.task_state.is_(None), servers.c.host.is_not(None))
         .order_by(servers.c.id).limit(limit)).all()
 
 
-def read(tx: Connection, uuids: Sequence[str]) -> dict[str, Row[Any]]:
+def read(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyRow]:
     """Live servers, whatever they do."""
     rows = tx.execute(sa.select(*_COLUMNS).where(servers.c.uuid.in_(list(uuids)), servers.c.deleted == 0))
     return {row.uuid: row for row in rows}

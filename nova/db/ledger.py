@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy import exc
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db import server_groups
 from nova.db.models.api import allocations, ledger, providers, quota_locks
 from nova.db.statements import insert_all, insert_ignoring
-from nova.db.types import later, utc_now
+from nova.db.types import AnyRow, later, utc_now
 from nova.model.base import Scope
 from nova.model.flavors import Flavor
 
@@ -77,13 +77,13 @@ def _open_within(query: sa.Select[Any], scope: Scope) -> sa.Select[Any]:
     return query
 
 
-def newest(tx: Connection, scope: Scope, limit: int) -> Sequence[Row[Any]]:
+def newest(tx: Connection, scope: Scope, limit: int) -> Sequence[AnyRow]:
     """Open rows, as much of them as lists show of servers, the newest first."""
     columns = (ledger.c.server_uuid, ledger.c.project_id, ledger.c.user_id, ledger.c.created_at)
     return tx.execute(_open_within(sa.select(*columns), scope).order_by(ledger.c.id.desc()).limit(limit)).all()
 
 
-def get(tx: Connection, server_uuid: str, scope: Scope) -> Row[Any] | None:
+def get(tx: Connection, server_uuid: str, scope: Scope) -> AnyRow | None:
     """A server's open row; None when there is none in the scope."""
     return tx.execute(_open_within(sa.select(ledger).where(ledger.c.server_uuid == server_uuid), scope)).one_or_none()
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.cell import migrations
 from nova.db.server_lists import NoSuchMarker
 from nova.db.statements import insert_ignoring
-from nova.db.types import utc_now
+from nova.db.types import AnyRow, utc_now
 from nova.model.migrations import (
     CANCELLED,
     COMPLETED,
@@ -171,5 +171,5 @@ def get(tx: Connection, server_uuid: str, key: int) -> Migration:
     return _value(row)
 
 
-def _value(row: Row[Any]) -> Migration:
+def _value(row: AnyRow) -> Migration:
     return Migration(**{name: row._mapping[name] for name in Migration.__struct_fields__})

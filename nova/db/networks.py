@@ -29,7 +29,7 @@ from nova.db.addresses import (
 from nova.db.free_addresses import OWN, NoAddressLeft, note_lease
 from nova.db.models.cell import fixed_addresses, floating_addresses, networks, servers, services, vifs
 from nova.db.statements import insert_all
-from nova.db.types import utc_now
+from nova.db.types import new_key, utc_now
 from nova.model import addressing
 from nova.model.base import Scope
 from nova.model.floating import FloatingOnHost
@@ -78,7 +78,7 @@ def insert(tx: Connection, planned: Sequence[addressing.PlannedNetwork]) -> None
         values = {name: getattr(plan.network, name) for name in Network.__struct_fields__
                   if name in networks.c and name not in ("id", "created_at", "updated_at")}
         made = tx.execute(sa.insert(networks).values(**values, created_at=utc_now()))
-        key = made.inserted_primary_key[0]
+        key = new_key(made)
         rows = [{"network_id": key, "address": one.address, "reserved": one.reserved} for one in plan.pool]
         for start in range(0, len(rows), 1000):
             insert_all(tx, fixed_addresses, rows[start:start + 1000])

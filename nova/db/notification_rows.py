@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import servers
 from nova.db.servers import children
+from nova.db.types import AnyRow
 
 
 class Announced(NamedTuple):
     """A server's row with its children."""
 
-    row: Row[Any]
+    row: AnyRow
     metadata: Mapping[str, str]
     tags: tuple[str, ...]
 

@@ -116,7 +116,7 @@ def _aggregates(tx: Connection, roots: Sequence[int] | None, below: Sequence[int
 
 def _packings(tx: Connection, roots: Sequence[int] | None) -> dict[int, list[Packing]]:
     table = allocations
-    asked = table.c.packing.is_not(None)
+    asked: sa.ColumnElement[bool] = table.c.packing.is_not(None)
     if roots is not None:
         asked = sa.and_(table.c.provider_id.in_(list(roots)), asked)
     return _listed(tx.execute(sa.select(table.c.provider_id, table.c.packing).where(asked)

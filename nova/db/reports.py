@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova.db.models.api import allocations, inventories, provider_aggregates, provider_traits, providers
 from nova.db.statements import insert_all
-from nova.db.types import utc_now
+from nova.db.types import AnyRow, new_key, utc_now
 from nova.model.hosts import Inventory, Node
 from nova.model.providers import ChildProvider, ClassInventory
 
@@ -40,18 +40,18 @@ def write_providers(tx: Connection, inventory: Inventory) -> None:
         _write_children(tx, key, inventory, node)
 
 
-def _known(tx: Connection, uuids: Sequence[str]) -> dict[str, Row[Any]]:
+def _known(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyRow]:
     """Rows by uuid, locked in the order that claims lock them in."""
     return {row.uuid: row for row in tx.execute(
         sa.select(providers.c.id, providers.c.uuid, providers.c.inventory_version)
         .where(providers.c.uuid.in_(list(uuids))).order_by(providers.c.id).with_for_update())}
 
 
-def _write(tx: Connection, uuid: str, row: Row[Any] | None, values: Mapping[str, Any]) -> int:
+def _write(tx: Connection, uuid: str, row: AnyRow | None, values: Mapping[str, Any]) -> int:
     """The provider's key; its generation counts the report."""
     if row is None:
         made = tx.execute(sa.insert(providers).values(**values, uuid=uuid, generation=1, updated_at=utc_now()))
-        return int(made.inserted_primary_key[0])
+        return new_key(made)
     tx.execute(sa.update(providers).where(providers.c.id == row.id)
                .values(**values, generation=providers.c.generation + 1, updated_at=utc_now()))
     return int(row.id)
@@ -103,7 +103,7 @@ def _row(key: int, one: ClassInventory) -> dict[str, Any]:
             "allocation_ratio": one.allocation_ratio, "reported": True}
 
 
-def _tell_overuse(name: str, one: ClassInventory, used: int, before: Row[Any] | None) -> None:
+def _tell_overuse(name: str, one: ClassInventory, used: int, before: AnyRow | None) -> None:
     """Once a change: a host that shrinks below its use keeps its guests, and is given no more."""
     capacity = int((one.total - one.reserved) * one.allocation_ratio)
     was = int((before.total - before.reserved) * before.allocation_ratio) if before is not None else None
@@ -160,7 +160,7 @@ def _parents_first(children: Sequence[ChildProvider]) -> list[ChildProvider]:
     return sorted(children, key=depth)
 
 
-def _drop(tx: Connection, gone: Sequence[Row[Any]]) -> None:
+def _drop(tx: Connection, gone: Sequence[AnyRow]) -> None:
     keys = [row.id for row in gone]
     if not keys:
         return

@@ -9,12 +9,12 @@ from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import operations, runners
 from nova.db.states import ENTRY_COLUMNS, PARKED_S, Entry
-from nova.db.types import later, utc_now
+from nova.db.types import later, new_key, utc_now
 
 
 def new_runner(tx: Connection, name: str, lease_s: int) -> int:
     key = tx.execute(sa.insert(runners).values(name=name, lease_until=later(lease_s)))
-    return int(key.inserted_primary_key[0])
+    return new_key(key)
 
 
 def renew(tx: Connection, runner_id: int, lease_s: int) -> bool:

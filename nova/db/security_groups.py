@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db import network_quota
@@ -25,7 +25,7 @@ from nova.db.models.cell import (
 )
 from nova.db.statements import insert_all
 from nova.db.states import Going, NoSuchServer
-from nova.db.types import utc_now
+from nova.db.types import AnyRow, new_key, utc_now
 from nova.model.base import Page, Scope
 from nova.model.migrations import OVER
 from nova.model.security_groups import DEFAULT, NewSecurityRule, SecurityGroup, SecurityRule
@@ -95,10 +95,10 @@ def insert(tx: Connection, project_id: str, user_id: str | None, name: str, desc
 def _insert(tx: Connection, project_id: str, user_id: str | None, name: str, description: str) -> int:
     made = tx.execute(sa.insert(security_groups).values(project_id=project_id, user_id=user_id, name=name,
                                                         description=description, created_at=utc_now()))
-    return int(made.inserted_primary_key[0])
+    return new_key(made)
 
 
-def locked(tx: Connection, key: int, scope: Scope) -> Row[Any]:
+def locked(tx: Connection, key: int, scope: Scope) -> AnyRow:
     """The group's row until the transaction's end. NotFound outside the scope."""
     query = _within(sa.select(security_groups).where(security_groups.c.id == key), scope)
     row = tx.execute(query.with_for_update()).one_or_none()
@@ -107,7 +107,7 @@ def locked(tx: Connection, key: int, scope: Scope) -> Row[Any]:
     return row
 
 
-def rename(tx: Connection, row: Row[Any], name: str, description: str | None) -> None:
+def rename(tx: Connection, row: AnyRow, name: str, description: str | None) -> None:
     """NameTaken. Servers show the new name with the same commit. The caller holds the project's lock."""
     if _named(tx, row.project_id, name) not in (None, row.id):
         raise NameTaken(name=name, project=row.project_id)
@@ -169,7 +169,7 @@ _NAMED = (sa.select(security_groups.c.id, security_groups.c.name)
                         security_groups.c.id.in_(sa.bindparam("ids", expanding=True)))))
 
 
-def keys_of(tx: Connection, project_id: str, wanted: Iterable[str]) -> dict[str, Row[Any]]:
+def keys_of(tx: Connection, project_id: str, wanted: Iterable[str]) -> dict[str, AnyRow]:
     """What was asked for, by name or (where no group has that name) by id -> its row (id, name), of one project."""
     asked = list(wanted)
     ids = [key for key in map(key_of, asked) if key is not None]
@@ -202,7 +202,7 @@ def _within(query: sa.Select[Any], scope: Scope) -> sa.Select[Any]:
     return query if scope.project_id is None else query.where(security_groups.c.project_id == scope.project_id)
 
 
-def _whole(tx: Connection, rows: Sequence[Row[Any]]) -> tuple[SecurityGroup, ...]:
+def _whole(tx: Connection, rows: Sequence[AnyRow]) -> tuple[SecurityGroup, ...]:
     rules: dict[int, list[SecurityRule]] = {}
     if rows:
         of_these = security_group_rules.c.group_id.in_([row.id for row in rows])
@@ -245,7 +245,7 @@ def insert_rule(tx: Connection, rule: NewSecurityRule) -> int:
     values = {name: getattr(rule, name) for name in _WORDS}
     made = tx.execute(sa.insert(security_group_rules).values(
         **values, group_id=key_of(rule.group_id), source_id=key_of(rule.source_id) if rule.source_id else None))
-    return int(made.inserted_primary_key[0])
+    return new_key(made)
 
 
 def delete_rule(tx: Connection, key: int) -> None:
@@ -262,7 +262,7 @@ def common(tx: Connection, kind: str) -> list[SecurityRule]:
 def insert_common(tx: Connection, kind: str, rule: NewSecurityRule) -> SecurityRule:
     values = {name: getattr(rule, name) for name in _WORDS}
     made = tx.execute(sa.insert(common_rules).values(**values, kind=kind))
-    return SecurityRule(id=str(made.inserted_primary_key[0]), group_id="", **values)
+    return SecurityRule(id=str(new_key(made)), group_id="", **values)
 
 
 def delete_common(tx: Connection, kind: str, key: int) -> None:
@@ -286,7 +286,7 @@ def join_new(tx: Connection, groups: Mapping[int, str], uuids: Sequence[str]) ->
         raise GroupsChanged()
 
 
-def locked_server(tx: Connection, uuid: str) -> Row[Any]:
+def locked_server(tx: Connection, uuid: str) -> AnyRow:
     """What joining and leaving must know of a live server, whose row is locked. NotFound."""
     row = tx.execute(sa.select(servers.c.uuid, servers.c.project_id, servers.c.host, servers.c.security_groups,
                                servers.c.task_state)
@@ -296,7 +296,7 @@ def locked_server(tx: Connection, uuid: str) -> Row[Any]:
     return row
 
 
-def join(tx: Connection, group: Row[Any], server: Row[Any]) -> None:
+def join(tx: Connection, group: AnyRow, server: AnyRow) -> None:
     """``group``: locked. ``server``: its row, locked. Going: a delete may have taken it out of all groups already."""
     if server.task_state == TaskState.DELETING:
         raise Going(server=server.uuid)
@@ -308,7 +308,7 @@ def join(tx: Connection, group: Row[Any], server: Row[Any]) -> None:
     _show(tx, server.uuid, (*(server.security_groups or ()), group.name))
 
 
-def leave(tx: Connection, group: Row[Any], server: Row[Any]) -> None:
+def leave(tx: Connection, group: AnyRow, server: AnyRow) -> None:
     members = security_group_members
     if not tx.execute(sa.delete(members).where(members.c.group_id == group.id,
                                                members.c.server_uuid == server.uuid)).rowcount:

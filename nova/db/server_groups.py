@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.api import allocations, ledger, providers, server_group_members, server_groups
 from nova.db.statements import insert_all, insert_ignoring
-from nova.db.types import utc_now
+from nova.db.types import AnyRow, utc_now
 from nova.model.base import Page, Scope
 from nova.model.scheduling import PlacementGroup
 from nova.model.server_groups import AFFINITY, HARD_POLICIES, MAX_PER_HOST, NewServerGroup, ServerGroup
@@ -63,7 +63,7 @@ def get(tx: Connection, uuid: str, scope: Scope) -> ServerGroup:
     return _values(tx, [row])[0]
 
 
-def _values(tx: Connection, rows: Sequence[Row[Any]]) -> tuple[ServerGroup, ...]:
+def _values(tx: Connection, rows: Sequence[AnyRow]) -> tuple[ServerGroup, ...]:
     members: dict[int, list[str]] = {row.id: [] for row in rows}
     if rows:
         # in the order of joining: the ledger's key counts up with each server
@@ -84,7 +84,7 @@ def delete(tx: Connection, uuid: str, scope: Scope) -> None:
     tx.execute(sa.delete(_groups).where(_groups.c.id == row.id))
 
 
-def _lock(tx: Connection, uuid: str, scope: Scope) -> Row[Any]:
+def _lock(tx: Connection, uuid: str, scope: Scope) -> AnyRow:
     row = tx.execute(_within(sa.select(_groups).where(_groups.c.uuid == uuid), scope).with_for_update()).one_or_none()
     if row is None:
         raise NoSuchGroup(group=uuid)
@@ -146,7 +146,7 @@ class HardGroups:
 
     def __init__(self, tx: Connection, server_uuids: Iterable[str]) -> None:
         wanted = list(server_uuids)
-        self._groups: dict[int, Row[Any]] = {}
+        self._groups: dict[int, AnyRow] = {}
         self._group_of: dict[str, int] = {}
         self._places: dict[int, dict[str, set[str]]] = {}
         if wanted:

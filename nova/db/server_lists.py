@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import exc
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.engine import codes
@@ -16,6 +16,7 @@ from nova.db.models.cell import server_metadata, server_tags, servers
 from nova.db.servers import details, within
 from nova.db.shown_addresses import shows_address
 from nova.db.statements import TOO_SLOW, hurried, regexp
+from nova.db.types import AnyRow
 from nova.model import states
 from nova.model.servers import Condition, ServerListQuery
 
@@ -44,7 +45,7 @@ MATCHING_S = 10  # seconds that a page found by regular expressions may take
 NO_NUMBER = -(2**15)  # in reach of the smallest integers, too
 
 
-def select(tx: Connection, query: ServerListQuery, limit: int) -> list[Row[Any]]:
+def select(tx: Connection, query: ServerListQuery, limit: int) -> list[AnyRow]:
     """The rows of one page (of ``servers.details``, or uuid and name). Invalid: an unknown marker.
 
     The page is found by keys alone, which an index has beside each other, and only its own rows are read whole: a page
@@ -67,7 +68,7 @@ def _expressions(query: ServerListQuery) -> bool:
             or any(condition.op == "regex" for condition in query.conditions))
 
 
-def _matching(tx: Connection, chosen: Any) -> list[Row[Any]]:
+def _matching(tx: Connection, chosen: Any) -> list[AnyRow]:
     """BadExpression, also for one that would keep the database busy: some need a second for a single name."""
     try:
         with hurried(tx, MATCHING_S):
@@ -229,7 +230,8 @@ def _after(tx: Connection, query: ServerListQuery, order: list[tuple[Any, bool]]
     row = tx.execute(chosen).one_or_none()
     if row is None:
         raise NoSuchMarker(marker=marker)
-    alternatives, equal = [], []
+    alternatives: list[sa.ColumnElement[bool]] = []
+    equal: list[sa.ColumnElement[bool]] = []
     for (column, descending), value in zip(order, row, strict=True):
         alternatives.append(sa.and_(*equal, _beyond(column, value, descending)))
         equal.append(column.is_(None) if value is None else column == value)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import (
     console_tokens,
@@ -22,7 +22,7 @@ from nova.db.models.cell import (
 from nova.db.services import COMPUTE
 from nova.db.statements import insert_all
 from nova.db.states import ENTRY_COLUMNS, Entry, NoSuchServer
-from nova.db.types import utc_now
+from nova.db.types import AnyRow, utc_now
 from nova.model.base import Scope
 from nova.model.server_parts import ServerPassword
 from nova.model.servers import AttachedVolume, ServerDetail, ServerTarget
@@ -60,14 +60,14 @@ def insert(tx: Connection, rows: Sequence[Mapping[str, Any]], entries: Sequence[
 
 
 #: Statements that are built once. ``uuids`` and the like are bound when they are executed.
-_UUIDS = sa.bindparam("uuids", expanding=True)
+_UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
 _ENTRIES = sa.select(*ENTRY_COLUMNS).where(operations.c.server_uuid.in_(_UUIDS)).order_by(operations.c.id)
 _ROWS = sa.select(servers).where(servers.c.uuid.in_(_UUIDS))
 _LIVE_ROWS = _ROWS.where(servers.c.deleted == 0)
 _EPOCHS = sa.select(servers.c.uuid, servers.c.epoch).where(servers.c.uuid.in_(_UUIDS), servers.c.deleted == 0)
 
 
-def rows_of(tx: Connection, uuids: Sequence[str], with_deleted: bool = False) -> dict[str, Row[Any]]:
+def rows_of(tx: Connection, uuids: Sequence[str], with_deleted: bool = False) -> dict[str, AnyRow]:
     """Whole rows by uuid, for the workflow's own use."""
     return {row.uuid: row for row in tx.execute(_ROWS if with_deleted else _LIVE_ROWS, {"uuids": list(uuids)})}
 
@@ -98,7 +98,7 @@ def _one(shape: _One) -> sa.Select[Any]:
     return query if shape.with_deleted else query.where(servers.c.deleted == 0)
 
 
-def _read(tx: Connection, what: str, uuid: str, scope: Scope, with_deleted: bool = False) -> Row[Any]:
+def _read(tx: Connection, what: str, uuid: str, scope: Scope, with_deleted: bool = False) -> AnyRow:
     """NotFound outside the scope."""
     bound = {"wanted": uuid, "of_project": scope.project_id, "of_user": scope.user_id}
     bound = {name: value for name, value in bound.items() if value is not None}
@@ -108,7 +108,7 @@ def _read(tx: Connection, what: str, uuid: str, scope: Scope, with_deleted: bool
     return row
 
 
-def detail_row(tx: Connection, uuid: str, scope: Scope, with_deleted: bool) -> Row[Any]:
+def detail_row(tx: Connection, uuid: str, scope: Scope, with_deleted: bool) -> AnyRow:
     """One row of :func:`details`. NotFound outside the scope."""
     return _read(tx, "details", uuid, scope, with_deleted)
 
@@ -118,7 +118,7 @@ def epochs(tx: Connection, uuids: Sequence[str]) -> dict[str, int]:
     return {row.uuid: row.epoch for row in tx.execute(_EPOCHS, {"uuids": list(uuids)})}
 
 
-def on_host(tx: Connection, host: str) -> Sequence[Row[Any]]:
+def on_host(tx: Connection, host: str) -> Sequence[AnyRow]:
     """Whole rows of the live servers of a host."""
     return tx.execute(sa.select(servers).where(servers.c.host == host, servers.c.deleted == 0)).all()
 
@@ -138,7 +138,7 @@ def password(tx: Connection, uuid: str, scope: Scope) -> ServerPassword:
     return ServerPassword(project_id=row.project_id, user_id=row.user_id, password=row.guest_password or "")
 
 
-def places(tx: Connection, uuids: Iterable[str]) -> dict[str, Row[Any]]:
+def places(tx: Connection, uuids: Iterable[str]) -> dict[str, AnyRow]:
     """Where live servers are: uuid -> row of uuid and host."""
     rows = tx.execute(sa.select(servers.c.uuid, servers.c.host).where(servers.c.uuid.in_(list(uuids)),
                                                                      servers.c.deleted == 0))
@@ -174,7 +174,7 @@ def children(tx: Connection, uuids: Sequence[str]) -> tuple[dict[str, dict[str, 
     return metadata, tags
 
 
-def detail(row: Row[Any], metadata: Mapping[str, str], tags: Sequence[str], template: str) -> ServerDetail:
+def detail(row: AnyRow, metadata: Mapping[str, str], tags: Sequence[str], template: str) -> ServerDetail:
     """The value of a row of :func:`details` with its children; the host's status is the caller's to add."""
     found = row._mapping
     plain = {name: found[name] for name in _PLAIN}
@@ -213,7 +213,7 @@ def change_metadata(tx: Connection, uuid: str, items: Mapping[str, str], gone: S
                                      for key, value in items.items()])
 
 
-def lock_row(tx: Connection, uuid: str) -> Row[Any]:
+def lock_row(tx: Connection, uuid: str) -> AnyRow:
     """The server's row, locked: the first statement of whatever changes its children. NotFound."""
     row = tx.execute(sa.select(servers.c.vm_state, servers.c.task_state, servers.c.locked_by, servers.c.epoch)
                      .where(servers.c.uuid == uuid, servers.c.deleted == 0).with_for_update()).one_or_none()

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.cell import migrations, networks, nodes, owed, servers, services
 from nova.db.statements import insert_ignoring
-from nova.db.types import later, utc_now
+from nova.db.types import AnyRow, later, utc_now
 from nova.model.base import Time
 from nova.model.services import ContractVersion, Debt, Registration, Service, ServiceQuery
 
@@ -99,12 +99,12 @@ def register(tx: Connection, registration: Registration) -> Kept:
     return Kept(row.id, True, bool(row.secret))
 
 
-def _check_id(registration: Registration, row: Row[Any]) -> None:
+def _check_id(registration: Registration, row: AnyRow) -> None:
     if registration.host_id and row.host_id and row.host_id != registration.host_id:
         raise WrongIdentity(host=registration.host, known=row.host_id, given=registration.host_id)
 
 
-def _check_identity(tx: Connection, registration: Registration, row: Row[Any] | None) -> None:
+def _check_identity(tx: Connection, registration: Registration, row: AnyRow | None) -> None:
     if row is not None:
         _check_id(registration, row)
     other = tx.execute(sa.select(services.c.host).where(
@@ -175,7 +175,7 @@ def up(tx: Connection, binary: str, down_after_s: int, among: Iterable[str] | No
     return {row.host for row in tx.execute(query) if is_up(row, down_after_s)}
 
 
-def is_up(row: Row[Any], down_after_s: int) -> bool:
+def is_up(row: AnyRow, down_after_s: int) -> bool:
     """The same by a row with ``last_seen_at``, ``forced_down`` and the database's ``clock``; False where there is no
     service, and all but the clock is None."""
     seen = row.last_seen_at is not None and (as_time(row.clock) - row.last_seen_at).total_seconds() <= down_after_s
@@ -215,7 +215,7 @@ def lowest_versions(tx: Connection, down_after_s: int) -> tuple[ContractVersion,
     return tuple(ContractVersion(name=name, version=".".join(map(str, version))) for name, version in lowest.items())
 
 
-def select(tx: Connection, query: ServiceQuery) -> list[tuple[Row[Any], Time]]:
+def select(tx: Connection, query: ServiceQuery) -> list[tuple[AnyRow, Time]]:
     """Rows and the database's clock as it was read with them."""
     chosen = sa.select(*_FIELDS, utc_now().label("clock")).where(services.c.deleted == 0).order_by(services.c.id)
     if query.binary is None and query.uuid is None and query.id is None:
@@ -232,7 +232,7 @@ def as_time(value: Any) -> Time:
     return value if isinstance(value, datetime.datetime) else datetime.datetime.fromisoformat(str(value))
 
 
-def value(row: Row[Any], clock: Time, down_after_s: int, zone: str) -> Service:
+def value(row: AnyRow, clock: Time, down_after_s: int, zone: str) -> Service:
     """The service as a value; up when it was seen within ``down_after_s`` and nobody forced it down."""
     seen = row.last_seen_at is not None and (clock - row.last_seen_at).total_seconds() <= down_after_s
     names = ("id", "uuid", "host", "binary", "topic", "disabled", "disabled_reason", "forced_down", "last_seen_at",
@@ -241,7 +241,7 @@ def value(row: Row[Any], clock: Time, down_after_s: int, zone: str) -> Service:
                    up=seen and not row.forced_down, zone=zone)
 
 
-def locked(tx: Connection, uuid: str | None, host: str | None, binary: str | None) -> Row[Any]:
+def locked(tx: Connection, uuid: str | None, host: str | None, binary: str | None) -> AnyRow:
     """One service's row, locked, by uuid or (host, binary). NotFound."""
     named = services.c.uuid == uuid if uuid else sa.and_(services.c.host == host, services.c.binary == binary)
     row = tx.execute(sa.select(*_FIELDS).where(named, services.c.deleted == 0).with_for_update()).one_or_none()
@@ -255,7 +255,7 @@ def update(tx: Connection, key: int, changes: Mapping[str, Any]) -> None:
                .values(**changes, version=services.c.version + 1, updated_at=utc_now()))
 
 
-def delete(tx: Connection, row: Row[Any]) -> None:
+def delete(tx: Connection, row: AnyRow) -> None:
     """Take the service out; for a compute, its nodes too. Conflict while servers or migrations are on it, or while it
     owes cleanups that only it can do, unless somebody said that it is down."""
     if row.binary == COMPUTE:
@@ -273,7 +273,7 @@ def delete(tx: Connection, row: Row[Any]) -> None:
     tx.execute(sa.update(services).where(services.c.id == row.id).values(deleted=row.id))
 
 
-def _check_debts(tx: Connection, row: Row[Any]) -> None:
+def _check_debts(tx: Connection, row: AnyRow) -> None:
     """OwesCleanups. Where an administrator forced the service down, the log names them: they may never be done."""
     left = sorted({debt.server_uuid for debt in debts(tx, row.host)})
     if not left:

@@ -48,7 +48,8 @@ class Shape(NamedTuple):
 
 def split(values: Mapping[str, Any]) -> tuple[Shape, dict[str, Any]] | None:
     """A mapping's shape and the parameters to bind; None when something in it is computed in a way of its own."""
-    bound, computed = {}, []
+    bound: dict[str, Any] = {}
+    computed: list[tuple[str, object]] = []
     for name, value in values.items():
         if isinstance(value, utc_now):
             computed.append((name, utc_now))
@@ -112,7 +113,7 @@ def _complete(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
 @functools.cache
 def _defaults(table: sa.Table) -> dict[str, Any]:
     return {column.name: column.default.arg for column in table.columns
-            if column.default is not None and column.default.is_scalar}
+            if isinstance(column.default, sa.ColumnDefault) and column.default.is_scalar}
 
 
 #: Dialect -> what gives the statements of a session so many seconds, and what takes that back.

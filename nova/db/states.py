@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db.models.cell import operations, servers, services
 from nova.db.statements import by_key, update_where
-from nova.db.types import later, utc_now
+from nova.db.types import later, new_key, utc_now
 from nova.model.actions import ActionEvent
 from nova.model.base import Value
 from nova.model.states import API_NAMES, ENDS_CONSOLES, ON_ITS_HOST, Action, Refusal, TaskState, VmState, refusal
@@ -113,11 +113,12 @@ def begin(tx: Connection, what: Begin) -> tuple[Entry, tuple[Entry, ...]]:
         values["console_epoch"] = epoch
     update_where(tx, servers, {"uuid": what.server_uuid}, values)
     overtaken = _overtake(tx, what.server_uuid)
-    fields = {"server_uuid": what.server_uuid, "action": what.action.name, "epoch": epoch, "step": what.step,
-              "runner_id": what.runner_id, "arguments": what.arguments, "data": {}, "history": (),
-              "request_id": what.request_id, "user_id": what.user_id, "project_id": what.project_id}
+    fields: dict[str, Any] = {
+        "server_uuid": what.server_uuid, "action": what.action.name, "epoch": epoch, "step": what.step,
+        "runner_id": what.runner_id, "arguments": what.arguments, "data": {}, "history": (),
+        "request_id": what.request_id, "user_id": what.user_id, "project_id": what.project_id}
     key = tx.execute(sa.insert(operations).values(**fields, started_at=utc_now(), updated_at=utc_now()))
-    return Entry(id=key.inserted_primary_key[0], **fields), overtaken
+    return Entry(id=new_key(key), **fields), overtaken
 
 
 def _only_to_error(what: Begin) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import migrations, operations, servers
-from nova.db.types import later, utc_now
+from nova.db.types import AnyRow, later, utc_now
 from nova.model.base import Time
 from nova.model.migrations import (
     ACCEPTED,
@@ -42,7 +42,7 @@ class Resting(NamedTuple):
     after: Place | None = None
 
 
-def resting(tx: Connection, what: Resting, limit: int) -> Sequence[Row[Any]]:
+def resting(tx: Connection, what: Resting, limit: int) -> Sequence[AnyRow]:
     """A page of servers without a task in this state: uuid, id, epoch, updated_at, memo, since when (by the journal),
     when it was tried last to take them out of it, and the database's clock. One statement, by the index on the state.
     """
@@ -64,7 +64,7 @@ def _last(moment: sa.Column[Any], *conditions: Any) -> sa.ScalarSelect[Any]:
             .scalar_subquery())
 
 
-def building(tx: Connection, age_s: int, limit: int) -> Sequence[Row[Any]]:
+def building(tx: Connection, age_s: int, limit: int) -> Sequence[AnyRow]:
     """Uuid and epoch of servers that are being built for longer than that, and that nobody deletes."""
     # as a function's result: by the index on ages nearly all servers would be read
     age = sa.func.coalesce(servers.c.created_at, servers.c.created_at)
@@ -77,7 +77,7 @@ def _worked_on(server: sa.Column[Any]) -> Any:
     return sa.exists().where(operations.c.server_uuid == server, operations.c.finished_at.is_(None))
 
 
-def ownerless(tx: Connection, limit: int) -> Sequence[Row[Any]]:
+def ownerless(tx: Connection, limit: int) -> Sequence[AnyRow]:
     """Uuid, epoch, vm_state and task_state of live servers that have a task and no open operation."""
     return tx.execute(sa.select(servers.c.uuid, servers.c.epoch, servers.c.vm_state, servers.c.task_state).where(
         servers.c.deleted == 0, servers.c.task_state.is_not(None),

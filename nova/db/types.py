@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
+from sqlalchemy.engine import CursorResult, Row
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import FunctionElement
+
+if TYPE_CHECKING:
+    AnyRow = Row[*tuple[Any, ...]]  # whatever its columns are
+else:
+    AnyRow = Row
 
 
 def text(length: int = 255) -> sa.types.TypeEngine[Any]:
@@ -86,6 +92,13 @@ class Json(sa.types.TypeDecorator[Any]):
     @property
     def static_cache_key(self) -> Any:  # two kinds are two types, though both are text
         return (Json, str(self.kind))
+
+
+def new_key(made: CursorResult[Any]) -> int:
+    """The number that the database gave the row that an INSERT made."""
+    key = made.inserted_primary_key
+    assert key is not None
+    return int(key[0])
 
 
 class utc_now(FunctionElement[datetime.datetime]):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import FunctionElement
 
 from nova.db.models.cell import servers
 from nova.db.server_lists import NoSuchMarker
+from nova.db.types import AnyRow
 from nova.model.base import Time
 from nova.model.usage import SECONDS_AN_HOUR, ProjectUsage, UsageQuery
 
@@ -93,7 +94,7 @@ def sums(tx: Connection, query: UsageQuery) -> tuple[ProjectUsage, ...]:
                      chosen.group_by(servers.c.project_id).order_by(servers.c.project_id)))
 
 
-def page(tx: Connection, query: UsageQuery, limit: int) -> list[Row[Any]]:
+def page(tx: Connection, query: UsageQuery, limit: int) -> list[AnyRow]:
     """Servers by project, then uuid, deleted ones too; a statement more with a marker. Invalid: an unknown marker."""
     chosen = sa.select(servers.c.uuid, servers.c.name, servers.c.project_id, servers.c.flavor, servers.c.vm_state,
                        servers.c.launched_at, _ended.label("ended_at")).where(ran_within(query.start, query.end))

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
+from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import runners, servers, services, usage_audits
 from nova.db.services import COMPUTE
 from nova.db.statements import insert_ignoring
-from nova.db.types import later, utc_now
+from nova.db.types import AnyRow, later, utc_now
 from nova.db.usage import ran_within
 from nova.model.base import Time
 from nova.model.usage import DONE, RUNNING, HostAudit
@@ -69,7 +69,7 @@ def write(tx: Connection, audit: HostAudit, period: Period, runner_id: int) -> b
                 message=audit.message[:255] or None)).rowcount == 1
 
 
-def servers_of(tx: Connection, host: str, period: Period, after: int, limit: int) -> Sequence[Row[Any]]:
+def servers_of(tx: Connection, host: str, period: Period, after: int, limit: int) -> Sequence[AnyRow]:
     """A page of whole rows of the servers that ran on the host in the period, deleted ones too, by key."""
     return list(tx.execute(sa.select(servers).where(
         servers.c.host == host, servers.c.id > after, ran_within(*period)).order_by(servers.c.id).limit(limit)))

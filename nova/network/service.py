@@ -242,5 +242,5 @@ def _machine(options: NetworkOptions) -> Machine:
 
     runner, lock = SystemRunner(), options.state_path / "iptables.lock"
     foreign = Foreign(options.iptables_top_regex, options.iptables_bottom_regex)
-    by_packets = [PacketFilter(runner, lock, foreign, dialect) for dialect in (IPV4, IPV6)]
-    return Machine(links, runner, Filters(*by_packets, frame_filter(runner, options.state_path)))
+    ipv4, ipv6 = (PacketFilter(runner, lock, foreign, dialect) for dialect in (IPV4, IPV6))
+    return Machine(links, runner, Filters(ipv4, ipv6, frame_filter(runner, options.state_path)))

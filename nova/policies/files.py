@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from oslo_config import cfg
 from oslo_policy import policy
@@ -85,7 +86,8 @@ def _check_circles(given: Mapping[str, tuple[str, Path]], named_by: Mapping[str,
             nexts[name] = _references(path, name, known[name])
         return nexts[name]
     for name, (_check, path) in given.items():
-        seen, waiting = set(), [name]
+        seen: set[str] = set()
+        waiting = [name]
         while waiting:
             for following in next_of(waiting.pop(), path) - seen:
                 if following == name:
@@ -114,7 +116,7 @@ def _read(path: Path) -> dict[str, str]:
     return rules
 
 
-def _references(path: Path, name: str, text: str | list[object]) -> set[str]:
+def _references(path: Path, name: str, text: Any) -> set[str]:
     """The rules that a check names by ``rule:``. BadPolicyFile when it can't be understood."""
     quiet = logging.getLogger("oslo_policy")
     level = quiet.level

@@ -367,7 +367,7 @@ def _addresses(ip: IPRoute, index: int, family: int = IPV4) -> tuple[Address, ..
 
 def _add_address(ip: IPRoute, index: int, address: Address) -> None:
     family = _family(address.address)
-    more = {"broadcast": address.broadcast} if address.broadcast else {}
+    more: dict[str, Any] = {"broadcast": address.broadcast} if address.broadcast else {}
     if family == IPV6:
         more = {"flags": NO_DAD}
     with _ignoring(errno.EEXIST):

@@ -30,8 +30,8 @@ class Problem(NamedTuple):
 
 def _repetition(kind: Any, value: list[Any]) -> str:
     texts = [msgspec.json.encode(item, order="sorted") for item in value]
-    seen: set[bytes] = set()
-    again = next((index for index, text in enumerate(texts) if text in seen or seen.add(text)), len(texts) - 1)
+    first: dict[bytes, int] = {}
+    again = next((index for index, text in enumerate(texts) if first.setdefault(text, index) != index), len(texts) - 1)
     return f"Its items must differ from each other: item {again} is there already."
 
 
@@ -96,7 +96,8 @@ class Judge:
         return Problem(tuple(error.instance_path), WORDS[name](error.kind, error.instance), name in _UNEXPECTED)
 
     def _alternatives(self, error: ValidationError) -> Problem:
-        path, choices = tuple(error.instance_path), error.kind.context
+        kind: Any = error.kind
+        path, choices = tuple(error.instance_path), kind.context
         if all(choice[0].kind.name == "required" for choice in choices) and not self._kinds(error):
             keys = ", ".join(choice[0].kind.property for choice in choices)
             return Problem(path, f"It must have at least one of: {keys}.")

@@ -272,7 +272,7 @@ def _judge_of_one(entry: Param) -> Judge:
     return Judge.of(entry.of_one())
 
 
-def param(name: str, type: str = "string", *, repeat: bool = True, since: str | None = None,
+def param(name: str, type: str | tuple[str, ...] = "string", *, repeat: bool = True, since: str | None = None,
           until: str | None = None, **rules: Any) -> Param:
     return Param(name, Spec(type=type, **rules), repeat, since, until)
 

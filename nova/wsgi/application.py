@@ -103,7 +103,7 @@ def arguments(environ: Any) -> list[str]:
 def _need_threads() -> None:
     """Under uWSGI: threads of ours must run, or no answer of the broker would ever be read."""
     try:
-        import uwsgi  # type: ignore[import-not-found]  # a module that only that server's processes have
+        import uwsgi  # a module that only that server's processes have
     except ImportError:
         return
     said = {name.decode() if isinstance(name, bytes) else name for name in uwsgi.opt}

@@ -343,10 +343,10 @@ class SmallCloud:
     def conductor(self, name: str = "ctl") -> Deps:
         """One more conductor process, with a lease of its own."""
         limits = {**dict.fromkeys(RESOURCES, 100), "ram": 100_000, **dict.fromkeys(NETWORK_RESOURCES, -1)}
-        deps = Deps(api=self.api, cell=self.cell, host=name, images=self.image_service,
-                      settings=Settings(quota_defaults=limits, network_defaults=addressing.Defaults()),
-                      scheduler=self.bus.client(SchedulerRPC, name), compute=self.bus.client(ComputeRPC, name),
-                      network=self.bus.client(NetworkRPC, name))
+        deps = Deps(api=self.api, cell=self.cell, host=name, images=self.image_service, certs=None,
+                    settings=Settings(quota_defaults=limits, network_defaults=addressing.Defaults()),
+                    scheduler=self.bus.client(SchedulerRPC, name), compute=self.bus.client(ComputeRPC, name),
+                    network=self.bus.client(NetworkRPC, name))
         deps.feed, deps.teller = Feed(deps), Teller(self.cell, deps.network)
         deps.networking = self.make_back_end(deps)
         journal = Journal(self.cell, name, clock=lambda: time.monotonic() + self.clock_s)

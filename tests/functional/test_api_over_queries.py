@@ -43,7 +43,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiClient]:
     settings = Settings(quota_defaults={**dict.fromkeys(RESOURCES, 10), **dict.fromkeys(NETWORK_RESOURCES, -1)},
                         network_defaults=addressing.Defaults())
     deps = Deps(api=api, cell=cell, settings=settings, host="control", scheduler=silent, compute=compute,
-                  network=silent, images=None)
+                network=silent, images=None, certs=None)
     deps.feed, deps.networking = Feed(deps), NovaNetwork(deps)
     daemons = Daemons(deps)
     daemons.register(Registration(host="host1", binary="nova-compute", topic="compute", host_id=NODE))

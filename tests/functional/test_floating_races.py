@@ -43,8 +43,10 @@ def deps(backends: Any, request: pytest.FixtureRequest) -> Iterator[Deps]:
         models.metadata.create_all(made[-1].engine)
     limits = dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), -1)
     host: Any = SimpleNamespace(check_floating_interface=lambda host, interface: None)
-    yield Deps(api=made[0], cell=made[1], settings=Settings(quota_defaults=limits), host="ctl", scheduler=None,
-                compute=None, network=host, images=None, teller=SimpleNamespace(tell=lambda networks: None))
+    deps = Deps(api=made[0], cell=made[1], settings=Settings(quota_defaults=limits), host="ctl", scheduler=None,
+                certs=None, compute=None, network=host, images=None)
+    deps.teller = SimpleNamespace(tell=lambda networks: None)
+    yield deps
     for database in made:
         database.dispose()
 

@@ -47,7 +47,8 @@ def deps(backends, request: pytest.FixtureRequest) -> Iterator[Deps]:
     limits = {**dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), -1), "instances": LIMIT}
     nothing: Any = SimpleNamespace(start=lambda entries, secrets=None: None, journal=SimpleNamespace(runner_id=1))
     found = Deps(api=made[0], cell=made[1], settings=Settings(quota_defaults=limits), host="ctl", scheduler=None,
-                  compute=None, network=None, images=None, runner=nothing)
+                 certs=None, compute=None, network=None, images=None)
+    found.runner = nothing
     found.networking = NovaNetwork(found)
     yield found
     for database in made:

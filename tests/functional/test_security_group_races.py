@@ -53,7 +53,7 @@ def deps(backends: Any, request: pytest.FixtureRequest) -> Iterator[Deps]:
         models.metadata.create_all(made[-1].engine)
     limits = dict.fromkeys((*RESOURCES, *NETWORK_RESOURCES), -1)
     yield Deps(api=made[0], cell=made[1], settings=Settings(quota_defaults=limits), host="ctl", scheduler=None,
-                compute=Deaf(), network=None, images=None)
+               certs=None, compute=Deaf(), network=None, images=None)
     for database in made:
         database.dispose()
 

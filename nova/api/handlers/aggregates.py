@@ -48,7 +48,7 @@ def show(req: Request, aggregate_id: str) -> dict[str, Any]:
 def create(req: Request) -> dict[str, Any]:
     asked = req.body["aggregate"]
     made = req.conductor.create_aggregate(NewAggregate(
-        name=_text(req, asked["name"]), availability_zone=_text(req, asked.get("availability_zone"))))
+        name=str(_text(req, asked["name"])), availability_zone=_text(req, asked.get("availability_zone"))))
     return {"aggregate": views.CREATED(made, req)}
 
 

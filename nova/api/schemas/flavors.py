@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nova.web.schema import LIMIT, LOOSE_NAME, MARKER, MAX_INT, NAME, Body, Query, param, row
 
 _SORT_KEYS = ("created_at", "description", "disabled", "ephemeral_gb", "flavorid", "id", "is_public", "memory_mb",
@@ -15,9 +17,9 @@ LIST_QUERY = Query(
     param("name", since="2.102"),
     refuse_unknown="2.75")
 
-_POSITIVE = {"min": 1, "max": MAX_INT, "pattern": "^[0-9]+$"}
-_AMOUNT = {"min": 0, "max": MAX_INT, "pattern": "^[0-9]+$"}
-_DESCRIPTION = {"min_length": 0, "max_length": 65535, "format": "printable"}
+_POSITIVE: dict[str, Any] = {"min": 1, "max": MAX_INT, "pattern": "^[0-9]+$"}
+_AMOUNT: dict[str, Any] = {"min": 0, "max": MAX_INT, "pattern": "^[0-9]+$"}
+_DESCRIPTION: dict[str, Any] = {"min_length": 0, "max_length": 65535, "format": "printable"}
 
 CREATE = Body(
     row("flavor", "object", required=True),
@@ -38,7 +40,7 @@ UPDATE = Body(
     row("flavor", "object", required=True),
     row("flavor.description", ("string", "null"), **_DESCRIPTION, required=True))
 
-_PROJECT = {"min_length": 1, "max_length": 255, "required": True}
+_PROJECT: dict[str, Any] = {"min_length": 1, "max_length": 255, "required": True}
 
 ADD_ACCESS = Body(row("addTenantAccess", "object", required=True), row("addTenantAccess.tenant", "string", **_PROJECT))
 REMOVE_ACCESS = Body(row("removeTenantAccess", "object", required=True),

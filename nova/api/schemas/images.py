@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nova.web.schema import Body, Query, param, row
 
-_COUNT = {"min_length": 1, "min": 1}
+_COUNT: dict[str, Any] = {"min_length": 1, "min": 1}
 
 LIST_QUERY = Query(
     param("name"), param("status"), param("changes-since"), param("server"), param("type"), param("minRam"),

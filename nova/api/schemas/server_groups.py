@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nova.model.server_groups import HARD_POLICIES, SOFT_POLICIES
 from nova.web.schema import NAME, Body, Query, param, row
 
@@ -11,7 +13,7 @@ LIST_QUERY = Query(
     param("offset", "integer_like", min_length=1, min=0),
     refuse_unknown="2.75")
 
-_POLICIES = {"required": True, "min_items": 1, "max_items": 1, "unique_items": True}
+_POLICIES: dict[str, Any] = {"required": True, "min_items": 1, "max_items": 1, "unique_items": True}
 
 CREATE = Body(
     row("server_group", "object", required=True),

@@ -184,12 +184,12 @@ class Guests:
     def _take_back_stranded(self, order: GuestOrder) -> None:
         """A move that ended in ERROR may have left the guest put aside here, and nothing else of it: who reboots it
         hard wants that."""
-        uuid, driver = order.server_uuid, self._driver
-        if isinstance(driver, ColdMoves) and uuid in driver.put_aside() and \
-                uuid not in {guest.server_uuid for guest in driver.guests()}:
+        uuid, moves = order.server_uuid, self._driver
+        if isinstance(moves, ColdMoves) and uuid in moves.put_aside() and \
+                uuid not in {guest.server_uuid for guest in self._driver.guests()}:
             LOG.warning("guest %s was put aside by a move that failed, and is taken back", order.instance_name,
                         extra={"server": uuid})
-            driver.take_back(uuid)
+            moves.take_back(uuid)
             self._tools.aside.clear(uuid)
 
     def _reboot_softly(self, order: GuestOrder) -> bool:

@@ -64,11 +64,12 @@ class Screens:
         offer = self._offers.get(type)
         if offer is None:
             raise TypeUnavailable(type=type.value)
-        if not isinstance(self._driver, RemoteConsoles):
+        consoles = self._driver
+        if not isinstance(consoles, RemoteConsoles):
             raise NoConsoles(host=self._host.name)
         if self._driver.power_state(server_uuid) is None:
             raise NoGuest(uuid=server_uuid, host=self._host.name)
-        return _address(offer, self._driver.console_of(server_uuid, type))
+        return _address(offer, consoles.console_of(server_uuid, type))
 
 
 def _address(offer: Offer, place: ConsolePlace) -> ConsoleAddress:

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nova.conductor.engine.limits import Limits, Written
 from nova.conductor.engine.network_options import FloatingOptions, NetworkOptions
 from nova.db.engine import Database
 from nova.model.topology import PciRequest
 from nova.notifications.notifier import Silent
+from nova.rpc.contracts.cert import CertRPC
+from nova.rpc.contracts.compute import ComputeRPC
+from nova.rpc.contracts.network import NetworkRPC
+from nova.rpc.contracts.scheduler import SchedulerRPC
+
+if TYPE_CHECKING:
+    from nova.clients.glance import Glance as Images
+    from nova.conductor.engine.network_back_end import NetworkBackEnd
+    from nova.conductor.engine.runner import Runner
+    from nova.conductor.hosts.feed import Feed
+    from nova.conductor.nova_network.network_updates import Teller
 
 NO_VPN = "0"  # vpn_image_id of a cloud that has no VPN servers
 
@@ -77,14 +88,14 @@ class Deps:
     cell: Database
     settings: Settings
     host: str
-    scheduler: Any
-    compute: Any
-    network: Any
-    images: Any
-    feed: Any = None  # nova.conductor.hosts.feed.Feed
-    runner: Any = None  # nova.conductor.engine.runner.Runner
-    teller: Any = None  # nova.conductor.nova_network.network_updates.Teller
-    certs: Any = None  # a client of CertRPC
-    networking: Any = None  # nova.conductor.engine.network_back_end.NetworkBackEnd
+    scheduler: SchedulerRPC
+    compute: ComputeRPC
+    network: NetworkRPC
+    images: Images
+    certs: CertRPC
+    feed: Feed = dataclasses.field(init=False)
+    runner: Runner = dataclasses.field(init=False)
+    teller: Teller = dataclasses.field(init=False)
+    networking: NetworkBackEnd = dataclasses.field(init=False)
     notifier: Silent = dataclasses.field(default_factory=Silent)
     quotas: Limits = dataclasses.field(default_factory=Written)

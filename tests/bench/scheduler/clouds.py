@@ -121,7 +121,7 @@ class Cloud:
     def __init__(self, databases: Any, schedulers: int = 1, **filter_options: Any) -> None:
         self.bus = LocalBus()
         self.deps = Deps(api=databases.api, cell=databases.cell, settings=Settings(), host="bench",
-                           scheduler=self.bus.client(SchedulerRPC), compute=None, network=None, images=None)
+                         scheduler=self.bus.client(SchedulerRPC), compute=None, network=None, images=None, certs=None)
         self.deps.feed = Feed(self.deps)
         self.source = FromDatabase(self.deps.feed)
         self.services = [service.SchedulerService(self.source, scheduler_settings(**filter_options))

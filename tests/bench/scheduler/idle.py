@@ -55,7 +55,7 @@ class Fleet:
     def __init__(self, databases: fleet.Databases, folder: Path) -> None:
         self.clock, self.bus = JumpingClock(), LocalBus()
         self.deps = Deps(api=databases.api, cell=databases.cell, settings=Settings(), host="bench",
-                           scheduler=self.bus.client(SchedulerRPC), compute=None, network=None, images=None)
+                         scheduler=self.bus.client(SchedulerRPC), compute=None, network=None, images=None, certs=None)
         self.deps.feed = Feed(self.deps)
         self.daemons = Daemons(self.deps, clock=self.clock.monotonic)
         self.bus.serve(ConductorHostRPC, HostService(self.deps, self.daemons))
