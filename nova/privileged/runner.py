@@ -133,6 +133,7 @@ def conversation(argv: Sequence[str], timeout_s: float) -> Iterator[Conversation
     own process group is led by it. CommandFailed: it can not be started.
     """
     ours, theirs = socket.socketpair()
+    os.set_blocking(theirs.fileno(), True)  # eventlet makes both ends such that a read does not wait
     try:
         process = subprocess.Popen(list(argv), stdin=theirs.fileno(), stdout=theirs.fileno(),
                                    stderr=subprocess.DEVNULL, start_new_session=True, cwd="/",

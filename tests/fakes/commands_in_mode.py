@@ -71,6 +71,7 @@ def cases(folder: Path) -> dict[str, Callable[[], Any]]:
         "null byte": lambda: patient.run(["echo", "a\0b"]),
         "binary output": lambda: patient.run(["printf", r"\377"]).stdout,
         "conversation": lambda: _talk(["cat"]),
+        "conversation begun late": lambda: _talk(["cat"], 0.1),
         "conversation hangs": lambda: _talk(["sleep", "20"]),
         "conversation with a dead program": _talk_to_the_dead,
         "conversation missing": lambda: _talk(["no-such-program"]),
@@ -99,10 +100,12 @@ def _interrupted(folder: Path) -> str:
     return "was not interrupted"
 
 
-def _talk(argv: list[str]) -> str:
+def _talk(argv: list[str], later_s: float = 0.0) -> str:
+    from nova import concurrency
     from nova.privileged.runner import conversation
 
     with conversation(argv, TIMEOUT_S) as talk:
+        concurrency.sleep(later_s)
         talk.say(b"hello\n")
         return talk.hear().decode()
 

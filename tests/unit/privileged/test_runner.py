@@ -52,6 +52,7 @@ ENDS = {
     "null byte": ("CommandFailed", "embedded null byte"),
     "binary output": ("", "\N{REPLACEMENT CHARACTER}"),
     "conversation": ("", "hello\n"),
+    "conversation begun late": ("", "hello\n"),
     "conversation hangs": ("", ""),
     "conversation with a dead program": ("", "BrokenPipeError"),
     "conversation missing": ("CommandFailed", "no-such-program is not installed"),
