@@ -14,7 +14,7 @@ class Part(NamedTuple):
     ``beside``: files that run in a process of their own beside all others: the two have no sandbox in common.
 
     ``green``: files and folders whose tests run in one more process, in the mode of the daemons that have their modules
-    (eventlet's); the plain processes have some of their files, too.
+    (eventlet's); one more plain process has some of their files, too.
     """
 
     folders: tuple[str, ...]

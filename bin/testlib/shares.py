@@ -52,6 +52,7 @@ def shares_of(part: Part, top: Path, seed: int, long: bool) -> list[Share]:
                 Share([file for file in part.beside if file in files])]
     green = [file for file in files if file in part.green or file.startswith(tuple(f"{one}/" for one in part.green))]
     both = green if long else green[seed % GREEN_NATIVE_IN::GREEN_NATIVE_IN]
-    native = sorted({*files} - {*green} | {*both})
+    native = [file for file in files if file not in green]
     plain = [Share(native[number::part.workers]) for number in range(part.workers)]
+    plain += [Share(both)] if both else []  # they wait, and would make one of the others the last by far
     return plain + [Share(green[number::GREEN_WORKERS], GREEN) for number in range(GREEN_WORKERS if green else 0)]

@@ -20,7 +20,7 @@ UNIT = PARTS["unit"]
 def test_files_of_the_unit_part_when_shared_then_each_has_one_process_but_for_the_sample() -> None:
     every = {str(path.relative_to(TOP)) for folder in UNIT.folders for path in (TOP / folder).rglob("test_*.py")}
     found = shares.shares_of(UNIT, TOP, 5, long=False)
-    assert [one.mode for one in found] == [NATIVE] * UNIT.workers + [GREEN] * GREEN_WORKERS
+    assert [one.mode for one in found] == [NATIVE] * (UNIT.workers + 1) + [GREEN] * GREEN_WORKERS
     natively, green = files_of(found, NATIVE), files_of(found, GREEN)
     assert {*natively, *green} == every and len({*natively}) == len(natively) and len({*green}) == len(green)
     both = {*natively} & {*green}
