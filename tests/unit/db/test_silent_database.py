@@ -10,6 +10,8 @@ import pytest
 from nova.db import engine
 from nova.db.engine import Database, DatabaseAway
 
+pytestmark = pytest.mark.in_turn(1, 3)  # waits for time-outs
+
 
 @pytest.mark.parametrize("patience", ["CONNECT_S", "url"])
 def test_server_when_it_never_answers_then_it_is_away_in_time(patience: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,8 @@ from stacklib.errors import StackError
 from stacklib.layout import Choices, Layout
 from stacklib.spec import Daemon, Probe
 
+pytestmark = pytest.mark.in_turn(0, 3)  # waits for programs to end
+
 SAYS_READY = """
 import os, socket, time
 with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
