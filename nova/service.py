@@ -33,10 +33,6 @@ class Service(Protocol):
     def stop(self, seconds: float) -> None: ...
 
 
-class CanNotStart(errors.NovaError):
-    code, message = "service.can_not_start", "{reason}"
-
-
 def notify(state: str) -> None:
     """Tell systemd (sd_notify(3)), where there is one."""
     path = os.environ.get("NOTIFY_SOCKET")

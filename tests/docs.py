@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.docs_parts import api, conf, devices, notifications, policies, rpc, states
+from tests.docs_parts import api, conf, devices, errors, notifications, policies, rpc, states
 
 TOP = Path(__file__).resolve().parent.parent
 SHOWN = 12  # lines of difference a file
@@ -26,6 +26,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "etc/nova/policy.yaml.sample": policies.sample,
     "doc/generated/api.rst": api.page,
     "doc/generated/devices.rst": devices.page,
+    "doc/generated/errors.rst": errors.page,
     "doc/generated/notifications.rst": notifications.page,
     "doc/generated/options.rst": conf.page,
     "doc/generated/rpc.rst": rpc.page,

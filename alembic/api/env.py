@@ -1,7 +1,6 @@
 """Runs the api schema's migrations on the engine that ``nova.db.migrate`` hands over."""
 
 from alembic import context
-
 from nova.db.models.api import metadata
 
 engine = context.config.attributes["engine"]

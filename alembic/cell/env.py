@@ -1,7 +1,6 @@
 """Runs the cell schema's migrations on the engine that ``nova.db.migrate`` hands over."""
 
 from alembic import context
-
 from nova.db.models.cell import metadata
 
 engine = context.config.attributes["engine"]

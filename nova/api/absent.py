@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator
 from typing import Any
 
-from nova.api import faults
+from nova import errors
 from nova.api.request import Request
 from nova.api.routing import Route
 
@@ -102,13 +102,13 @@ def _parts(id: str) -> tuple[str, str, str | None]:
 
 def _gone(id: str) -> Callable[..., Any]:
     def handler(req: Request, **names: str) -> Any:
-        raise faults.GoneForGood(operation=id)
+        raise errors.api.Gone(operation=id)
     return handler
 
 
 def _not_yet(id: str) -> Callable[..., Any]:
     def handler(req: Request, **names: str) -> Any:
-        raise faults.NotYet(operation=id)
+        raise errors.api.NotYet(operation=id)
     return handler
 
 

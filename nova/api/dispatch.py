@@ -11,14 +11,14 @@ import msgspec
 import webob
 
 from nova import errors
-from nova.api import faults, routing, versions
+from nova.api import routing, versions
 from nova.api.request import Answer, Request, Site
 from nova.context import RequestContext
 from nova.web import bodies, paths
 from nova.web.formats import is_uuid
 from nova.web.query import query_pairs
 from nova.web.routing import Router
-from nova.web.schema import BadInput, Values, shown
+from nova.web.schema import Values, shown
 
 JSON = "application/json"
 MEDIA_TYPES = ("", JSON, "application/vnd.openstack.compute+json")
@@ -76,18 +76,19 @@ class Dispatcher:
         if any(row.action for row in rows):
             rows = [row for row in rows if row.action == _action_of(body)]
             if not rows:
-                raise faults.NoSuchAction(name=shown(", ".join(body)) if isinstance(body, dict) else "none")
+                raise errors.api.NoSuchAction(name=shown(", ".join(body)) if isinstance(body, dict) else "none")
         if request.project_in_url not in (None, request.context.project_id):
-            raise faults.WrongProject(in_url=request.project_in_url, in_token=request.context.project_id)
+            raise errors.api.WrongProject(in_url=request.project_in_url, in_token=request.context.project_id)
         row = routing.at_version(rows, request.version)
         if row is None:
-            raise faults.NoSuchOperation
+            raise errors.api.NotInVersion
         return row
 
     def _check(self, request: Request, row: routing.Route, body: Any) -> None:
         if row.body is not None:
             if body is None and not row.body.may_be_missing:
-                raise BadInput(field="body", value="null", reason="The request needs a body, an object in JSON.")
+                raise errors.api.BadInput(field="body", value="null",
+                                          reason="The request needs a body, an object in JSON.")
             request.body = row.body.check(body, request.version, self.legacy)
         request.query = (Values({}) if row.query is None
                          else row.query.check(query_pairs(request.http.environ), request.version))
@@ -106,7 +107,7 @@ def choose_version(environ: dict[str, Any], http: webob.Request) -> int:
     """The version to serve, noted in ``environ`` for the answer's headers (also when it is out of range)."""
     try:
         version = versions.chosen(http.headers)
-    except versions.OutOfRange as error:
+    except errors.api.VersionOutOfRange as error:
         environ[paths.VERSION_KEY] = error.data["asked"]
         raise
     environ[paths.VERSION_KEY] = versions.text(version)
@@ -122,9 +123,9 @@ def plain_not_found(start_response: Callable[..., Any]) -> Iterable[bytes]:
 
 
 def _check_server(row: routing.Route, named: dict[str, str]) -> None:
-    """NoSuchServer for an id that is none, where the handler would look it up first."""
+    """server.NotFound for an id that is none, where the handler would look it up first."""
     if row.looks_first and "server_id" in named and not is_uuid(named["server_id"]):
-        raise faults.NoSuchServer(server=named["server_id"])
+        raise errors.server.NotFound(server=named["server_id"])
 
 
 def _after_project(path: str, project: str | None) -> str:

@@ -21,38 +21,6 @@ UNEXPECTED = ("Unexpected API Error. The operator finds the cause in the log of 
               "{request_id}.")
 
 
-class NoSuchOperation(errors.NotFound):
-    """The path is known, the operation does not exist in the version asked for."""
-
-    code, message = "api.not_in_version", "The resource could not be found."
-
-
-class NoSuchServer(errors.NotFound):
-    """What stands where a server's id should be is no uuid: nobody needs to be asked."""
-
-    code, message = "server.not_found", "Instance {server} could not be found."
-
-
-class NoSuchAction(errors.Invalid):
-    code = "api.no_such_action"
-    message = "There is no such action: {name}. The body must be an object with the action's name as its only key."
-
-
-class WrongProject(errors.Invalid):
-    code = "api.wrong_project"
-    message = "Malformed request URL: URL's project_id '{in_url}' doesn't match Context's project_id '{in_token}'"
-
-
-class NotYet(errors.NotSupported):
-    code, message = "api.not_yet", "{operation} is not implemented by this release."
-
-
-class GoneForGood(errors.Gone):
-    """The words are Nova's, and HTTP's: clients compare them. What ``operation`` was, the request says."""
-
-    code, message = "api.gone", "This resource is no longer available. No forwarding address is given."
-
-
 def body(status: int, message: str, retry_after: int | None = None) -> bytes:
     """The JSON of one fault."""
     inner: dict[str, object] = {"code": status, "message": message}

@@ -29,10 +29,6 @@ SSH_FIELDS = {
     "ecdsa-sha2-nistp521": 2, "sk-ssh-ed25519@openssh.com": 2, "sk-ecdsa-sha2-nistp256@openssh.com": 3}
 
 
-class BadKey(errors.Invalid):
-    code, message = "keypair.bad_key", "Keypair data is invalid: {reason}"
-
-
 @dataclass(frozen=True, repr=False)
 class MadeKey:
     """A new key pair, as text. Its repr shows nothing, so that no log can."""
@@ -48,9 +44,10 @@ def make(type: str, user_id: str) -> MadeKey:
 
 
 def fingerprint(type: str, public_key: str) -> str:
-    """The fingerprint of an imported key: MD5 of an SSH key, SHA-1 of a certificate. BadKey says what is wrong."""
+    """The fingerprint of an imported key: MD5 of an SSH key, SHA-1 of a certificate. server.KeypairBadKey says what is
+    wrong."""
     if len(public_key.encode()) > LONGEST:
-        raise BadKey(reason=f"it is longer than {LONGEST} bytes")
+        raise errors.server.KeypairBadKey(reason=f"it is longer than {LONGEST} bytes")
     return _certificate_fingerprint(public_key) if type == X509 else _ssh_fingerprint(public_key)
 
 
@@ -62,17 +59,18 @@ def _ssh_fingerprint(public_key: str) -> str:
     """Of one line ``type base64 [comment]``."""
     line = public_key.strip()
     if "\n" in line or "\r" in line or "\0" in line:
-        raise BadKey(reason="an SSH public key is one line")
+        raise errors.server.KeypairBadKey(reason="an SSH public key is one line")
     words = line.split(None, 2)
     if len(words) < 2 or words[0] not in SSH_FIELDS:
-        raise BadKey(reason=f"an SSH public key begins with one of {', '.join(SSH_FIELDS)}, a blank, and base64 text")
+        raise errors.server.KeypairBadKey(reason=f"an SSH public key begins with one of {', '.join(SSH_FIELDS)}, a "
+                                          "blank, and base64 text")
     try:
         blob = base64.b64decode(words[1], validate=True)
         fields = _ssh_fields(blob)
     except (binascii.Error, ValueError, struct.error) as error:
-        raise BadKey(reason="the part after its type is no key in base64") from error
+        raise errors.server.KeypairBadKey(reason="the part after its type is no key in base64") from error
     if fields[:1] != [words[0].encode()] or len(fields) != 1 + SSH_FIELDS[words[0]] or b"" in fields:
-        raise BadKey(reason=f"the part after its type is no {words[0]} key")
+        raise errors.server.KeypairBadKey(reason=f"the part after its type is no {words[0]} key")
     return _hex(hashlib.md5(blob, usedforsecurity=False).digest())
 
 
@@ -93,7 +91,7 @@ def _certificate_fingerprint(text: str) -> str:
     try:
         certificate = x509.load_pem_x509_certificate(text.encode())
     except ValueError as error:
-        raise BadKey(reason="it is no X.509 certificate in PEM form") from error
+        raise errors.server.KeypairBadKey(reason="it is no X.509 certificate in PEM form") from error
     return _hex(certificate.fingerprint(hashes.SHA1()))  # a name for it, not a proof
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from http.client import responses
 from typing import Any
 
+from nova import errors
 from nova.api import routing, versions
 from nova.api.openapi_schemas import of_shape
 from nova.api.routing import Route
@@ -78,7 +79,7 @@ def chosen(text: str) -> tuple[int, bool] | None:
         return versions.LEGACY, True
     try:
         return versions.chosen({versions.OLD_HEADER: text}), False
-    except (versions.Malformed, versions.OutOfRange):
+    except (errors.api.VersionMalformed, errors.api.VersionOutOfRange):
         return None
 
 

@@ -24,20 +24,6 @@ _FORM = re.compile(r"([1-9][0-9]*)\.([1-9][0-9]*|0)")
 _KNOWN = {f"2.{minor}": minor for minor in range(MIN, MAX + 1)}
 
 
-class Malformed(errors.Invalid):
-    code = "api.version_malformed"
-    message = ("API Version String {text} is of invalid format. Must be of format MajorNum.MinorNum, "
-               "for example 2.1, or latest.")
-
-
-class OutOfRange(errors.NovaError):
-    """The version is well formed and not one of ours. The answer carries the version that was asked for."""
-
-    status = 406
-    code = "api.version_out_of_range"
-    message = "Version {asked} is not supported by the API. Minimum is {minimum} and maximum is {maximum}."
-
-
 def number(text: str) -> int:
     """``"2.55"`` -> 55, for the tables."""
     if not text.startswith("2."):
@@ -65,7 +51,7 @@ def asked(headers: Mapping[str, str]) -> str:
 
 
 def chosen(headers: Mapping[str, str]) -> int:
-    """The version to serve. Malformed or OutOfRange."""
+    """The version to serve. api.VersionMalformed or api.VersionOutOfRange."""
     wanted = asked(headers)
     if wanted.lower() == "latest":
         return MAX
@@ -73,8 +59,8 @@ def chosen(headers: Mapping[str, str]) -> int:
     if known is not None:
         return known
     if len(wanted) > LONGEST or _FORM.fullmatch(wanted) is None:
-        raise Malformed(text=wanted[:LONGEST])
-    raise OutOfRange(asked=wanted, minimum=text(MIN), maximum=text(MAX))
+        raise errors.api.VersionMalformed(text=wanted[:LONGEST])
+    raise errors.api.VersionOutOfRange(asked=wanted, minimum=text(MIN), maximum=text(MAX))
 
 
 def answer_headers(version: str) -> list[tuple[str, str]]:

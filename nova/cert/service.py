@@ -21,10 +21,6 @@ ROOT_SUBJECT = "/O=NOVA ROOT/L=Mountain View/ST=California/C=US"
 LONGEST_WORD = 64  # of a subject's parts (RFC 5280, ub-common-name)
 
 
-class BadProject(errors.Invalid):
-    code, message = "cert.project", "{project_id!r} can not be a project's id."
-
-
 class CertService:
     """``options`` is the group that has ``ca_path`` and its like."""
 
@@ -76,7 +72,7 @@ class CertService:
 
     def _project(self, project_id: str) -> Authority:
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,255}", project_id):  # it names a folder
-            raise BadProject(project_id=project_id)
+            raise errors.service.CertProject(project_id=project_id)
         subject = f"/C=US/ST=California/O=OpenStack/OU=NovaDev/CN={_word(f'project-ca-{project_id[:16]}')}"
         authority = Authority(self._folder / "projects" / project_id, subject, self._files, self._clock)
         authority.ensure()

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import requests
 
 from nova import concurrency, errors
-from nova.clients.session import Caller, Credentials, Service, ServiceConflict, ServiceDown
+from nova.clients.session import Caller, Credentials, Service
 from nova.model.images import Image, ImageQuery, NewImage
 
 LOG = logging.getLogger(__name__)
@@ -26,19 +26,6 @@ BASE_KEYS = frozenset({
     "id", "name", "status", "visibility", "owner", "disk_format", "container_format", "size", "virtual_size",
     "min_disk", "min_ram", "checksum", "os_hash_algo", "os_hash_value", "protected", "created_at", "updated_at",
     "tags", "self", "file", "schema", "locations", "direct_url", "os_hidden", "stores"})
-
-
-class ImageMissing(errors.NotFound):
-    code, message = "image.not_found", "Image {image_id} could not be found."
-
-
-class ImageBroken(errors.HostRefused):
-    code, message = "image.corrupt", "Image {image_id} arrived damaged: its {algorithm} is not the one the image " \
-                                     "service told."
-
-
-class ImageTooLong(errors.HostRefused):
-    code, message = "image.too_long", "Image {image_id} is longer than the {limit} bytes it may have."
 
 
 def of_groups(glance: Any, credentials: Credentials) -> Glance:
@@ -56,7 +43,7 @@ class Glance:
         self._caller = caller
 
     def show(self, image_id: str, as_user: bool = False) -> Image:
-        """One image. ImageMissing; Unavailable names the service."""
+        """One image. image.NotFound; Unavailable names the service."""
         return _image(self._get(f"/v2/images/{image_id}", image_id, as_user))
 
     def list(self, query: ImageQuery, as_user: bool = False) -> tuple[Image, ...]:
@@ -77,12 +64,12 @@ class Glance:
     def create(self, image: NewImage, as_user: bool = False) -> Image:
         """Make a record that waits for its data; one that is there already (a request made twice) is given back.
 
-        ServiceConflict when the id is another's; Forbidden when the image service's own quota or policy says no.
+        service.Conflict when the id is another's; Forbidden when the image service's own quota or policy says no.
         """
         try:
             answer = self._caller.call("POST", "/v2/images", as_user=as_user, what="such images", json=_new(image))
-        except (ServiceConflict, ServiceDown):  # an answer that was lost may have been a yes
-            with contextlib.suppress(ImageMissing):
+        except (errors.service.Conflict, errors.service.Unavailable):  # an answer that was lost may have been a yes
+            with contextlib.suppress(errors.image.NotFound):
                 return self.show(image.id, as_user)
             raise
         return _image(answer.json())
@@ -100,7 +87,7 @@ class Glance:
         """Send the data (a path, or a file that can seek: all of it) of an image that has none; its length in bytes.
 
         The image's formats must be set before. Nothing to do when it has just this much data already: an upload that
-        is repeated has been done. ImageMissing (deleted meanwhile); ServiceConflict (it has other data); Forbidden
+        is repeated has been done. image.NotFound (deleted meanwhile); service.Conflict (it has other data); Forbidden
         (the image service's quota); Unavailable; OSError from the disk as it is.
         """
         with contextlib.ExitStack() as stack:
@@ -110,14 +97,14 @@ class Glance:
                 try:
                     self._caller.call("PUT", f"/v2/images/{image_id}/file", as_user=as_user, log=False, data=data,
                                       what=f"image {image_id}", headers={"Content-Type": "application/octet-stream"})
-                except ServiceConflict:
+                except errors.service.Conflict:
                     there = self.show(image_id, as_user)
                     if there.status != "active" or there.size_bytes != len(data):
                         raise
             return len(data)
 
     def delete(self, image_id: str, as_user: bool = False) -> None:
-        """ImageMissing; Forbidden when it is protected or another's."""
+        """image.NotFound; Forbidden when it is protected or another's."""
         with _naming(image_id):
             self._caller.call("DELETE", f"/v2/images/{image_id}", as_user=as_user, what=f"image {image_id}")
 
@@ -140,8 +127,8 @@ class Glance:
     def download(self, image: Image, path: str, limit_bytes: int | None = None) -> int:
         """Write the image's data to the new file ``path`` (0600), checked against its hash; its length in bytes.
 
-        A broken stream goes on where it broke off. ImageTooLong beyond ``limit_bytes`` (or the size the service
-        told); ImageBroken; Unavailable; OSError from the disk as it is. The caller removes what a failure leaves.
+        A broken stream goes on where it broke off. image.TooLong beyond ``limit_bytes`` (or the size the service
+        told); image.Corrupt; Unavailable; OSError from the disk as it is. The caller removes what a failure leaves.
         """
         limit = limit_bytes if not image.size_bytes else min(image.size_bytes, limit_bytes or image.size_bytes)
         opened = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
@@ -157,7 +144,7 @@ class Glance:
         for attempt in range(tries + 1):
             try:
                 return self._stream(image, target, limit)
-            except ServiceDown:
+            except errors.service.Unavailable:
                 if attempt == tries:
                     raise
                 LOG.warning("Download of image %s broke off at byte %d; going on", image.id, target.tell())
@@ -175,10 +162,10 @@ class Glance:
                 target.truncate()
             for chunk in self._chunks(answer, image.id):
                 if limit is not None and target.tell() + len(chunk) > limit:
-                    raise ImageTooLong(image_id=image.id, limit=limit)
+                    raise errors.image.TooLong(image_id=image.id, limit=limit)
                 _write_all(target, chunk)
         if image.size_bytes and target.tell() < image.size_bytes:
-            raise ServiceDown(service="image", reason=f"the data of image {image.id} ended too early")
+            raise errors.service.Unavailable(service="image", reason=f"the data of image {image.id} ended too early")
 
     def _chunks(self, answer: requests.Response, image_id: str) -> Iterator[bytes]:
         try:
@@ -213,7 +200,7 @@ def _naming(image_id: str) -> Iterator[None]:
     try:
         yield
     except errors.NotFound as error:
-        raise ImageMissing(image_id=image_id) from error
+        raise errors.image.NotFound(image_id=image_id) from error
 
 
 def _write_all(target: BinaryIO, chunk: bytes) -> None:
@@ -230,7 +217,7 @@ def _check_hash(image: Image, path: str) -> None:
         LOG.warning("Image %s has no hash that can be checked", image.id)
         return
     if concurrency.run_in_thread(_digest, path, algorithm) != expected:
-        raise ImageBroken(image_id=image.id, algorithm=algorithm)
+        raise errors.image.Corrupt(image_id=image.id, algorithm=algorithm)
 
 
 def _digest(path: str, algorithm: str) -> str:

@@ -9,15 +9,10 @@ import requests
 from keystoneauth1 import exceptions
 
 from nova import errors
-from nova.clients.session import Caller, Credentials, MissingThere, Service
+from nova.clients.session import Caller, Credentials, Service
 
 RETRIES = 1
 RETRY_WAIT_S = 0.2
-
-
-class NoEndpoint(errors.Unavailable):
-    code = "limits.no_endpoint"
-    message = "Keystone has {count} endpoints for [oslo_limit]{wanted}; exactly one is needed."
 
 
 class ProjectLimits(NamedTuple):
@@ -82,8 +77,9 @@ class Keystone:
         found = [one for one in self._list("endpoints", interface=wanted.interface)
                  if one["service_id"] in services and wanted.region in (None, one.get("region_id"))]
         if len({(one["service_id"], one.get("region_id")) for one in found}) != 1:
-            raise NoEndpoint(count=len(found), wanted=f"endpoint_service_type={wanted.service_type}, "
-                             f"endpoint_interface={wanted.interface}, endpoint_region_name={wanted.region}")
+            raise errors.quota.LimitsNoEndpoint(
+                count=len(found), wanted=f"endpoint_service_type={wanted.service_type}, "
+                f"endpoint_interface={wanted.interface}, endpoint_region_name={wanted.region}")
         return Endpoint(found[0]["service_id"], found[0].get("region_id"))
 
     def _list(self, what: str, **query: str) -> list[Mapping[str, Any]]:
@@ -95,7 +91,7 @@ class Keystone:
             self._caller = self._reach()
         try:
             return self._caller.call("GET", path, what=path.strip("/").replace("/", " "), params=query).json()
-        except MissingThere:
+        except errors.service.ResourceNotFound:
             self._caller = self._endpoint = None  # it may have moved
             raise
 
@@ -110,7 +106,7 @@ class Keystone:
         except (exceptions.ClientException, requests.RequestException) as error:
             raise Caller(service, self._credentials).translated(error, "API v3") from error
         if not address:
-            raise MissingThere(service="identity", what="address in the catalog")
+            raise errors.service.ResourceNotFound(service="identity", what="address in the catalog")
         return Caller(service.__class__(**{**vars(service), "addresses": (str(address).rstrip("/"),)}),
                       self._credentials)
 
@@ -124,4 +120,4 @@ def _by_name(rows: Iterable[Mapping[str, Any]], field: str, endpoint: Endpoint) 
     return found
 
 
-__all__ = ["Endpoint", "Keystone", "NoEndpoint", "ProjectLimits", "Wanted", "of_groups"]
+__all__ = ["Endpoint", "Keystone", "ProjectLimits", "Wanted", "of_groups"]

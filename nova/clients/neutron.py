@@ -17,15 +17,7 @@ import requests
 
 from nova import concurrency, errors
 from nova.clients import neutron_values as values
-from nova.clients.session import (
-    Caller,
-    Credentials,
-    MissingThere,
-    Service,
-    ServiceConflict,
-    ServiceDown,
-    ServiceRefused,
-)
+from nova.clients.session import Caller, Credentials, Service
 from nova.model.ports import (
     Counted,
     NeutronFloating,
@@ -49,17 +41,6 @@ IF_MATCH = "revision-if-match"
 T = TypeVar("T")
 
 
-class OutOfPorts(errors.OverQuota):
-    code, message = "network.over_quota", "The network service refused: {reason}"
-
-
-class NotLetIn(errors.Unavailable):
-    """Nothing that whoever asks us could help."""
-
-    code = "service.credentials"
-    message = "The network service refuses our own credentials, those of [neutron]: {reason}."
-
-
 class NeutronCaller(Caller):
     """Reads the reasons in Neutron's own words (``NeutronError``), and tells quota from other conflicts, and our own
     credentials from the user's."""
@@ -68,10 +49,10 @@ class NeutronCaller(Caller):
              **kwargs: Any) -> requests.Response:
         try:
             return super().call(method, path, as_user=as_user, what=what, **kwargs)
-        except ServiceRefused as error:
+        except errors.service.Forbidden as error:
             if as_user:
                 raise
-            raise NotLetIn(reason=error.data.get("reason", "refused")) from None
+            raise errors.service.Credentials(reason=error.data.get("reason", "refused")) from None
 
     def translated(self, error: Exception, what: str) -> errors.NovaError:
         said = _neutron_error(error)
@@ -80,8 +61,8 @@ class NeutronCaller(Caller):
             return found
         kind, message = said
         if kind == "OverQuota":
-            return OutOfPorts(reason=message)
-        if isinstance(found, MissingThere):
+            return errors.network.OverPortQuota(reason=message)
+        if isinstance(found, errors.service.ResourceNotFound):
             return found
         again = type(found)(**{**found.data, "reason": message.rstrip(".")})
         again.neutron_type = kind  # type: ignore[attr-defined]
@@ -175,7 +156,7 @@ class Neutron:
     def update_port(self, port_id: str, fields: Mapping[str, Any], if_match: int | None = None,
                     as_user: bool = False) -> Port:
         """Fields by their names in the API. ``if_match``: only while the port is at that revision, else
-        ServiceConflict (extension revision-if-match)."""
+        service.Conflict (extension revision-if-match)."""
         headers = {"If-Match": f"revision_number={if_match}"} if if_match is not None else {}
         body = self._json("PUT", f"/v2.0/ports/{port_id}", what=f"port {port_id}", headers=headers,
                           json={"port": dict(fields)}, as_user=as_user)
@@ -192,7 +173,7 @@ class Neutron:
         return tuple(values.binding(one) for one in body["bindings"])
 
     def create_binding(self, port_id: str, host: str, vnic_type: str, profile: Mapping[str, Any]) -> PortBinding:
-        """An inactive one; ServiceConflict: there is one of that host."""
+        """An inactive one; service.Conflict: there is one of that host."""
         body = {"binding": {"host": host, "vnic_type": vnic_type, "profile": dict(profile)}}
         return values.binding(self._send("POST", f"ports/{port_id}/bindings", body, f"port {port_id}")["binding"])
 
@@ -200,7 +181,7 @@ class Neutron:
         """The one binding that counts; the others are inactive. Nothing when it is. NotFound."""
         try:
             self._send("PUT", f"ports/{port_id}/bindings/{host}/activate", None, f"binding of port {port_id} on {host}")
-        except ServiceConflict:
+        except errors.service.Conflict:
             if any(one.host == host and one.status == "ACTIVE" for one in self.bindings(port_id)):
                 return
             raise
@@ -309,13 +290,13 @@ class Neutron:
         except ValueError:
             body = None
         if not isinstance(body, dict):  # of a proxy before it, say
-            raise ServiceDown(service="network", reason=f"what answers {method} {path} is not Neutron")
+            raise errors.service.Unavailable(service="network", reason=f"what answers {method} {path} is not Neutron")
         return body
 
     def _delete(self, path: str, what: str) -> None:
         try:
             self._caller.call("DELETE", f"/v2.0/{path}", what=what)
-        except MissingThere:
+        except errors.service.ResourceNotFound:
             return
 
     def _all(self, noun: str, read: Callable[[Mapping[str, Any]], T], filters: Mapping[str, Any] | None,
@@ -386,5 +367,4 @@ def _next(links: Iterable[Mapping[str, str]]) -> list[tuple[str, Any]] | None:
     return None
 
 
-__all__ = ["BINDINGS", "DNS", "IF_MATCH", "QUOTA_DETAILS", "TOPOLOGY", "Neutron", "NeutronCaller", "NotLetIn",
-           "OutOfPorts", "of_groups"]
+__all__ = ["BINDINGS", "DNS", "IF_MATCH", "QUOTA_DETAILS", "TOPOLOGY", "Neutron", "NeutronCaller", "of_groups"]

@@ -31,30 +31,6 @@ LATE_S = 5.0  # with less left nothing is begun that may not be repeated: nobody
 FALLBACKS = ("service_user", "keystone_authtoken")
 
 
-class ServiceDown(errors.Unavailable):
-    code, message = "service.unavailable", "The {service} service does not answer: {reason}."
-
-
-class ServiceRefused(errors.Forbidden):
-    code, message = "service.forbidden", "The {service} service refused: {reason}."
-
-
-class CredentialsWrong(errors.Invalid):
-    code, message = "config.credentials", "The credentials in [{section}] can not be used: {reason}."
-
-
-class ServiceConflict(errors.Conflict):
-    code, message = "service.conflict", "The {service} service refused: {reason}."
-
-
-class ServiceComplains(errors.Invalid):
-    code, message = "service.invalid", "The {service} service refused the request: {reason}."
-
-
-class MissingThere(errors.NotFound):
-    code, message = "service.not_found", "The {service} service has no {what}."
-
-
 @dataclass(frozen=True)
 class Credentials:
     """Our own standing with one service: a session and what proves who we are. ``auth`` None: nothing does."""
@@ -67,7 +43,7 @@ class Credentials:
 def load(conf: Any, section: str) -> Credentials:
     """The credentials for the service of ``section``, read from ``conf`` (called by ``nova.cmd``).
 
-    CredentialsWrong when a section names an ``auth_type`` but not what it needs.
+    config.Credentials when a section names an ``auth_type`` but not what it needs.
     """
     loading.register_session_conf_options(conf, section)
     session = patient(loading.load_session_from_conf_options(conf, section))
@@ -107,7 +83,7 @@ def load_auth(conf: Any, section: str) -> plugin.BaseAuthPlugin | None:
     try:
         return loading.load_auth_from_conf_options(conf, section)
     except (exceptions.MissingRequiredOptions, exceptions.NoMatchingPlugin) as error:
-        raise CredentialsWrong(section=section, reason=str(error)) from error
+        raise errors.config.Credentials(section=section, reason=str(error)) from error
 
 
 class _UserToken(plugin.BaseAuthPlugin):
@@ -166,10 +142,11 @@ class Caller:
         """The answer to one request, tried again while nobody answers (for methods that may be repeated).
 
         All attempts end before those who wait for this thread go (:func:`nova.context.waited_for`).
-        ``what`` names the thing in a NotFound. MissingThere, ServiceRefused, ServiceConflict, ServiceComplains, or
-        ServiceDown.
+        ``what`` names the thing in a NotFound. service.ResourceNotFound, service.Forbidden, service.Conflict,
+        service.Invalid, or service.Unavailable.
         """
-        last: errors.NovaError = ServiceDown(service=self.service.name, reason="no time is left to ask it")
+        last: errors.NovaError = errors.service.Unavailable(service=self.service.name,
+                                                            reason="no time is left to ask it")
         if method == "POST" and context.patience().left_s < LATE_S:
             raise last
         with context.waited_for(self.service.deadline_s):
@@ -180,7 +157,7 @@ class Caller:
                 concurrency.sleep(pause)
                 try:
                     return self._once(method, path, address, as_user, what, kwargs)
-                except ServiceDown as error:
+                except errors.service.Unavailable as error:
                     last = error
                     LOG.warning("%s %s of the %s service failed (attempt %d): %s", method, path, self.service.name,
                                 attempt + 1, error)
@@ -220,14 +197,14 @@ class Caller:
         name, reason = self.service.name, _reason(error)
         status = getattr(error, "http_status", None)
         if status == 404 and not isinstance(error, exceptions.EndpointNotFound):
-            return MissingThere(service=name, what=what)
+            return errors.service.ResourceNotFound(service=name, what=what)
         if status in (401, 403):
-            return ServiceRefused(service=name, reason=reason)
+            return errors.service.Forbidden(service=name, reason=reason)
         if status in (409, 412):
-            return ServiceConflict(service=name, reason=reason)
+            return errors.service.Conflict(service=name, reason=reason)
         if status is not None and 400 <= status < 500 and status not in (408, 429):
-            return ServiceComplains(service=name, reason=reason)
-        return ServiceDown(service=name, reason=reason)
+            return errors.service.Invalid(service=name, reason=reason)
+        return errors.service.Unavailable(service=name, reason=reason)
 
 
 def _request_id() -> str | None:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from nova.errors import Invalid, Unavailable
+from nova import errors
 from nova.model.guests import GuestFacts
 
 LOG = logging.getLogger(__name__)
@@ -20,16 +20,6 @@ AUTH_SECTION = "vendordata_dynamic_auth"
 USER_AGENT = "openstack-nova-vendordata"
 LARGEST_ANSWER = 1 << 20  # bytes
 STATIC, DYNAMIC = "StaticJSON", "DynamicJSON"
-
-
-class UnknownProvider(Invalid):
-    code = "vendordata.provider"
-    message = "nova.conf, [api]vendordata_providers: {name} is not one of StaticJSON, DynamicJSON"
-
-
-class DynamicFailed(Unavailable):
-    code = "vendordata.failed"
-    message = "The vendordata service {name} did not give a JSON object: {reason}"
 
 
 class Target(NamedTuple):
@@ -74,7 +64,8 @@ class Vendordata:
         return found
 
     def dynamic(self, facts: GuestFacts) -> dict[str, Any]:
-        """Each target's object by its name. DynamicFailed only where ``vendordata_dynamic_failure_fatal`` says so."""
+        """Each target's object by its name. metadata.VendordataFailed only where ``vendordata_dynamic_failure_fatal``
+        says so."""
         if DYNAMIC not in self._options.providers:
             return {}
         return {target.name: self._ask(target, facts) for target in self._options.targets}
@@ -94,7 +85,7 @@ class Vendordata:
                 raise ValueError(f"more than {LARGEST_ANSWER} bytes")
             return json.loads(text)
         except Exception as error:  # keystone, the network, TLS, the service's own faults: all of it is theirs
-            failure = DynamicFailed(name=target.name, reason=str(error))
+            failure = errors.metadata.VendordataFailed(name=target.name, reason=str(error))
             if self._options.failure_fatal:
                 raise failure from error
             LOG.warning("%s", failure, extra={"server": facts.uuid})
@@ -130,11 +121,12 @@ def parse_targets(entries: Sequence[str]) -> tuple[Target, ...]:
 
 
 def from_conf(conf: Any) -> Vendordata:
-    """Read once, at start (called by ``nova.cmd``). UnknownProvider, CredentialsWrong: the sentence to stop with."""
+    """Read once, at start (called by ``nova.cmd``). metadata.VendordataProvider, config.Credentials: the sentence to
+    stop with."""
     api = conf.api
     for name in api.vendordata_providers:
         if name not in (STATIC, DYNAMIC):
-            raise UnknownProvider(name=name)
+            raise errors.metadata.VendordataProvider(name=name)
     options = VendorOptions(
         providers=tuple(api.vendordata_providers), static_file=api.vendordata_jsonfile_path,
         targets=parse_targets(api.vendordata_dynamic_targets),

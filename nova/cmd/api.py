@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from nova import concurrency, errors
 from nova.cmd import common
-from nova.service import CanNotStart, patiently
+from nova.service import patiently
 
 LOG = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ ALL = {**APIS, PLACEMENT: Kind(_placement, "nova.placement.app", "placement_api"
 
 
 def bind(options: Any, names: list[str], known: dict[str, Kind] | None = None) -> dict[str, Any]:
-    """Listening sockets, made once before workers fork. CanNotStart names address and option.
+    """Listening sockets, made once before workers fork. service.CanNotStart names address and option.
 
     ``known``: what may be named; what ``enabled_apis`` may name, if not given.
     """
@@ -80,18 +80,19 @@ def bind(options: Any, names: list[str], known: dict[str, Kind] | None = None) -
     for name in names:
         kind = (known or APIS).get(name)
         if kind is None:
-            raise CanNotStart(reason=f"[DEFAULT]enabled_apis: unknown API '{name}'; known are {', '.join(APIS)}")
+            raise errors.service.CanNotStart(reason=f"[DEFAULT]enabled_apis: unknown API '{name}'; known are "
+                                             f"{', '.join(APIS)}")
         address, port = kind.address(options)
         try:
             sockets[name] = http_server.bind(address, port)
         except OSError as error:
-            raise CanNotStart(reason=f"{address}:{port} ([{kind.section}]{kind.listen}, {kind.port}) can not be "
-                                     f"listened on: {error.strerror}") from None
+            raise errors.service.CanNotStart(reason=f"{address}:{port} ([{kind.section}]{kind.listen}, {kind.port}) "
+                                             f"can not be listened on: {error.strerror}") from None
     return sockets
 
 
 def tls(group: Any) -> Any:
-    """What ``[wsgi]`` says of TLS, None for plain HTTP. CanNotStart names the option that is wrong."""
+    """What ``[wsgi]`` says of TLS, None for plain HTTP. service.CanNotStart names the option that is wrong."""
     if not (group.ssl_cert_file or group.ssl_key_file):
         return None
     import ssl
@@ -103,7 +104,8 @@ def tls(group: Any) -> Any:
             made.load_verify_locations(group.ssl_ca_file)
             made.verify_mode = ssl.CERT_REQUIRED
     except (OSError, TypeError) as error:
-        raise CanNotStart(reason=f"[wsgi]ssl_cert_file, ssl_key_file, ssl_ca_file can not be used: {error}") from None
+        raise errors.service.CanNotStart(reason="[wsgi]ssl_cert_file, ssl_key_file, ssl_ca_file can not be used: "
+                                         f"{error}") from None
     return made
 
 

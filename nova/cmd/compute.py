@@ -6,9 +6,9 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from nova import concurrency
+from nova import concurrency, errors
 from nova.cmd import common
-from nova.service import BEAT_AGAIN_S, CanNotStart, Every
+from nova.service import BEAT_AGAIN_S, Every
 
 LOG = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ IPTABLES, NOOP = "IptablesFirewallDriver", "NoopFirewallDriver"
 
 def packet_filters(options: Any) -> Any:
     """What filters this host's guests' packets where the conductor says that hosts do, or None: the operator wants
-    none. CanNotStart: an unknown ``firewall_driver``."""
+    none. service.CanNotStart: an unknown ``firewall_driver``."""
     from nova.compute.filter.host_filter import PacketFilters
     from nova.compute.filter.packet_rules import RuleOptions
     from nova.privileged.iptables import Foreign
@@ -66,8 +66,8 @@ def packet_filters(options: Any) -> Any:
     usual = IPTABLES if DRIVERS.get(options.compute_driver or "") is _libvirt else NOOP
     driver = (options.firewall_driver or usual).rpartition(".")[2]
     if driver not in (IPTABLES, NOOP):
-        raise CanNotStart(reason=f"[DEFAULT]firewall_driver = {options.firewall_driver!r}: must be one of "
-                                 f"nova.virt.libvirt.firewall.{IPTABLES}, nova.virt.firewall.{NOOP}")
+        raise errors.service.CanNotStart(reason=f"[DEFAULT]firewall_driver = {options.firewall_driver!r}: must be one "
+                                         f"of nova.virt.libvirt.firewall.{IPTABLES}, nova.virt.firewall.{NOOP}")
     if driver == NOOP or options.fake_network:
         return None
     foreign = Foreign(options.iptables_top_regex, options.iptables_bottom_regex)
@@ -101,8 +101,8 @@ class Compute:
         self.options = options
         make = DRIVERS.get(options.compute_driver or "")
         if make is None:
-            raise CanNotStart(reason=f"[DEFAULT]compute_driver = {options.compute_driver!r}: must be one of "
-                                     "libvirt.LibvirtDriver, fake.FakeDriver")
+            raise errors.service.CanNotStart(reason=f"[DEFAULT]compute_driver = {options.compute_driver!r}: must be "
+                                             "one of libvirt.LibvirtDriver, fake.FakeDriver")
         state = Path(options.state_path)
         secret = host_secret.load(state)
         self.bus = Bus(options, options.host, secret=secret)

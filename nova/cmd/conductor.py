@@ -8,9 +8,9 @@ import os
 import time
 from typing import Any, cast
 
-from nova import concurrency
+from nova import concurrency, errors
 from nova.cmd import common
-from nova.service import CanNotStart, Every, patiently
+from nova.service import Every, patiently
 
 LOG = logging.getLogger(__name__)
 
@@ -19,12 +19,11 @@ BINARY = "nova-conductor"
 
 def settings(options: Any) -> Any:
     """Options as the conductor's rooms read them."""
-    from nova.clients.dns import DriverUnknown
     from nova.conductor.engine import network_options
     from nova.conductor.engine.deps import Settings, VpnSettings
     from nova.conf import quota
-    from nova.model import network_managers, pci_aliases, periods
-    from nova.model.ratios import BadRatio, ratios
+    from nova.model import pci_aliases, periods
+    from nova.model.ratios import ratios
 
     limits = {quota.API_NAMES.get(name, name): options.quota[name] for name in quota.LIMITS}
     names = ("default_availability_zone", "internal_service_availability_zone", "default_schedule_zone",
@@ -39,9 +38,9 @@ def settings(options: Any) -> Any:
         counted = ratios("[filter_scheduler]image_props_weight_setting",
                          options.filter_scheduler.image_props_weight_setting, usual=1.0)
         aliases = pci_aliases.parse(options.pci.alias)
-    except (periods.BadPeriod, BadRatio, pci_aliases.BadAlias, network_managers.UnknownManager,
-            DriverUnknown) as error:
-        raise CanNotStart(reason=error.message) from None
+    except (errors.quota.UsageBadPeriod, errors.daemon.SchedulerBadRatio, errors.host.PciBadAlias,
+            errors.network.UnknownManager, errors.dns.NoDriver) as error:
+        raise errors.service.CanNotStart(reason=error.message) from None
     vpn = VpnSettings(**{name: options[name] for name in (
         "vpn_image_id", "vpn_flavor", "vpn_key_suffix", "boot_script_template", "dmz_net", "dmz_mask",
         "cnt_vpn_clients")}, cc_dmz=options.my_ip)
@@ -69,7 +68,7 @@ def _network_limits(options: Any) -> dict[str, int]:
 
 
 def quotas(options: Any) -> Any:
-    """Where limits are kept, as ``[quota]driver`` says. CanNotStart without credentials for Keystone."""
+    """Where limits are kept, as ``[quota]driver`` says. service.CanNotStart without credentials for Keystone."""
     from nova.clients import keystone, session
     from nova.conductor.engine import limits
     from nova.conf import quota
@@ -81,29 +80,30 @@ def quotas(options: Any) -> Any:
         return limits.Unlimited()
     credentials = session.load(options, "oslo_limit")
     if credentials.auth is None:
-        raise CanNotStart(reason=f"[quota]driver is {driver}, and there are no credentials for Keystone: set "
-                                 "[oslo_limit]auth_type, auth_url, username and password")
+        raise errors.service.CanNotStart(reason=f"[quota]driver is {driver}, and there are no credentials for "
+                                         "Keystone: set [oslo_limit]auth_type, auth_url, username and password")
     missing = limits.Missing(options.quota.unified_limits_resource_strategy,
                              frozenset(options.quota.unified_limits_resource_list))
     return limits.Unified(keystone.of_groups(options.oslo_limit, credentials), missing)
 
 
 def databases(options: Any) -> tuple[Any, Any]:
-    """(api, cell). CanNotStart, naming option and file, when one is missing."""
+    """(api, cell). service.CanNotStart, naming option and file, when one is missing."""
     from nova.db.engine import Database
 
     made = []
     for name in ("api_database", "database"):
         group = options[name]
         if not group.connection:
-            raise CanNotStart(reason=f"[{name}]connection is not set: put it into nova-conductor.conf beside nova.conf")
+            raise errors.service.CanNotStart(reason=f"[{name}]connection is not set: put it into nova-conductor.conf "
+                                             "beside nova.conf")
         made.append(Database(group.connection, group.max_pool_size, group.max_overflow,
                              group.connection_recycle_time))
     return made[0], made[1]
 
 
 def networking(options: Any, deps: Any) -> Any:
-    """Whose the networks are. CanNotStart with credentials for Neutron that can't be used."""
+    """Whose the networks are. service.CanNotStart with credentials for Neutron that can't be used."""
     from nova.clients import neutron, session
     from nova.conductor.actions.interfaces import detach_at_once
     from nova.conductor.neutron import proxies as neutron_proxies
@@ -115,11 +115,12 @@ def networking(options: Any, deps: Any) -> Any:
         return NovaNetwork(deps)
     try:
         credentials = session.load(options, "neutron")
-    except session.CredentialsWrong as error:
-        raise CanNotStart(reason=error.message) from None
+    except errors.config.Credentials as error:
+        raise errors.service.CanNotStart(reason=error.message) from None
     if credentials.auth is None and not options.neutron.endpoint_override:
-        raise CanNotStart(reason="networks are Neutron's ([DEFAULT]use_neutron), and nobody says where it is: set "
-                                 "[neutron]auth_type, auth_url, username, password and project_name")
+        raise errors.service.CanNotStart(reason="networks are Neutron's ([DEFAULT]use_neutron), and nobody says where "
+                                         "it is: set "
+                                         "[neutron]auth_type, auth_url, username, password and project_name")
     client = neutron.of_groups(options.neutron, credentials)
     back_end = Neutron(deps, client, detach_at_once(deps), options.neutron.ovs_bridge)
 
@@ -133,20 +134,20 @@ def networking(options: Any, deps: Any) -> Any:
 
 
 def check_networking(back_end: Any) -> None:
-    """CanNotStart when Neutron does not let us in. One that is away is no reason: what needs it will wait for it."""
+    """service.CanNotStart when Neutron does not let us in. One that is away is no reason: what needs it will wait for
+    it."""
     from nova import errors
-    from nova.clients import neutron, session
 
     if back_end.name != "neutron":
         return
     try:
         back_end.client.extensions()
-    except (neutron.NotLetIn, session.CredentialsWrong) as error:
-        raise CanNotStart(reason="the network service does not let us in: look at [neutron]auth_url, username, "
-                                 f"password and project_name ({error.message})") from None
-    except session.MissingThere:
-        raise CanNotStart(reason="at [neutron]endpoint_override (or the catalog's address) there is no "
-                                 "Neutron") from None
+    except (errors.service.Credentials, errors.config.Credentials) as error:
+        raise errors.service.CanNotStart(reason="the network service does not let us in: look at [neutron]auth_url, "
+                                         f"username, password and project_name ({error.message})") from None
+    except errors.service.ResourceNotFound:
+        raise errors.service.CanNotStart(reason="at [neutron]endpoint_override (or the catalog's address) there is no "
+                                         "Neutron") from None
     except errors.NovaError as error:
         LOG.warning("the network service is not there yet: %s", error.message)
 
@@ -221,8 +222,8 @@ class Conductor:
         try:
             migrate.check("api", self.deps.api)
             migrate.check("cell", self.deps.cell)
-        except migrate.SchemaBehind as error:
-            raise CanNotStart(reason=error.message) from None
+        except errors.daemon.DbSchemaBehind as error:
+            raise errors.service.CanNotStart(reason=error.message) from None
         except errors.Unavailable:
             raise
 

@@ -17,7 +17,6 @@ from typing import Any
 
 from nova import concurrency, errors
 from nova.cmd import common
-from nova.service import CanNotStart
 
 LOG = logging.getLogger(__name__)
 
@@ -139,7 +138,7 @@ def _no_password() -> str:
 
 
 def bind(options: Any, kind: Any) -> socket.socket:
-    """The listening socket. CanNotStart names address and option."""
+    """The listening socket. service.CanNotStart names address and option."""
     from nova import http_server
 
     group = options[kind.section]
@@ -150,8 +149,8 @@ def bind(options: Any, kind: Any) -> socket.socket:
             host = str(socket.getaddrinfo(name, port, socket.AF_INET6, flags=socket.AI_PASSIVE)[0][4][0])
         return http_server.bind(host, port)
     except OSError as error:
-        raise CanNotStart(reason=f"{host}:{port} ([{kind.section}]{kind.host}, {kind.port}) can not be listened on: "
-                                 f"{error.strerror}") from None
+        raise errors.service.CanNotStart(reason=f"{host}:{port} ([{kind.section}]{kind.host}, {kind.port}) can not be "
+                                         f"listened on: {error.strerror}") from None
 
 
 def more_files(sessions: int) -> None:

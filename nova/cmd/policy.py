@@ -32,32 +32,25 @@ CREDENTIALS = {("--os-roles",): (("OS_ROLES",), "roles, parted by commas"),
                ("--os-system-scope",): (("OS_SYSTEM_SCOPE",), "'all' for a token of the whole system")}
 
 
-class NoSuchRule(errors.Invalid):
-    code, message = "policy.no_such_rule", "No rule's name contains '{part}'. nova-policy sample lists them all."
-
-
-class BadTarget(errors.Invalid):
-    code, message = "policy.bad_target", "--target {word}: write KEY=VALUE, with KEY one of {known}."
-
-
 def allowed(policy: Policy, caller: context.RequestContext, part: str | None,
             target: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """(names of rules that pass, of those that don't), among those whose name contains ``part``. NoSuchRule."""
+    """(names of rules that pass, of those that don't), among those whose name contains ``part``.
+    api.PolicyNoSuchRule."""
     names = sorted(rule.name for rule in list_rules()
                    if (part in rule.name if part else rule.name not in BASE))
     if not names:
-        raise NoSuchRule(part=part)
+        raise errors.api.PolicyNoSuchRule(part=part)
     passed = [name for name in names if policy.allows(caller, name, target)]
     return passed, [name for name in names if name not in passed]
 
 
 def targets(words: Sequence[str]) -> dict[str, str]:
-    """``["project_id=a", "user_id=b,..."]`` as a dict. BadTarget."""
+    """``["project_id=a", "user_id=b,..."]`` as a dict. api.PolicyBadTarget."""
     found = {}
     for word in (one for group in words for one in group.split(",") if one):
         name, sign, value = word.partition("=")
         if not sign or not value or name not in TARGETS:
-            raise BadTarget(word=word, known=", ".join(TARGETS))
+            raise errors.api.PolicyBadTarget(word=word, known=", ".join(TARGETS))
         found[name] = value
     return found
 

@@ -9,18 +9,10 @@ from nova.model.base import HostName
 from nova.virt.interface import ColdMoves
 
 
-class CannotDo(errors.NotSupported):
-    code, message = "host.can_not", "The hypervisor driver of host {host} can not {what}."
-
-
-class NoOrder(errors.Invalid):
-    code, message = "order.incomplete", "The order to {what} {uuid} does not say what the guest is made of."
-
-
 def able(driver: Any, protocol: Any, host: HostName, what: str) -> Any:
-    """The driver, which has ``protocol``. CannotDo: ``what`` (to pause guests) is not to be had on this host."""
+    """The driver, which has ``protocol``. host.CanNot: ``what`` (to pause guests) is not to be had on this host."""
     if not isinstance(driver, protocol):
-        raise CannotDo(host=host, what=what)
+        raise errors.host.CanNot(host=host, what=what)
     return driver
 
 

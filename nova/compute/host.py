@@ -12,10 +12,6 @@ from nova import errors
 from nova.model.base import HostName, Time, utcnow
 
 
-class BadUuid(errors.Invalid):
-    code, message = "order.bad_uuid", "'{given}' is not the uuid of a server."
-
-
 class Clock:
     """The time; tests hand in another."""
 
@@ -45,7 +41,7 @@ def checked_uuid(given: str) -> str:
     except ValueError:
         good = False
     if not good:
-        raise BadUuid(given=given[:64])
+        raise errors.host.OrderBadUuid(given=given[:64])
     return given
 
 

@@ -50,10 +50,6 @@ from nova.model.orders import (
 )
 
 
-class Misaddressed(errors.HostRefused):
-    code, message = "host.misaddressed", "This is host {host}; the order is for {given}."
-
-
 class Ordered:
     """The part of the service that takes orders; base of ``ComputeService``, which sets the attributes."""
 
@@ -159,4 +155,4 @@ class Ordered:
 
     def _check_host(self, given: HostName) -> None:
         if given != self._host.name:
-            raise Misaddressed(host=self._host.name, given=given)
+            raise errors.host.Misaddressed(host=self._host.name, given=given)

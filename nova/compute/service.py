@@ -125,7 +125,8 @@ class ComputeService(Ordered, Told, Screens, GuestNetworks):
 
     def start(self) -> Registered | None:
         """Become ready for orders; None when it was told to stop before it was. Waits for the hypervisor and the
-        conductor as long as it takes, and says so. Raises what an operator must cure: Refused, DamagedId, TwoDaemons.
+        conductor as long as it takes, and says so. Raises what an operator must cure: Refused, host.DamagedId,
+        host.TwoDaemons.
         """
         self._lock = identity.Lock(self._host.state_path)
         self.host_id = identity.host_id(self._host.state_path)

@@ -38,18 +38,6 @@ SERVED: dict[str, type[Interface] | None] = {
     services.COMPUTE: ComputeRPC, services.NETWORK: NetworkRPC, services.METADATA: None}
 
 
-class NotYours(errors.Forbidden):
-    code, message = "host.not_yours", "'{host}' may not speak for '{other}'."
-
-
-class NotRegistered(errors.Conflict):
-    code, message = "host.not_registered", "nova-compute on '{host}' is not registered with id {host_id}."
-
-
-class NoHostDaemon(errors.Forbidden):
-    code, message = "host.no_host_daemon", "'{host}' can not register a {binary}: that is none of a host's daemons."
-
-
 class HostService:
     """The service behind the topic ``conductor-host``."""
 
@@ -79,7 +67,7 @@ class HostService:
 
         def write(tx: Connection) -> bool:
             if services.compute_id(tx, host) != inventory.host_id:
-                raise NotRegistered(host=host, host_id=inventory.host_id)
+                raise errors.host.NotRegistered(host=host, host_id=inventory.host_id)
             return hosts.write_nodes(tx, inventory)
         if self.deps.cell.transact(write):
             self.deps.api.transact(lambda tx: reports.write_providers(tx, inventory))
@@ -175,7 +163,7 @@ class HostService:
         with self.deps.cell.reading() as tx:
             found = networks.on_host(tx, host=host, uuids_=[network_uuid])
         if not found:
-            raise networks.NoSuchNetwork(network_id=network_uuid)
+            raise errors.network.NotFound(network_id=network_uuid)
         return found[0]
 
     def report_lease(self, host: HostName, lease: Lease) -> None:
@@ -187,13 +175,13 @@ class HostService:
 
 def _same(host: str, other: str) -> None:
     if host != other:
-        raise NotYours(host=host, other=other)
+        raise errors.host.NotYours(host=host, other=other)
 
 
 def _check_daemon(registration: Registration) -> None:
     """A host's daemons register here, with what they serve: the lowest version told decides what all others speak."""
     if registration.binary not in SERVED:
-        raise NoHostDaemon(host=registration.host, binary=registration.binary)
+        raise errors.host.NoHostDaemon(host=registration.host, binary=registration.binary)
     serves = SERVED[registration.binary]
     for told in registration.contracts:
         if serves is None or told.name != serves.__name__ or not _of_this_major(told.version, serves):

@@ -9,7 +9,6 @@ import msgspec
 
 from nova import errors
 from nova.console import tokens, urls
-from nova.model.console_errors import CanNotTell
 from nova.model.consoles import Console, ConsoleConnection, ConsoleGrant, ConsoleWish, TokenCheck, token_hash
 
 LOG = logging.getLogger(__name__)
@@ -37,10 +36,10 @@ class ConsoleAuthService:
         except errors.Unavailable as error:
             LOG.warning("a console's token could not be checked (token %s): %s", tokens.short(check.token_hash),
                         error.message)
-            if error.code == CanNotTell.code:
+            if error.code == errors.console.CanNotTell.code:
                 raise
             # who comes with any text as a token learns nothing of how this cloud is built
-            raise CanNotTell(away="a part of the cloud") from None
+            raise errors.console.CanNotTell(away="a part of the cloud") from None
         except (errors.NotFound, errors.Conflict, errors.Invalid) as error:
             LOG.info("a console's token was refused (token %s): %s", tokens.short(check.token_hash), error.code)
             raise

@@ -9,15 +9,9 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.cell import operations, servers
-from nova.db.server_lists import NoSuchMarker
-from nova.db.states import NoSuchServer
 from nova.db.types import AnyRow, new_key, utc_now
 from nova.model.actions import ActionEvent, ActionQuery, InstanceAction
 from nova.model.states import API_NAMES
-
-
-class NoSuchAction(errors.NotFound):
-    code, message = "action.not_found", "Action for request_id {request_id} on instance {server} not found"
 
 
 def _value(row: AnyRow) -> InstanceAction:
@@ -34,7 +28,7 @@ def _check_server(tx: Connection, query: ActionQuery) -> None:
         chosen = chosen.where(servers.c.project_id == query.project_id)
     deleted = tx.execute(chosen).scalar_one_or_none()
     if deleted is None or (deleted and not query.with_deleted):
-        raise NoSuchServer(server=query.server_uuid)
+        raise errors.server.NotFound(server=query.server_uuid)
 
 
 def select(tx: Connection, query: ActionQuery, limit: int) -> tuple[InstanceAction, ...]:
@@ -49,7 +43,7 @@ def select(tx: Connection, query: ActionQuery, limit: int) -> tuple[InstanceActi
         key = tx.execute(sa.select(sa.func.min(operations.c.id)).where(
             operations.c.server_uuid == query.server_uuid, operations.c.request_id == query.marker)).scalar()
         if key is None:
-            raise NoSuchMarker(marker=query.marker)
+            raise errors.api.PageMarkerNotFound(marker=query.marker)
         chosen = chosen.where(operations.c.id < key)
     return tuple(_value(row) for row in tx.execute(chosen.order_by(operations.c.id.desc()).limit(limit)))
 
@@ -60,7 +54,7 @@ def get(tx: Connection, query: ActionQuery) -> InstanceAction:
                                                  operations.c.request_id == query.request_id)
                      .order_by(operations.c.id.desc()).limit(1)).one_or_none()
     if row is None:
-        raise NoSuchAction(request_id=query.request_id, server=query.server_uuid)
+        raise errors.server.ActionNotFound(request_id=query.request_id, server=query.server_uuid)
     return _value(row)
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db import network_quota
-from nova.db.free_addresses import NOBODYS, NoAddressLeft, pick, release, set_aside
+from nova.db.free_addresses import NOBODYS, pick, release, set_aside
 from nova.db.host_addresses import own_addresses
 from nova.db.models.cell import fixed_addresses, networks, servers, vifs
 from nova.db.statements import by_key, insert_ignoring
@@ -27,24 +27,6 @@ FIELDS = [networks.c[name] for name in Network.__struct_fields__ if name in netw
 _OF_VIF = sa.and_(fixed_addresses.c.server_uuid == vifs.c.server_uuid,  # which has an index
                   fixed_addresses.c.vif_uuid == vifs.c.uuid)
 _KEYS = uuids.UUID("7a4f1a5e-6f0f-4d43-9a0b-5b0a6f2d1c77")  # names of interfaces that come later are made in it
-
-
-class NoSuchNetwork(errors.NotFound):
-    code, message = "network.not_found", "Network {network_id} could not be found."
-
-
-class AddressTaken(errors.Invalid):
-    code = "network.address_taken"
-    message = "Fixed IP address {address} is already in use or is not in network {network}."
-
-
-class NoMacLeft(errors.Unavailable):
-    code, message = "network.no_mac", "No free MAC address was found in {attempts} attempts."
-
-
-class TooManyAddresses(errors.OverQuota):
-    code = "quota.fixed_ips"
-    message = "Quota exceeded for fixed_ips: Requested {requested}, but already used {used} of {limit} fixed_ips"
 
 
 class Wish(NamedTuple):
@@ -80,8 +62,8 @@ class Place:
 def bind(tx: Connection, wishes: Sequence[Wish], terms: Terms | None = None) -> dict[str, tuple[Interface, ...]]:
     """Give each server its addresses (those it has already, if it was bound before); its interfaces, by uuid.
 
-    NoSuchNetwork, NoAddressLeft, AddressTaken, TooManyAddresses and NoMacLeft leave nothing behind: the transaction is
-    the caller's.
+    network.NotFound, network.NoAddress, network.AddressTaken, quota.FixedIps and network.NoMac leave nothing behind:
+    the transaction is the caller's.
     """
     terms = terms or Terms()
     wanted = {request.network_id for wish in wishes for request in wish.networks if request.network_id}
@@ -196,7 +178,7 @@ def rows_of(tx: Connection, wanted: set[str]) -> dict[str, AnyRow]:
     rows = {row.uuid: row for row in tx.execute(sa.select(*FIELDS).where(networks.c.uuid.in_(sorted(wanted))))}
     missing = wanted - set(rows)
     if missing:
-        raise NoSuchNetwork(network_id=sorted(missing)[0])
+        raise errors.network.NotFound(network_id=sorted(missing)[0])
     return rows
 
 
@@ -244,12 +226,12 @@ class _Pool:
         named = self.row.vpn_private_address if request.vpn else request.fixed_ip
         if named:
             if named not in self.free:
-                raise AddressTaken(address=named, network=self.row.uuid)
+                raise errors.network.AddressTaken(address=named, network=self.row.uuid)
             return str(named)
         for address in self.free:
             if address not in self.named:
                 return str(address)
-        raise NoAddressLeft(network=self.row.uuid)
+        raise errors.network.NoAddress(network=self.row.uuid)
 
 
 def _made(tx: Connection, wish: Wish, request: RequestedNetwork, vif: str) -> Place | None:
@@ -277,7 +259,7 @@ def _write(tx: Connection, places: Sequence[tuple[_Pool, Place]], terms: Terms) 
         wanted = sum(1 for place in new if place.wish.project_id == project)
         have = used(tx, project) if wanted else 0
         if wanted and have + wanted > limit:
-            raise TooManyAddresses(requested=wanted, used=have, limit=limit)
+            raise errors.quota.FixedIps(requested=wanted, used=have, limit=limit)
     for pool in {id(pool): pool for pool, _ in places}.values():
         _take(tx, pool, [place for of, place in places if of is pool and place.key is not None])
     _insert_vifs(tx, [(pool.row.id, place) for pool, place in places if not place.mac], terms)
@@ -300,7 +282,7 @@ def _take(tx: Connection, pool: _Pool, places: Sequence[Place]) -> None:
 
 
 def _insert_vifs(tx: Connection, places: Sequence[tuple[int, Place]], terms: Terms) -> None:
-    """Each gets a MAC that nobody has. NoMacLeft."""
+    """Each gets a MAC that nobody has. network.NoMac."""
     left = list(places)
     for _ in range(max(1, terms.mac_attempts)):
         if not left:
@@ -316,7 +298,7 @@ def _insert_vifs(tx: Connection, places: Sequence[tuple[int, Place]], terms: Ter
             vifs.c.uuid.in_([place.vif for _, place in left]))).scalars())
         left = [(network, place) for network, place in left if place.vif not in there]
     if left:
-        raise NoMacLeft(attempts=terms.mac_attempts)
+        raise errors.network.NoMac(attempts=terms.mac_attempts)
 
 
 # -- values

@@ -25,19 +25,6 @@ STAMP = "aggregates"
 MAX_KEY = 2**63 - 1
 
 
-class NoSuchAggregate(errors.NotFound):
-    code, message = "aggregate.not_found", "Aggregate {id} could not be found."
-
-
-class NameTaken(errors.Conflict):
-    code, message = "aggregate.name_taken", "Aggregate {name} already exists."
-
-
-class NotEmpty(errors.Invalid):
-    code = "aggregate.not_empty"
-    message = "Cannot delete aggregate {id}. Reason: it still has hosts ({hosts}); remove them first."
-
-
 # -- the stamp
 
 def changing(tx: Connection) -> None:
@@ -80,10 +67,10 @@ def _value(row: AnyRow, hosts: Sequence[str], metadata: Mapping[str, str]) -> Ag
 
 
 def get(tx: Connection, key: int) -> Aggregate:
-    """NoSuchAggregate."""
+    """aggregate.NotFound."""
     found = select(tx, [key]) if 0 < key <= MAX_KEY else ()
     if not found:
-        raise NoSuchAggregate(id=key)
+        raise errors.aggregate.NotFound(id=key)
     return found[0]
 
 
@@ -137,7 +124,7 @@ def members(tx: Connection) -> set[str]:
 # -- changes: each after ``changing``
 
 def insert(tx: Connection, name: str, zone: str | None) -> int:
-    """NameTaken. The new one's id."""
+    """aggregate.NameTaken. The new one's id."""
     _check_name(tx, name)
     made = tx.execute(sa.insert(aggregates).values(uuid=str(uuids.uuid4()), name=name, created_at=utc_now()))
     key = new_key(made)
@@ -149,7 +136,7 @@ def insert(tx: Connection, name: str, zone: str | None) -> int:
 def _check_name(tx: Connection, name: str, but: int = 0) -> None:
     found = tx.execute(sa.select(aggregates.c.id).where(aggregates.c.name == name, aggregates.c.id != but))
     if found.first() is not None:
-        raise NameTaken(name=name)
+        raise errors.aggregate.NameTaken(name=name)
 
 
 def rename(tx: Connection, key: int, name: str) -> None:
@@ -179,9 +166,10 @@ def remove_host(tx: Connection, key: int, host: str) -> None:
 
 
 def delete(tx: Connection, aggregate: Aggregate) -> None:
-    """NotEmpty while hosts are in it."""
+    """aggregate.NotEmpty while hosts are in it."""
     if aggregate.hosts:
-        raise NotEmpty(id=aggregate.id, hosts=", ".join(aggregate.hosts[:5]) + ", ..." * (len(aggregate.hosts) > 5))
+        raise errors.aggregate.NotEmpty(id=aggregate.id,
+                                        hosts=", ".join(aggregate.hosts[:5]) + ", ..." * (len(aggregate.hosts) > 5))
     tx.execute(sa.delete(aggregate_metadata).where(aggregate_metadata.c.aggregate_id == aggregate.id))
     tx.execute(sa.delete(aggregates).where(aggregates.c.id == aggregate.id))
 

@@ -31,18 +31,6 @@ from nova.model.topology import Packing
 VCPU, MEMORY_MB, DISK_GB = "VCPU", "MEMORY_MB", "DISK_GB"
 
 
-class NotEnough(errors.ClaimConflict):
-    code, message = "claim.not_enough", "The chosen host has {free} {resource_class} left, {wanted} are needed."
-
-
-class Unfit(errors.ClaimConflict):
-    code, message = "claim.unfit", "The chosen host can not take it: {why}."
-
-
-class AlreadyHeld(errors.Conflict):
-    code, message = "claim.held", "These servers hold something of their providers already."
-
-
 class Claim(NamedTuple):
     """One server's wish for one node. ``grouped``: it may be in a server group. ``wishes``: None when ``resources`` of
     the node itself are all it asks for."""
@@ -77,15 +65,15 @@ def take(api: Database, claims: Sequence[Claim]) -> tuple[Results, list[Usage]]:
     """One transaction that claims; see :func:`claim`. A first claim rarely holds anything: it looks when it must."""
     try:
         return api.transact(lambda tx: claim(tx, claims))
-    except AlreadyHeld:  # the database went away with an answer, after it had committed
+    except errors.host.ClaimHeld:  # the database went away with an answer, after it had committed
         return api.transact(lambda tx: claim(tx, claims, again=True))
 
 
 def claim(tx: Connection, claims: Sequence[Claim], again: bool = False) -> tuple[Results, list[Usage]]:
     """Take what each claim asks for; for each server None or why not, and the providers' numbers after it.
 
-    Repeating a claim is harmless: what the server holds on that provider is counted as its own. AlreadyHeld: the very
-    first claim of a server (epoch 1) is no first one, which must be said (``again``).
+    Repeating a claim is harmless: what the server holds on that provider is counted as its own. host.ClaimHeld: the
+    very first claim of a server (epoch 1) is no first one, which must be said (``again``).
     """
     mine = ledger.raise_epochs(tx, {one.server_uuid: one.epoch for one in claims})
     results: Results = dict(ledger.lost(tx, [one.server_uuid for one in claims if one.server_uuid not in mine]))
@@ -108,7 +96,7 @@ def claim(tx: Connection, claims: Sequence[Claim], again: bool = False) -> tuple
     try:
         insert_all(tx, allocations, rows)
     except exc.IntegrityError:
-        raise AlreadyHeld() from None
+        raise errors.host.ClaimHeld() from None
     _count_children(tx, sorted({row["provider_id"] for row in rows} - nodes.keys()))
     return results, [node.usage() for node in nodes.values()]
 
@@ -255,8 +243,8 @@ def _plain(node: _Node, resources: Resources) -> Found:
         have = node.amounts.get(name)
         if have is None or amount > min(have.capacity - have.used, have.max_unit) or (
                 amount < have.min_unit or amount % have.step_size):
-            return NotEnough(resource_class=name, wanted=amount,
-                             free=min(have.capacity - have.used, have.max_unit) if have else 0)
+            return errors.host.ClaimNotEnough(resource_class=name, wanted=amount,
+                                              free=min(have.capacity - have.used, have.max_unit) if have else 0)
     return candidates.Solution({node.id: wanted}, {}), None
 
 
@@ -264,15 +252,15 @@ def _wished(node: _Node, wishes: Wishes) -> Found:
     tree = node.tree()
     solution = candidates.first(tree, wishes.request)
     if solution is None:
-        return Unfit(why=candidates.why_not(tree, wishes.request))
+        return errors.host.ClaimUnfit(why=candidates.why_not(tree, wishes.request))
     if not wishes.topology.anything:
         return solution, None
     if not solution.amounts.get(node.id):
-        return Unfit(why="it would hold nothing of the node itself")
+        return errors.host.ClaimUnfit(why="it would hold nothing of the node itself")
     topology = node.beyond.topology if node.beyond else None
     packing = pack(topology, node.packings, wishes.topology)
     if isinstance(packing, str):
-        return Unfit(why=packing)
+        return errors.host.ClaimUnfit(why=packing)
     charged = _with_devices(node, solution, packing)
     return charged if isinstance(charged, errors.NovaError) else (charged, packing)
 
@@ -280,7 +268,8 @@ def _wished(node: _Node, wishes: Wishes) -> Found:
 def _with_devices(node: _Node, solution: candidates.Solution, packing: Packing
                   ) -> candidates.Solution | errors.NovaError:
     """The devices that it got are taken of their providers, too, where the host reports such (one class each): named
-    after the device or, for one of many functions, the device that has it. Unfit, when somebody else took them there.
+    after the device or, for one of many functions, the device that has it. host.ClaimUnfit, when somebody else took
+    them there.
     """
     named = {one.name: one for one in node.below.values() if len(one.amounts) == 1}
     amounts = {key: Counter(taken) for key, taken in solution.amounts.items()}
@@ -291,7 +280,7 @@ def _with_devices(node: _Node, solution: candidates.Solution, packing: Packing
             taken = amounts.setdefault(found.id, Counter())
             taken[resource_class] += 1
             if not found.amounts[resource_class].has_room(taken[resource_class]):
-                return Unfit(why=f"not enough {resource_class}")
+                return errors.host.ClaimUnfit(why=f"not enough {resource_class}")
     return candidates.Solution(amounts, solution.mappings)
 
 
@@ -310,5 +299,4 @@ def packing_at(tx: Connection, server_uuid: str, host: str, leaving: bool = Fals
     return meant[0].packing if meant else None
 
 
-__all__ = ["DISK_GB", "MEMORY_MB", "VCPU", "AlreadyHeld", "Claim", "NotEnough", "Unfit", "Usage", "amounts_of", "claim",
-           "packing_at", "take"]
+__all__ = ["DISK_GB", "MEMORY_MB", "VCPU", "Claim", "Usage", "amounts_of", "claim", "packing_at", "take"]

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from nova import errors
 from nova.db.models.cell import console_tokens, servers, services
 from nova.db.services import COMPUTE, as_time
-from nova.db.states import NoSuchServer
 from nova.db.types import AnyRow, utc_now
 
 #: Addresses that a server has at most; the oldest go. One user alone could fill the table else.
@@ -62,7 +62,7 @@ def place(tx: Connection, uuid: str) -> AnyRow:
     """A server's host, epoch and states, with what tells whether that host is up. NotFound."""
     row = tx.execute(_PLACE, {"wanted": uuid}).one_or_none()
     if row is None:
-        raise NoSuchServer(server=uuid)
+        raise errors.server.NotFound(server=uuid)
     return row
 
 
@@ -73,7 +73,7 @@ def keep(tx: Connection, what: Kept) -> bool:
     """
     server = tx.execute(_LOCKED, {"wanted": what.server_uuid}).one_or_none()
     if server is None:
-        raise NoSuchServer(server=what.server_uuid)
+        raise errors.server.NotFound(server=what.server_uuid)
     if server.host != what.host or server.console_epoch > what.epoch:
         return False
     now = _now(tx)

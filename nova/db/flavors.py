@@ -14,7 +14,6 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db import ledger
 from nova.db.models.api import flavor_extra_specs, flavor_projects, flavors
-from nova.db.server_lists import NoSuchMarker
 from nova.db.statements import insert_all
 from nova.db.types import utc_now
 from nova.model.base import Scope
@@ -28,31 +27,6 @@ SORT_KEYS = {"flavorid": flavors.c.flavorid, "name": flavors.c.name, "memory_mb"
              "description": sa.func.coalesce(flavors.c.description, ""),
              "ephemeral_gb": flavors.c.ephemeral_gb, "swap": flavors.c.swap_mb, "swap_mb": flavors.c.swap_mb,
              "rxtx_factor": flavors.c.rxtx_factor, "is_public": flavors.c.is_public, "disabled": flavors.c.disabled}
-
-
-class NoSuchFlavor(errors.NotFound):
-    code, message = "flavor.not_found", "Flavor {flavor_id} could not be found."
-
-
-class NameTaken(errors.Conflict):
-    code, message = "flavor.name_taken", "Flavor with name {name} already exists."
-
-
-class IdTaken(errors.Conflict):
-    code, message = "flavor.id_taken", "Flavor with ID {flavorid} already exists."
-
-
-class NoSuchSpec(errors.NotFound):
-    code, message = "flavor.no_such_spec", "Flavor {flavor_id} has no extra specs with key {key}."
-
-
-class AccessGiven(errors.Conflict):
-    code = "flavor.access_given"
-    message = "Flavor access already exists for flavor {flavor_id} and project {project_id}."
-
-
-class AccessMissing(errors.NotFound):
-    code, message = "flavor.access_missing", "Flavor access not found for {flavor_id} / {project_id} combination."
 
 
 #: Of the project that asks; bound where ``scoped`` statements are executed.
@@ -80,7 +54,7 @@ def get(tx: Connection, flavorid: str, scope: Scope) -> Flavor:
     bound = {"wanted": flavorid} | ({"project_id": scope.project_id} if scope.project_id is not None else {})
     found = _gather(tx.execute(_one(scope.project_id is not None), bound))
     if not found:
-        raise NoSuchFlavor(flavor_id=flavorid)
+        raise errors.flavor.NotFound(flavor_id=flavorid)
     return found[0]
 
 
@@ -141,7 +115,7 @@ def _after(tx: Connection, key: Any, marker: str, descending: bool) -> Any:
     row = tx.execute(sa.select(key, flavors.c.id).where(flavors.c.flavorid == marker,
                                                         flavors.c.deleted == 0)).one_or_none()
     if row is None:
-        raise NoSuchMarker(marker=marker)
+        raise errors.api.PageMarkerNotFound(marker=marker)
     value, same = sa.literal(row[0], key.type), row[1]  # typed, so that booleans compare too
     beyond = "<" if descending else ">"
     return sa.or_(key.op(beyond)(value), sa.and_(key == value, flavors.c.id.op(beyond)(same)))
@@ -155,11 +129,11 @@ def insert(tx: Connection, flavor: NewFlavor) -> None:
     taken = {row.name for row in tx.execute(sa.select(flavors.c.name).where(flavors.c.name == flavor.name,
                                                                            flavors.c.deleted == 0))}
     if taken:
-        raise NameTaken(name=flavor.name)
+        raise errors.flavor.NameTaken(name=flavor.name)
     try:
         tx.execute(sa.insert(flavors).values(**values, created_at=utc_now()))
     except exc.IntegrityError:
-        raise IdTaken(flavorid=values["flavorid"]) from None
+        raise errors.flavor.IdTaken(flavorid=values["flavorid"]) from None
 
 
 def locked_id(tx: Connection, flavorid: str) -> int:
@@ -167,7 +141,7 @@ def locked_id(tx: Connection, flavorid: str) -> int:
     key = tx.execute(sa.select(flavors.c.id).where(flavors.c.flavorid == flavorid, flavors.c.deleted == 0)
                      .with_for_update()).scalar_one_or_none()
     if key is None:
-        raise NoSuchFlavor(flavor_id=flavorid)
+        raise errors.flavor.NotFound(flavor_id=flavorid)
     return int(key)
 
 
@@ -197,7 +171,7 @@ def delete_spec(tx: Connection, flavorid: str, name: str) -> None:
     key = locked_id(tx, flavorid)
     table = flavor_extra_specs
     if not tx.execute(sa.delete(table).where(table.c.flavor_id == key, table.c.key == name)).rowcount:
-        raise NoSuchSpec(flavor_id=flavorid, key=name)
+        raise errors.flavor.NoSuchSpec(flavor_id=flavorid, key=name)
 
 
 def change_access(tx: Connection, flavorid: str, project_id: str, allowed: bool) -> tuple[str, ...]:
@@ -207,8 +181,8 @@ def change_access(tx: Connection, flavorid: str, project_id: str, allowed: bool)
     mine = sa.and_(table.c.flavor_id == key, table.c.project_id == project_id)
     if allowed:
         if tx.execute(sa.select(table.c.flavor_id).where(mine)).first():
-            raise AccessGiven(flavor_id=flavorid, project_id=project_id)
+            raise errors.flavor.AccessGiven(flavor_id=flavorid, project_id=project_id)
         insert_all(tx, table, [{"flavor_id": key, "project_id": project_id}])
     elif not tx.execute(sa.delete(table).where(mine)).rowcount:
-        raise AccessMissing(flavor_id=flavorid, project_id=project_id)
+        raise errors.flavor.AccessMissing(flavor_id=flavorid, project_id=project_id)
     return tuple(sorted(tx.execute(sa.select(table.c.project_id).where(table.c.flavor_id == key)).scalars()))

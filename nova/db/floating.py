@@ -30,38 +30,6 @@ LARGEST = 2**63
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
-class NoSuchFloating(errors.NotFound):
-    code, message = "floating.not_found", "Floating IP not found for ID {id}"
-
-
-class NoSuchAddress(errors.NotFound):
-    code, message = "floating.no_such_address", "Floating IP not found for address {address}."
-
-
-class BadId(errors.Invalid):
-    code, message = "floating.bad_id", "Invalid ID received {id}."
-
-
-class NoSuchPool(errors.NotFound):
-    code, message = "floating.no_such_pool", "Floating IP pool {pool} not found."
-
-
-class PoolEmpty(errors.NotFound):
-    code, message = "floating.pool_empty", "No more floating IPs in pool {pool}."
-
-
-class AddressThere(errors.Conflict):
-    code, message = "floating.exists", "Floating IP {address} already exists."
-
-
-class NoFixedAddress(errors.Invalid):
-    code, message = "floating.no_fixed_address", "Instance {server} has no fixed IP address {address}."
-
-
-class NoFixedAddresses(errors.Invalid):
-    code, message = "floating.no_fixed_addresses", "No fixed IPs associated to instance {server}."
-
-
 class Held(NamedTuple):
     """A floating address as it is held under its lock: its row, and where its packets go (None: nowhere)."""
 
@@ -114,10 +82,10 @@ def select(tx: Connection, query: FloatingQuery) -> tuple[FloatingAddress, ...]:
 
 
 def get(tx: Connection, id: str, scope: Scope) -> FloatingAddress:
-    """NoSuchFloating for what nobody has, or (in a project's scope) another project. BadId."""
+    """floating.NotFound for what nobody has, or (in a project's scope) another project. floating.BadId."""
     row = tx.execute(_SHOWN.where(floating_addresses.c.id == _key(id))).first()
     if row is None or row.project_id is None or scope.project_id not in (None, row.project_id):
-        raise NoSuchFloating(id=id)
+        raise errors.floating.NotFound(id=id)
     return _value(row)
 
 
@@ -129,32 +97,32 @@ def count(tx: Connection, project_id: str) -> int:
 
 
 def _key(id: str) -> int:
-    """NoSuchFloating: no key is so, as Neutron's ids. BadId: it is no id at all."""
+    """floating.NotFound: no key is so, as Neutron's ids. floating.BadId: it is no id at all."""
     if UUID.fullmatch(id):
-        raise NoSuchFloating(id=id)
+        raise errors.floating.NotFound(id=id)
     if not id.isascii() or not id.isdigit():
-        raise BadId(id=id[:60])
+        raise errors.floating.BadId(id=id[:60])
     number = int(id[:40])
     if number >= LARGEST:
-        raise NoSuchFloating(id=id)
+        raise errors.floating.NotFound(id=id)
     return number
 
 
 # -- pools: made and taken from
 
 def insert(tx: Connection, addresses: Sequence[str], pool: str, interface: str | None) -> None:
-    """AddressThere, and none is made."""
+    """floating.Exists, and none is made."""
     for start in range(0, len(addresses), BATCH):
         batch = addresses[start:start + BATCH]
         there = tx.execute(sa.select(floating_addresses.c.address)
                            .where(floating_addresses.c.address.in_(batch)).limit(1)).scalar_one_or_none()
         if there is not None:
-            raise AddressThere(address=there)
+            raise errors.floating.Exists(address=there)
         try:
             insert_all(tx, floating_addresses, [{"address": one, "pool": pool, "interface": interface}
                                                 for one in batch])
         except exc.IntegrityError:  # somebody makes the same ones at this moment
-            raise AddressThere(address=f"{batch[0]} to {batch[-1]}") from None
+            raise errors.floating.Exists(address=f"{batch[0]} to {batch[-1]}") from None
 
 
 def delete_free(tx: Connection, network: ipaddress.IPv4Network, wanted: frozenset[str]) -> tuple[str, ...]:
@@ -174,7 +142,8 @@ def delete_free(tx: Connection, network: ipaddress.IPv4Network, wanted: frozense
 
 
 def take(tx: Connection, pool: str, project_id: str, wanted: int = 1, **fields: Any) -> tuple[FloatingAddress, ...]:
-    """The next free ones of a pool become the project's. NoSuchPool; PoolEmpty: fewer than wanted are left."""
+    """The next free ones of a pool become the project's. floating.NoSuchPool; floating.PoolEmpty: fewer than wanted are
+    left."""
     query = (sa.select(floating_addresses).where(
         floating_addresses.c.pool == pool, floating_addresses.c.project_id.is_(None))
         .order_by(floating_addresses.c.id).limit(wanted))
@@ -185,7 +154,7 @@ def take(tx: Connection, pool: str, project_id: str, wanted: int = 1, **fields: 
         picked = list(tx.execute(query.with_for_update()))
     if len(picked) < wanted:
         there = tx.execute(sa.select(floating_addresses.c.id).where(floating_addresses.c.pool == pool).limit(1)).first()
-        raise PoolEmpty(pool=pool) if there is not None else NoSuchPool(pool=pool)
+        raise errors.floating.PoolEmpty(pool=pool) if there is not None else errors.floating.NoSuchPool(pool=pool)
     values = {"project_id": project_id, "auto_assigned": False, **fields}
     changed = _update(tx, [row.id for row in picked], floating_addresses.c.project_id.is_(None), **values)
     if changed != len(picked):
@@ -202,11 +171,12 @@ def _update(tx: Connection, keys: Sequence[int], *more: Any, **values: Any) -> i
 # -- one address, held
 
 def hold(tx: Connection, address: str | None = None, id: str | None = None) -> Held:
-    """Lock an address, by itself or by its id. NoSuchAddress, NoSuchFloating: there is none, or nobody has it."""
+    """Lock an address, by itself or by its id. floating.NoSuchAddress, floating.NotFound: there is none, or nobody has
+    it."""
     mine = floating_addresses.c.address == address if id is None else floating_addresses.c.id == _key(id)
     row = tx.execute(sa.select(floating_addresses).where(mine).with_for_update()).first()
     if row is None or row.project_id is None:
-        raise NoSuchAddress(address=address) if id is None else NoSuchFloating(id=id)
+        raise errors.floating.NoSuchAddress(address=address) if id is None else errors.floating.NotFound(id=id)
     if row.fixed_address_id is None:
         return Held(row, None, None, None)
     fixed = tx.execute(sa.select(fixed_addresses.c.address, fixed_addresses.c.server_uuid, networks.c.uuid)
@@ -216,18 +186,19 @@ def hold(tx: Connection, address: str | None = None, id: str | None = None) -> H
 
 
 def hold_fixed(tx: Connection, wanted: FloatingAssociation) -> AnyRow:
-    """Lock the fixed address that an association means, as :func:`_fixed` gives it. NoFixedAddress,
-    NoFixedAddresses."""
+    """Lock the fixed address that an association means, as :func:`_fixed` gives it. floating.NotItsFixedAddress,
+    floating.NoFixedAddresses."""
     held = _fixed(tx, wanted.server_uuid)
     meant = [row for row in held if wanted.fixed_address in (None, row.address)]
     if not meant:
-        raise NoFixedAddress(server=wanted.server_uuid, address=wanted.fixed_address) if held and wanted.fixed_address \
-            else NoFixedAddresses(server=wanted.server_uuid)
+        raise errors.floating.NotItsFixedAddress(server=wanted.server_uuid,
+                                                 address=wanted.fixed_address) if held and wanted.fixed_address \
+            else errors.floating.NoFixedAddresses(server=wanted.server_uuid)
     still = tx.execute(sa.select(fixed_addresses.c.id).where(
         fixed_addresses.c.id == meant[0].id, fixed_addresses.c.server_uuid == wanted.server_uuid)
         .with_for_update()).first()
     if still is None:  # the server gave it back before we had the lock
-        raise NoFixedAddresses(server=wanted.server_uuid)
+        raise errors.floating.NoFixedAddresses(server=wanted.server_uuid)
     return meant[0]
 
 
@@ -297,7 +268,7 @@ def _held_value(held: Held, **fields: Any) -> FloatingAddress:
 
 def assign(tx: Connection, pool: str, wanted: Mapping[str, tuple[str, str]]) -> dict[str, str]:
     """``auto_assign_floating_ip``: server -> (project, fixed address that is its first); server -> its new floating
-    address. Servers that have one by themselves keep it. PoolEmpty, NoSuchPool."""
+    address. Servers that have one by themselves keep it. floating.PoolEmpty, floating.NoSuchPool."""
     rows = {row.server_uuid: row for row in tx.execute(sa.select(
         fixed_addresses.c.id, fixed_addresses.c.address, fixed_addresses.c.server_uuid, fixed_addresses.c.host,
         networks.c.host.label("network_host"), networks.c.multi_host)

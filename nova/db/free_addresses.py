@@ -12,7 +12,6 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from nova import errors
 from nova.db.models.cell import fixed_addresses, networks, vifs
 from nova.db.types import AnyRow, later, utc_now
 
@@ -23,10 +22,6 @@ ALL_FREE = sa.and_(fixed_addresses.c.reserved == sa.false(), NOBODYS)
 OWN = sa.and_(fixed_addresses.c.server_uuid.is_(None), fixed_addresses.c.host.is_not(None),
               fixed_addresses.c.left_at.is_(None))
 FREED: dict[str, Any] = {"server_uuid": None, "vif_uuid": None, "leased": False, "host": None, "left_at": None}
-
-
-class NoAddressLeft(errors.Conflict):
-    code, message = "network.no_address", "Zero fixed ips available in network {network}."
 
 
 def pick(tx: Connection, network_id: int, count: int, named: Sequence[str] = ()) -> list[AnyRow]:

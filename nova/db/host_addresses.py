@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from nova import errors
 from nova.db import network_quota
-from nova.db.free_addresses import OWN, NoAddressLeft, pick
+from nova.db.free_addresses import OWN, pick
 from nova.db.models.cell import fixed_addresses, networks
 from nova.db.types import AnyRow, later, utc_now
 
@@ -38,7 +39,7 @@ def own_addresses(tx: Connection, rows: Sequence[AnyRow], hosts: set[str]) -> di
                 continue
             picked = pick(tx, row.id, 1)
             if not picked:
-                raise NoAddressLeft(network=row.uuid)
+                raise errors.network.NoAddress(network=row.uuid)
             tx.execute(sa.update(fixed_addresses).where(fixed_addresses.c.id == picked[0].id)
                        .values(host=host, updated_at=utc_now()))
             own[(row.id, host)] = picked[0].address

@@ -8,19 +8,10 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.api import keypairs
-from nova.db.server_lists import NoSuchMarker
 from nova.db.types import utc_now
 from nova.model.keypairs import Keypair, KeypairQuery, NewKeypair
 
 _FIELDS = [keypairs.c[name] for name in Keypair.__struct_fields__]
-
-
-class NoSuchKeypair(errors.NotFound):
-    code, message = "keypair.not_found", "Keypair {name} not found for user {user_id}"
-
-
-class KeypairTaken(errors.Conflict):
-    code, message = "keypair.taken", "Key pair '{name}' already exists."
 
 
 def select(tx: Connection, query: KeypairQuery, limit: int) -> tuple[Keypair, ...]:
@@ -30,7 +21,7 @@ def select(tx: Connection, query: KeypairQuery, limit: int) -> tuple[Keypair, ..
         known = tx.execute(sa.select(keypairs.c.id).where(keypairs.c.user_id == query.user_id,
                                                           keypairs.c.name == query.marker)).first()
         if known is None:
-            raise NoSuchMarker(marker=query.marker)
+            raise errors.api.PageMarkerNotFound(marker=query.marker)
         chosen = chosen.where(keypairs.c.name > query.marker)
     return tuple(Keypair(**row._mapping) for row in tx.execute(chosen))
 
@@ -39,7 +30,7 @@ def get(tx: Connection, user_id: str, name: str) -> Keypair:
     row = tx.execute(sa.select(*_FIELDS).where(keypairs.c.user_id == user_id,
                                                keypairs.c.name == name)).one_or_none()
     if row is None:
-        raise NoSuchKeypair(name=name, user_id=user_id)
+        raise errors.server.KeypairNotFound(name=name, user_id=user_id)
     return Keypair(**row._mapping)
 
 
@@ -55,9 +46,9 @@ def insert(tx: Connection, keypair: NewKeypair) -> None:
     try:
         tx.execute(sa.insert(keypairs).values(**values, created_at=utc_now()))
     except exc.IntegrityError:
-        raise KeypairTaken(name=keypair.name) from None
+        raise errors.server.KeypairTaken(name=keypair.name) from None
 
 
 def delete(tx: Connection, user_id: str, name: str) -> None:
     if not tx.execute(sa.delete(keypairs).where(keypairs.c.user_id == user_id, keypairs.c.name == name)).rowcount:
-        raise NoSuchKeypair(name=name, user_id=user_id)
+        raise errors.server.KeypairNotFound(name=name, user_id=user_id)

@@ -22,16 +22,6 @@ from nova.db.types import AnyRow, later, utc_now
 from nova.model.base import Scope
 from nova.model.flavors import Flavor
 
-
-class RowClosed(errors.Bug):
-    code = "ledger.closed"
-    message = "The ledger row of {server} was closed before it could be placed; ask for the server again."
-
-
-class AlreadyOpen(errors.Conflict):
-    code, message = "ledger.open", "These servers were asked for already."
-
-
 _ONE_TURN = (sa.update(quota_locks).where(quota_locks.c.owner == sa.bindparam("whose"))
              .values(turns=quota_locks.c.turns + 1))
 
@@ -61,11 +51,11 @@ def usage(tx: Connection, project_id: str, user_id: str | None) -> dict[str, dic
 
 
 def open_rows(tx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """AlreadyOpen when these very servers were asked for before."""
+    """daemon.LedgerOpen when these very servers were asked for before."""
     try:
         insert_all(tx, ledger, [{**row, "created_at": utc_now()} for row in rows])
     except exc.IntegrityError:
-        raise AlreadyOpen() from None
+        raise errors.daemon.LedgerOpen() from None
 
 
 def _open_within(query: sa.Select[Any], scope: Scope) -> sa.Select[Any]:
@@ -128,7 +118,7 @@ def lost(tx: Connection, uuids: Sequence[str]) -> dict[str, errors.NovaError]:
     live = set(tx.execute(sa.select(ledger.c.server_uuid).where(ledger.c.server_uuid.in_(uuids),
                                                                 ledger.c.closed == sa.false())).scalars())
     return {uuid: errors.Overtaken(f"the ledger row of {uuid} has a newer epoch") if uuid in live
-            else RowClosed(server=uuid) for uuid in uuids}
+            else errors.daemon.LedgerClosed(server=uuid) for uuid in uuids}
 
 
 _COUNT_UP = (sa.update(providers).where(providers.c.id == sa.bindparam("provider"))

@@ -21,17 +21,6 @@ from nova.db.engine import Database
 SCHEMAS = ("api", "cell")
 
 
-class SchemaBehind(errors.Unavailable):
-    code = "db.schema_behind"
-    message = ("the {schema} database is at schema {have}, this release needs {want}: run "
-               "'nova-manage {command} sync'")
-
-
-class SyncUnderWay(errors.Unavailable):
-    code = "db.sync_under_way"
-    message = "another sync of the {schema} database has been under way for ten minutes: see whether it still is"
-
-
 def folder(schema: str) -> pathlib.Path:
     """Where the schema's history lies: beside the package in a checkout, under the prefix once installed."""
     checkout = pathlib.Path(__file__).resolve().parents[2] / "alembic" / schema
@@ -97,7 +86,7 @@ def _alone(schema: str, database: Database) -> Iterator[None]:
     with database.reading() as connection:
         try:
             if connection.execute(sa.text(take), {"name": f"nova.{schema}."}).scalar_one() != 1:
-                raise SyncUnderWay(schema=schema)
+                raise errors.daemon.DbSyncUnderWay(schema=schema)
             yield
         finally:
             connection.invalidate()  # closed: it would come back into the pool with the lock
@@ -116,14 +105,14 @@ def _alone_with_file(path: str) -> Iterator[None]:
 
 
 def check(schema: str, database: Database) -> None:
-    """SchemaBehind when the database lacks what this release needs; a newer one (mid-upgrade) is fine."""
+    """daemon.DbSchemaBehind when the database lacks what this release needs; a newer one (mid-upgrade) is fine."""
     have = current(schema, database)
     script = ScriptDirectory.from_config(_config(schema, database))
     known = {revision.revision for revision in script.walk_revisions()}
     want = script.get_current_head()
     if have != want and (have is None or have in known):
-        raise SchemaBehind(schema=schema, have=have or "nothing", want=want,
-                           command="api_db" if schema == "api" else "db")
+        raise errors.daemon.DbSchemaBehind(schema=schema, have=have or "nothing", want=want,
+                                           command="api_db" if schema == "api" else "db")
 
 
 def product(database: Database) -> str:

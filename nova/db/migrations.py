@@ -11,7 +11,6 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.cell import migrations
-from nova.db.server_lists import NoSuchMarker
 from nova.db.statements import insert_ignoring
 from nova.db.types import AnyRow, utc_now
 from nova.model.migrations import (
@@ -37,10 +36,6 @@ _EQUAL = (("server_uuid", "server_uuid"), ("source_compute", "source_compute"), 
 _changed_at = sa.func.coalesce(migrations.c.updated_at, migrations.c.created_at)
 
 
-class NoSuchMigration(errors.NotFound):
-    code, message = "migration.not_found", "Migration {migration} not found for server {server}."
-
-
 # -- what workflows write
 
 def insert(tx: Connection, move: NewMigration) -> int:
@@ -50,11 +45,11 @@ def insert(tx: Connection, move: NewMigration) -> int:
 
 
 def update(tx: Connection, key: int, **changes: Any) -> None:
-    """New values of columns: ``status``, ``progress``, the ``dest_*`` once they are known. NoSuchMigration."""
+    """New values of columns: ``status``, ``progress``, the ``dest_*`` once they are known. move.MigrationNotFound."""
     changed = tx.execute(sa.update(migrations).where(migrations.c.id == key)
                          .values(**changes, updated_at=utc_now())).rowcount
     if not changed:
-        raise NoSuchMigration(migration=key, server="any")
+        raise errors.move.MigrationNotFound(migration=key, server="any")
 
 
 def advance(tx: Connection, uuid: str, **changes: Any) -> bool:
@@ -116,7 +111,7 @@ def latest(tx: Connection, server_uuid: str, types: Sequence[str], statuses: Seq
 # -- what the API reads
 
 def select(tx: Connection, query: MigrationQuery, limit: int) -> tuple[Migration, ...]:
-    """A page of moves, newest first. NoSuchMarker."""
+    """A page of moves, newest first. api.PageMarkerNotFound."""
     chosen = sa.select(migrations)
     for field, column in _EQUAL:
         value = getattr(query, field)
@@ -139,7 +134,7 @@ def _after(tx: Connection, marker: str) -> Any:
     row = tx.execute(sa.select(migrations.c.created_at, migrations.c.id)
                      .where(migrations.c.uuid == marker)).one_or_none()
     if row is None:
-        raise NoSuchMarker(marker=marker)
+        raise errors.api.PageMarkerNotFound(marker=marker)
     return sa.or_(migrations.c.created_at < row.created_at,
                   sa.and_(migrations.c.created_at == row.created_at, migrations.c.id < row.id))
 
@@ -167,7 +162,7 @@ def get(tx: Connection, server_uuid: str, key: int) -> Migration:
     row = tx.execute(sa.select(migrations).where(migrations.c.id == key, migrations.c.server_uuid == server_uuid)
                      ).one_or_none()
     if row is None:
-        raise NoSuchMigration(migration=key, server=server_uuid)
+        raise errors.move.MigrationNotFound(migration=key, server=server_uuid)
     return _value(row)
 
 

@@ -11,31 +11,15 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db import network_quota
-from nova.db.addresses import FIELDS, NoSuchNetwork
+from nova.db.addresses import FIELDS
 from nova.db.models.cell import fixed_addresses, networks, servers
 from nova.db.types import utc_now
 from nova.model.networks import FixedAddressRow, Network
 
 
-class NoFreeNetwork(errors.Invalid):
-    code, message = "network.none_free", "No network is left that is nobody's, for project {project_id}."
-
-
-class NotFree(errors.Conflict):
-    code, message = "network.of_another", "Network {network_id} is of project {project_id}."
-
-
-class NoSuchAddress(errors.NotFound):
-    code, message = "network.no_such_address", "Fixed IP not found for address {address}."
-
-
-class BadAddress(errors.Invalid):
-    code, message = "network.bad_address", "Fixed IP address {address} is invalid."
-
-
 def first_of_project(tx: Connection, project_id: str) -> Network:
     """A network of the project; when it has none, the oldest of nobody's becomes its own: of several first servers at
-    once, one takes it for all. NoFreeNetwork."""
+    once, one takes it for all. network.NoneFree."""
     network_quota.lock_owner(tx, project_id)
     row = tx.execute(sa.select(*FIELDS).where(networks.c.project_id == project_id)
                      .order_by(networks.c.priority, networks.c.id).limit(1)).one_or_none()
@@ -43,16 +27,16 @@ def first_of_project(tx: Connection, project_id: str) -> Network:
 
 
 def add_to_project(tx: Connection, uuid: str | None, project_id: str) -> Network:
-    """That network, or any that is nobody's. NoSuchNetwork; NotFree; NoFreeNetwork."""
+    """That network, or any that is nobody's. network.NotFound; network.OfAnother; network.NoneFree."""
     network_quota.lock_owner(tx, project_id)
     if uuid is None:
         return _take(tx, project_id)
     row = tx.execute(sa.select(networks.c.id, networks.c.project_id).where(networks.c.uuid == uuid).with_for_update()
                      ).one_or_none()
     if row is None:
-        raise NoSuchNetwork(network_id=uuid)
+        raise errors.network.NotFound(network_id=uuid)
     if row.project_id not in (None, project_id):
-        raise NotFree(network_id=uuid, project_id=row.project_id)
+        raise errors.network.OfAnother(network_id=uuid, project_id=row.project_id)
     return _write(tx, row.id, project_id=project_id)
 
 
@@ -63,15 +47,15 @@ def _take(tx: Connection, project_id: str) -> Network:
     if key is None:  # what another was taking may be free again by now
         key = tx.execute(free.with_for_update()).scalar_one_or_none()
     if key is None:
-        raise NoFreeNetwork(project_id=project_id)
+        raise errors.network.NoneFree(project_id=project_id)
     return _write(tx, key, project_id=project_id)
 
 
 def change(tx: Connection, uuid: str, fields: Mapping[str, Any]) -> tuple[Network, Network]:
-    """(before, after). NoSuchNetwork."""
+    """(before, after). network.NotFound."""
     row = tx.execute(sa.select(*FIELDS).where(networks.c.uuid == uuid).with_for_update()).one_or_none()
     if row is None:
-        raise NoSuchNetwork(network_id=uuid)
+        raise errors.network.NotFound(network_id=uuid)
     return Network(**row._mapping), _write(tx, row.id, **fields)
 
 
@@ -106,22 +90,22 @@ def fixed_rows(tx: Connection, host: str | None) -> tuple[FixedAddressRow, ...]:
 
 
 def fixed_row(tx: Connection, address: str) -> FixedAddressRow:
-    """NoSuchAddress, BadAddress."""
+    """network.NoSuchAddress, network.BadAddress."""
     row = tx.execute(_ROWS.where(fixed_addresses.c.address == checked(address)).limit(1)).one_or_none()
     if row is None:
-        raise NoSuchAddress(address=address)
+        raise errors.network.NoSuchAddress(address=address)
     return FixedAddressRow(**row._mapping)
 
 
 def reserve(tx: Connection, address: str, reserved: bool) -> None:
-    """NoSuchAddress, BadAddress."""
+    """network.NoSuchAddress, network.BadAddress."""
     if not tx.execute(sa.update(fixed_addresses).where(fixed_addresses.c.address == checked(address))
                       .values(reserved=reserved, updated_at=utc_now())).rowcount:
-        raise NoSuchAddress(address=address)
+        raise errors.network.NoSuchAddress(address=address)
 
 
 def checked(address: str) -> str:
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:
-        raise BadAddress(address=address[:60]) from None
+        raise errors.network.BadAddress(address=address[:60]) from None

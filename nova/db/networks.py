@@ -13,20 +13,8 @@ from nova import errors
 from nova.db.addresses import (
     FIELDS as _FIELDS,
 )
-from nova.db.addresses import (
-    AddressTaken,
-    NoMacLeft,
-    NoSuchNetwork,
-    Terms,
-    TooManyAddresses,
-    Wish,
-    bind,
-    drop_interface,
-    follow,
-    take_interface,
-    unbind,
-)
-from nova.db.free_addresses import OWN, NoAddressLeft, note_lease
+from nova.db.addresses import Terms, Wish, bind, drop_interface, follow, take_interface, unbind
+from nova.db.free_addresses import OWN, note_lease
 from nova.db.models.cell import fixed_addresses, floating_addresses, networks, servers, services, vifs
 from nova.db.statements import insert_all
 from nova.db.types import new_key, utc_now
@@ -34,15 +22,6 @@ from nova.model import addressing
 from nova.model.base import Scope
 from nova.model.floating import FloatingOnHost
 from nova.model.networks import DhcpHost, Network, NetworkOnHost
-
-
-class NetworkHasProject(errors.Conflict):
-    code = "network.has_project"
-    message = "Network must be disassociated from project {project_id} before it can be deleted."
-
-
-class NetworkInUse(errors.Conflict):
-    code, message = "network.in_use", "Network {network_id} is still in use: {count} addresses are a server's."
 
 
 def select(tx: Connection, scope: Scope, ids: Sequence[int] | None = None) -> tuple[Network, ...]:
@@ -58,7 +37,7 @@ def select(tx: Connection, scope: Scope, ids: Sequence[int] | None = None) -> tu
 def get(tx: Connection, uuid: str, scope: Scope) -> Network:
     found = [network for network in select(tx, scope) if network.uuid == uuid]
     if not found:
-        raise NoSuchNetwork(network_id=uuid)
+        raise errors.network.NotFound(network_id=uuid)
     return found[0]
 
 
@@ -85,14 +64,14 @@ def insert(tx: Connection, planned: Sequence[addressing.PlannedNetwork]) -> None
 
 
 def delete(tx: Connection, uuid: str) -> set[str]:
-    """NetworkHasProject; NetworkInUse while an address of it is a server's. The hosts where it may stand still."""
+    """network.HasProject; network.InUse while an address of it is a server's. The hosts where it may stand still."""
     row = tx.execute(sa.select(networks.c.id, networks.c.project_id, networks.c.host, networks.c.multi_host,
                                networks.c.share_address, networks.c.cidr)
                      .where(networks.c.uuid == uuid).with_for_update()).one_or_none()
     if row is None:
-        raise NoSuchNetwork(network_id=uuid)
+        raise errors.network.NotFound(network_id=uuid)
     if row.project_id is not None:
-        raise NetworkHasProject(project_id=row.project_id)
+        raise errors.network.HasProject(project_id=row.project_id)
     key = row.id
     hosts = _standing_on(tx, row)
     # First what is free, which waits for whoever is picking an address; then what is left is somebody's.
@@ -101,7 +80,7 @@ def delete(tx: Connection, uuid: str) -> set[str]:
     count = tx.execute(sa.select(sa.func.count()).where(fixed_addresses.c.network_id == key)).scalar_one()
     count = count or tx.execute(sa.select(sa.func.count()).where(vifs.c.network_id == key)).scalar_one()
     if count:
-        raise NetworkInUse(network_id=uuid, count=count)
+        raise errors.network.InUse(network_id=uuid, count=count)
     tx.execute(sa.delete(networks).where(networks.c.id == key))
     return hosts
 
@@ -249,7 +228,6 @@ def set_vpn(tx: Connection, ids: Sequence[int], address: str, port: int) -> None
         vpn_public_address=address, vpn_public_port=port, updated_at=utc_now()))
 
 
-__all__ = ["AddressTaken", "NetworkHasProject", "NetworkInUse", "NoAddressLeft", "NoMacLeft", "NoSuchNetwork", "Terms",
-           "TooManyAddresses", "Wish", "any_served", "bind", "claim_unhosted", "delete", "drop_interface", "follow",
-           "get", "insert", "not_free", "note_lease", "on_host", "select", "serve_floating", "set_vpn", "stamped",
-           "states", "take_interface", "unbind"]
+__all__ = ["Terms", "Wish", "any_served", "bind", "claim_unhosted", "delete", "drop_interface", "follow", "get",
+           "insert", "not_free", "note_lease", "on_host", "select", "serve_floating", "set_vpn", "stamped", "states",
+           "take_interface", "unbind"]

@@ -24,7 +24,6 @@ from nova.db.models.cell import (
     servers,
 )
 from nova.db.statements import insert_all
-from nova.db.states import Going, NoSuchServer
 from nova.db.types import AnyRow, new_key, utc_now
 from nova.model.base import Page, Scope
 from nova.model.migrations import OVER
@@ -34,33 +33,6 @@ from nova.model.states import TaskState
 #: Kinds of rules that are no group's.
 OF_NEW_PROJECTS, OF_PROVIDER = "default", "provider"
 _WORDS = ("protocol", "from_port", "to_port", "cidr")
-
-
-class NoSuchGroup(errors.NotFound):
-    code, message = "security_group.not_found", "Security group {group} not found."
-
-
-class NoSuchRule(errors.NotFound):
-    code, message = "security_group.no_rule", "Security group rule {rule} not found."
-
-
-class NameTaken(errors.Invalid):
-    code, message = "security_group.name_taken", "Security group {name} already exists for project {project}."
-
-
-class MemberAlready(errors.Invalid):
-    code = "security_group.member"
-    message = "Security group {group} is already associated with the instance {server}."
-
-
-class NotMember(errors.NotFound):
-    code = "security_group.not_member"
-    message = "Security group {group} is not associated with the instance {server}."
-
-
-class GroupsChanged(errors.Invalid):
-    code = "security_group.changed"
-    message = "A security group was renamed or deleted meanwhile."
 
 
 # -- groups
@@ -86,9 +58,9 @@ def ensure_default(tx: Connection, project_id: str, user_id: str | None) -> int:
 
 
 def insert(tx: Connection, project_id: str, user_id: str | None, name: str, description: str) -> int:
-    """NameTaken. The caller holds the project's lock."""
+    """security_group.NameTaken. The caller holds the project's lock."""
     if _named(tx, project_id, name) is not None:
-        raise NameTaken(name=name, project=project_id)
+        raise errors.security_group.NameTaken(name=name, project=project_id)
     return _insert(tx, project_id, user_id, name, description)
 
 
@@ -103,14 +75,14 @@ def locked(tx: Connection, key: int, scope: Scope) -> AnyRow:
     query = _within(sa.select(security_groups).where(security_groups.c.id == key), scope)
     row = tx.execute(query.with_for_update()).one_or_none()
     if row is None:
-        raise NoSuchGroup(group=key)
+        raise errors.security_group.NotFound(group=key)
     return row
 
 
 def rename(tx: Connection, row: AnyRow, name: str, description: str | None) -> None:
-    """NameTaken. Servers show the new name with the same commit. The caller holds the project's lock."""
+    """security_group.NameTaken. Servers show the new name with the same commit. The caller holds the project's lock."""
     if _named(tx, row.project_id, name) not in (None, row.id):
-        raise NameTaken(name=name, project=row.project_id)
+        raise errors.security_group.NameTaken(name=name, project=row.project_id)
     tx.execute(sa.update(security_groups).where(security_groups.c.id == row.id)
                .values(name=name, description=description))
     if name == row.name:
@@ -151,7 +123,7 @@ def select(tx: Connection, scope: Scope, page: Page, names: Sequence[str] = ()) 
 def get(tx: Connection, key: int, scope: Scope) -> SecurityGroup:
     rows = tx.execute(_within(sa.select(security_groups).where(security_groups.c.id == key), scope)).all()
     if not rows:
-        raise NoSuchGroup(group=key)
+        raise errors.security_group.NotFound(group=key)
     return _whole(tx, rows)[0]
 
 
@@ -232,7 +204,7 @@ def _rule(row: Any) -> SecurityRule:
 def rule(tx: Connection, key: int) -> SecurityRule:
     row = tx.execute(_RULES.where(security_group_rules.c.id == key)).one_or_none()
     if row is None:
-        raise NoSuchRule(rule=key)
+        raise errors.security_group.NoRule(rule=key)
     return _rule(row)
 
 
@@ -267,14 +239,14 @@ def insert_common(tx: Connection, kind: str, rule: NewSecurityRule) -> SecurityR
 
 def delete_common(tx: Connection, kind: str, key: int) -> None:
     if not tx.execute(sa.delete(common_rules).where(common_rules.c.kind == kind, common_rules.c.id == key)).rowcount:
-        raise NoSuchRule(rule=key)
+        raise errors.security_group.NoRule(rule=key)
 
 
 # -- members
 
 def join_new(tx: Connection, groups: Mapping[int, str], uuids: Sequence[str]) -> None:
-    """Servers that this transaction has inserted are in these groups (key -> name), in one statement. GroupsChanged:
-    one of them is not there any more, or has another name than the servers' rows say."""
+    """Servers that this transaction has inserted are in these groups (key -> name), in one statement.
+    security_group.Changed: one of them is not there any more, or has another name than the servers' rows say."""
     if not groups or not uuids:
         return
     pairs = (sa.select(security_groups.c.id, servers.c.uuid).join_from(security_groups, servers, sa.true())
@@ -283,7 +255,7 @@ def join_new(tx: Connection, groups: Mapping[int, str], uuids: Sequence[str]) ->
     joined = tx.execute(sa.insert(security_group_members).from_select(["group_id", "server_uuid"], pairs),
                         execution_options={"preserve_rowcount": True}).rowcount  # psycopg has it while it is open
     if joined != len(groups) * len(uuids):
-        raise GroupsChanged()
+        raise errors.security_group.Changed()
 
 
 def locked_server(tx: Connection, uuid: str) -> AnyRow:
@@ -292,18 +264,19 @@ def locked_server(tx: Connection, uuid: str) -> AnyRow:
                                servers.c.task_state)
                      .where(servers.c.uuid == uuid, servers.c.deleted == 0).with_for_update()).one_or_none()
     if row is None:
-        raise NoSuchServer(server=uuid)
+        raise errors.server.NotFound(server=uuid)
     return row
 
 
 def join(tx: Connection, group: AnyRow, server: AnyRow) -> None:
-    """``group``: locked. ``server``: its row, locked. Going: a delete may have taken it out of all groups already."""
+    """``group``: locked. ``server``: its row, locked. server.Going: a delete may have taken it out of all groups
+    already."""
     if server.task_state == TaskState.DELETING:
-        raise Going(server=server.uuid)
+        raise errors.server.Going(server=server.uuid)
     members = security_group_members
     if tx.execute(sa.select(members.c.group_id).where(members.c.group_id == group.id,
                                                       members.c.server_uuid == server.uuid)).first() is not None:
-        raise MemberAlready(group=group.name, server=server.uuid)
+        raise errors.security_group.Member(group=group.name, server=server.uuid)
     tx.execute(sa.insert(members).values(group_id=group.id, server_uuid=server.uuid))
     _show(tx, server.uuid, (*(server.security_groups or ()), group.name))
 
@@ -312,7 +285,7 @@ def leave(tx: Connection, group: AnyRow, server: AnyRow) -> None:
     members = security_group_members
     if not tx.execute(sa.delete(members).where(members.c.group_id == group.id,
                                                members.c.server_uuid == server.uuid)).rowcount:
-        raise NotMember(group=group.name, server=server.uuid)
+        raise errors.security_group.NotMember(group=group.name, server=server.uuid)
     _show(tx, server.uuid, tuple(name for name in server.security_groups or () if name != group.name))
 
 

@@ -17,16 +17,6 @@ from nova.model.base import Page, Scope
 from nova.model.scheduling import PlacementGroup
 from nova.model.server_groups import AFFINITY, HARD_POLICIES, MAX_PER_HOST, NewServerGroup, ServerGroup
 
-
-class NoSuchGroup(errors.NotFound):
-    code, message = "server_group.not_found", "Instance group {group} could not be found."
-
-
-class PolicyBroken(errors.ClaimConflict):
-    code = "claim.group"
-    message = "Server group {group} has the policy {policy}, and {why}."
-
-
 _members, _groups = server_group_members, server_groups
 
 
@@ -59,7 +49,7 @@ def select(tx: Connection, scope: Scope, page: Page) -> tuple[ServerGroup, ...]:
 def get(tx: Connection, uuid: str, scope: Scope) -> ServerGroup:
     row = tx.execute(_within(sa.select(_groups).where(_groups.c.uuid == uuid), scope)).one_or_none()
     if row is None:
-        raise NoSuchGroup(group=uuid)
+        raise errors.server.ServerGroupNotFound(group=uuid)
     return _values(tx, [row])[0]
 
 
@@ -78,7 +68,7 @@ def _values(tx: Connection, rows: Sequence[AnyRow]) -> tuple[ServerGroup, ...]:
 
 
 def delete(tx: Connection, uuid: str, scope: Scope) -> None:
-    """The group and its memberships; its servers stay as they are. NoSuchGroup."""
+    """The group and its memberships; its servers stay as they are. server.ServerGroupNotFound."""
     row = _lock(tx, uuid, scope)
     tx.execute(sa.delete(_members).where(_members.c.group_id == row.id))
     tx.execute(sa.delete(_groups).where(_groups.c.id == row.id))
@@ -87,7 +77,7 @@ def delete(tx: Connection, uuid: str, scope: Scope) -> None:
 def _lock(tx: Connection, uuid: str, scope: Scope) -> AnyRow:
     row = tx.execute(_within(sa.select(_groups).where(_groups.c.uuid == uuid), scope).with_for_update()).one_or_none()
     if row is None:
-        raise NoSuchGroup(group=uuid)
+        raise errors.server.ServerGroupNotFound(group=uuid)
     return row
 
 
@@ -95,7 +85,7 @@ def _lock(tx: Connection, uuid: str, scope: Scope) -> AnyRow:
 
 def room_for(tx: Connection, uuid: str, scope: Scope, user_id: str) -> tuple[int, int]:
     """(the group's key, how many members of this user it has); the group is locked, so that both stay true.
-    NoSuchGroup."""
+    server.ServerGroupNotFound."""
     key = int(_lock(tx, uuid, scope).id)
     count = tx.execute(sa.select(sa.func.count()).where(_members.c.group_id == key, _members.c.user_id == user_id))
     return key, int(count.scalar_one())
@@ -175,7 +165,7 @@ class HardGroups:
         if group is not None:
             self._places.setdefault(group, {}).setdefault(server_uuid, set()).add(host)
 
-    def refusal(self, server_uuid: str, host: str) -> PolicyBroken | None:
+    def refusal(self, server_uuid: str, host: str) -> errors.ClaimConflict | None:
         """Why the server may not be on the host beside the others of its group; None: it may."""
         key = self._group_of.get(server_uuid)
         if key is None:
@@ -189,4 +179,4 @@ class HardGroups:
         else:
             most = group.rules.get(MAX_PER_HOST, 1)
             why = None if here < most else f"{here} of its members are on that host, of at most {most}"
-        return PolicyBroken(group=group.uuid, policy=group.policy, why=why) if why else None
+        return errors.host.ClaimGroup(group=group.uuid, policy=group.policy, why=why) if why else None

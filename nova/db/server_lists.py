@@ -31,14 +31,6 @@ COLUMNS: dict[str, Any] = {
 }
 
 
-class NoSuchMarker(errors.Invalid):
-    code, message = "page.marker_not_found", "marker [{marker}] not found"
-
-
-class BadExpression(errors.Invalid):
-    code, message = "page.bad_regex", "A filter is no regular expression that the database takes: {reason}"
-
-
 #: How MariaDB, PostgreSQL and SQLite say that a pattern is none of theirs.
 BAD_REGEX = (1139, "2201B", "user-defined function raised exception")
 MATCHING_S = 10  # seconds that a page found by regular expressions may take
@@ -69,16 +61,16 @@ def _expressions(query: ServerListQuery) -> bool:
 
 
 def _matching(tx: Connection, chosen: Any) -> list[AnyRow]:
-    """BadExpression, also for one that would keep the database busy: some need a second for a single name."""
+    """api.PageBadRegex, also for one that would keep the database busy: some need a second for a single name."""
     try:
         with hurried(tx, MATCHING_S):
             return list(tx.execute(chosen))
     except exc.DBAPIError as error:
         if not codes(error).isdisjoint(TOO_SLOW):
-            raise BadExpression(reason=f"it takes more than {MATCHING_S} seconds") from None
+            raise errors.api.PageBadRegex(reason=f"it takes more than {MATCHING_S} seconds") from None
         if codes(error).isdisjoint(BAD_REGEX):
             raise
-        raise BadExpression(reason=str(error.orig)[:200]) from None
+        raise errors.api.PageBadRegex(reason=str(error.orig)[:200]) from None
 
 
 def _clauses(query: ServerListQuery) -> list[Any]:
@@ -229,7 +221,7 @@ def _after(tx: Connection, query: ServerListQuery, order: list[tuple[Any, bool]]
                     .where(servers.c.uuid == marker), query.scope)
     row = tx.execute(chosen).one_or_none()
     if row is None:
-        raise NoSuchMarker(marker=marker)
+        raise errors.api.PageMarkerNotFound(marker=marker)
     alternatives: list[sa.ColumnElement[bool]] = []
     equal: list[sa.ColumnElement[bool]] = []
     for (column, descending), value in zip(order, row, strict=True):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from nova import errors
 from nova.db.models.cell import (
     console_tokens,
     migrations,
@@ -21,7 +22,7 @@ from nova.db.models.cell import (
 )
 from nova.db.services import COMPUTE
 from nova.db.statements import insert_all
-from nova.db.states import ENTRY_COLUMNS, Entry, NoSuchServer
+from nova.db.states import ENTRY_COLUMNS, Entry
 from nova.db.types import AnyRow, utc_now
 from nova.model.base import Scope
 from nova.model.server_parts import ServerPassword
@@ -104,7 +105,7 @@ def _read(tx: Connection, what: str, uuid: str, scope: Scope, with_deleted: bool
     bound = {name: value for name, value in bound.items() if value is not None}
     row = tx.execute(_one(_One(what, "of_project" in bound, "of_user" in bound, with_deleted)), bound).one_or_none()
     if row is None:
-        raise NoSuchServer(server=uuid)
+        raise errors.server.NotFound(server=uuid)
     return row
 
 
@@ -200,7 +201,7 @@ def update(tx: Connection, uuid: str, changes: Mapping[str, Any]) -> None:
     changed = tx.execute(sa.update(servers).where(servers.c.uuid == uuid, servers.c.deleted == 0)
                          .values(**changes, updated_at=utc_now())).rowcount
     if not changed:
-        raise NoSuchServer(server=uuid)
+        raise errors.server.NotFound(server=uuid)
 
 
 def change_metadata(tx: Connection, uuid: str, items: Mapping[str, str], gone: Sequence[str]) -> None:
@@ -218,7 +219,7 @@ def lock_row(tx: Connection, uuid: str) -> AnyRow:
     row = tx.execute(sa.select(servers.c.vm_state, servers.c.task_state, servers.c.locked_by, servers.c.epoch)
                      .where(servers.c.uuid == uuid, servers.c.deleted == 0).with_for_update()).one_or_none()
     if row is None:
-        raise NoSuchServer(server=uuid)
+        raise errors.server.NotFound(server=uuid)
     return row
 
 

@@ -32,41 +32,6 @@ COMPUTE, CONDUCTOR, NETWORK = "nova-compute", "nova-conductor", "nova-network"
 MIGRATION_ENDS = ("cancelled", "completed", "confirmed", "done", "error", "failed", "reverted")
 
 
-class NoSuchService(errors.NotFound):
-    code, message = "service.not_found", "Service {name} could not be found."
-
-
-class WrongIdentity(errors.Conflict):
-    code = "host.wrong_identity"
-    message = ("host '{host}' is known with id {known}, but this machine says {given}. If it was installed anew, "
-               "restore state_path/host_id (put {known} into it) or delete the old service first "
-               "(openstack compute service delete); if it is another machine, give it another [DEFAULT]host.")
-
-
-class IdUnderOtherName(errors.Conflict):
-    code = "host.renamed"
-    message = ("this machine's id {given} is known as host '{known}', but [DEFAULT]host says '{host}'. Set "
-               "[DEFAULT]host = {known}; or, if its state_path was copied from there, remove state_path/host_id.")
-
-
-class OwesCleanups(errors.Conflict):
-    code = "service.owes_cleanups"
-    message = ("Host {host} still has to remove what is left there of servers: {servers}. Start nova-compute on it, "
-               "which does so. If the host is gone for good, say so with 'openstack compute service set --down {host} "
-               "nova-compute', delete the service again, and then 'nova-manage debts forgive {host} --yes'.")
-
-
-class HasServers(errors.Conflict):
-    code = "service.has_servers"
-    message = "Unable to delete compute service that is hosting instances. Migrate or delete the instances first."
-
-
-class HasMigrations(errors.Conflict):
-    code = "service.has_migrations"
-    message = ("Unable to delete compute service that has in-progress migrations. Complete the migrations or delete "
-               "the instances first.")
-
-
 class Kept(NamedTuple):
     """A registered service's row: its id, whether it is new, and whether its host's secret is known."""
 
@@ -101,7 +66,7 @@ def register(tx: Connection, registration: Registration) -> Kept:
 
 def _check_id(registration: Registration, row: AnyRow) -> None:
     if registration.host_id and row.host_id and row.host_id != registration.host_id:
-        raise WrongIdentity(host=registration.host, known=row.host_id, given=registration.host_id)
+        raise errors.host.WrongIdentity(host=registration.host, known=row.host_id, given=registration.host_id)
 
 
 def _check_identity(tx: Connection, registration: Registration, row: AnyRow | None) -> None:
@@ -111,7 +76,7 @@ def _check_identity(tx: Connection, registration: Registration, row: AnyRow | No
         services.c.host_id == registration.host_id, services.c.binary == registration.binary,
         services.c.host != registration.host, services.c.deleted == 0).limit(1)).scalar_one_or_none()
     if other is not None:
-        raise IdUnderOtherName(host=registration.host, known=other, given=registration.host_id)
+        raise errors.host.Renamed(host=registration.host, known=other, given=registration.host_id)
 
 
 def now(tx: Connection) -> Time:
@@ -246,7 +211,7 @@ def locked(tx: Connection, uuid: str | None, host: str | None, binary: str | Non
     named = services.c.uuid == uuid if uuid else sa.and_(services.c.host == host, services.c.binary == binary)
     row = tx.execute(sa.select(*_FIELDS).where(named, services.c.deleted == 0).with_for_update()).one_or_none()
     if row is None:
-        raise NoSuchService(name=uuid or f"{binary} on {host}")
+        raise errors.service.NotFound(name=uuid or f"{binary} on {host}")
     return row
 
 
@@ -261,11 +226,11 @@ def delete(tx: Connection, row: AnyRow) -> None:
     if row.binary == COMPUTE:
         busy = tx.execute(sa.select(servers.c.id).where(servers.c.host == row.host, servers.c.deleted == 0).limit(1))
         if busy.first() is not None:
-            raise HasServers()
+            raise errors.service.HasServers()
         for end in (migrations.c.source_compute, migrations.c.dest_compute):
             under_way = sa.select(migrations.c.id).where(end == row.host, migrations.c.status.not_in(MIGRATION_ENDS))
             if tx.execute(under_way.limit(1)).first() is not None:
-                raise HasMigrations()
+                raise errors.service.HasMigrations()
         _check_debts(tx, row)
         tx.execute(sa.delete(nodes).where(nodes.c.host == row.host))
     if row.binary == NETWORK:
@@ -274,13 +239,14 @@ def delete(tx: Connection, row: AnyRow) -> None:
 
 
 def _check_debts(tx: Connection, row: AnyRow) -> None:
-    """OwesCleanups. Where an administrator forced the service down, the log names them: they may never be done."""
+    """service.OwesCleanups. Where an administrator forced the service down, the log names them: they may never be
+    done."""
     left = sorted({debt.server_uuid for debt in debts(tx, row.host)})
     if not left:
         return
     named = ", ".join(left[:NAMED]) + (f" and {len(left) - NAMED} more" if len(left) > NAMED else "")
     if not row.forced_down:
-        raise OwesCleanups(host=row.host, servers=named)
+        raise errors.service.OwesCleanups(host=row.host, servers=named)
     LOG.warning("the service of host %s is deleted, which still has to remove what is left there of servers: %s",
                 row.host, named)
 

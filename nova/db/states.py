@@ -22,36 +22,6 @@ from nova.model.base import Value
 from nova.model.states import API_NAMES, ENDS_CONSOLES, ON_ITS_HOST, Action, Refusal, TaskState, VmState, refusal
 
 
-class Going(errors.WrongState):
-    code, message = "server.going", "Instance {server} is being deleted."
-
-
-class HalfDestroyed(errors.WrongState):
-    """Its disks may be gone: what would start it would give its owner an empty server."""
-
-    code = "server.half_destroyed"
-    message = "Instance {server} was deleted in part, and can only be deleted: delete it again."
-
-
-class HostForcedDown(errors.WrongState):
-    code = "server.host_forced_down"
-    message = ("Cannot '{action}' instance {server}: an operator said that its host is down. Wait until it is back, or "
-               "until the instance is evacuated.")
-
-
-class UnderWay(errors.WrongState):
-    code, message = "server.under_way", "Cannot '{action}' instance {server}: this is being done already."
-
-
-class NotInState(errors.WrongState):
-    code = "server.wrong_state"
-    message = "Cannot '{action}' instance {server} while it is in {attribute} {value}"
-
-
-class NoSuchServer(errors.NotFound):
-    code, message = "server.not_found", "Instance {server} could not be found."
-
-
 class Entry(Value):
     """A journal row as the runner holds it: one operation on one server."""
 
@@ -97,15 +67,16 @@ def begin(tx: Connection, what: Begin) -> tuple[Entry, tuple[Entry, ...]]:
     """
     row = _locked(tx, what.server_uuid)
     if row.destroying and what.action.name != "delete" and not _only_to_error(what):
-        raise HalfDestroyed(server=what.server_uuid)
+        raise errors.server.HalfDestroyed(server=what.server_uuid)
     why = refusal(what.action, row.vm_state, row.task_state, row.launched_at is not None)
     if why is None and row.task_state is TaskState.DELETING and what.action.name not in _OVER_A_DELETE:
         why = Refusal("task_state", row.task_state.value)
     if why is not None:
-        raise NotInState(action=API_NAMES.get(what.action.name, what.action.name), server=what.server_uuid,
-                         attribute=why.attribute, value=why.value)
+        raise errors.server.WrongState(action=API_NAMES.get(what.action.name, what.action.name),
+                                       server=what.server_uuid, attribute=why.attribute, value=why.value)
     if row.host_forced_down and what.action.name in ON_ITS_HOST:
-        raise HostForcedDown(action=API_NAMES.get(what.action.name, what.action.name), server=what.server_uuid)
+        raise errors.server.HostForcedDown(action=API_NAMES.get(what.action.name, what.action.name),
+                                           server=what.server_uuid)
     epoch = row.epoch + 1
     task = what.action.task.value if what.action.task else None
     values = {"epoch": epoch, "task_state": task, "updated_at": utc_now()}
@@ -136,7 +107,7 @@ _LOCKED = (sa.select(servers.c.epoch, servers.c.vm_state, servers.c.task_state, 
 def _locked(tx: Connection, uuid: str) -> _State:
     found = tx.execute(_LOCKED, {"uuid": uuid}).one_or_none()
     if found is None:
-        raise NoSuchServer(server=uuid)
+        raise errors.server.NotFound(server=uuid)
     task_state = TaskState(found.task_state) if found.task_state else None
     destroying = found.memo is not None and found.memo.destroying
     return _State(found.epoch, VmState(found.vm_state), task_state, found.launched_at, destroying,

@@ -9,8 +9,8 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import FunctionElement
 
+from nova import errors
 from nova.db.models.cell import servers
-from nova.db.server_lists import NoSuchMarker
 from nova.db.types import AnyRow
 from nova.model.base import Time
 from nova.model.usage import SECONDS_AN_HOUR, ProjectUsage, UsageQuery
@@ -111,5 +111,5 @@ def _after(tx: Connection, marker: str, project_id: str | None) -> Any:
         known = known.where(servers.c.project_id == project_id)
     project = tx.execute(known).scalar_one_or_none()
     if project is None:
-        raise NoSuchMarker(marker=marker)
+        raise errors.api.PageMarkerNotFound(marker=marker)
     return sa.or_(servers.c.project_id > project, sa.and_(servers.c.project_id == project, servers.c.uuid > marker))

@@ -19,7 +19,7 @@ from nova.manage.doctor_filter import packet_filter
 from nova.manage.doctor_networks import networks
 from nova.manage.doctor_neutron import neutron
 from nova.manage.finding import BAD, NAMED, OK, WARN, Check, Finding, asked, is_compute, some, told
-from nova.privileged.runner import SYSTEM_PATH, CommandFailed, SystemRunner
+from nova.privileged.runner import SYSTEM_PATH, SystemRunner
 
 FREE_GB = 5
 SKEW_S = 5.0
@@ -94,7 +94,7 @@ def databases(options: Any) -> Finding:
         for schema, database in (("api", api), ("cell", cell)):
             migrate.check(schema, database)
         return Finding(OK, f"both schemas are current on {migrate.product(cell)}")
-    except migrate.SchemaBehind as error:
+    except errors.daemon.DbSchemaBehind as error:
         return Finding(BAD, error.message, "nova-manage api_db sync; nova-manage db sync")
     except errors.NovaError as error:
         return Finding(BAD, told(error), "check [database]connection and [api_database]connection, and the server")
@@ -163,7 +163,7 @@ def libvirt(options: Any) -> Finding:
         return Finding(WARN, "virsh is not installed here", "on a compute host: apt install libvirt-clients")
     try:
         done = SystemRunner(15).run(["virsh", "-c", uri, "version", "--daemon"])
-    except CommandFailed as error:
+    except errors.host.CommandFailed as error:
         return Finding(BAD, f"libvirt at {uri} does not answer: {error.data['reason'].splitlines()[-1]}",
                        "start libvirtd, or correct [libvirt]connection_uri")
     return Finding(OK, done.stdout.strip().splitlines()[-1])

@@ -47,12 +47,11 @@ def _ours(options: Any, switches: Path | None) -> Finding:
     from nova.cmd.compute import packet_filters
     from nova.compute.filter import flows
     from nova.compute.filter.host_filter import BRIDGE_SWITCHES, CURE, unset
-    from nova.service import CanNotStart
 
     try:
         if packet_filters(options) is None:
             return Finding(OK, "nova-compute filters nothing here (compute_driver, firewall_driver, fake_network)")
-    except CanNotStart as error:
+    except errors.service.CanNotStart as error:
         return Finding(BAD, error.message, "correct [DEFAULT]firewall_driver")
     missing = unset(switches or BRIDGE_SWITCHES)
     if missing:

@@ -23,7 +23,7 @@ def neutron(options: Any) -> Finding:
         credentials = session.load(options, "neutron")
         found = client.of_groups(options.neutron, credentials).extensions()
         roles = _roles(credentials)
-    except (client.NotLetIn, session.CredentialsWrong) as error:
+    except (errors.service.Credentials, errors.config.Credentials) as error:
         return Finding(BAD, error.message, "correct [neutron]auth_url, username, password and project_name")
     except errors.NovaError as error:
         return Finding(BAD, error.message,

@@ -17,14 +17,6 @@ Say = Callable[[str], None]
 Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 
-class NoSuchRange(errors.NotFound):
-    code, message = "network.no_such_range", "There is no network {range}."
-
-
-class Unclear(errors.Invalid):
-    code, message = "network.unclear", "{reason}"
-
-
 _NUMBERS = (
     ("num_networks", "how many networks to cut the range into; [DEFAULT]num_networks when left out"),
     ("network_size", "addresses a network"), ("vlan", "VLAN number of the first (VlanManager)"),
@@ -148,11 +140,12 @@ def modify(conductor: Any, given: argparse.Namespace, say: Say, table: Table) ->
     for value, taken, name in ((given.project, given.disassociate_project, "project"),
                                (given.host, given.disassociate_host, "host")):
         if value and taken:
-            raise Unclear(reason=f"--{name} and --disassociate-{name} can not both be.")
+            raise errors.network.Unclear(reason=f"--{name} and --disassociate-{name} can not both be.")
     fields = tuple(name for name, wanted in (("project_id", given.project or given.disassociate_project),
                                              ("host", given.host or given.disassociate_host)) if wanted)
     if not fields:
-        raise Unclear(reason="Say what to change: --project, --host, --disassociate-project or --disassociate-host.")
+        raise errors.network.Unclear(reason="Say what to change: --project, --host, --disassociate-project or "
+                                     "--disassociate-host.")
     network = _meant(conductor, given.uuid, given.fixed_range)
     after = conductor.change_network(NetworkChange(uuid=network.uuid, fields=fields, project_id=given.project,
                                                    host=given.host, forced=True))
@@ -161,14 +154,14 @@ def modify(conductor: Any, given: argparse.Namespace, say: Say, table: Table) ->
 
 
 def _meant(conductor: Any, uuid: str | None, cidr: str | None) -> Network:
-    """NoSuchRange, Unclear."""
+    """network.NoSuchRange, network.Unclear."""
     if bool(uuid) == bool(cidr):
-        raise Unclear(reason="Name the network by one of --fixed_range and --uuid.")
+        raise errors.network.Unclear(reason="Name the network by one of --fixed_range and --uuid.")
     for network in conductor.list_networks(Scope()):
         if (uuid and network.uuid == uuid) or (cidr and cidr in (network.cidr, network.cidr_v6)):
             found: Network = network
             return found
-    raise NoSuchRange(range=uuid or cidr)
+    raise errors.network.NoSuchRange(range=uuid or cidr)
 
 
 # -- addresses
@@ -194,7 +187,7 @@ def reserve(conductor: Any, address: str, reserved: bool, say: Say) -> int:
 def quota(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
     if given.key:
         if given.key not in conductor.get_quotas(given.project, given.user, False).limits:
-            raise Unclear(reason=f"{given.key} is no limit.")
+            raise errors.network.Unclear(reason=f"{given.key} is no limit.")
         conductor.update_quotas(QuotaUpdate(project_id=given.project, user_id=given.user, force=given.force,
                                             limits={given.key: _limit(given.value)}))
     found = conductor.get_quotas(given.project, given.user, True)
@@ -210,9 +203,9 @@ def _limit(text: str | None) -> int:
     try:
         value = int(text or "")
     except ValueError:
-        raise Unclear(reason=f"--value {text} is neither a number nor unlimited.") from None
+        raise errors.network.Unclear(reason=f"--value {text} is neither a number nor unlimited.") from None
     if value < -1:
-        raise Unclear(reason=f"--value {text} is below -1, which is unlimited.")
+        raise errors.network.Unclear(reason=f"--value {text} is below -1, which is unlimited.")
     return value
 
 

@@ -11,6 +11,7 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from nova import errors
 from nova.conductor.upkeep import allocation_audit
 from nova.conductor.upkeep.allocation_audit import Judged, Stores
 from nova.db import audits
@@ -90,7 +91,7 @@ def heal(stores: Stores, given: argparse.Namespace, say: Say) -> int:
         mine = [one for one in judged.differences if one.kind in kinds]
         if judged.failed is not None:
             say(f"not healed: {judged.failed.message}")
-            worst = NO_NODE if isinstance(judged.failed, allocation_audit.NoNode) else worst or UNWRITTEN
+            worst = NO_NODE if isinstance(judged.failed, errors.quota.AuditNoNode) else worst or UNWRITTEN
             continue
         if judged.unsure and (given.verbose or given.instance):
             say(f"server {uuid}: nothing is said of it, for {judged.unsure}")

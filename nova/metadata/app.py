@@ -31,10 +31,6 @@ TEXT, JSON = "text/plain; charset=UTF-8", "application/json"
 StartResponse = Callable[..., Any]
 
 
-class PasswordKept(errors.Conflict):
-    code, message = "metadata.password_kept", "A password is kept already."
-
-
 class FactsSource(Protocol):
     """What we use of the ConductorHostRPC client."""
 
@@ -146,7 +142,7 @@ class MetadataApp:
             raise errors.Invalid("Only GET and POST are allowed here.")
         body = _body(environ, LONGEST_PASSWORD)
         if told.facts.password:
-            raise PasswordKept()
+            raise errors.metadata.PasswordKept()
         try:
             self._source.set_guest_password(self._host, GuestPassword(server_uuid=told.facts.uuid, password=body))
         finally:
@@ -185,5 +181,5 @@ def build(source: FactsSource, host: HostName, options: MetadataOptions, vendor:
 
 
 def from_conf(source: FactsSource, conf: Any, vendor: VendorSource | None = None) -> MetadataApp:
-    """The same, as nova.conf says (for ``nova.cmd``). NoSecret is the sentence to stop with."""
+    """The same, as nova.conf says (for ``nova.cmd``). metadata.NoSecret is the sentence to stop with."""
     return build(source, HostName(conf.host), options_from_conf(conf), vendor)

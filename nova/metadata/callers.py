@@ -7,7 +7,8 @@ import hmac
 import ipaddress
 from collections.abc import Callable, Mapping
 
-from nova.errors import Forbidden, Invalid, NotFound
+from nova import errors
+from nova.errors import NotFound
 from nova.metadata.options import MetadataOptions
 from nova.model.guests import GuestQuery
 
@@ -15,18 +16,6 @@ Caller = Callable[[Mapping[str, str]], GuestQuery]  # of a WSGI environment
 
 LONGEST_HEADER = 255
 NAMING = ("X-Instance-ID", "X-Tenant-ID", "X-Metadata-Provider")  # headers that say who asks
-
-
-class MissingHeader(Invalid):
-    code, message = "metadata.missing_header", "{header} header is missing from request."
-
-
-class DoubtfulHeader(Invalid):
-    code, message = "metadata.doubtful_header", "{header} header is not one plain value."
-
-
-class BadSignature(Forbidden):
-    code, message = "metadata.bad_signature", "Invalid proxy request signature."
 
 
 def caller_of(options: MetadataOptions) -> Caller:
@@ -65,7 +54,7 @@ def _forwarded(environ: Mapping[str, str]) -> str:
     """The one address in the header. A list of them would have parts that a guest can write."""
     address = _address(_header(environ, "X-Forwarded-For"))
     if address is None:
-        raise DoubtfulHeader(header="X-Forwarded-For")
+        raise errors.metadata.DoubtfulHeader(header="X-Forwarded-For")
     return address
 
 
@@ -92,13 +81,13 @@ class _Signed:
     def _check(self, signed: str, signature: str) -> None:
         expected = hmac.new(self._secret, signed.encode(), hashlib.sha256).hexdigest()
         if not hmac.compare_digest(expected.encode(), signature.encode()):  # in constant time (OSSA-2014-024)
-            raise BadSignature()
+            raise errors.metadata.BadSignature()
 
 
 def _header(environ: Mapping[str, str], name: str) -> str:
     value = environ.get("HTTP_" + name.upper().replace("-", "_"), "").strip()
     if not value:
-        raise MissingHeader(header=name)
+        raise errors.metadata.MissingHeader(header=name)
     if name in NAMING and ("," in value or len(value) > LONGEST_HEADER or not value.isascii()):
-        raise DoubtfulHeader(header=name)  # a comma: it was sent twice
+        raise errors.metadata.DoubtfulHeader(header=name)  # a comma: it was sent twice
     return value

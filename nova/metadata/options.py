@@ -6,20 +6,9 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from nova.errors import Invalid
+from nova import errors
 from nova.model.guest_network import TEMPLATE
 from nova.model.guest_tree import TreeOptions
-
-
-class NoSecret(Invalid):
-    code = "metadata.no_secret"
-    message = ("nova.conf: [neutron]service_metadata_proxy is set, so [neutron]metadata_proxy_shared_secret must be "
-               "set too, to the value that the proxy signs with")
-
-
-class BadTemplate(Invalid):
-    code = "metadata.template"
-    message = "nova.conf: [DEFAULT]injected_network_template = {path} can not be used: {reason}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,11 +30,11 @@ class MetadataOptions:
 
     def __post_init__(self) -> None:
         if self.behind_proxy and not self.secret:
-            raise NoSecret()
+            raise errors.metadata.NoSecret()
 
 
 def from_conf(conf: Any) -> MetadataOptions:
-    """Read once, at start. NoSecret, BadTemplate: the sentence to stop with."""
+    """Read once, at start. metadata.NoSecret, metadata.Template: the sentence to stop with."""
     return MetadataOptions(tree=tree_options(conf), cache_s=conf.api.metadata_cache_expiration,
                            behind_proxy=conf.neutron.service_metadata_proxy,
                            secret=conf.neutron.metadata_proxy_shared_secret,
@@ -53,7 +42,7 @@ def from_conf(conf: Any) -> MetadataOptions:
 
 
 def tree_options(conf: Any) -> TreeOptions:
-    """What shows in the files. BadTemplate."""
+    """What shows in the files. metadata.Template."""
     return TreeOptions(dhcp_domain=conf.api.dhcp_domain or "",
                        network_template=_template(conf.injected_network_template),
                        skip_versions=tuple((conf.api.config_drive_skip_versions or "").split()))
@@ -66,7 +55,8 @@ def _template(path: str | None) -> str:
     try:
         text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadTemplate(path=path, reason=str(error)) from None
+        raise errors.metadata.Template(path=path, reason=str(error)) from None
     if "$interfaces" not in text and "${interfaces}" not in text:
-        raise BadTemplate(path=path, reason="it must have the word $interfaces where the guest's interfaces go")
+        raise errors.metadata.Template(path=path,
+                                       reason="it must have the word $interfaces where the guest's interfaces go")
     return text

@@ -9,12 +9,8 @@ from nova import errors
 FEWEST, TOO_MANY = 4, 1_000_000  # addresses of a range
 
 
-class BadRange(errors.Invalid):
-    code, message = "floating.bad_range", "Invalid input received: {range}: {reason}"
-
-
 def usable(text: str) -> tuple[str, ...]:
-    """The IPv4 addresses meant, ascending: without a range's own and its broadcast address. BadRange."""
+    """The IPv4 addresses meant, ascending: without a range's own and its broadcast address. floating.BadRange."""
     found = network(text)
     if "/" not in text:
         return (str(found.network_address),)
@@ -23,18 +19,20 @@ def usable(text: str) -> tuple[str, ...]:
 
 
 def network(text: str) -> ipaddress.IPv4Network:
-    """BadRange, also for ranges that are too small or too large to be meant."""
+    """floating.BadRange, also for ranges that are too small or too large to be meant."""
     try:
         found = ipaddress.IPv4Network(text.strip(), strict=False)
     except ValueError as error:
-        raise BadRange(range=text[:60], reason=f"not an IPv4 address or range ({error})"[:200]) from None
+        raise errors.floating.BadRange(range=text[:60],
+                                       reason=f"not an IPv4 address or range ({error})"[:200]) from None
     if "/" not in text:
         return found
     if found.num_addresses < FEWEST:
-        raise BadRange(range=text, reason=f"a range has at least {FEWEST} addresses; name single ones without a prefix")
+        raise errors.floating.BadRange(range=text, reason=f"a range has at least {FEWEST} addresses; name single ones "
+                                       "without a prefix")
     if found.num_addresses >= TOO_MANY:
-        raise BadRange(range=text, reason=f"a range has fewer than {TOO_MANY} addresses")
+        raise errors.floating.BadRange(range=text, reason=f"a range has fewer than {TOO_MANY} addresses")
     return found
 
 
-__all__ = ["BadRange", "network", "usable"]
+__all__ = ["network", "usable"]

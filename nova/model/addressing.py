@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from nova.errors import Conflict, Invalid
+from nova import errors
 from nova.model import vlans
 from nova.model.base import Value
 from nova.model.network_managers import FLAT_DHCP, Manager, named
@@ -35,16 +35,6 @@ SHORTEST_V6_PREFIX = 64  # hosts make their own lower 64 bits
 MTU_RANGE = range(68, 65536)
 DEVICE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")  # Linux: 15 bytes, no blank, no slash
 MAC_PREFIX = "fa:16:3e"
-
-
-class CidrConflict(Conflict):
-    code = "network.cidr_conflict"
-    message = "Requested cidr ({cidr}) conflicts with existing cidr ({other})"
-
-
-class InvalidNetwork(Invalid):
-    code = "network.invalid"
-    message = "Invalid input for field {field}. {reason}"
 
 
 class Defaults(Value):
@@ -103,7 +93,7 @@ def plan(asked: NewNetwork, existing: Iterable[Network], defaults: Defaults | No
          new_uuid: Callable[[], str] = lambda: str(uuid.uuid4())) -> Plan:
     """The networks a request makes beside the existing (live) ones.
 
-    Raises InvalidNetwork, naming the field, or CidrConflict.
+    Raises network.Invalid, naming the field, or network.CidrConflict.
     """
     defaults = defaults or Defaults()
     manager = named(defaults.manager)
@@ -113,7 +103,7 @@ def plan(asked: NewNetwork, existing: Iterable[Network], defaults: Defaults | No
     range_v4 = _range(asked.cidr, "cidr", ipaddress.IPv4Network)
     range_v6 = _range(asked.cidr_v6, "cidr_v6", ipaddress.IPv6Network)
     if range_v4 is None and range_v6 is None:
-        raise InvalidNetwork(field="cidr", reason="At least one of cidr and cidr_v6 is required.")
+        raise errors.network.Invalid(field="cidr", reason="At least one of cidr and cidr_v6 is required.")
     for field, whole in (("cidr", range_v4), ("cidr_v6", range_v6)):
         if whole is not None:
             _check_not_of_hosts(field, whole)
@@ -152,20 +142,20 @@ def _with_defaults(asked: NewNetwork, defaults: Defaults, manager: Manager) -> N
 def _check_plain_fields(asked: NewNetwork, manager: Manager) -> None:
     longest = LABEL_LENGTH - (len(f"_{asked.num_networks - 1}") if asked.num_networks > 1 else 0)
     if not 1 <= len(asked.label) <= longest:
-        raise InvalidNetwork(field="label", reason=f"A label of 1 to {longest} characters is required.")
+        raise errors.network.Invalid(field="label", reason=f"A label of 1 to {longest} characters is required.")
     if not asked.label.isprintable() or "," in asked.label:  # it stands in dnsmasq's comma-separated arguments
-        raise InvalidNetwork(field="label", reason="Only printable characters other than a comma may be used.")
+        raise errors.network.Invalid(field="label", reason="Only printable characters other than a comma may be used.")
     if not getattr(asked, manager.needs):
-        raise InvalidNetwork(field=manager.needs,
-                             reason=f"It is required, here or as {_OPTION_OF[manager.needs]} in nova.conf.")
+        raise errors.network.Invalid(field=manager.needs,
+                                     reason=f"It is required, here or as {_OPTION_OF[manager.needs]} in nova.conf.")
     for field in ("bridge", "bridge_interface"):
         name = getattr(asked, field)
         if name and not DEVICE_NAME.fullmatch(name):
-            raise InvalidNetwork(field=field, reason=f"{name!r} is not a network device's name.")
+            raise errors.network.Invalid(field=field, reason=f"{name!r} is not a network device's name.")
     if asked.mtu is not None and asked.mtu not in MTU_RANGE:
-        raise InvalidNetwork(field="mtu", reason=f"{asked.mtu} is not between 68 and 65535.")
+        raise errors.network.Invalid(field="mtu", reason=f"{asked.mtu} is not between 68 and 65535.")
     if asked.num_networks < 1:
-        raise InvalidNetwork(field="num_networks", reason="At least one network must be asked for.")
+        raise errors.network.Invalid(field="num_networks", reason="At least one network must be asked for.")
     for field in ("dns1", "dns2"):
         _address(getattr(asked, field), field, ipaddress.ip_address)
     _check_single(asked)
@@ -179,12 +169,12 @@ def _check_single(asked: NewNetwork) -> None:
     if asked.num_networks > 1:
         for field in ("gateway", "gateway_v6", "dhcp_server", "uuid", "fixed_cidr", "allowed_start", "allowed_end"):
             if getattr(asked, field):
-                raise InvalidNetwork(field=field, reason="It can only be given when one network is made.")
+                raise errors.network.Invalid(field=field, reason="It can only be given when one network is made.")
     if asked.uuid:
         try:
             uuid.UUID(asked.uuid)
         except ValueError:
-            raise InvalidNetwork(field="uuid", reason=f"{asked.uuid!r} is not a uuid.") from None
+            raise errors.network.Invalid(field="uuid", reason=f"{asked.uuid!r} is not a uuid.") from None
 
 
 def _range(text: str | None, field: str, kind: type[_Net]) -> _Net | None:
@@ -194,7 +184,7 @@ def _range(text: str | None, field: str, kind: type[_Net]) -> _Net | None:
     try:
         return kind(text, strict=False)
     except ValueError:
-        raise InvalidNetwork(field=field, reason=f"{text!r} is not a range of that family.") from None
+        raise errors.network.Invalid(field=field, reason=f"{text!r} is not a range of that family.") from None
 
 
 def _address(text: str | None, field: str, kind: Callable[[str], _Address]) -> _Address | None:
@@ -203,7 +193,7 @@ def _address(text: str | None, field: str, kind: Callable[[str], _Address]) -> _
     try:
         return kind(text)
     except ValueError:
-        raise InvalidNetwork(field=field, reason=f"{text!r} is not an address of that family.") from None
+        raise errors.network.Invalid(field=field, reason=f"{text!r} is not an address of that family.") from None
 
 
 #: What hosts themselves speak by: a network of these would take something from them.
@@ -214,7 +204,8 @@ _OF_HOSTS = tuple(map(ipaddress.ip_network, ("0.0.0.0/8", "127.0.0.0/8", "169.25
 def _check_not_of_hosts(field: str, whole: IPv4Net | ipaddress.IPv6Network) -> None:
     for taken in _OF_HOSTS:
         if taken.version == whole.version and taken.overlaps(whole):
-            raise InvalidNetwork(field=field, reason=f"{whole} is partly in {taken}, which is no network's to have.")
+            raise errors.network.Invalid(field=field,
+                                         reason=f"{whole} is partly in {taken}, which is no network's to have.")
 
 
 # --- cutting ----------------------------------------------------------------------------------------------------------
@@ -223,14 +214,16 @@ def _network_size(asked: NewNetwork, whole: IPv4Net | None, defaults: Defaults) 
     """Addresses a network, and a warning where the configuration's size cut the range."""
     if asked.network_size is not None:
         if asked.network_size < SMALLEST_NETWORK:
-            raise InvalidNetwork(field="network_size", reason=f"At least {SMALLEST_NETWORK} addresses are needed.")
+            raise errors.network.Invalid(field="network_size",
+                                         reason=f"At least {SMALLEST_NETWORK} addresses are needed.")
         return _checked_size(asked.network_size, whole, asked), ()
     if whole is None:
         return defaults.network_size, ()
     share = whole.num_addresses // asked.num_networks
     if share < SMALLEST_NETWORK:
-        raise InvalidNetwork(field="cidr", reason=f"{whole} is too small for {asked.num_networks} network(s) of at "
-                                                  f"least {SMALLEST_NETWORK} addresses.")
+        raise errors.network.Invalid(field="cidr",
+                                     reason=f"{whole} is too small for {asked.num_networks} network(s) of at "
+                                     f"least {SMALLEST_NETWORK} addresses.")
     size = min(share, defaults.network_size)
     if size == share:
         return _checked_size(1 << (share.bit_length() - 1), whole, asked), ()
@@ -247,10 +240,11 @@ def _checked_size(size: int, whole: IPv4Net | None, asked: NewNetwork) -> int:
         return size
     rounded = 1 << (32 - _prefix(32, size))
     if rounded * asked.num_networks > whole.num_addresses:
-        raise InvalidNetwork(field="network_size", reason=f"{asked.num_networks} network(s) of {rounded} addresses do "
-                                                          f"not fit in {whole}.")
+        raise errors.network.Invalid(field="network_size",
+                                     reason=f"{asked.num_networks} network(s) of {rounded} addresses do "
+                                     f"not fit in {whole}.")
     if rounded * asked.num_networks > LARGEST_POOL:
-        raise InvalidNetwork(field="network_size", reason=f"More than {LARGEST_POOL} addresses in one request.")
+        raise errors.network.Invalid(field="network_size", reason=f"More than {LARGEST_POOL} addresses in one request.")
     return size
 
 
@@ -264,15 +258,15 @@ def _cut(asked: NewNetwork, whole: _Net | None, prefix: int, used: Iterable[str 
     if whole is None:
         return [None] * asked.num_networks
     if whole.prefixlen > prefix:
-        raise InvalidNetwork(field="cidr" if whole.version == 4 else "cidr_v6",
-                             reason=f"{whole} is smaller than one network (/{prefix}).")
+        raise errors.network.Invalid(field="cidr" if whole.version == 4 else "cidr_v6",
+                                     reason=f"{whole} is smaller than one network (/{prefix}).")
     taken = [type(whole)(text, strict=False) for text in used if text]
     cuts: list[_Net | None] = []
     for _ in range(asked.num_networks):
         free = _first_free(whole, prefix, taken)
         if free is None:
             other = next((net for net in taken if net.overlaps(whole)), None)
-            raise CidrConflict(cidr=str(whole), other=str(other))
+            raise errors.network.CidrConflict(cidr=str(whole), other=str(other))
         taken.append(free)
         cuts.append(free)
     return cuts
@@ -293,15 +287,16 @@ def _first_free(whole: _Net, prefix: int, taken: list[_Net]) -> _Net | None:
 
 def _vlan_numbers(asked: NewNetwork, present: tuple[Network, ...], defaults: Defaults, manager: Manager,
                   ) -> Iterator[int | None]:
-    """A network's VLAN number each; None for ever where the manager has none. InvalidNetwork: out of their range."""
+    """A network's VLAN number each; None for ever where the manager has none. network.Invalid: out of their range."""
     if not manager.vlans:
         return itertools.repeat(None)
     start = asked.vlan_start if asked.vlan_start is not None else defaults.vlan_start
     for field, first in (("vlan", asked.vlan), ("vlan_start", start)):
         if first is not None and not (vlans.FIRST <= first <= vlans.LAST and
                                       first + asked.num_networks - 1 <= vlans.LAST):
-            raise InvalidNetwork(field=field, reason=f"{asked.num_networks} VLAN number(s) from {first} are not all "
-                                                     f"between {vlans.FIRST} and {vlans.LAST}.")
+            raise errors.network.Invalid(field=field,
+                                         reason=f"{asked.num_networks} VLAN number(s) from {first} are not all "
+                                         f"between {vlans.FIRST} and {vlans.LAST}.")
     used = [network.vlan for network in present if network.vlan is not None]
     return vlans.numbers(asked.vlan, start, used, len(present))
 
@@ -325,8 +320,8 @@ def _planned(asked: NewNetwork, index: int, cut: _Cut, network_uuid: str, defaul
         pool = tuple(_pool(asked, cut.v4, fields, (manager.low_reserved, manager.high_reserved +
                                                    (defaults.cnt_vpn_clients if manager.vlans else 0))))
         if all(row.reserved for row in pool):
-            raise InvalidNetwork(field="fixed_cidr" if asked.fixed_cidr else "cidr",
-                                 reason="No address would be left for servers.")
+            raise errors.network.Invalid(field="fixed_cidr" if asked.fixed_cidr else "cidr",
+                                         reason="No address would be left for servers.")
     if cut.v6:
         values.update(_fields_v6(asked, cut.v6))
     return PlannedNetwork(Network(uuid=network_uuid, label=label, injected=defaults.injected, **values), pool)
@@ -337,7 +332,7 @@ def _fields_v4(asked: NewNetwork, subnet: IPv4Net) -> dict[str, str]:
     dhcp_server = _address(asked.dhcp_server, "dhcp_server", IPv4) or gateway
     for field, address in (("gateway", gateway), ("dhcp_server", dhcp_server)):
         if address not in subnet or address in (subnet[0], subnet[-1]):
-            raise InvalidNetwork(field=field, reason=f"{address} is not a host's address in {subnet}.")
+            raise errors.network.Invalid(field=field, reason=f"{address} is not a host's address in {subnet}.")
     return {"cidr": str(subnet), "netmask": str(subnet.netmask), "broadcast": str(subnet.broadcast_address),
             "gateway": str(gateway), "dhcp_server": str(dhcp_server), "dhcp_start": str(subnet[2])}
 
@@ -347,7 +342,8 @@ def _fields_vpn(asked: NewNetwork, cut: _Cut, defaults: Defaults) -> dict[str, A
     assert cut.v4 is not None
     first = asked.vpn_start if asked.vpn_start is not None else defaults.vpn_start
     if cut.v4.num_addresses <= SMALLEST_NETWORK:
-        raise InvalidNetwork(field="network_size", reason=f"{cut.v4} has no room for the VPN's address and a server.")
+        raise errors.network.Invalid(field="network_size",
+                                     reason=f"{cut.v4} has no room for the VPN's address and a server.")
     return {"vpn_private_address": str(cut.v4[2]), "dhcp_start": str(cut.v4[3]), "vpn_public_address": defaults.vpn_ip,
             "vpn_public_port": first + cut.number}
 
@@ -355,7 +351,7 @@ def _fields_vpn(asked: NewNetwork, cut: _Cut, defaults: Defaults) -> dict[str, A
 def _fields_v6(asked: NewNetwork, subnet: ipaddress.IPv6Network) -> dict[str, str]:
     gateway = _address(asked.gateway_v6, "gateway_v6", ipaddress.IPv6Address) or subnet[1]
     if gateway not in subnet and not gateway.is_link_local:
-        raise InvalidNetwork(field="gateway_v6", reason=f"{gateway} does not lie in {subnet}.")
+        raise errors.network.Invalid(field="gateway_v6", reason=f"{gateway} does not lie in {subnet}.")
     return {"cidr_v6": str(subnet), "gateway_v6": str(gateway), "netmask_v6": str(subnet.prefixlen)}
 
 
@@ -363,7 +359,7 @@ def _pool(asked: NewNetwork, subnet: IPv4Net, fields: dict[str, str], ends: tupl
     """Every address of the subnet (or of ``fixed_cidr`` in it); reserved are its ends, gateway and DHCP server."""
     rows = _range(asked.fixed_cidr, "fixed_cidr", ipaddress.IPv4Network) or subnet
     if not rows.subnet_of(subnet):
-        raise InvalidNetwork(field="fixed_cidr", reason=f"{rows} does not lie in {subnet}.")
+        raise errors.network.Invalid(field="fixed_cidr", reason=f"{rows} does not lie in {subnet}.")
     first, last = _allowed(asked, subnet)
     ours = {int(IPv4(fields["gateway"])), int(IPv4(fields["dhcp_server"]))}
     low, high = int(subnet[0]) + ends[0], int(subnet[-1]) - ends[1]
@@ -377,7 +373,7 @@ def _allowed(asked: NewNetwork, subnet: IPv4Net) -> tuple[int, int]:
     end = _address(asked.allowed_end, "allowed_end", IPv4) or subnet[-1]
     for field, address in (("allowed_start", start), ("allowed_end", end)):
         if address not in subnet:
-            raise InvalidNetwork(field=field, reason=f"{address} does not lie in {subnet}.")
+            raise errors.network.Invalid(field=field, reason=f"{address} does not lie in {subnet}.")
     if start > end:
-        raise InvalidNetwork(field="allowed_start", reason=f"{start} is after allowed_end, {end}.")
+        raise errors.network.Invalid(field="allowed_start", reason=f"{start} is after allowed_end, {end}.")
     return int(start), int(end)

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from nova.errors import Conflict
+from nova import errors
 from nova.model.networks import Network
 
 
-class BridgeHasNetwork(Conflict):
-    code = "network.bridge_has_network"
-    message = ("Network {label}: the bridge {bridge} has network {other} already, and a bridge serves one network with "
-               "DHCP. Name another bridge, or delete network {other} first.")
-
-
 def check(new: Iterable[Network], present: Iterable[Network]) -> None:
-    """BridgeHasNetwork: hosts would serve the older network alone, and refuse every guest of the other.
+    """network.BridgeHasNetwork: hosts would serve the older network alone, and refuse every guest of the other.
     ``present``: the oldest first."""
     everything = list(present)
     for network in new:
         for older, newer in shared([*everything, network]):
             if newer is network:
-                raise BridgeHasNetwork(label=network.label, bridge=network.bridge, other=older.label)
+                raise errors.network.BridgeHasNetwork(label=network.label, bridge=network.bridge, other=older.label)
         everything.append(network)
 
 
@@ -35,4 +29,4 @@ def shared(networks: Iterable[Network]) -> Iterator[tuple[Network, Network]]:
                 yield older, network
 
 
-__all__ = ["BridgeHasNetwork", "check", "shared"]
+__all__ = ["check", "shared"]

@@ -1,7 +1,7 @@
 """The cells, pinned processors and pages that a flavor and an image ask for.
 
 Where both may speak, the flavor decides, and an image goes no further than the flavor lets it: what contradicts it is
-an ImpossibleWish, which names what says so and what would do.
+an server.ImpossibleRequirement, which names what says so and what would do.
 Source: the public guides on CPU topologies, huge pages and realtime, and the lists of extra specs and image properties.
 """
 
@@ -11,17 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from nova.model.requirement_syntax import (
-    ImpossibleWish,
-    Said,
-    choice,
-    countable,
-    flag,
-    number,
-    page_size,
-    processors,
-    said,
-)
+from nova.model.requirement_syntax import Said, choice, countable, flag, number, page_size, processors, said
 from nova.model.topology import Cpus, GuestCell, GuestTopology
 
 SHARED, MIXED, DEDICATED = "shared", "mixed", "dedicated"
@@ -46,7 +36,7 @@ class _Pinning(NamedTuple):
 
 
 def guest_of(asked: Asked) -> GuestTopology | None:
-    """None: it does not mind where it runs. ImpossibleWish."""
+    """None: it does not mind where it runs. server.ImpossibleRequirement."""
     pinning, page = _pinning(asked), _page(asked)
     locked = _locked(asked, page)
     told = said(asked.specs, "hw:mem_page_size") or said(asked.image, "hw_mem_page_size")
@@ -251,4 +241,4 @@ def _told(asked: Asked, numa: _Numa, nodes: Said, count: int) -> tuple[tuple[Cpu
     return tuple(cells)
 
 
-__all__ = ["Asked", "ImpossibleWish", "guest_of"]
+__all__ = ["Asked", "guest_of"]

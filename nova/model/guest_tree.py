@@ -210,7 +210,7 @@ def vendor_data2_file(vendor: VendorData) -> bytes:
 
 
 def _contents(facts: GuestFacts, options: TreeOptions) -> dict[str, bytes]:
-    """Injected files (base64 text in the facts) and the interfaces file, numbered as meta_data.json says."""
+    """guest.FakeInjected files (base64 text in the facts) and the interfaces file, numbered as meta_data.json says."""
     contents = [_decoded(content) for content in facts.files.values()]
     config = network_config(facts.interfaces, options.network_template)
     if config is not None:

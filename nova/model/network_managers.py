@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nova.errors import Invalid
-
-
-class UnknownManager(Invalid):
-    code = "network.unknown_manager"
-    message = "nova.conf, [DEFAULT]network_manager = {value}: there are {known}."
+from nova import errors
 
 
 @dataclass(frozen=True)
@@ -40,8 +35,8 @@ MANAGERS = {manager.path: manager for manager in (FLAT, FLAT_DHCP, VLAN)}
 
 
 def named(path: str) -> Manager:
-    """By its class path in nova.conf. UnknownManager."""
+    """By its class path in nova.conf. network.UnknownManager."""
     try:
         return MANAGERS[path]
     except KeyError:
-        raise UnknownManager(value=path, known=", ".join(MANAGERS)) from None
+        raise errors.network.UnknownManager(value=path, known=", ".join(MANAGERS)) from None

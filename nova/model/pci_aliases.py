@@ -23,26 +23,9 @@ MOST_DEVICES = 256  # of a flavor's aliases together: more than any guest has pl
 _WORDS = {"yes": True, "true": True, "1": True, "on": True, "no": False, "false": False, "0": False, "off": False}
 
 
-class BadAlias(errors.Invalid):
-    code, message = "pci.bad_alias", "[pci]alias {alias}: {problem}"
-
-
-class NoSuchAlias(errors.Invalid):
-    code, message = "pci.no_such_alias", "PCI alias {alias} is not defined: pci_passthrough:alias={value}."
-
-
-class BadRequest(errors.Invalid):
-    code = "pci.bad_request"
-    message = "pci_passthrough:alias={value} is not possible: it must have the form <alias>:<count>,<alias>:<count>."
-
-
-class TooManyDevices(errors.Invalid):
-    code = "pci.too_many_devices"
-    message = "pci_passthrough:alias={value} is not possible: a server gets {most} devices at most."
-
-
 def parse(texts: Iterable[str]) -> dict[str, PciRequest]:
-    """The aliases of a configuration, by name, each a request for one device. BadAlias names the one that is wrong."""
+    """The aliases of a configuration, by name, each a request for one device. host.PciBadAlias names the one that is
+    wrong."""
     found: dict[str, PciRequest] = {}
     for text in texts:
         name, policy, spec = _alias(text)
@@ -50,25 +33,26 @@ def parse(texts: Iterable[str]) -> dict[str, PciRequest]:
             found[name] = PciRequest(count=1, specs=(spec,), alias=name, numa_policy=policy)
             continue
         if found[name].numa_policy != policy or found[name].specs[0].kind != spec.kind:
-            raise BadAlias(alias=text, problem=f"another alias {name} has another numa_policy or device_type")
+            raise errors.host.PciBadAlias(alias=text,
+                                          problem=f"another alias {name} has another numa_policy or device_type")
         found[name] = PciRequest(count=1, specs=(*found[name].specs, spec), alias=name, numa_policy=policy)
     return found
 
 
 def requests(value: str, aliases: Mapping[str, PciRequest]) -> tuple[PciRequest, ...]:
-    """What ``pci_passthrough:alias`` asks for. NoSuchAlias, BadRequest, TooManyDevices."""
+    """What ``pci_passthrough:alias`` asks for. host.PciNoSuchAlias, host.PciBadRequest, host.PciTooManyDevices."""
     made = []
     for part in value.split(","):
         name, colon, count = part.strip().rpartition(":")
         name = name.strip()
         if not colon or not name or not re.fullmatch(r"[0-9]{1,4}", count.strip()) or not int(count):
-            raise BadRequest(value=value)
+            raise errors.host.PciBadRequest(value=value)
         if name not in aliases:
-            raise NoSuchAlias(alias=name, value=value)
+            raise errors.host.PciNoSuchAlias(alias=name, value=value)
         one = aliases[name]
         made.append(PciRequest(count=int(count), specs=one.specs, alias=name, numa_policy=one.numa_policy))
     if sum(one.count for one in made) > MOST_DEVICES:
-        raise TooManyDevices(value=value, most=MOST_DEVICES)
+        raise errors.host.PciTooManyDevices(value=value, most=MOST_DEVICES)
     return tuple(made)
 
 
@@ -149,18 +133,19 @@ def _alias(text: str) -> tuple[str, str, PciSpec]:
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadAlias(alias=text, problem=f"is no JSON: {error}") from None
+        raise errors.host.PciBadAlias(alias=text, problem=f"is no JSON: {error}") from None
     if not isinstance(given, dict) or not all(isinstance(value, str | bool) for value in given.values()):
-        raise BadAlias(alias=text, problem="must be a JSON object whose values are texts")
+        raise errors.host.PciBadAlias(alias=text, problem="must be a JSON object whose values are texts")
     values = {key: str(value) for key, value in given.items()}
     name = values.pop("name", "").strip()
     if not name or len(name) > LONGEST_NAME or ":" in name or "," in name:
-        raise BadAlias(alias=text, problem=f"needs a name of up to {LONGEST_NAME} characters without colon and comma")
+        raise errors.host.PciBadAlias(alias=text, problem=f"needs a name of up to {LONGEST_NAME} characters without "
+                                      "colon and comma")
     policy = _read(text, "numa_policy", values.pop("numa_policy", DEFAULT_POLICY), _one_of(*NUMA_POLICIES))
     unknown = sorted(set(values) - set(_FIELDS))
     if unknown:
-        raise BadAlias(alias=text, problem=f"there is no key {unknown[0]}; there are: "
-                                           f"name, numa_policy, {', '.join(_FIELDS)}")
+        raise errors.host.PciBadAlias(alias=text, problem=f"there is no key {unknown[0]}; there are: "
+                                      f"name, numa_policy, {', '.join(_FIELDS)}")
     read = {_FIELDS[key][0]: _read(text, key, value, _FIELDS[key][1]) for key, value in values.items()}
     read.pop("", None)
     return name, policy, PciSpec(**read)
@@ -170,8 +155,7 @@ def _read(text: str, key: str, value: str, how: Callable[[str], Any]) -> Any:
     try:
         return how(value)
     except ValueError as error:
-        raise BadAlias(alias=text, problem=f"{key} {error}") from None
+        raise errors.host.PciBadAlias(alias=text, problem=f"{key} {error}") from None
 
 
-__all__ = ["BadAlias", "BadRequest", "NoSuchAlias", "TooManyDevices", "class_of", "device_class", "normal_class",
-           "normal_trait", "normal_traits", "parse", "requests"]
+__all__ = ["class_of", "device_class", "normal_class", "normal_trait", "normal_traits", "parse", "requests"]

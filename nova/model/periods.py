@@ -14,13 +14,6 @@ from nova.model.base import Time
 PATTERN = r"^(hour|month|day|year)(@([0-9]+))?$"
 
 
-class BadPeriod(errors.Invalid):
-    code = "usage.bad_period"
-    message = ("instance_usage_audit_period = {text}: it must be hour, day, month or year, if need be with an offset: "
-               "hour@0 to hour@59 (minutes), day@0 to day@23 (hours), month@1 to month@31 (days; the last day of a "
-               "shorter month), year@1 to year@12 (months).")
-
-
 def _hour(year: int, month: int, minute: int, at: Time) -> Time:
     return at.replace(minute=minute, second=0, microsecond=0)
 
@@ -55,19 +48,20 @@ UNITS: dict[str, Unit] = {
 
 
 def parse(text: str) -> tuple[str, int]:
-    """``month@15`` -> ("month", 15); without an offset its least. BadPeriod."""
+    """``month@15`` -> ("month", 15); without an offset its least. quota.UsageBadPeriod."""
     found = re.match(PATTERN, text)
     if found is None:
-        raise BadPeriod(text=text)
+        raise errors.quota.UsageBadPeriod(text=text)
     unit = UNITS[found[1]]
     offset = int(found[3][:9]) if found[3] else unit.least
     if not unit.least <= offset <= unit.most:
-        raise BadPeriod(text=text)
+        raise errors.quota.UsageBadPeriod(text=text)
     return found[1], offset
 
 
 def last_complete(text: str, now: Time) -> tuple[Time, Time]:
-    """(beginning, end) of the newest period that has ended by ``now``. BadPeriod; also for times before the year 3."""
+    """(beginning, end) of the newest period that has ended by ``now``. quota.UsageBadPeriod; also for times before the
+    year 3."""
     if now.year < 3:
         raise errors.Invalid(f"There are no usage audits before {now}.")
     name, offset = parse(text)

@@ -8,18 +8,15 @@ from collections.abc import Iterable
 from nova import errors
 
 
-class BadRatio(errors.Invalid):
-    code, message = "scheduler.bad_ratio", "{option}: {given!r} is not NAME=NUMBER"
-
-
 def ratios(option: str, given: Iterable[str], usual: float | None = None) -> dict[str, float]:
-    """Name -> number. ``usual`` is for names alone (None: they are mistakes). BadRatio names the option."""
+    """Name -> number. ``usual`` is for names alone (None: they are mistakes). daemon.SchedulerBadRatio names the
+    option."""
     found = {}
     for one in given:
         name, equals, text = (part.strip() for part in one.partition("="))
         number = usual if not equals else _number(text)
         if not name or number is None:
-            raise BadRatio(option=option, given=one)
+            raise errors.daemon.SchedulerBadRatio(option=option, given=one)
         found[name] = number
     return found
 

@@ -15,20 +15,14 @@ MOST_PAGE_KB = 1 << 40
 MOST_VCPUS = 8192  # of a guest whose processors are told apart: more than any host gives one
 
 
-class ImpossibleWish(errors.Invalid):
-    """A flavor or an image asks for what no host could give, or both contradict each other."""
-
-    code, message = "server.impossible_wish", "{name}={value} is not possible: {reason}."
-
-
 class Said(NamedTuple):
     """A value and the property or extra spec that says it."""
 
     name: str
     value: str
 
-    def wrong(self, reason: str) -> ImpossibleWish:
-        return ImpossibleWish(name=self.name, value=self.value[:255], reason=reason)
+    def wrong(self, reason: str) -> errors.Invalid:
+        return errors.server.ImpossibleRequirement(name=self.name, value=self.value[:255], reason=reason)
 
 
 def said(given: Mapping[str, str], name: str) -> Said | None:
@@ -78,7 +72,7 @@ def processors(one: Said, vcpus: int) -> frozenset[int]:
 
 
 def countable(one: Said, vcpus: int) -> None:
-    """So many that what is said of each of them is soon worked out. ImpossibleWish."""
+    """So many that what is said of each of them is soon worked out. server.ImpossibleRequirement."""
     if vcpus > MOST_VCPUS:
         raise one.wrong(f"the server has {vcpus} processors; more than {MOST_VCPUS} can not be told apart")
 
@@ -100,4 +94,4 @@ def page_size(one: Said) -> str:
     return str(size_kb)
 
 
-__all__ = ["ImpossibleWish", "Said", "choice", "countable", "flag", "number", "page_size", "processors", "said"]
+__all__ = ["Said", "choice", "countable", "flag", "number", "page_size", "processors", "said"]

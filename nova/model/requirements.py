@@ -49,8 +49,8 @@ def needs_of(flavor: Flavor, image: Mapping[str, str], aliases: Mapping[str, Pci
     """What a server of this flavor and image (its properties) needs. ``aliases``: ``[pci]alias`` by name, for one
     device each; ``more``: devices beside those; ``ports``: what its ports ask for.
 
-    Invalid, naming the extra spec or property: what no host can give (ImpossibleWish), or a device of a kind that
-    nobody knows (NoSuchAlias).
+    Invalid, naming the extra spec or property: what no host can give (server.ImpossibleRequirement), or a device of a
+    kind that nobody knows (host.PciNoSuchAlias).
     """
     disk_gb = flavor.root_gb + flavor.ephemeral_gb + (flavor.swap_mb + 1023) // 1024
     plain = Resources(vcpus=flavor.vcpus, memory_mb=flavor.memory_mb, disk_gb=disk_gb)

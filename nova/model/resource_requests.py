@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from nova.model.providers import MOST_PARTS, RequestGroup, ResourceRequest, Traits
-from nova.model.requirement_syntax import ImpossibleWish, Said, choice, flag, number, said
+from nova.model.requirement_syntax import Said, choice, flag, number, said
 
 PLAIN = frozenset({"VCPU", "MEMORY_MB", "DISK_GB"})
 REQUIRED, FORBIDDEN = "required", "forbidden"
@@ -55,7 +55,7 @@ class _Group:
 
 def request_of(amounts: Mapping[str, int], specs: Specs, image: Mapping[str, str],
                dedicated: Dedicated) -> ResourceRequest:
-    """``amounts``: of the plain classes. ImpossibleWish."""
+    """``amounts``: of the plain classes. server.ImpossibleRequirement."""
     features = features_of(specs, image)
     groups = _groups(specs)
     unnamed = groups.setdefault("", _Group())
@@ -215,4 +215,4 @@ def _encryption(specs: Specs, image: Mapping[str, str]) -> str | None:
     return _ENCRYPTION[wanted or its_wish or "amd-sev"]
 
 
-__all__ = ["PLAIN", "Features", "ImpossibleWish", "features_of", "is_plain", "request_of"]
+__all__ = ["PLAIN", "Features", "features_of", "is_plain", "request_of"]

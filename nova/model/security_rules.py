@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from nova.errors import Invalid
+from nova import errors
 from nova.model.networks import Interface
 from nova.model.security_groups import AllowedTraffic, GuardedInterface, NewSecurityRule, SecurityRule
 
@@ -20,29 +20,13 @@ FIRST_PORT, LAST_PORT, LAST_TYPE = 1, 65535, 255
 EVERYWHERE = ("0.0.0.0/0", "::/0")  # the only ways to write a range of every address
 
 
-class BadProtocol(Invalid):
-    code, message = "security_group.bad_protocol", "Invalid IP protocol {protocol}: it must be one of {allowed}."
-
-
-class BadPorts(Invalid):
-    code, message = "security_group.bad_ports", "Invalid port range {from_port}:{to_port}. {reason}"
-
-
-class BadRange(Invalid):
-    code, message = "security_group.bad_cidr", "Invalid cidr {cidr}: {reason}"
-
-
-class NotEnough(Invalid):
-    code, message = "security_group.not_enough", "Not enough parameters to build a valid rule: {what} is missing."
-
-
 def checked(rule: NewSecurityRule) -> NewSecurityRule:
     """The rule with everything said: protocol in small letters, ports, and a range where it names no source group."""
     protocol = _protocol(rule)
     from_port, to_port = _ports(rule, protocol)
     cidr = None if rule.source_id else _range(rule.cidr)
     if protocol == ICMPV6 and cidr is not None and version(cidr) == 4:
-        raise BadRange(cidr=cidr, reason="that is no range for ICMPv6")
+        raise errors.security_group.BadCidr(cidr=cidr, reason="that is no range for ICMPv6")
     return msgspec.structs.replace(rule, protocol=protocol, from_port=from_port, to_port=to_port, cidr=cidr)
 
 
@@ -60,11 +44,11 @@ def version(cidr: str) -> int:
 def _protocol(rule: NewSecurityRule) -> str | None:
     if not rule.protocol:
         if not rule.source_id:
-            raise NotEnough(what="ip_protocol")
+            raise errors.security_group.NotEnough(what="ip_protocol")
         return None
     protocol = rule.protocol.lower()
     if protocol not in PROTOCOLS:
-        raise BadProtocol(protocol=rule.protocol, allowed=", ".join(PROTOCOLS))
+        raise errors.security_group.BadProtocol(protocol=rule.protocol, allowed=", ".join(PROTOCOLS))
     return protocol
 
 
@@ -72,15 +56,15 @@ def _ports(rule: NewSecurityRule, protocol: str | None) -> tuple[int | None, int
     first, last = rule.from_port, rule.to_port
     if protocol is None:  # tcp, udp and icmp whole, from a group
         if {first, last} - {None, ANY}:
-            raise NotEnough(what="ip_protocol")
+            raise errors.security_group.NotEnough(what="ip_protocol")
         return None, None
     if first is None and last is None and (rule.source_id or protocol not in WITH_PORTS):
         return (FIRST_PORT, LAST_PORT) if protocol in WITH_PORTS else (ANY, ANY)
     if first is None or last is None:
-        raise NotEnough(what="from_port" if first is None else "to_port")
+        raise errors.security_group.NotEnough(what="from_port" if first is None else "to_port")
     reason = _wrong_ports(first, last) if protocol in WITH_PORTS else _wrong_types(first, last)
     if reason:
-        raise BadPorts(from_port=first, to_port=last, reason=reason)
+        raise errors.security_group.BadPorts(from_port=first, to_port=last, reason=reason)
     return first, last
 
 
@@ -102,11 +86,11 @@ def _range(cidr: str | None) -> str:
     try:
         found = ipaddress.ip_network(cidr, strict=False)
     except ValueError:
-        raise BadRange(cidr=cidr, reason="it is no range of addresses") from None
+        raise errors.security_group.BadCidr(cidr=cidr, reason="it is no range of addresses") from None
     if "/" not in cidr:
-        raise BadRange(cidr=cidr, reason="it has no prefix length")
+        raise errors.security_group.BadCidr(cidr=cidr, reason="it has no prefix length")
     if found.prefixlen == 0 and cidr not in EVERYWHERE:
-        raise BadRange(cidr=cidr, reason=f"every address is written {' or '.join(EVERYWHERE)}")
+        raise errors.security_group.BadCidr(cidr=cidr, reason=f"every address is written {' or '.join(EVERYWHERE)}")
     return str(found)
 
 

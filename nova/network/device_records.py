@@ -13,9 +13,10 @@ from pathlib import Path
 
 import msgspec
 
+from nova import errors
 from nova.network.gateway import Links
 from nova.privileged.files import write_whole
-from nova.privileged.links import Address, LinkError
+from nova.privileged.links import Address
 
 LOG = logging.getLogger(__name__)
 SUFFIX = "standing"
@@ -107,7 +108,7 @@ class Standings:
         if not self._links.exists(device):
             return
         for address in addresses:
-            with contextlib.suppress(LinkError):  # the device went just now
+            with contextlib.suppress(errors.host.Link):  # the device went just now
                 self._links.delete_address(device, address)
 
     def _write(self, record: Standing) -> None:

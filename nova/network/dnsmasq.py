@@ -18,11 +18,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from nova import errors
 from nova.model.networks import DhcpHost, Network
 from nova.network import processes
 from nova.network.options import NetworkOptions
 from nova.privileged.files import write_whole
-from nova.privileged.runner import CommandFailed, Runner
+from nova.privileged.runner import Runner
 
 LOG = logging.getLogger(__name__)
 
@@ -233,7 +234,7 @@ class Dnsmasq:
         """A refusal may come from one whose pid file was lost: it ends, and a new one takes its place."""
         try:
             self._runner.run(argv, environment=environment(network, self._options))
-        except CommandFailed:
+        except errors.host.CommandFailed:
             strays = processes.with_mark(_mark(paths))
             if not strays:
                 raise

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from nova.errors import NotSupported
+from nova import errors
 from nova.model.gateways import gateway_mac
 from nova.model.networks import Network
 from nova.network.gateway import Links
@@ -18,11 +18,6 @@ from nova.privileged.runner import Runner
 from nova.privileged.taps import Tap
 
 ID_CHARACTERS = 11  # of the network's id; a device's name has 15 at most
-
-
-class DriverNotSupported(NotSupported):
-    code = "network.interface_driver"
-    message = "nova.conf, [DEFAULT]linuxnet_interface_driver = {name}: there is no such class. There are {known}."
 
 
 class InterfaceDriver(Protocol):
@@ -145,8 +140,9 @@ DRIVERS: dict[str, type[InterfaceDriver]] = {
 
 
 def load(name: str) -> type[InterfaceDriver]:
-    """The driver of that class path, or bare class name. DriverNotSupported."""
+    """The driver of that class path, or bare class name. network.InterfaceDriver."""
     *module, word = name.split(".")
     if word not in DRIVERS or module not in ([], ["nova", "network", "linux_net"]):
-        raise DriverNotSupported(name=name, known=", ".join(f"nova.network.linux_net.{known}" for known in DRIVERS))
+        raise errors.network.InterfaceDriver(name=name,
+                                             known=", ".join(f"nova.network.linux_net.{known}" for known in DRIVERS))
     return DRIVERS[word]

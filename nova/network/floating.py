@@ -13,23 +13,19 @@ from collections.abc import Sequence, Set
 
 import msgspec
 
-from nova.errors import Invalid
+from nova import errors
 from nova.network.gateway import Links
 from nova.network.options import NetworkOptions
 from nova.network.translation import Translated
 from nova.privileged.files import write_whole
-from nova.privileged.links import Address, LinkError
-from nova.privileged.runner import CommandFailed, Runner
+from nova.privileged.links import Address
+from nova.privileged.runner import Runner
 
 LOG = logging.getLogger(__name__)
 
 RECORD = "floating.json"
 ALONE = 32  # the prefix of what we put on a device
 NO_FLOWS = 1  # conntrack's exit code when there was nothing to delete
-
-
-class NoFloatingIpInterface(Invalid):
-    code, message = "network.no_floating_interface", "Interface {interface} not found."
 
 
 class Carried(msgspec.Struct, frozen=True):
@@ -48,10 +44,10 @@ class FloatingOnDevices:
         self._path = options.networks_path / RECORD
 
     def check(self, interface: str | None) -> None:
-        """NoFloatingIpInterface where an address could not stand."""
+        """network.NoFloatingInterface where an address could not stand."""
         device = interface or self._options.public_interface
         if not self._links.exists(device):
-            raise NoFloatingIpInterface(interface=device)
+            raise errors.network.NoFloatingInterface(interface=device)
 
     def converge(self, wanted: Sequence[Translated]) -> None:
         """To be called when the packet filter has the rules of ``wanted``, and no others'."""
@@ -94,18 +90,18 @@ class FloatingOnDevices:
     def _put(self, address: str, carried: Carried) -> None:
         try:
             self._links.ensure_address(carried.device, Address(address, ALONE))
-        except LinkError as error:  # the device went just now; the next look tries again
+        except errors.host.Link as error:  # the device went just now; the next look tries again
             LOG.error("The floating address %s could not be put on %s: %s", address, carried.device, error.message)
             return
         LOG.info("Floating address %s of %s stands on %s", address, carried.fixed, carried.device)
         if self._options.send_arp_for_ha:
-            with contextlib.suppress(CommandFailed):  # it hastens what ARP finds out by itself
+            with contextlib.suppress(errors.host.CommandFailed):  # it hastens what ARP finds out by itself
                 self._runner.run(["arping", "-U", address, "-A", "-I", carried.device,
                                   "-c", str(self._options.send_arp_for_ha_count)])
 
     def _remove(self, address: str, device: str) -> None:
         if self._links.exists(device):
-            with contextlib.suppress(LinkError):  # the device goes, and its addresses with it
+            with contextlib.suppress(errors.host.Link):  # the device goes, and its addresses with it
                 self._links.delete_address(device, Address(address, ALONE))
         LOG.info("Floating address %s is gone from %s", address, device)
 
@@ -119,7 +115,7 @@ class FloatingOnDevices:
         (-q) of their answers."""
         try:
             self._runner.run(["conntrack", "-D", which, address], ok=(0, NO_FLOWS))
-        except CommandFailed as error:
+        except errors.host.CommandFailed as error:
             LOG.warning("What the kernel knows of connections of %s may last: %s", address, error)
 
     def _present(self, device: str) -> dict[str, int] | None:
@@ -128,7 +124,7 @@ class FloatingOnDevices:
             return None
         try:
             return {one.address: one.prefix for one in self._links.addresses(device)}
-        except LinkError:
+        except errors.host.Link:
             return None
 
     def _read(self) -> dict[str, Carried] | None:
@@ -146,4 +142,4 @@ class FloatingOnDevices:
             write_whole(self._path, msgspec.json.encode(noted).decode(), 0o600)
 
 
-__all__ = ["Carried", "FloatingOnDevices", "NoFloatingIpInterface"]
+__all__ = ["Carried", "FloatingOnDevices"]

@@ -10,12 +10,13 @@ from typing import Protocol
 
 import msgspec
 
+from nova import errors
 from nova.model.networks import Network
 from nova.network.firewall import METADATA_ADDRESS
 from nova.network.options import NetworkOptions
 from nova.privileged.files import write_whole
 from nova.privileged.links import SCOPES, Address, Route, Vlan
-from nova.privileged.runner import CommandFailed, Runner
+from nova.privileged.runner import Runner
 from nova.privileged.taps import Tap
 
 LOG = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ class Gateway:
 
     def _announce(self, device: str, address: Address) -> None:
         if self._options.send_arp_for_ha:
-            with contextlib.suppress(CommandFailed):  # it hastens what ARP finds out by itself
+            with contextlib.suppress(errors.host.CommandFailed):  # it hastens what ARP finds out by itself
                 self._runner.run(["arping", "-U", address.address, "-A", "-I", device,
                                   "-c", str(self._options.send_arp_for_ha_count)])
 

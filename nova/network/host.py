@@ -7,8 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from nova import faults
-from nova.errors import Conflict
+from nova import errors, faults
 from nova.model.networks import Network, NetworkOnHost
 from nova.network import drivers, firewall, isolation, manager
 from nova.network.device_records import Standing, Standings
@@ -25,15 +24,10 @@ from nova.network.translation import translated
 from nova.privileged.files import enable_forwarding, enable_forwarding_v6
 from nova.privileged.iptables import PacketFilter, Table
 from nova.privileged.links import Address
-from nova.privileged.runner import CommandFailed, Runner
+from nova.privileged.runner import Runner
 
 LOG = logging.getLogger(__name__)
 FAULTS = "network"  # fault points are named network:STEP:before and :after
-
-
-class BridgeTaken(Conflict):
-    code = "network.bridge_taken"
-    message = "Network {label}: the bridge {bridge} of this host already serves network {other}"
 
 
 class Filters(NamedTuple):
@@ -68,7 +62,8 @@ class HostSide(Protocol):
         """Take away what is here of networks that are not among these."""
 
     def check_floating(self, interface: str | None) -> None:
-        """NoFloatingIpInterface: a floating address could not stand on that device (None: ``public_interface``)."""
+        """network.NoFloatingInterface: a floating address could not stand on that device (None:
+        ``public_interface``)."""
 
 
 class NoHost:
@@ -191,7 +186,7 @@ class NetworkHost:
         for lease in sorted(stale):
             try:
                 self._machine.runner.run(["dhcp_release", one.device, lease.address, lease.mac])
-            except CommandFailed as error:
+            except errors.host.CommandFailed as error:
                 LOG.warning("The lease of %s waits for its end: %s", lease.address, error)
         self._book.forget(uuid, stale)
 
@@ -231,7 +226,7 @@ def _check_bridge(wanted: Here, served: Iterable[Here]) -> None:
               and other.network.uuid != network.uuid and other.network.enable_dhcp
               and (other.network.id, other.network.uuid) < (network.id, network.uuid)]
     if others and network.enable_dhcp:
-        raise BridgeTaken(label=network.label, bridge=wanted.device, other=others[0].label)
+        raise errors.network.BridgeTaken(label=network.label, bridge=wanted.device, other=others[0].label)
 
 
 def _router(opts: str) -> str | None:

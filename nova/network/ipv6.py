@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from nova import errors
 from nova.model import gateways
 from nova.model.networks import Network
 from nova.network import processes
@@ -18,7 +19,7 @@ from nova.network.gateway import Links
 from nova.network.options import NetworkOptions
 from nova.privileged.files import write_whole
 from nova.privileged.links import SCOPES, Address, Route
-from nova.privileged.runner import CommandFailed, Runner
+from nova.privileged.runner import Runner
 
 LOG = logging.getLogger(__name__)
 
@@ -108,7 +109,7 @@ class IPv6:
         argv = ["radvd", "-C", str(conf), "-p", str(pid_file)]
         try:
             self._runner.run(argv)
-        except CommandFailed:  # one that was just coming up, perhaps
+        except errors.host.CommandFailed:  # one that was just coming up, perhaps
             strays = processes.with_mark(str(conf))
             if not strays:
                 raise

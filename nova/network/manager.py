@@ -8,24 +8,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from nova.errors import NotSupported
+from nova import errors
 from nova.model import network_managers
 from nova.model.networks import Network
 from nova.network.drivers import InterfaceDriver
 from nova.network.gateway import Gateway, Links
 from nova.network.options import NetworkOptions
 from nova.privileged.links import Vlan
-
-
-class ManagerNotSupported(NotSupported):
-    code = "network.manager"
-    message = "nova.conf, [DEFAULT]network_manager = {name}: there is no such class. There are {known}."
-
-
-class NoInterface(NotSupported):
-    code = "network.no_vlan_interface"
-    message = ("Network {label} has VLAN {vlan}, and no interface to carry it: set [DEFAULT]vlan_interface in "
-               "nova.conf, or the network's bridge_interface")
 
 
 class Ground(Protocol):
@@ -75,7 +64,7 @@ class Vlans:
             return
         parent = self._options.vlan_interface or network.bridge_interface
         if not parent:
-            raise NoInterface(label=network.label, vlan=network.vlan)
+            raise errors.network.NoVlanInterface(label=network.label, vlan=network.vlan)
         self._links.ensure_vlan(Vlan(vlan_device(network.vlan), parent, network.vlan, mtu=network.mtu))
 
 
@@ -120,7 +109,7 @@ GROUNDS: dict[str, type[Flat] | type[Vlans] | None] = {  # None: the operator ma
 
 
 def load(name: str) -> type[Flat] | type[Vlans] | None:
-    """What the manager of that class path builds on. ManagerNotSupported."""
+    """What the manager of that class path builds on. network.Manager."""
     if name not in GROUNDS:
-        raise ManagerNotSupported(name=name, known=", ".join(GROUNDS))
+        raise errors.network.Manager(name=name, known=", ".join(GROUNDS))
     return GROUNDS[name]

@@ -9,12 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nova.errors import Invalid
-
-
-class InvalidOption(Invalid):
-    code = "network.option"
-    message = "nova.conf, [DEFAULT]{option} = {value}: {reason}"
+from nova import errors
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,14 +53,14 @@ class NetworkOptions:
     use_network_dns_servers: bool = False
 
     def __post_init__(self) -> None:
-        """InvalidOption where a rule of the firewall could not be made of a value."""
+        """network.Option where a rule of the firewall could not be made of a value."""
         for option, check in _CHECKS.items():
             value = getattr(self, option)
             for item in value if isinstance(value, tuple) else (value,):
                 try:
                     check(item)
                 except (ValueError, re.error) as error:
-                    raise InvalidOption(option=option, value=item, reason=str(error)) from None
+                    raise errors.network.Option(option=option, value=item, reason=str(error)) from None
 
 
 def _device(name: str | None) -> None:

@@ -8,14 +8,9 @@ import signal
 import time
 from pathlib import Path
 
-from nova.errors import Unavailable
+from nova import errors
 
 STOP_PATIENCE_S = 5.0
-
-
-class StillRunning(Unavailable):
-    code = "network.daemon_still_running"
-    message = "{program} (pid {pid}) of {device} does not end"
 
 
 def by_pid_file(path: Path, mark: str) -> int | None:
@@ -46,7 +41,7 @@ def read_again(pid: int) -> None:
 
 
 def end(pid: int, program: str, device: str) -> None:
-    """SIGTERM, then SIGKILL; done when it is gone. StillRunning."""
+    """SIGTERM, then SIGKILL; done when it is gone. network.DaemonStillRunning."""
     for word in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, word)
@@ -55,7 +50,7 @@ def end(pid: int, program: str, device: str) -> None:
             if not command_line(pid):
                 return
             time.sleep(0.02)
-    raise StillRunning(program=program, pid=pid, device=device)
+    raise errors.network.DaemonStillRunning(program=program, pid=pid, device=device)
 
 
 def read(path: Path) -> str:

@@ -18,7 +18,7 @@ from nova import concurrency, context, errors
 from nova.model.base import HostName
 from nova.model.networks import NetworkOnHost
 from nova.network import options as network_options
-from nova.network.host import BridgeTaken, Filters, HostSide, Machine, NetworkHost, NoHost
+from nova.network.host import Filters, HostSide, Machine, NetworkHost, NoHost
 from nova.network.leases import LeaseBook, LeaseCourier, LeaseSocket, init_lines
 from nova.network.options import NetworkOptions
 
@@ -27,11 +27,6 @@ LOG = logging.getLogger(__name__)
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 15.0
 MEND_EVERY_S = 30.0  # a look at this host alone: a DHCP server that died, a rule that somebody removed
 SYNC_EVERY_S = 300.0  # the conductor's whole word, against lost orders
-
-
-class WrongHost(errors.Conflict):
-    code = "network.wrong_host"
-    message = "An order for {asked} came to {host}"
 
 
 class NetworkService:
@@ -53,12 +48,12 @@ class NetworkService:
 
     def serve_networks(self, host: HostName, networks: tuple[NetworkOnHost, ...]) -> None:
         if host != self._host:
-            raise WrongHost(asked=host, host=self._host)
+            raise errors.network.WrongHost(asked=host, host=self._host)
         self._fetch(unless_known=True)  # one network's order must not take away the rules of the others
         self._take(networks)
         uuids = [order.network.uuid for order in networks]
         failures = self._bring(uuids)
-        taken = {uuid: error for uuid, error in failures.items() if isinstance(error, BridgeTaken)}
+        taken = {uuid: error for uuid, error in failures.items() if isinstance(error, errors.network.BridgeTaken)}
         if taken:
             self._look_who_stands(taken.keys())
             settled = {uuid for uuid in taken if uuid in self._wanted}
@@ -68,12 +63,12 @@ class NetworkService:
 
     def refresh_networks(self, host: HostName) -> None:
         if host != self._host:
-            raise WrongHost(asked=host, host=self._host)
+            raise errors.network.WrongHost(asked=host, host=self._host)
         self.sync()
 
     def check_floating_interface(self, host: HostName, interface: str | None) -> None:
         if host != self._host:
-            raise WrongHost(asked=host, host=self._host)
+            raise errors.network.WrongHost(asked=host, host=self._host)
         self._side.check_floating(interface)
 
     def ping(self, host: HostName) -> str:
@@ -222,7 +217,7 @@ def _tried(failures: dict[str, Exception], key: str, what: str, work: Callable[[
 
 
 def build(conductor: Any, host: HostName, conf: Any) -> NetworkService:
-    """The service with this machine's real parts (for ``nova.cmd``). InvalidOption, ManagerNotSupported: the sentence
+    """The service with this machine's real parts (for ``nova.cmd``). network.Option, network.Manager: the sentence
     to stop with."""
     return assemble(conductor, host, network_options.from_conf(conf))
 

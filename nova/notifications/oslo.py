@@ -21,15 +21,9 @@ GROUP = "oslo_messaging_notifications"
 NONE = {"noop", ""}
 
 
-class NoSuchDriver(errors.Invalid):
-    code = "notifications.no_such_driver"
-    message = ("[oslo_messaging_notifications]driver = {name}: there is no such driver, and nothing would be sent. "
-               "There are: {known}.")
-
-
 def make(conf: cfg.ConfigOpts, host: str) -> Silent:
     """The process's notifier; a silent one when no driver is named. Nothing is connected before the first event.
-    NoSuchDriver: the library would only warn of it, and lose every event."""
+    daemon.NotificationsNoSuchDriver: the library would only warn of it, and lose every event."""
     oslo_messaging.set_transport_defaults("nova")  # the exchange that consumers bind to
     transport = oslo_messaging.get_notification_transport(conf)  # declares the options too
     drivers = [name for name in conf[GROUP].driver if name not in NONE]
@@ -49,7 +43,7 @@ def _check(drivers: list[str]) -> None:
     known = {one.name for one in entry_points(group="oslo.messaging.notify.drivers")}
     for name in drivers:
         if name not in known:
-            raise NoSuchDriver(name=name, known=", ".join(sorted(known)))
+            raise errors.daemon.NotificationsNoSuchDriver(name=name, known=", ".join(sorted(known)))
 
 
 class _Plain(oslo_messaging.NoOpSerializer):

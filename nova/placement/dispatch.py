@@ -16,12 +16,11 @@ from nova.placement.faults import JSON
 from nova.placement.request import Answer, Request, Site, canonical, http_date
 from nova.placement.routes import ROUTES, Route
 from nova.web import bodies, paths
-from nova.web.errors import UnsupportedMediaType
 from nova.web.formats import is_uuid
-from nova.web.query import BadQuery, query_pairs
+from nova.web.query import query_pairs
 from nova.web.ranges import within
 from nova.web.routing import Router
-from nova.web.schema import BadInput, Values
+from nova.web.schema import Values
 
 _encode = msgspec.json.Encoder().encode
 
@@ -42,7 +41,7 @@ class Root:
         if path in ("", "/"):
             if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
                 environ[faults.ALLOW_KEY] = "GET"
-                raise faults.MethodNotAllowed(method=_method(environ))
+                raise errors.placement.MethodNotAllowed(method=_method(environ))
             _choose_version(environ, webob.Request(environ))  # a client may ask so whether we have its version
             return _send(200, _encode(_versions(environ)), [], start_response)
         return self.api(environ, start_response)
@@ -79,19 +78,19 @@ class Dispatcher:
         return self._answer(request, row, answer, start_response)
 
     def _find(self, environ: dict[str, Any], version: int) -> tuple[Route, dict[str, str]]:
-        """NoSuchPath; MethodNotAllowed: no version has the method here, or this one has others."""
+        """placement.NoSuchPath; placement.MethodNotAllowed: no version has the method here, or this one has others."""
         path, method = paths.text_of(environ), environ["REQUEST_METHOD"]
         if path is None:
-            raise faults.NoSuchPath
+            raise errors.placement.NoSuchPath
         path = f"/{path.removeprefix('/')}"
         rows = self.router.rows(path)
         now = [row for row in rows if within(version, row.since, row.until)]
         if not rows or not now and any(row.method == method for row in rows):
-            raise faults.NoSuchPath
+            raise errors.placement.NoSuchPath
         row = next((row for row in now if row.method == method), None)
         if row is None:
             environ[faults.ALLOW_KEY] = ", ".join(sorted({row.method for row in now or rows}))
-            raise faults.MethodNotAllowed(method=_method(environ))
+            raise errors.placement.MethodNotAllowed(method=_method(environ))
         found = self.router.match(method, path)
         return row, found[1] if found else {}
 
@@ -120,8 +119,10 @@ def _choose_version(environ: dict[str, Any], http: webob.Request) -> int:
 
 
 def _canonical(named: dict[str, str]) -> dict[str, str]:
-    """The path's parameters, uuids in their one form. NoSuchProvider, NotAConsumer: no uuid where one must be."""
-    for name, refusal in (("uuid", faults.NoSuchProvider), ("consumer", faults.NotAConsumer)):
+    """The path's parameters, uuids in their one form. placement.ResourceProviderNotFound, placement.ConsumerMalformed:
+    no uuid where one must be."""
+    for name, refusal in (("uuid", errors.placement.ResourceProviderNotFound),
+                          ("consumer", errors.placement.ConsumerMalformed)):
         if name in named:
             if not is_uuid(named[name]):
                 raise refusal(uuid=named[name])
@@ -130,39 +131,39 @@ def _canonical(named: dict[str, str]) -> dict[str, str]:
 
 
 def _check_accept(http: webob.Request) -> None:
-    """NotAcceptable: the caller takes anything but JSON."""
+    """placement.NotAcceptable: the caller takes anything but JSON."""
     if "HTTP_ACCEPT" in http.environ and not http.accept.acceptable_offers([JSON]):
-        raise faults.NotAcceptable
+        raise errors.placement.NotAcceptable
 
 
 def _query(row: Route, environ: dict[str, Any], version: int) -> Values:
-    """The query by the row's table. BadValue, DuplicateKey."""
+    """The query by the row's table. placement.QueryBadValue, placement.QueryDuplicateKey."""
     try:
         pairs = query_pairs(environ)
-    except (BadQuery, ValueError) as error:  # ValueError: more parameters than the library reads
-        raise faults.BadValue(name="query", reason=str(error)) from None
+    except (errors.api.BadQuery, ValueError) as error:  # ValueError: more parameters than the library reads
+        raise errors.placement.QueryBadValue(name="query", reason=str(error)) from None
     times = collections.Counter(name for name, _ in pairs)
     for name, count in times.items():
         if count > 1 and not row.query.may_repeat(name, version):
-            raise faults.DuplicateKey(name=name[:80])
+            raise errors.placement.QueryDuplicateKey(name=name[:80])
     try:
         return row.query.check(pairs, version)
-    except BadInput as error:
-        raise faults.BadValue(name=error.data["field"], reason=error.data["reason"]) from None
+    except errors.api.BadInput as error:
+        raise errors.placement.QueryBadValue(name=error.data["field"], reason=error.data["reason"]) from None
 
 
 def _body(row: Route, http: webob.Request, version: int) -> Any:
-    """The body by the row's table. UnsupportedMediaType, NoContentType, MalformedBody, BadInput."""
+    """The body by the row's table. api.MediaType, placement.NoContentType, placement.MalformedBody, api.BadInput."""
     if row.body is None or not within(version, row.body_since, row.body_until):
         return None
     raw = http.body
     if raw and not http.environ.get("CONTENT_TYPE"):
-        raise faults.NoContentType
+        raise errors.placement.NoContentType
     if not raw and not http.environ.get("CONTENT_TYPE"):
-        raise UnsupportedMediaType(content_type="(none)")
+        raise errors.api.MediaType(content_type="(none)")
     value = bodies.read(http)
     if value is None and not raw:
-        raise faults.MalformedBody(reason="the request needs a body.")
+        raise errors.placement.MalformedBody(reason="the request needs a body.")
     return row.body.check(value, version)
 
 

@@ -14,74 +14,22 @@ from nova.web.paths import VERSION_KEY
 
 JSON = "application/json"
 UNDEFINED = "placement.undefined_code"
-#: Codes that clients know; any other is "undefined" to them.
-CODES = frozenset({
-    UNDEFINED, "placement.concurrent_update", "placement.duplicate_name", "placement.inventory.inuse",
+#: Codes that clients know; any other is "undefined" to them. Several errors of ours may be one code of theirs.
+CODES = {code: code for code in (
+    "placement.concurrent_update", "placement.duplicate_name", "placement.inventory.inuse",
     "placement.resource_provider.cannot_delete_parent", "placement.resource_provider.inuse",
     "placement.resource_provider.not_found", "placement.query.bad_value", "placement.query.duplicate_key",
-    "placement.query.missing_value"})
+    "placement.query.missing_value")} | {
+    errors.placement.ConsumerChanged.code: "placement.concurrent_update",
+    errors.placement.InventoryExists.code: "placement.concurrent_update",
+    errors.placement.ResourceProviderBusy.code: "placement.concurrent_update",
+    errors.placement.NameUnknown.code: "placement.query.bad_value",
+    errors.placement.ResourceProviderHostsOwn.code: "placement.resource_provider.inuse",
+    errors.placement.AllocationUnknownProvider.code: "placement.resource_provider.not_found"}
 ALLOW_KEY = "nova.allow"  # environ: the methods that the path has, for the answer's header
 
 UNEXPECTED = ("Unexpected API Error. The operator finds the cause in the log of nova-placement-api under the request "
               "id {request_id}.")
-
-
-class BadValue(errors.Invalid):
-    """A query's parameter can not be meant."""
-
-    code, message = "placement.query.bad_value", "Badly formed {name} parameter: {reason}"
-
-
-class DuplicateKey(errors.Invalid):
-    code, message = "placement.query.duplicate_key", "The query parameter {name} may be given once only."
-
-
-class MissingValue(errors.Invalid):
-    code, message = "placement.query.missing_value", "{reason}"
-
-
-class NoSuchPath(errors.NotFound):
-    message = "The resource could not be found."
-
-
-class NoSuchThing(errors.NotFound):
-    message = "No such {kind}: {name}."
-
-
-class Taken(errors.Conflict):
-    message = "{kind} {name} already exists."
-
-
-class NoSuchProvider(errors.NotFound):
-    """What stands where a provider's uuid should be is none: nobody needs to be asked."""
-
-    code, message = "placement.resource_provider.not_found", "No resource provider with uuid {uuid} found."
-
-
-class NotAConsumer(errors.Invalid):
-    message = "Malformed consumer: '{uuid}' is no UUID."
-
-
-class Twice(errors.Invalid):
-    message = "{uuid} is there more than once, if in different spellings."
-
-
-class MethodNotAllowed(errors.NovaError):
-    status = 405
-    message = "The method {method} is not allowed for this resource."
-
-
-class NotAcceptable(errors.NovaError):
-    status = 406
-    message = "Only application/json is provided."
-
-
-class NoContentType(errors.Invalid):
-    message = "A content-type header is needed with a body: send application/json."
-
-
-class MalformedBody(errors.Invalid):
-    message = "Malformed JSON: {reason}"
 
 
 def _described(error: Exception, environ: dict[str, Any]) -> tuple[int, bytes]:
@@ -90,11 +38,11 @@ def _described(error: Exception, environ: dict[str, Any]) -> tuple[int, bytes]:
     status, detail, code = 500, UNEXPECTED.format(request_id=request_id), UNDEFINED
     if isinstance(error, errors.NovaError) and error.status != 500:
         status, detail = error.status, error.message
-        code = error.code if error.code in CODES else UNDEFINED
+        code = CODES.get(error.code, UNDEFINED)
     told: dict[str, Any] = {"status": status, "title": responses[status], "detail": detail, "request_id": request_id}
     if _has_code(environ):
         told["code"] = code
-    if isinstance(error, versions.OutOfRange):
+    if isinstance(error, errors.placement.VersionOutOfRange):
         told |= {"min_version": versions.text(versions.MIN), "max_version": versions.text(versions.MAX)}
     return status, msgspec.json.encode({"errors": [told]})
 

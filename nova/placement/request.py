@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from nova import errors
 from nova.context import RequestContext
 from nova.model.base import Time
-from nova.placement.faults import Twice
 from nova.policies import Policy
 from nova.web.schema import Values
 
@@ -67,12 +67,12 @@ def canonical(text: str) -> str:
 
 
 def keyed(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """By uuid, in its one form. Twice: which one counts would be anybody's guess."""
+    """By uuid, in its one form. placement.Twice: which one counts would be anybody's guess."""
     found: dict[str, Any] = {}
     for text, value in pairs:
         name = canonical(text)
         if name in found:
-            raise Twice(uuid=name)
+            raise errors.placement.Twice(uuid=name)
         found[name] = value
     return found
 

@@ -19,17 +19,6 @@ LONGEST = 64  # characters of a version that is worth an answer with its name
 _FORM = re.compile(r"(0|[1-9][0-9]{0,9})\.(0|[1-9][0-9]{0,9})")
 
 
-class Malformed(errors.Invalid):
-    message = "invalid version string: {text}. It must be of the form 1.N, or latest."
-
-
-class OutOfRange(errors.NovaError):
-    """The version is well formed and not one of ours."""
-
-    status = 406
-    message = "Unacceptable version header: {asked}. Minimum is {minimum} and maximum is {maximum}."
-
-
 def text(version: int) -> str:
     return f"1.{version}"
 
@@ -44,15 +33,15 @@ def asked(headers: Mapping[str, str]) -> str:
 
 
 def chosen(headers: Mapping[str, str]) -> int:
-    """The version to serve. Malformed or OutOfRange."""
+    """The version to serve. placement.VersionMalformed or placement.VersionOutOfRange."""
     wanted = asked(headers)
     if wanted.lower() == "latest":
         return MAX
     found = _FORM.fullmatch(wanted)
     if found is None:
-        raise Malformed(text=wanted[:LONGEST] or "''")
+        raise errors.placement.VersionMalformed(text=wanted[:LONGEST] or "''")
     if found[1] != "1" or not MIN <= int(found[2]) <= MAX:
-        raise OutOfRange(asked=wanted, minimum=text(MIN), maximum=text(MAX))
+        raise errors.placement.VersionOutOfRange(asked=wanted, minimum=text(MIN), maximum=text(MAX))
     return int(found[2])
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from nova import errors
 from nova.model.providers import MOST_PARTS, RequestGroup, ResourceRequest, Traits
 from nova.model.traits import is_resource_class, is_trait
 from nova.placement import versions
-from nova.placement.faults import BadValue, MissingValue
 from nova.placement.request import canonical
 from nova.placement.schemas import MAX_INT
 from nova.web.formats import is_uuid
@@ -22,7 +22,7 @@ _SUFFIXED = re.compile(f"({'|'.join(PARTS)})(.*)", re.DOTALL)
 
 
 def group(query: Values, version: int, suffix: str = "") -> RequestGroup:
-    """The group of this suffix. BadValue."""
+    """The group of this suffix. placement.QueryBadValue."""
     required, forbidden = traits(f"required{suffix}", query.all(f"required{suffix}"), version)
     member_of, not_member_of = aggregates(f"member_of{suffix}", query.all(f"member_of{suffix}"), version)
     resources, tree = query.one(f"resources{suffix}"), query.one(f"in_tree{suffix}")
@@ -33,24 +33,25 @@ def group(query: Values, version: int, suffix: str = "") -> RequestGroup:
 
 
 def amounts(name: str, text: str) -> dict[str, int]:
-    """``VCPU:2,MEMORY_MB:512``. BadValue."""
+    """``VCPU:2,MEMORY_MB:512``. placement.QueryBadValue."""
     found: dict[str, int] = {}
     for part in text.split(","):
         resource_class, colon, amount = part.partition(":")
         if not colon or not amount.isascii() or not amount.isdecimal():
-            raise BadValue(name=name, reason=f"'{part[:80]}' is not of the form CLASS:AMOUNT.")
+            raise errors.placement.QueryBadValue(name=name, reason=f"'{part[:80]}' is not of the form CLASS:AMOUNT.")
         if not is_resource_class(resource_class):
-            raise BadValue(name=name, reason=f"'{resource_class[:80]}' is no resource class.")
+            raise errors.placement.QueryBadValue(name=name, reason=f"'{resource_class[:80]}' is no resource class.")
         if resource_class in found:
-            raise BadValue(name=name, reason=f"{resource_class} is there more than once.")
+            raise errors.placement.QueryBadValue(name=name, reason=f"{resource_class} is there more than once.")
         if len(amount) > 10 or not 0 < int(amount) <= MAX_INT:
-            raise BadValue(name=name, reason=f"the amount of {resource_class} must lie between 1 and {MAX_INT}.")
+            raise errors.placement.QueryBadValue(name=name, reason=f"the amount of {resource_class} must lie between "
+                                                 f"1 and {MAX_INT}.")
         found[resource_class] = int(amount)
     return found
 
 
 def traits(name: str, texts: Iterable[str], version: int) -> tuple[tuple[Traits, ...], Traits]:
-    """(of each tuple one at least, none of these), of ``A,!B`` and ``in:A,B``. BadValue."""
+    """(of each tuple one at least, none of these), of ``A,!B`` and ``in:A,B``. placement.QueryBadValue."""
     required: list[Traits] = []
     forbidden: list[str] = []
     for text in texts:
@@ -64,13 +65,13 @@ def traits(name: str, texts: Iterable[str], version: int) -> tuple[tuple[Traits,
                 required.append((_trait(name, part),))
     for trait in forbidden:
         if (trait,) in required:
-            raise BadValue(name=name, reason=f"{trait} is both required and forbidden.")
+            raise errors.placement.QueryBadValue(name=name, reason=f"{trait} is both required and forbidden.")
     return tuple(required), tuple(forbidden)
 
 
 def _trait(name: str, text: str) -> str:
     if not is_trait(text):
-        raise BadValue(name=name, reason=f"'{text[:80]}' is no trait.")
+        raise errors.placement.QueryBadValue(name=name, reason=f"'{text[:80]}' is no trait.")
     return text
 
 
@@ -92,27 +93,29 @@ def aggregates(name: str, texts: Iterable[str], version: int) -> tuple[tuple[tup
 
 def _uuid(name: str, text: str) -> str:
     if not is_uuid(text):
-        raise BadValue(name=name, reason=f"'{text[:80]}' is no UUID.")
+        raise errors.placement.QueryBadValue(name=name, reason=f"'{text[:80]}' is no UUID.")
     return canonical(text)
 
 
 # -- requests of several groups
 
 def request(query: Values, version: int) -> ResourceRequest:
-    """All groups of a query for candidates. BadValue, MissingValue."""
+    """All groups of a query for candidates. placement.QueryBadValue, placement.QueryMissingValue."""
     groups = [group(query, version, suffix) for suffix in _suffixes(query)]
     subtrees = tuple(_subtree(text, groups) for text in query.all("same_subtree"))
     _check_resources(groups, subtrees, version)
     named = [one for one in groups if one.suffix and one.resources]
     if len(named) > 1 and "group_policy" not in query:
-        raise MissingValue(reason="The group_policy parameter is required when there is more than one named group.")
+        raise errors.placement.QueryMissingValue(reason="The group_policy parameter is required when there is more "
+                                                 "than one named group.")
     root_required, root_forbidden = traits("root_required", query.all("root_required"), version)
     if any(len(any_of) > 1 for any_of in root_required):
-        raise BadValue(name="root_required", reason="'in:' has no meaning here.")
+        raise errors.placement.QueryBadValue(name="root_required", reason="'in:' has no meaning here.")
     made = ResourceRequest(groups=tuple(groups), group_policy=query.one("group_policy", "none"), same_subtree=subtrees,
                            root_required=tuple(one for one, in root_required), root_forbidden=root_forbidden)
     if made.parts > MOST_PARTS:
-        raise BadValue(name="resources", reason=f"a request is for {MOST_PARTS} things at most, not {made.parts}.")
+        raise errors.placement.QueryBadValue(name="resources",
+                                             reason=f"a request is for {MOST_PARTS} things at most, not {made.parts}.")
     return made
 
 
@@ -127,20 +130,23 @@ def _subtree(text: str, groups: Sequence[RequestGroup]) -> tuple[str, ...]:
     parts = tuple(text.split(","))
     for part in parts:
         if part not in named:
-            raise BadValue(name="same_subtree", reason=f"'{part[:80]}' is no suffix of a group of this request.")
+            raise errors.placement.QueryBadValue(name="same_subtree",
+                                                 reason=f"'{part[:80]}' is no suffix of a group of this request.")
     if len(set(parts)) < len(parts):
-        raise BadValue(name="same_subtree", reason="a suffix is there more than once.")
+        raise errors.placement.QueryBadValue(name="same_subtree", reason="a suffix is there more than once.")
     return parts
 
 
 def _check_resources(groups: Sequence[RequestGroup], subtrees: Sequence[tuple[str, ...]], version: int) -> None:
-    """BadValue, MissingValue for a group without resources where it may not be so."""
+    """placement.QueryBadValue, placement.QueryMissingValue for a group without resources where it may not be so."""
     if not any(one.resources for one in groups):
-        raise MissingValue(reason="At least one group of a request must ask for resources: give a resources parameter.")
+        raise errors.placement.QueryMissingValue(reason="At least one group of a request must ask for resources: give "
+                                                 "a resources parameter.")
     in_subtrees = {suffix for suffixes in subtrees for suffix in suffixes}
     for one in groups:
         if one.resources or (one.suffix in in_subtrees and versions.groups_may_lack_resources(version)):
             continue
         hint = ", or a same_subtree must name it" if versions.groups_may_lack_resources(version) and one.suffix else ""
-        raise BadValue(name=f"resources{one.suffix}", reason=f"what the group '{one.suffix}' asks for goes with "
-                                                             f"resources of it{hint}.")
+        raise errors.placement.QueryBadValue(name=f"resources{one.suffix}",
+                                             reason=f"what the group '{one.suffix}' asks for goes with "
+                                             f"resources of it{hint}.")

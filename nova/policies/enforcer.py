@@ -27,14 +27,10 @@ ENFORCE_SCOPE = cfg.BoolOpt(
 Decision = tuple[str, tuple[object, ...], str | None, str | None]
 
 
-class NotAllowed(errors.Forbidden):
-    code, message = "policy.not_allowed", "Policy doesn't allow {rule} to be performed."
-
-
 class Policy:
     """The rules in force. Reads ``[oslo_policy]`` of ``conf``; unknown rules are a programming error.
 
-    BadPolicyFile when the operator's files are broken at the start. When they break later, the rules stay as they
+    api.PolicyBadFile when the operator's files are broken at the start. When they break later, the rules stay as they
     were, and one line in the log says why.
     """
 
@@ -50,7 +46,7 @@ class Policy:
         self._fresh_until = time.monotonic() + KEEP_S
 
     def _loaded(self, paths: list[Path]) -> policy.Enforcer:
-        """An enforcer with what the files say. BadPolicyFile."""
+        """An enforcer with what the files say. api.PolicyBadFile."""
         rules = list_rules()
         former = {rule.deprecated_rule.name: rule.deprecated_rule.check_str for rule in rules if rule.deprecated_rule}
         files.judge(paths, {**former, **{rule.name: rule.check_str for rule in rules}})
@@ -62,10 +58,10 @@ class Policy:
         return enforcer
 
     def authorize(self, context: RequestContext, rule: str, target: Mapping[str, str | None]) -> None:
-        """Nothing, or NotAllowed, which names the rule."""
+        """Nothing, or api.PolicyNotAllowed, which names the rule."""
         if not self.allows(context, rule, target):
             LOG.debug("%s refused to user %s in project %s", rule, context.user_id, context.project_id)
-            raise NotAllowed(rule=rule)
+            raise errors.api.PolicyNotAllowed(rule=rule)
 
     def allows(self, context: RequestContext, rule: str, target: Mapping[str, str | None]) -> bool:
         """Whether ``rule`` passes for who asks; ``target`` has ``project_id`` and ``user_id`` of what is acted on."""

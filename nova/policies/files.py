@@ -24,10 +24,6 @@ NOBODY = "!"  # a check that nobody passes, as files write it and as the library
 Signature = tuple[tuple[str, int, int], ...]
 
 
-class BadPolicyFile(errors.NovaError):
-    code, message = "policy.bad_file", "{path} is no policy file: {reason}"
-
-
 def found(conf: cfg.ConfigOpts) -> list[Path]:
     """The files that hold now, main one first, then each folder's by name. A missing one is no error."""
     main = conf.find_file(conf.oslo_policy.policy_file)
@@ -52,7 +48,7 @@ def signature(files: Iterable[Path]) -> Signature:
 
 
 def judge(files: Iterable[Path], known: Mapping[str, str]) -> None:
-    """BadPolicyFile for what can't be meant; a warning for names that nothing asks.
+    """api.PolicyBadFile for what can't be meant; a warning for names that nothing asks.
 
     ``known``: the names of our rules, and their former names, each with its check.
     """
@@ -66,8 +62,8 @@ def judge(files: Iterable[Path], known: Mapping[str, str]) -> None:
         references = named_by[name]
         missing = references - set(known) - set(given)
         if missing:
-            raise BadPolicyFile(path=path, reason=f'"{name}" refers to rule:{min(missing)}, which is no rule'
-                                                  f"{_near(min(missing), known)}")
+            raise errors.api.PolicyBadFile(path=path, reason=f'"{name}" refers to rule:{min(missing)}, which is no rule'
+                                           f"{_near(min(missing), known)}")
         named |= references
     _check_circles(given, named_by, known)
     for name, (_check, path) in given.items():
@@ -78,7 +74,7 @@ def judge(files: Iterable[Path], known: Mapping[str, str]) -> None:
 
 def _check_circles(given: Mapping[str, tuple[str, Path]], named_by: Mapping[str, set[str]],
                    known: Mapping[str, str]) -> None:
-    """BadPolicyFile for a rule that ends in itself: the library would have no rules at all then."""
+    """api.PolicyBadFile for a rule that ends in itself: the library would have no rules at all then."""
     nexts = dict(named_by)
 
     def next_of(name: str, path: Path) -> set[str]:
@@ -91,7 +87,8 @@ def _check_circles(given: Mapping[str, tuple[str, Path]], named_by: Mapping[str,
         while waiting:
             for following in next_of(waiting.pop(), path) - seen:
                 if following == name:
-                    raise BadPolicyFile(path=path, reason=f'"{name}" refers to itself, if by way of other rules')
+                    raise errors.api.PolicyBadFile(path=path,
+                                                   reason=f'"{name}" refers to itself, if by way of other rules')
                 seen.add(following)
                 waiting.append(following)
 
@@ -105,19 +102,20 @@ def _read(path: Path) -> dict[str, str]:
     try:
         rules = policy.parse_file_contents(path.read_text())
     except OSError as error:
-        raise BadPolicyFile(path=path, reason=f"it can not be read: {error.strerror}") from None
+        raise errors.api.PolicyBadFile(path=path, reason=f"it can not be read: {error.strerror}") from None
     except ValueError as error:  # also text that is no UTF-8
-        raise BadPolicyFile(path=path, reason=" ".join(str(error).split())) from None
+        raise errors.api.PolicyBadFile(path=path, reason=" ".join(str(error).split())) from None
     if not isinstance(rules, dict):
-        raise BadPolicyFile(path=path, reason='it must hold lines of the form "rule": "check"')
+        raise errors.api.PolicyBadFile(path=path, reason='it must hold lines of the form "rule": "check"')
     for name, check in rules.items():
         if not isinstance(name, str) or not isinstance(check, (str, list)):
-            raise BadPolicyFile(path=path, reason=f'the check of "{name}" must be a text, such as "role:admin"')
+            raise errors.api.PolicyBadFile(path=path,
+                                           reason=f'the check of "{name}" must be a text, such as "role:admin"')
     return rules
 
 
 def _references(path: Path, name: str, text: Any) -> set[str]:
-    """The rules that a check names by ``rule:``. BadPolicyFile when it can't be understood."""
+    """The rules that a check names by ``rule:``. api.PolicyBadFile when it can't be understood."""
     quiet = logging.getLogger("oslo_policy")
     level = quiet.level
     quiet.setLevel(logging.CRITICAL)  # it logs a traceback and reads the rule as "nobody"
@@ -126,7 +124,7 @@ def _references(path: Path, name: str, text: Any) -> set[str]:
     finally:
         quiet.setLevel(level)
     if str(check) == NOBODY and text != NOBODY:
-        raise BadPolicyFile(path=path, reason=f'the check of "{name}" can not be understood: {text}')
+        raise errors.api.PolicyBadFile(path=path, reason=f'the check of "{name}" can not be understood: {text}')
     return set(_rules_of(check))
 
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nova import errors
-from nova.privileged.runner import CommandFailed, Conversation, conversation
+from nova.privileged.runner import Conversation, conversation
 
 PROGRAM = "qemu-storage-daemon"
 PID_FILE, OFFER_FILE, KEYS = "exports.pid", "exports.json", "exports.psk"
@@ -50,10 +50,6 @@ ANSWER_S = 30.0  # for all that is asked of it at its start
 BUSY = ("Address already in use", "Failed to bind")
 
 
-class CannotOffer(errors.HostRefused):
-    code, message = "host.export", "This host can not offer the guest's disks: {reason}"
-
-
 class Listen(NamedTuple):
     """Where. ``certificates``: the directory of TLS' certificates; empty: TLS with keys of our own."""
 
@@ -76,7 +72,7 @@ class _Refused(Exception):
 
 
 def offer(folder: Path, files: Mapping[str, Path], listen: Listen) -> Offer:
-    """Have ``files`` offered; the same offer for as long as its process lives. CannotOffer."""
+    """Have ``files`` offered; the same offer for as long as its process lives. host.Export."""
     paths = {name: str(path) for name, path in files.items()}
     there = _read(folder)
     if there is not None and there.paths == paths and _pid(folder) is not None:
@@ -148,10 +144,10 @@ def _start(folder: Path, paths: Mapping[str, str], listen: Listen) -> Offer:
             except (_Refused, OSError, ValueError):
                 talk.process.terminate()  # timeout(1) hands it on
                 raise
-    except CommandFailed as error:
-        raise CannotOffer(reason=error.data["reason"]) from error
+    except errors.host.CommandFailed as error:
+        raise errors.host.Export(reason=error.data["reason"]) from error
     except (_Refused, OSError, ValueError) as error:
-        raise CannotOffer(reason=str(error) or f"{PROGRAM} ended: is it installed?") from error
+        raise errors.host.Export(reason=str(error) or f"{PROGRAM} ended: is it installed?") from error
 
 
 def _tell(talk: Conversation, paths: Mapping[str, str], listen: Listen, keys: Path) -> Offer:

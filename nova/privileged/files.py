@@ -10,15 +10,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from nova.errors import Unavailable
+from nova import errors
 
 LOCK_POLL_S = 0.02
 IPV6_SETTINGS = Path("/proc/sys/net/ipv6/conf")  # of the network namespace that the process is in
-
-
-class LockBusy(Unavailable):
-    code = "host.lock_busy"
-    message = "Another process has held the lock {path} for {seconds} s"
 
 
 def write_whole(path: Path, text: str, mode: int = 0o644) -> bool:
@@ -42,7 +37,7 @@ def write_whole(path: Path, text: str, mode: int = 0o644) -> bool:
 
 @contextlib.contextmanager
 def locked(path: Path, patience_s: float = 60.0) -> Iterator[None]:
-    """Hold an exclusive lock that the kernel releases when the process dies. LockBusy after ``patience_s``.
+    """Hold an exclusive lock that the kernel releases when the process dies. host.LockBusy after ``patience_s``.
 
     Polls, since a blocking flock would stop every green thread of the process.
     """
@@ -55,7 +50,7 @@ def locked(path: Path, patience_s: float = 60.0) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() >= deadline:
-                    raise LockBusy(path=str(path), seconds=patience_s) from None
+                    raise errors.host.LockBusy(path=str(path), seconds=patience_s) from None
                 time.sleep(LOCK_POLL_S)
         yield
 

@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from nova import errors
 from nova.privileged import files
-from nova.privileged.runner import CommandFailed, Runner
+from nova.privileged.runner import Runner
 
 LOG = logging.getLogger(__name__)
 
@@ -101,11 +102,11 @@ class PacketFilter:
         self._runner, self._lock, self._foreign, self._dialect = runner, lock, foreign or Foreign(), dialect
 
     def apply(self, tables: Sequence[Table]) -> bool:
-        """Make the kernel hold ``tables``; False when it does already. CommandFailed names the rule it refused."""
+        """Make the kernel hold ``tables``; False when it does already. host.CommandFailed names the rule it refused."""
         with files.locked(self._lock):
             try:
                 saved = parse(self._runner.run(self._dialect.save).stdout)
-            except CommandFailed:
+            except errors.host.CommandFailed:
                 if all(table.silent() for table in tables):  # there is no such program, and none is needed
                     return False
                 raise
@@ -116,7 +117,7 @@ class PacketFilter:
                 return False
             try:
                 self._restore(itertools.chain.from_iterable(lines for _table, lines in wanted))
-            except CommandFailed:
+            except errors.host.CommandFailed:
                 if len(wanted) == 1 and not wanted[0][0].optional:
                     raise
                 self._one_by_one(wanted)
@@ -124,11 +125,11 @@ class PacketFilter:
 
     def remove(self, table: str, own: str) -> bool:
         """Take away the table's chains whose names begin so, and the jumps to them; False when there are none (or no
-        such program, which nobody can have made them with). CommandFailed: they are all there still."""
+        such program, which nobody can have made them with). host.CommandFailed: they are all there still."""
         with files.locked(self._lock):
             try:
                 saved = parse(self._runner.run(self._dialect.save).stdout)
-            except CommandFailed as error:
+            except errors.host.CommandFailed as error:
                 LOG.debug("Nothing to be removed from the packet filter: %s", error)
                 return False
             lines = removal(table, own, saved.get(table, {}), self._dialect)
@@ -138,11 +139,11 @@ class PacketFilter:
 
     def _one_by_one(self, wanted: Iterable[tuple[Table, list[str]]]) -> None:
         """So that one table the kernel can't have doesn't keep the others away; the first failure is raised last."""
-        failure: CommandFailed | None = None
+        failure: errors.Unavailable | None = None
         for table, lines in wanted:
             try:
                 self._restore(lines)
-            except CommandFailed as error:
+            except errors.host.CommandFailed as error:
                 if table.optional:
                     LOG.warning("Going on without the %s table's rules: %s", table.name, error)
                 else:

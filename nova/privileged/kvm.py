@@ -15,7 +15,8 @@ import os
 import tempfile
 from pathlib import Path
 
-from nova.privileged.runner import CommandFailed, CommandTooSlow, Runner
+from nova import errors
+from nova.privileged.runner import Runner
 
 LOG = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ def answer(arch: str, state_path: Path, runner: Runner) -> Answer:
         LOG.debug("no kept answer of a KVM trial")
     try:
         found = trial(EMULATORS.get(arch, ""), runner, "kvm")
-    except CommandFailed as error:  # not kept: the emulator may be installed a minute later
+    except errors.host.CommandFailed as error:  # not kept: the emulator may be installed a minute later
         LOG.warning("KVM could not be tried, so it counts as not working: %s", error.message)
         return Answer.FAILS
     LOG.log(logging.INFO if found is Answer.WORKS else logging.WARNING, "%s", SENTENCES[found])
@@ -89,8 +90,8 @@ def answer(arch: str, state_path: Path, runner: Runner) -> Answer:
 
 
 def trial(emulator: str, runner: Runner, accelerator: str) -> Answer:
-    """Run the trial guest. On an architecture without one, KVM counts as working where its device is. CommandFailed:
-    the emulator can not be started."""
+    """Run the trial guest. On an architecture without one, KVM counts as working where its device is.
+    host.CommandFailed: the emulator can not be started."""
     if not emulator:
         return Answer.WORKS
     with tempfile.TemporaryDirectory(prefix="nova-kvm-") as folder:
@@ -100,7 +101,7 @@ def trial(emulator: str, runner: Runner, accelerator: str) -> Answer:
             done = runner.run([emulator, "-nodefaults", "-display", "none", "-no-user-config", "-no-reboot", "-m", "4",
                                "-machine", f"pc,accel={accelerator}", "-bios", str(rom),
                                "-device", "isa-debug-exit,iobase=0xf4,iosize=0x01"], ok=range(-64, 256))
-        except CommandTooSlow:
+        except errors.host.CommandTooSlow:
             return Answer.HANGS
     if done.code != EXIT:
         LOG.info("the KVM trial's guest ended with %d instead of %d: %s", done.code, EXIT, done.stderr.strip()[:200])

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
-from nova import concurrency
-from nova.errors import Unavailable
+from nova import concurrency, errors
 from nova.model.addressing import generate_mac
 from nova.privileged import files
 from nova.privileged.taps import Tap, make_tap
@@ -27,11 +26,6 @@ MAIN_TABLE = 254
 NO_DAD = 0x02  # an IPv6 address is used at once: nobody is asked whether it is another's
 KERNEL_MADE = 2  # a route's protocol: the kernel keeps it with its address
 IFF_UP = 0x1
-
-
-class LinkError(Unavailable):
-    code = "host.link"
-    message = "The network device {device} could not be set up: {reason}"
 
 
 class Address(NamedTuple):
@@ -75,7 +69,7 @@ def ensure_bridge(name: str, interface: str | None = None, mtu: int | None = Non
     """A bridge that is up, forwards at once and speaks no STP; ``interface`` becomes its port, with its addresses.
 
     A new one has no IPv6 of the host's: guests would reach whatever listens here by its link-local address.
-    ``mac`` is a new bridge's; one that stands keeps its own. LinkError: the interface is missing or another bridge's,
+    ``mac`` is a new bridge's; one that stands keeps its own. host.Link: the interface is missing or another bridge's,
     or the kernel refuses.
     """
     _netlink(name, _ensure_bridge, name, interface, (mtu, mac))
@@ -110,7 +104,7 @@ def ensure_tap(tap: Tap) -> None:
 
 
 def ensure_vlan(vlan: Vlan) -> None:
-    """The VLAN's device, up, on its parent, which is up too. LinkError: there is no parent, or another device of that
+    """The VLAN's device, up, on its parent, which is up too. host.Link: there is no parent, or another device of that
     name."""
     _netlink(vlan.name, _ensure_vlan, vlan)
 
@@ -201,12 +195,12 @@ def ensure_route(device: str, route: Route) -> None:
 # --- for others that speak netlink ------------------------------------------------------------------------------------
 
 def conversation(device: str, work: Callable[[IPRoute], Any]) -> Any:
-    """``work`` on a connection of its own. LinkError names ``device``."""
+    """``work`` on a connection of its own. host.Link names ``device``."""
     return _netlink(device, work)
 
 
 def index_of(ip: IPRoute, device: str) -> int:
-    """LinkError: there is no such device."""
+    """host.Link: there is no such device."""
     return _need(ip, device)
 
 
@@ -220,9 +214,9 @@ def _netlink(device: str, work: Callable[..., Any], *args: Any) -> Any:
         return concurrency.run_in_thread(converse)
     except NetlinkError as error:
         reason = os.strerror(error.code) if error.code > 0 else str(error)
-        raise LinkError(device=device, reason=reason) from error
+        raise errors.host.Link(device=device, reason=reason) from error
     except OSError as error:
-        raise LinkError(device=device, reason=error.strerror or str(error)) from error
+        raise errors.host.Link(device=device, reason=error.strerror or str(error)) from error
 
 
 class _ignoring:  # noqa: N801 - reads as contextlib.suppress does
@@ -245,7 +239,7 @@ def _index(ip: IPRoute, device: str) -> int | None:
 def _need(ip: IPRoute, device: str) -> int:
     index = _index(ip, device)
     if index is None:
-        raise LinkError(device=device, reason="there is no such device")
+        raise errors.host.Link(device=device, reason="there is no such device")
     return index
 
 
@@ -265,7 +259,7 @@ def _ensure_bridge(ip: IPRoute, name: str, interface: str | None, wanted: tuple[
     link = _link(ip, index)
     info = link.get_attr("IFLA_LINKINFO")
     if info is None or info.get_attr("IFLA_INFO_KIND") != "bridge":
-        raise LinkError(device=name, reason="it is there, but not a bridge")
+        raise errors.host.Link(device=name, reason="it is there, but not a bridge")
     data = info.get_attr("IFLA_INFO_DATA")
     if data.get_attr("IFLA_BR_STP_STATE") or data.get_attr("IFLA_BR_FORWARD_DELAY"):
         ip.link("set", index=index, kind="bridge", br_stp_state=0, br_forward_delay=0)
@@ -300,7 +294,7 @@ def _enslave(ip: IPRoute, bridge: str, interface: str) -> None:
     link = _link(ip, index)
     current = link.get_attr("IFLA_MASTER")
     if current not in (None, 0, master):
-        raise LinkError(device=interface, reason=f"it is a port of {_link(ip, current).get_attr('IFLA_IFNAME')}")
+        raise errors.host.Link(device=interface, reason=f"it is a port of {_link(ip, current).get_attr('IFLA_IFNAME')}")
     if current != master:
         ip.link("set", index=index, master=master)
     _up(ip, link)
@@ -328,7 +322,7 @@ def _ensure_vlan(ip: IPRoute, vlan: Vlan) -> None:
     info = link.get_attr("IFLA_LINKINFO")
     if (info is None or info.get_attr("IFLA_INFO_KIND") != "vlan" or link.get_attr("IFLA_LINK") != parent
             or info.get_attr("IFLA_INFO_DATA").get_attr("IFLA_VLAN_ID") != vlan.id):
-        raise LinkError(device=vlan.name, reason=f"it is there, but not VLAN {vlan.id} of {vlan.parent}")
+        raise errors.host.Link(device=vlan.name, reason=f"it is there, but not VLAN {vlan.id} of {vlan.parent}")
     _up(ip, link, vlan.mtu)
 
 

@@ -7,15 +7,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from nova import errors
-from nova.privileged.qemu_img import DiskFull
 from nova.privileged.runner import Completed, Runner
 
 NO_SPACE = "insufficient free space"
 SHRED_PASSES = 3
-
-
-class VolumeFailed(errors.HostRefused):
-    code, message = "host.lvm", "LVM could not {task}: {reason}"
 
 
 class Clearing(NamedTuple):
@@ -32,7 +27,7 @@ class Lvm:
         self._group, self._runner, self._clearing = group, runner, clearing
 
     def volumes(self) -> Mapping[str, int]:
-        """Name -> size of every volume. VolumeFailed: there is no such group."""
+        """Name -> size of every volume. host.Lvm: there is no such group."""
         done = self._run("list its volumes", ["lvs", "--noheadings", "--nosuffix", "--units", "b", "--separator", ",",
                                               "-o", "lv_name,lv_size", self._group])
         rows = (line.strip().partition(",") for line in done.stdout.splitlines() if line.strip())
@@ -49,7 +44,7 @@ class Lvm:
         return f"/dev/{self._group}/{name}"
 
     def create(self, name: str, size_bytes: int) -> None:
-        """A volume whose content is what the last one left there: see ``remove``. DiskFull."""
+        """A volume whose content is what the last one left there: see ``remove``. host.DiskFull."""
         self._run("create a volume", ["lvcreate", "-q", "--yes", "--wipesignatures", "n", "-L", f"{size_bytes}b",
                                       "-n", name, self._group])
 
@@ -57,7 +52,7 @@ class Lvm:
         self._run("rename a volume", ["lvrename", "-q", self._group, old, new])
 
     def grow(self, name: str, size_bytes: int) -> None:
-        """Nothing when it is as large. DiskFull."""
+        """Nothing when it is as large. host.DiskFull."""
         if self.volumes().get(name, 0) < size_bytes:
             self._run("grow a volume", ["lvextend", "-q", "--yes", "-L", f"{size_bytes}b", f"{self._group}/{name}"])
 
@@ -75,8 +70,9 @@ class Lvm:
         if done.code:
             complaint = (done.stderr or done.stdout).strip()
             if NO_SPACE in complaint:
-                raise DiskFull(what="a disk", host=os.uname().nodename)
-            raise VolumeFailed(task=task, reason=complaint.splitlines()[-1][:300] if complaint else f"exit {done.code}")
+                raise errors.host.DiskFull(what="a disk", host=os.uname().nodename)
+            raise errors.host.Lvm(task=task,
+                                  reason=complaint.splitlines()[-1][:300] if complaint else f"exit {done.code}")
         return done
 
 

@@ -12,7 +12,7 @@ NO_SUCH = 2  # exit code of br-exists
 
 
 class OpenVSwitch:
-    """``runner`` runs the tool; its failures are CommandFailed."""
+    """``runner`` runs the tool; its failures are host.CommandFailed."""
 
     def __init__(self, runner: Runner | None = None) -> None:
         self._runner = runner or SystemRunner(TIMEOUT_S + 5.0)

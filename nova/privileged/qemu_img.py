@@ -26,14 +26,6 @@ WITH_US = ("setpriv", "--pdeathsig", "KILL")
 NO_SPACE = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
 
-class DiskFull(errors.HostRefused):
-    code, message = "host.disk_full", "There is no space left for {what} on {host}."
-
-
-class ToolFailed(errors.HostRefused):
-    code, message = "host.image_tool", "The image tool could not {task}: {reason}"
-
-
 class Limits(NamedTuple):
     """Bounds of one run. ``file_bytes``: the longest file it may write; None: no bound."""
 
@@ -112,8 +104,10 @@ class QemuImg:
 def _failure(task: str, done: Completed) -> errors.NovaError:
     complaint = hide((done.stderr or done.stdout).strip())
     if any(text in complaint for text in NO_SPACE):
-        return DiskFull(what="a disk", host=os.uname().nodename)
+        return errors.host.DiskFull(what="a disk", host=os.uname().nodename)
     if done.code < 0 or "File too large" in complaint:
         last = f": {complaint.splitlines()[-1][:200]}" if complaint else ""
-        return ToolFailed(task=task, reason=f"it exceeded its limits of memory, time or size (exit {done.code}){last}")
-    return ToolFailed(task=task, reason=complaint.splitlines()[-1][:300] if complaint else f"exit {done.code}")
+        return errors.host.ImageTool(task=task,
+                                     reason=f"it exceeded its limits of memory, time or size (exit {done.code}){last}")
+    return errors.host.ImageTool(task=task,
+                                 reason=complaint.splitlines()[-1][:300] if complaint else f"exit {done.code}")

@@ -8,17 +8,12 @@ import os
 from typing import NamedTuple
 
 from nova import errors
-from nova.privileged.qemu_img import DiskFull
 from nova.privileged.runner import Completed, Runner
 
 MIB = 1 << 20
 NOT_THERE, THERE, BUSY = 2, 17, 16  # exit codes are errno's: ENOENT, EEXIST, EBUSY
 FULL = (28, 122)  # ENOSPC, EDQUOT
 SNAPSHOT, OWNER = "base", "nova-host"
-
-
-class RbdFailed(errors.HostRefused):
-    code, message = "host.rbd", "Ceph could not {task}: {reason}"
 
 
 class Pool(NamedTuple):
@@ -57,7 +52,7 @@ class Rbd:
             if pool.get("name") == self.pool.name:
                 free = int(pool["stats"]["max_avail"])
                 return free + int(pool["stats"].get("stored", 0)), free
-        raise RbdFailed(task="tell its size", reason=f"there is no pool {self.pool.name}")
+        raise errors.host.Rbd(task="tell its size", reason=f"there is no pool {self.pool.name}")
 
     def create(self, image: str, size_bytes: int) -> None:
         self._rbd("create an image", ["create", "--size", _mib(size_bytes), self._at(image)])
@@ -121,10 +116,10 @@ class Rbd:
         if not done.code:
             return done
         if done.code in FULL:
-            raise DiskFull(what="a disk", host=os.uname().nodename)
+            raise errors.host.DiskFull(what="a disk", host=os.uname().nodename)
         with contextlib.suppress(IndexError):
-            raise RbdFailed(task=task, reason=(done.stderr or done.stdout).strip().splitlines()[-1][:300])
-        raise RbdFailed(task=task, reason=f"exit {done.code}")
+            raise errors.host.Rbd(task=task, reason=(done.stderr or done.stdout).strip().splitlines()[-1][:300])
+        raise errors.host.Rbd(task=task, reason=f"exit {done.code}")
 
 
 def _mib(size_bytes: int) -> str:

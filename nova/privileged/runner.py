@@ -20,8 +20,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import BinaryIO, NamedTuple, Protocol
 
-from nova import concurrency
-from nova.errors import Unavailable
+from nova import concurrency, errors
 
 LOG = logging.getLogger(__name__)
 
@@ -38,17 +37,6 @@ REASONS = {errno.EAGAIN: "the system can start no more processes", errno.EACCES:
            errno.ENOEXEC: "it is no program of this machine", errno.ENOMEM: "there is no memory to start it"}
 
 
-class CommandFailed(Unavailable):
-    code = "host.command_failed"
-    message = "`{command}` failed on {where}: {reason}"
-
-
-class CommandTooSlow(CommandFailed):
-    """It was killed, as it had not ended in time."""
-
-    code = "host.command_too_slow"
-
-
 class Completed(NamedTuple):
     """What a program left: exit code (below 0: the signal that ended it), and its output as text."""
 
@@ -62,8 +50,8 @@ class Runner(Protocol):
 
     def run(self, argv: Sequence[str], *, stdin: str | None = None, ok: Collection[int] = (0,),
             environment: Mapping[str, str] | None = None) -> Completed:
-        """Run to the end. CommandFailed: it can not be started, writes without end, or left a code not in ``ok``;
-        CommandTooSlow."""
+        """Run to the end. host.CommandFailed: it can not be started, writes without end, or left a code not in ``ok``;
+        host.CommandTooSlow."""
 
 
 class SystemRunner:
@@ -95,7 +83,7 @@ class SystemRunner:
         while process.poll() is None:
             if time.monotonic() > until:
                 _kill(process)
-                raise _failed(argv, f"it took longer than {self.timeout_s:g} s", CommandTooSlow)
+                raise _failed(argv, f"it took longer than {self.timeout_s:g} s", errors.host.CommandTooSlow)
             _check_size(process, argv, outputs)
             concurrency.sleep(pause)
             pause = min(2 * pause, LAST_LOOK_S)
@@ -130,7 +118,7 @@ class Conversation:
 @contextlib.contextmanager
 def conversation(argv: Sequence[str], timeout_s: float) -> Iterator[Conversation]:
     """A program that stays when the talk is over; after ``timeout_s`` it is killed, which ends a talk that hangs. Its
-    own process group is led by it. CommandFailed: it can not be started.
+    own process group is led by it. host.CommandFailed: it can not be started.
     """
     ours, theirs = socket.socketpair()
     os.set_blocking(theirs.fileno(), True)  # eventlet makes both ends such that a read does not wait
@@ -218,5 +206,6 @@ def _text(output: BinaryIO) -> str:
     return output.read().decode(errors="replace")
 
 
-def _failed(argv: Sequence[str], reason: str, kind: type[CommandFailed] = CommandFailed) -> CommandFailed:
+def _failed(argv: Sequence[str], reason: str,
+            kind: type[errors.Unavailable] = errors.host.CommandFailed) -> errors.Unavailable:
     return kind(command=argv[0], where=os.uname().nodename, reason=reason)

@@ -16,21 +16,6 @@ from nova.rpc.interface import Interface, Method, parse_version
 Send = Callable[[type[Interface], Method, str | None, dict[str, Any]], Any]
 
 
-class NoAnswer(errors.Unavailable):
-    code = "rpc.no_answer"
-    message = "{topic}{where} did not answer {method} within {seconds} s: is it running, and connected to the broker?"
-
-
-class NotDelivered(errors.Unavailable):
-    code = "rpc.not_delivered"
-    message = "{topic}{where} has no queue on the broker for {method}: it has never started, or is gone."
-
-
-class BrokerAway(errors.Unavailable):
-    code = "rpc.broker_away"
-    message = "The message broker does not answer, so {method} could not be sent: {reason}"
-
-
 class Peers:
     """The lowest version of each contract in use, as the conductor's answers tell it; pins stand above it."""
 

@@ -23,10 +23,6 @@ LARGEST = 64 * 1024 * 1024  # unpacked; more is refused before it is read
 _encoder = msgspec.msgpack.Encoder()
 
 
-class Malformed(errors.Bug):
-    code, message = "rpc.malformed", "The message does not keep the contract: {reason}"
-
-
 class Message(msgspec.Struct, frozen=True):
     """What a call carries: the request's context and the contract's arguments, still packed."""
 
@@ -51,11 +47,11 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(raw: bytes | msgspec.Raw, kind: Any) -> Any:
-    """The value of type ``kind``. Malformed when the bytes are no such value."""
+    """The value of type ``kind``. daemon.RpcMalformed when the bytes are no such value."""
     try:
         return _decoder(kind).decode(raw)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise Malformed(reason=str(error)) from None
+        raise errors.daemon.RpcMalformed(reason=str(error)) from None
 
 
 def to_text(raw: bytes) -> str:
@@ -64,7 +60,8 @@ def to_text(raw: bytes) -> str:
 
 
 def from_text(text: Any) -> bytes:
-    """The packed bytes of a text made by :func:`to_text`. Malformed otherwise, or when it unpacks to too much."""
+    """The packed bytes of a text made by :func:`to_text`. daemon.RpcMalformed otherwise, or when it unpacks to too
+    much."""
     try:
         body = base64.b64decode(text, validate=True)
         if body[:1] == b"r":
@@ -73,11 +70,11 @@ def from_text(text: Any) -> bytes:
             unzip = zlib.decompressobj()
             raw = unzip.decompress(body[1:], LARGEST)
             if unzip.unconsumed_tail:
-                raise Malformed(reason=f"more than {LARGEST} bytes")
+                raise errors.daemon.RpcMalformed(reason=f"more than {LARGEST} bytes")
             return raw
     except (ValueError, TypeError, zlib.error) as error:
-        raise Malformed(reason=str(error)) from None
-    raise Malformed(reason="unknown packing")
+        raise errors.daemon.RpcMalformed(reason=str(error)) from None
+    raise errors.daemon.RpcMalformed(reason="unknown packing")
 
 
 def proof(secret: str, *parts: str) -> str:

@@ -20,23 +20,17 @@ FILE = "host_secret"
 SHORTEST = 32  # characters
 
 
-class Damaged(errors.Conflict):
-    code = "host.damaged_secret"
-    message = ("{path} does not hold this host's secret: {reason}. Restore it from a backup; or remove it, delete this "
-               "host's services (openstack compute service delete), and start its daemons again.")
-
-
 def load(state_path: Path) -> str:
-    """The host's secret; made at its first start. Raises Damaged, also when this user may not read it."""
+    """The host's secret; made at its first start. Raises host.DamagedSecret, also when this user may not read it."""
     path = state_path / FILE
     try:
         if not path.exists():
             _make(path)
         text = path.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise Damaged(path=path, reason=getattr(error, "strerror", None) or "it is no text") from None
+        raise errors.host.DamagedSecret(path=path, reason=getattr(error, "strerror", None) or "it is no text") from None
     if len(text) < SHORTEST:
-        raise Damaged(path=path, reason="it is too short")
+        raise errors.host.DamagedSecret(path=path, reason="it is too short")
     return text
 
 

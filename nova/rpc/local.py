@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nova.rpc.client import NotDelivered, Peers, Sender, derive
+from nova import errors
+from nova.rpc.client import Peers, Sender, derive
 from nova.rpc.interface import Interface, Method
 from nova.rpc.server import Receiver, SecretsOf
 
@@ -28,7 +29,8 @@ class LocalBus:
     def _send(self, contract: type[Interface], method: Method, server: str | None, envelope: dict[str, Any]) -> Any:
         receiver = self._receivers.get((contract.topic, server)) or self._receivers.get((contract.topic, None))
         if receiver is None:
-            raise NotDelivered(topic=contract.topic, where=f" on {server}" if server else "", method=method.name)
+            raise errors.daemon.RpcNotDelivered(topic=contract.topic, where=f" on {server}" if server else "",
+                                                method=method.name)
         self.messages += 2 if method.wants_answer else 1
         return receiver.handle(method.name, envelope)
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from nova.rpc.client import NoAnswer
+from nova import errors
 from nova.rpc.interface import Method, Timeout
 
 LOG = logging.getLogger(__name__)
@@ -31,12 +31,12 @@ def tries(method: Method, seconds: int) -> tuple[int, ...]:
 
 
 def ask(waits: Sequence[int], once: Callable[[int], Answer], name: str) -> Answer:
-    """``once(seconds)`` until it answers; the last NoAnswer."""
+    """``once(seconds)`` until it answers; the last daemon.RpcNoAnswer."""
     *early, last = waits
     for seconds in early:
         try:
             return once(seconds)
-        except NoAnswer:
+        except errors.daemon.RpcNoAnswer:
             LOG.warning("%s was not answered within %s s; it changes nothing, and is asked once more", name, seconds)
     return once(last)
 

@@ -24,17 +24,6 @@ PART = 0.8  # of what a caller waits: the rest is for the messages, and for what
 SecretsOf = Callable[[str], Iterable[str]]
 
 
-class Forged(errors.Forbidden):
-    code, message = "rpc.forged", "The sender '{sender}' has no right to make this call."
-
-
-class NotProven(Forged):
-    code = "rpc.not_proven"
-    message = ("'{sender}' is known, and this call does not prove that it comes from there: state_path/host_secret is "
-               "missing, or another's. Restore that file; or, if the host was installed anew, delete its services "
-               "(openstack compute service delete) and start its daemons again.")
-
-
 class Receiver:
     """Turns envelopes into calls of an implementation.
 
@@ -54,7 +43,7 @@ class Receiver:
         try:
             answer = codec.Answer(result=msgspec.Raw(codec.pack(self._call(method, envelope))))
         except errors.NovaError as error:
-            if isinstance(error, (errors.Bug, codec.Malformed, Forged)):
+            if isinstance(error, (errors.Bug, errors.daemon.RpcMalformed, errors.daemon.RpcForged)):
                 LOG.error("%s from %s refused: %s", name, envelope.get("sender"), error)
             answer = codec.Answer(error=codec.error_to_wire(error))
         except Exception:
@@ -80,7 +69,7 @@ class Receiver:
         try:
             major, _minor = parse_version(version)
         except ValueError:
-            raise codec.Malformed(reason=f"contract version {version!r}") from None
+            raise errors.daemon.RpcMalformed(reason=f"contract version {version!r}") from None
         if major != parse_version(self.contract.version)[0]:
             raise errors.PeerTooOld(f"{self.contract.topic} speaks {self.contract.version}, the caller {version}")
 
@@ -94,14 +83,14 @@ class Receiver:
             if hmac.compare_digest(expected.encode(), str(given).encode()):
                 return
         if known:
-            raise NotProven(sender=sender)
+            raise errors.daemon.RpcNotProven(sender=sender)
         if not method.introduces:
-            raise Forged(sender=sender)
+            raise errors.daemon.RpcForged(sender=sender)
 
     def _check_host(self, values: dict[str, Any], sender: str) -> None:
         """In a host-facing contract, who is named as ``host`` is who sends."""
         if self.contract.addressed_by is None and self.contract.topic.endswith("-host") and values["host"] != sender:
-            raise Forged(sender=sender)
+            raise errors.daemon.RpcForged(sender=sender)
 
 
 def check_signatures(contract: type[Interface], implementation: object) -> None:

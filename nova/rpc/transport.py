@@ -15,7 +15,7 @@ from oslo_messaging.rpc import dispatcher as oslo_dispatcher
 
 from nova import concurrency, errors
 from nova.rpc import patience
-from nova.rpc.client import BrokerAway, NoAnswer, NotDelivered, Peers, Sender, derive
+from nova.rpc.client import Peers, Sender, derive
 from nova.rpc.interface import Interface, Method, Timeout
 from nova.rpc.server import Receiver
 
@@ -132,7 +132,7 @@ class Bus:
         a read that was not answered (``nova/rpc/patience.py``)."""
         if not self._met:  # the library waits for its first connection as long as it takes, whatever the timeout
             if away := self._away():
-                raise BrokerAway(method=method.name, reason=away)
+                raise errors.daemon.RpcBrokerAway(method=method.name, reason=away)
             self._met = True
         until = time.monotonic() + (ABSENT_S if method.wants_answer else 0)
         client = self._prepared(contract, server, method.fanout)
@@ -142,7 +142,7 @@ class Bus:
             while True:
                 try:
                     return self._send_once(client, Asking(contract, method, server, seconds, monitor), envelope)
-                except NotDelivered:
+                except errors.daemon.RpcNotDelivered:
                     if time.monotonic() >= until:
                         raise
                 concurrency.sleep(LOOK_AGAIN_S)
@@ -158,15 +158,15 @@ class Bus:
                 return None
             return client.prepare(timeout=seconds, call_monitor_timeout=monitor).call({}, method.name, **envelope)
         except oslo_messaging.MessagingTimeout:
-            raise NoAnswer(seconds=monitor or seconds, **names) from None
+            raise errors.daemon.RpcNoAnswer(seconds=monitor or seconds, **names) from None
         except oslo_messaging.MessageUndeliverable:
-            raise NotDelivered(**names) from None
+            raise errors.daemon.RpcNotDelivered(**names) from None
         except oslo_messaging.RemoteError as error:
             if error.exc_type in ("NoSuchMethod", "UnsupportedVersion"):
                 raise errors.PeerTooOld(f"{names['topic']}{names['where']} does not know {method.name} yet") from None
             raise errors.Bug(f"{names['topic']} failed in {method.name}: {error.exc_type}") from None
         except (oslo_messaging.MessageDeliveryFailure, OSError) as error:
-            raise BrokerAway(method=method.name, reason=type(error).__name__) from None
+            raise errors.daemon.RpcBrokerAway(method=method.name, reason=type(error).__name__) from None
 
     def _patience(self, timeout: Timeout) -> tuple[int, int | None]:
         if timeout is Timeout.SHORT:

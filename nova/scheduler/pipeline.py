@@ -28,7 +28,8 @@ FEW = 3  # servers of a request that are not worth a ranking of hosts nobody ask
 
 
 class Pipeline:
-    """The filters and weighers of one configuration (``[filter_scheduler]``). UnknownPlugin: see ``plugins``.
+    """The filters and weighers of one configuration (``[filter_scheduler]``). daemon.SchedulerUnknownPlugin: see
+    ``plugins``.
 
     ``ranks`` False: every decision looks at every host.
     """

@@ -17,10 +17,6 @@ Plugin = TypeVar("Plugin", Filter, Weigher)
 OUR_FILTERS, OUR_WEIGHERS = "nova.scheduler.filters.", "nova.scheduler.weights."
 
 
-class UnknownPlugin(errors.Invalid):
-    code, message = "scheduler.unknown_plugin", "[filter_scheduler]{option}: {problem}"
-
-
 class Options:
     """``[filter_scheduler]`` by its options' names, and two groups more by theirs: what filters and weighers get."""
 
@@ -34,7 +30,7 @@ class Options:
 def load_filters(options: Any) -> tuple[Filter, ...]:
     """The enabled filters, in their order, without those that are checked anyway.
 
-    UnknownPlugin: a name that no available filter has, or a path that leads nowhere.
+    daemon.SchedulerUnknownPlugin: a name that no available filter has, or a path that leads nowhere.
     """
     available: dict[str, type[Filter]] = {}
     for path in options.available_filters:
@@ -43,14 +39,15 @@ def load_filters(options: Any) -> tuple[Filter, ...]:
     enabled = []
     for name in options.enabled_filters:
         if name not in available:
-            raise UnknownPlugin(option="enabled_filters", problem=f"there is no filter {name}; available are: "
-                                                                  f"{', '.join(sorted(available))}")
+            raise errors.daemon.SchedulerUnknownPlugin(option="enabled_filters",
+                                                       problem=f"there is no filter {name}; available are: "
+                                                       f"{', '.join(sorted(available))}")
         enabled.append(available[name])
     return tuple(cls(options) for cls in dict.fromkeys(enabled) if not cls.always_on)
 
 
 def load_weighers(options: Any) -> tuple[Weigher, ...]:
-    """The weighers of ``weight_classes``. UnknownPlugin: a path that leads nowhere."""
+    """The weighers of ``weight_classes``. daemon.SchedulerUnknownPlugin: a path that leads nowhere."""
     found: dict[type[Weigher], None] = {}
     for path in options.weight_classes:
         found.update(dict.fromkeys(_classes("weight_classes", path, Weigher, OUR_WEIGHERS, weighers.all_weighers)))
@@ -64,17 +61,18 @@ def _classes(option: str, path: str, base: type[Plugin], ours: str,
     if path.startswith(ours):
         known = {cls.__name__: [cls] for cls in all_of_ours()} | {all_of_ours.__name__: all_of_ours()}
         if name not in known:
-            raise UnknownPlugin(option=option, problem=f"{path}: nothing of that name comes with us; there are: "
-                                                       f"{', '.join(sorted(known))}")
+            raise errors.daemon.SchedulerUnknownPlugin(option=option, problem=f"{path}: nothing of that name comes "
+                                                       f"with us; there are: {', '.join(sorted(known))}")
         return known[name]
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise UnknownPlugin(option=option, problem=f"{path} can not be imported: {error}") from error
+        raise errors.daemon.SchedulerUnknownPlugin(option=option,
+                                                   problem=f"{path} can not be imported: {error}") from error
     classes = [found] if isinstance(found, type) else _listed(option, path, found)
     wrong = [cls for cls in classes if not (isinstance(cls, type) and issubclass(cls, base))]
     if wrong:
-        raise UnknownPlugin(option=option, problem=f"{path}: {wrong[0]!r} is not a subclass of "
+        raise errors.daemon.SchedulerUnknownPlugin(option=option, problem=f"{path}: {wrong[0]!r} is not a subclass of "
                                                    f"{base.__module__}.{base.__name__}")
     return classes
 
@@ -82,5 +80,6 @@ def _classes(option: str, path: str, base: type[Plugin], ours: str,
 def _listed(option: str, path: str, function: Any) -> list[Any]:
     found = function() if callable(function) else function
     if not isinstance(found, Iterable):
-        raise UnknownPlugin(option=option, problem=f"{path} is neither a class nor a function that lists classes")
+        raise errors.daemon.SchedulerUnknownPlugin(option=option, problem=f"{path} is neither a class nor a function "
+                                                   "that lists classes")
     return list(found)

@@ -25,11 +25,6 @@ RETRY_S = (1.0, 15.0)  # the first and the longest pause while the conductor is 
 JITTER = 0.2
 
 
-class NotReady(errors.Unavailable):
-    code = "scheduler.not_ready"
-    message = "The scheduler has not been told of the hosts yet: is nova-conductor running?"
-
-
 class Settings(NamedTuple):
     """Option groups, and what else the configuration says. Times in seconds."""
 
@@ -60,7 +55,7 @@ class SchedulerService:
     def select_hosts(self, request: PlacementRequest) -> tuple[Selection, ...]:
         """See the contract. Unavailable while the hosts are not known yet."""
         if not self._told.wait(FIRST_STATES_S):
-            raise NotReady()
+            raise errors.daemon.SchedulerNotReady()
         faults.reached("scheduler", "select_hosts", "before")
         started = self._clock()
         with self._lock:

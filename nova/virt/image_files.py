@@ -16,10 +16,6 @@ KEPT_SUFFIX = ".qcow2"  # of a qcow2 image that is kept as it is; all others are
 QCOW2_SIZE_AT = 24
 
 
-class TooBig(errors.Invalid):
-    code, message = "image.too_big", "Image {image_id} needs a disk of {needs_gb} GB; the flavor has {root_gb} GB."
-
-
 def format_of(path: str) -> str:
     """The format of a ready image, by its name."""
     return "qcow2" if path.endswith(KEPT_SUFFIX) else "raw"
@@ -35,7 +31,7 @@ def virtual_bytes(path: str) -> int:
 
 
 def check_size(image: Image, size_bytes: int, root_gb: int) -> None:
-    """TooBig when an image does not fit on a disk of ``root_gb``."""
+    """image.TooBig when an image does not fit on a disk of ``root_gb``."""
     needs_gb = max(image.min_disk_gb, -(-size_bytes // GIB))
     if needs_gb > root_gb:
-        raise TooBig(image_id=image.id, needs_gb=needs_gb, root_gb=root_gb)
+        raise errors.image.TooBig(image_id=image.id, needs_gb=needs_gb, root_gb=root_gb)

@@ -16,7 +16,6 @@ import msgspec
 import webob
 
 from nova import errors
-from nova.web.errors import UnsupportedMediaType
 from nova.web.specs import MAX_INTEGER
 
 JSON = "application/json"
@@ -25,16 +24,9 @@ MAX_DEPTH = 50  # the deepest body of the API, scheduler hints aside, has 6 leve
 DIGITS = 18  # of an integer that is within 64 bits for sure
 
 
-class MalformedBody(errors.Invalid):
-    code, message = "api.malformed_body", "Malformed request body: it must be JSON. {reason}"
-
-
-class Unusable(errors.Invalid):
-    code, message = "api.unusable_body", "Malformed request body: {reason}"
-
-
 def read(http: webob.Request, media_types: tuple[str, ...] = (JSON,)) -> Any:
-    """The decoded body of a POST or PUT; None where there is none. UnsupportedMediaType, MalformedBody, Unusable."""
+    """The decoded body of a POST or PUT; None where there is none. api.MediaType, api.MalformedBody,
+    api.UnusableBody."""
     if http.method not in WITH_BODY:
         return None
     raw = http.body
@@ -42,20 +34,20 @@ def read(http: webob.Request, media_types: tuple[str, ...] = (JSON,)) -> Any:
         return None
     kind = (http.environ.get("CONTENT_TYPE") or "").split(";")[0].strip().lower()
     if kind not in media_types:
-        raise UnsupportedMediaType(content_type=kind)
+        raise errors.api.MediaType(content_type=kind)
     return decode(raw)
 
 
 def decode(raw: bytes) -> Any:
-    """The value of a JSON text. MalformedBody, Unusable."""
+    """The value of a JSON text. api.MalformedBody, api.UnusableBody."""
     try:
         value = msgspec.json.decode(raw)
     except UnicodeDecodeError:
-        raise MalformedBody(reason="It is not encoded in UTF-8.") from None
+        raise errors.api.MalformedBody(reason="It is not encoded in UTF-8.") from None
     except RecursionError:
-        raise Unusable(reason=_TOO_DEEP) from None
+        raise errors.api.UnusableBody(reason=_TOO_DEEP) from None
     except msgspec.DecodeError as error:
-        raise MalformedBody(reason=f"{error}.") from None
+        raise errors.api.MalformedBody(reason=f"{error}.") from None
     if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
         _check_depth(value)
     if _has_long_integer(raw) or b"\\u0000" in raw:
@@ -71,7 +63,7 @@ def _check_depth(value: Any) -> None:
     level, depth = [value], 0
     while level:
         if depth > MAX_DEPTH:
-            raise Unusable(reason=_TOO_DEEP)
+            raise errors.api.UnusableBody(reason=_TOO_DEEP)
         level = [child for one in level for _, child in _children(one) if isinstance(child, (dict, list))]
         depth += 1
 
@@ -85,8 +77,8 @@ def _children(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _has_long_integer(raw: bytes) -> bool:
-    """Whether an integer may be beyond 64 bits. Unusable when an object has a key twice: which one counts would be
-    anybody's guess. (The library's reader shows both; the other, that made the value, is ten times as fast.)
+    """Whether an integer may be beyond 64 bits. api.UnusableBody when an object has a key twice: which one counts would
+    be anybody's guess. (The library's reader shows both; the other, that made the value, is ten times as fast.)
     """
     long: list[str] = []
     json.loads(raw, object_pairs_hook=_object, parse_int=lambda text: long.append(text) if len(text) > DIGITS else None)
@@ -97,22 +89,22 @@ def _object(pairs: list[tuple[str, Any]]) -> None:
     seen = collections.Counter(name for name, _ in pairs)
     if len(seen) < len(pairs):
         twice = next(name for name, times in seen.items() if times > 1)
-        raise Unusable(reason=f"The key '{_cut(twice)}' is there more than once in one object.")
+        raise errors.api.UnusableBody(reason=f"The key '{_cut(twice)}' is there more than once in one object.")
 
 
 def _check_scalars(body: Any) -> None:
-    """Unusable, naming the place, for a NUL character (in a key, too) and for an integer beyond 64 bits."""
+    """api.UnusableBody, naming the place, for a NUL character (in a key, too) and for an integer beyond 64 bits."""
     waiting = [("", body)]
     while waiting:
         where, value = waiting.pop()
         if isinstance(value, str) and "\0" in value:
-            raise Unusable(reason=f"{where or 'The body'} holds a NUL character.")
+            raise errors.api.UnusableBody(reason=f"{where or 'The body'} holds a NUL character.")
         if isinstance(value, int) and abs(value) > MAX_INTEGER:
-            raise Unusable(reason=f"{where or 'The body'} is an integer beyond 64 bits: it must lie between "
-                                  f"-{MAX_INTEGER} and {MAX_INTEGER}.")
+            raise errors.api.UnusableBody(reason=f"{where or 'The body'} is an integer beyond 64 bits: it must lie "
+                                          f"between -{MAX_INTEGER} and {MAX_INTEGER}.")
         for name, child in _children(value):
             if "\0" in name:
-                raise Unusable(reason=f"A key in {where or 'the body'} holds a NUL character.")
+                raise errors.api.UnusableBody(reason=f"A key in {where or 'the body'} holds a NUL character.")
             step = name if not where or name.startswith("[") else f".{name}"
             waiting.append((f"{where}{_cut(step)}", child))
 

@@ -16,11 +16,6 @@ LOG = logging.getLogger(__name__)
 JSON = "application/json; charset=UTF-8"
 
 
-class UnsupportedMediaType(errors.NovaError):
-    status = 415
-    code, message = "api.media_type", "Unsupported Content-Type {content_type}: send application/json."
-
-
 class Speech(NamedTuple):
     """How an API words errors. ``described``: (status, body) of one, for the request; ``headers``: what every answer
     has, by the request's environ; ``kind``: the media type of errors.

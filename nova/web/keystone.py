@@ -14,11 +14,6 @@ from nova import errors
 LOG = logging.getLogger(__name__)
 
 
-class IdentityAway(errors.Unavailable):
-    code = "api.identity_away"
-    message = "The identity service (Keystone) does not answer, so that no token can be checked. Try again later."
-
-
 LONGEST_TOKEN = 8192  # what servers, Keystone's too, take as one header; no token of theirs is near it
 
 TOKENS = ("HTTP_X_AUTH_TOKEN", "HTTP_X_STORAGE_TOKEN", "HTTP_X_SERVICE_TOKEN")  # those that the library looks at
@@ -45,5 +40,5 @@ class TokenCheck:
         content = self.checker(environ, start)
         if held:
             LOG.warning("Keystone does not answer: a request was refused with 503")
-            raise IdentityAway
+            raise errors.api.IdentityAway
         return content

@@ -9,14 +9,10 @@ from typing import Any
 from nova import errors
 
 
-class BadQuery(errors.Invalid):
-    code, message = "api.bad_query", "Malformed query string: it is not encoded in UTF-8."
-
-
 def query_pairs(environ: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The query string's (name, value) pairs, in order. BadQuery."""
+    """The query string's (name, value) pairs, in order. api.BadQuery."""
     try:
         text = environ.get("QUERY_STRING", "").encode("latin-1").decode("utf-8")
         return urllib.parse.parse_qsl(text, keep_blank_values=True, errors="strict")
     except UnicodeError:
-        raise BadQuery from None
+        raise errors.api.BadQuery from None

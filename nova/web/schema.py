@@ -22,11 +22,6 @@ REFUSE, ACCEPT = "refuse", "accept"  # what to do with keys that no row names
 BODY = "(body)"
 
 
-class BadInput(errors.Invalid):
-    code = "api.bad_input"
-    message = "Invalid input for field/attribute {field}. Value: {value}. {reason}"
-
-
 @dataclass(frozen=True)
 class Field:
     """One row of a table of fields."""
@@ -117,7 +112,7 @@ class Node:
             found["additionalProperties"] = False
         return found
 
-    def refusal(self, body: Any, problem: Problem) -> BadInput:
+    def refusal(self, body: Any, problem: Problem) -> errors.Invalid:
         """The problem with the field's name in our spelling. Of a list of plain items the list is the field."""
         node: Node | None = self
         where, text, value = BODY, problem.text, body
@@ -139,8 +134,8 @@ class Node:
                                                       for pattern, _ in self.patterns)], self.elsewhere)
 
 
-def _refused(where: str, value: Any, reason: str) -> BadInput:
-    return BadInput(field="body" if where == BODY else where, value=shown(value), reason=reason)
+def _refused(where: str, value: Any, reason: str) -> errors.Invalid:
+    return errors.api.BadInput(field="body" if where == BODY else where, value=shown(value), reason=reason)
 
 
 def unexpected(name: str, known: Iterable[str], elsewhere: Mapping[str, list[str]]) -> str:
@@ -222,7 +217,7 @@ class Body:
         return compile_fields([*(entry for entry in self.fields if entry.path not in replaced), *self.legacy], version)
 
     def check(self, body: Any, version: int, legacy: bool = False) -> Any:
-        """A converted copy of ``body``, or BadInput. Under /v2 unknown keys are taken out, not refused."""
+        """A converted copy of ``body``, or api.BadInput. Under /v2 unknown keys are taken out, not refused."""
         node, judge = self.judged(version, legacy)
         made = node.converted(body)
         problem = judge.problem(made)
@@ -332,21 +327,22 @@ class Query:
         return entry is None or entry.repeat
 
     def check(self, pairs: Iterable[tuple[str, str]], version: int) -> Values:
-        """The known parameters, converted. BadInput names the parameter."""
+        """The known parameters, converted. api.BadInput names the parameter."""
         names, patterns, refuse = self.compiled(version)
         values: dict[str, list[Any]] = {}
         for name, value in pairs:
             entry = names.get(name) or next((found for pattern, found in patterns if pattern.search(name)), None)
             if entry is None:
                 if refuse:
-                    raise BadInput(field=shown(name), value=shown(value), reason=self._unexpected(name, names))
+                    raise errors.api.BadInput(field=shown(name), value=shown(value),
+                                              reason=self._unexpected(name, names))
                 continue
             made = converted(entry.spec, value)
             problem = "It may hold no NUL character." if "\0" in value else entry.problem(made)
             if problem is None and name in values and not entry.repeat:
                 problem = "It may be given once only."
             if problem is not None:
-                raise BadInput(field=name, value=shown(value), reason=problem)
+                raise errors.api.BadInput(field=name, value=shown(value), reason=problem)
             values.setdefault(name, []).append(made)
         return Values(values)
 

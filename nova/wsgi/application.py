@@ -20,7 +20,6 @@ from typing import Any
 from nova import errors, http_server, logs
 from nova.cmd import common
 from nova.cmd.api import ALL, Api
-from nova.service import CanNotStart
 
 LOG = logging.getLogger(__name__)
 
@@ -123,7 +122,7 @@ def run(name: str, binary: str, argv: list[str] | None = None) -> int:
     try:
         sock = http_server.bind(asked.host, asked.port)
     except OSError as error:
-        LOG.error("%s", CanNotStart(reason=f"{asked.host}:{asked.port}: {error.strerror}").message)
+        LOG.error("%s", errors.service.CanNotStart(reason=f"{asked.host}:{asked.port}: {error.strerror}").message)
         return 1
     server = http_server.Server(sock, made(name, binary), http_server.Bounds(options.wsgi.default_pool_size or 1))
     with contextlib.suppress(KeyboardInterrupt):

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nova import errors
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
-from nova.web.schema import BadInput
 from tests import sampling
 from tests.contract import making, rows
 
@@ -48,7 +48,7 @@ def refusal(route: Route, body: Any, version: int, legacy: bool = False) -> str 
     assert route.body is not None
     try:
         route.body.check(body, version, legacy)
-    except BadInput as error:
+    except errors.api.BadInput as error:
         return str(error)
     return None
 
@@ -196,7 +196,7 @@ def query_refusal(route: Route, pairs: list[tuple[str, str]], version: int) -> s
     assert route.query is not None
     try:
         route.query.check(pairs, version)
-    except BadInput as error:
+    except errors.api.BadInput as error:
         return str(error)
     return None
 

@@ -14,11 +14,11 @@ import msgspec
 import pytest
 import webob
 
+from nova import errors
 from nova.api import app, faults, versions
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
 from nova.web import bodies
-from nova.web.schema import BadInput
 from tests import sampling
 from tests.fakes.api import ADMIN, ApiClient, configuration
 
@@ -108,7 +108,7 @@ def wants_object(route: Route) -> bool:
     for body in (None, {}):
         try:
             route.body.check(body, versions.number(last(route)))
-        except BadInput:
+        except errors.api.BadInput:
             continue
         return False
     return True

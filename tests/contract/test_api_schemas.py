@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from nova import errors
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
-from nova.web.schema import BadInput
 from tests.contract import rows
 
 if not rows.SHARED.is_dir():
@@ -153,7 +153,7 @@ def refusal(route: Route, body: Any, version: int, legacy: bool = False) -> str 
     assert route.body is not None
     try:
         route.body.check(body, version, legacy)
-    except BadInput as error:
+    except errors.api.BadInput as error:
         return str(error)
     return None
 
@@ -181,6 +181,6 @@ def query_refusal(route: Route, pairs: list[tuple[str, str]], version: int) -> s
     assert route.query is not None
     try:
         route.query.check(pairs, version)
-    except BadInput as error:
+    except errors.api.BadInput as error:
         return str(error)
     return None

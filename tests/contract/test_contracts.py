@@ -9,6 +9,7 @@ import json
 import msgspec
 import pytest
 
+from nova import errors
 from nova.model.base import WireEnum
 from nova.model.states import PowerState
 from nova.rpc import codec
@@ -102,7 +103,7 @@ def test_value_when_a_field_has_another_type_then_it_is_malformed(kind):
         if shapes.text_of(field.type) == "any":
             continue
         wrong = {**msgspec.to_builtins(shapes.example(kind)), field.name: [[[1.5]]]}
-        with pytest.raises(codec.Malformed):
+        with pytest.raises(errors.daemon.RpcMalformed):
             codec.unpack(codec.pack(wrong), kind)
 
 

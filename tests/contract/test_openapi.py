@@ -10,11 +10,11 @@ from typing import Any
 import jsonschema
 import pytest
 
+from nova import errors
 from nova.api import openapi, versions
 from nova.api.routes import ROUTES
 from nova.api.routing import Route
 from nova.manage import main
-from nova.web.schema import BadInput
 from tests.contract import rows
 from tests.contract.answers import response_samples
 from tests.contract.test_policy_matrix import CALLERS, body_of, the_cloud, versions_of
@@ -107,7 +107,7 @@ def test_smallest_body_passes_and_a_strangers_key_does_not(route: Route, version
     with_stranger = {**body, "stranger": 1}
     try:
         route.body.check(with_stranger, versions.number(version))  # type: ignore[union-attr]
-    except BadInput:
+    except errors.api.BadInput:
         assert problems(schema_of_body(route, version), with_stranger)
 
 
@@ -137,7 +137,7 @@ def test_body_that_the_code_takes_passes_the_document(route: Route, version: str
         try:
             route.body.check(body, versions.number(version))  # type: ignore[union-attr]
             taken = True
-        except BadInput:
+        except errors.api.BadInput:
             taken = False
         total += 1
         if taken:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from nova import errors
 from nova.privileged import links, taps
 from nova.privileged.runner import Completed
 
@@ -70,12 +71,12 @@ class FakeLinks:
 
     def set_ipv6(self, device: str, on: bool) -> None:
         if device not in self.devices:
-            raise links.LinkError(device=device, reason="there is no such device")
+            raise errors.host.Link(device=device, reason="there is no such device")
         self.ipv6[device] = on
 
     def ensure_vlan(self, vlan: links.Vlan) -> None:
         if vlan.parent not in self.devices:
-            raise links.LinkError(device=vlan.parent, reason="there is no such device")
+            raise errors.host.Link(device=vlan.parent, reason="there is no such device")
         if vlan.name not in self.devices:
             self.devices[vlan.name] = []
             self.log.append(("vlan", vlan.name))
@@ -103,7 +104,7 @@ class FakeLinks:
 
     def enslave(self, bridge: str, interface: str) -> None:
         if interface not in self.devices:
-            raise links.LinkError(device=interface, reason="there is no such device")
+            raise errors.host.Link(device=interface, reason="there is no such device")
         if self.masters.get(interface) != bridge:
             self.masters[interface] = bridge
             self.log.append(("enslave", bridge, interface))

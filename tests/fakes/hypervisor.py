@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from nova import errors
 from nova.model.states import PowerState
-from nova.virt.libvirt.hypervisor import HostSize, LibvirtDown, LibvirtRefused, Lost, NoGuest, PowerEvent, Sink
+from nova.virt.libvirt.hypervisor import HostSize, Lost, PowerEvent, Sink
 from tests.fakes.hypervisor_actions import Actions
 from tests.fakes.hypervisor_devices import Devices, placed
 from tests.fakes.hypervisor_moves import Migrations
@@ -143,7 +144,7 @@ class FakeHypervisor(Actions, Migrations, Screens, Devices):
             return
         if self.refuse:
             reason, self.refuse = self.refuse, ""
-            raise LibvirtRefused(task="start the guest", reason=reason)
+            raise errors.host.LibvirtRefused(task="start the guest", reason=reason)
         self.saved.discard(server_uuid)
         log = ET.fromstring(self.xml[server_uuid]).find("devices/serial/log")
         if log is not None:
@@ -186,9 +187,9 @@ class FakeHypervisor(Actions, Migrations, Screens, Devices):
     def _known(self, server_uuid: str) -> PowerState:
         self._check()
         if server_uuid not in self.power:
-            raise NoGuest(uuid=server_uuid)
+            raise errors.guest.NotDefined(uuid=server_uuid)
         return self.power[server_uuid]
 
     def _check(self) -> None:
         if self.down:
-            raise LibvirtDown(host="host1", uri="fake:///", reason="it is down")
+            raise errors.host.LibvirtDown(host="host1", uri="fake:///", reason="it is down")

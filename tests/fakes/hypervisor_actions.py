@@ -5,8 +5,9 @@ from __future__ import annotations
 import subprocess
 import xml.etree.ElementTree as ET
 
+from nova import errors
 from nova.model.states import PowerState
-from nova.virt.libvirt.hypervisor import AgentSilent, BrokenSave, CopyState, LibvirtRefused
+from nova.virt.libvirt.hypervisor import CopyState
 
 OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE})
 
@@ -51,7 +52,7 @@ class Actions:
 
     def restore(self, server_uuid: str, held: bool = False) -> None:
         if self.saved_broken:
-            raise BrokenSave(uuid=server_uuid, reason="load of migration failed")
+            raise errors.guest.BrokenSave(uuid=server_uuid, reason="load of migration failed")
         self.start(server_uuid, held)  # type: ignore[attr-defined]
 
     def drop_saved(self, server_uuid: str) -> None:
@@ -79,7 +80,7 @@ class Actions:
     def begin_copy(self, server_uuid: str, xml: str) -> None:
         self._needs(server_uuid, PowerState.RUNNING, PowerState.PAUSED)
         if server_uuid in self.copying:
-            raise LibvirtRefused(task="copy the guest's disk", reason="another job is active")
+            raise errors.host.LibvirtRefused(task="copy the guest's disk", reason="another job is active")
         self.calls.append("copy")
         source, target, image_format = self._files(server_uuid, xml)
         if self.copy_hangs:
@@ -116,11 +117,11 @@ class Actions:
     def _ask_agent(self, server_uuid: str) -> None:
         self._needs(server_uuid, PowerState.RUNNING)
         if not self.agent:
-            raise AgentSilent(uuid=server_uuid, reason="it is not connected")
+            raise errors.guest.AgentSilent(uuid=server_uuid, reason="it is not connected")
 
     def _needs(self, server_uuid: str, *states: PowerState) -> None:
         if self._known(server_uuid) not in states:  # type: ignore[attr-defined]
-            raise LibvirtRefused(task="do that", reason="domain is not running")
+            raise errors.host.LibvirtRefused(task="do that", reason="domain is not running")
 
     def _turn(self, server_uuid: str, state: PowerState) -> None:
         if self.power[server_uuid] != state:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
+from nova import errors
 from nova.model.states import PowerState
-from nova.virt.libvirt.hypervisor import Definitions, LibvirtRefused
+from nova.virt.libvirt.hypervisor import Definitions
 
 UP = frozenset({PowerState.RUNNING, PowerState.PAUSED})
 
@@ -40,7 +41,7 @@ class Devices:
         self._needs_running(server_uuid, running)
         if running and self.plug_fails:
             reason, self.plug_fails = self.plug_fails, ""
-            raise LibvirtRefused(task="plug the device in", reason=reason)
+            raise errors.host.LibvirtRefused(task="plug the device in", reason=reason)
         device = ET.fromstring(xml)
 
         def add(devices: ET.Element) -> None:
@@ -67,7 +68,7 @@ class Devices:
     def _needs_running(self, server_uuid: str, running: bool) -> None:
         self._known(server_uuid)  # type: ignore[attr-defined]
         if running and self.power[server_uuid] not in UP:
-            raise LibvirtRefused(task="do that", reason="domain is not running")
+            raise errors.host.LibvirtRefused(task="do that", reason="domain is not running")
 
     def _change(self, server_uuid: str, running: bool, change: object) -> None:
         self.keep_live(server_uuid)  # type: ignore[attr-defined]

@@ -7,9 +7,9 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
+from nova import errors
 from nova.model.migrations import MigrationProgress
 from nova.model.states import PowerState
-from nova.virt.libvirt.hypervisor import LibvirtDown, LibvirtRefused, NoGuest
 from nova.virt.libvirt.moves.calls import CpuQuestion, Departure, Job
 
 AMOUNTS = MigrationProgress(memory_total_bytes=100, memory_processed_bytes=60, memory_remaining_bytes=40)
@@ -48,7 +48,8 @@ class Migrations:
         files = [one.get("file", "") for one in ET.fromstring(departure.xml).iterfind("devices/disk//source")]
         missing = [file for file in files if not Path(file).exists()]
         if peer is None or missing:
-            raise LibvirtRefused(task="migrate the guest", reason=f"cannot reach {departure.uri} or open {missing}")
+            raise errors.host.LibvirtRefused(task="migrate the guest",
+                                             reason=f"cannot reach {departure.uri} or open {missing}")
         self.departures.append(departure)
         self.jobs[server_uuid] = Job(progress=AMOUNTS, percent=60)
         try:
@@ -58,15 +59,15 @@ class Migrations:
             del self.jobs[server_uuid]
         if server_uuid in self._aborted:
             self._aborted.discard(server_uuid)
-            raise LibvirtRefused(task="migrate the guest", reason="operation aborted: canceled by client")
+            raise errors.host.LibvirtRefused(task="migrate the guest", reason="operation aborted: canceled by client")
         if self.migration_fails:
             reason, self.migration_fails = self.migration_fails, ""
-            raise LibvirtRefused(task="migrate the guest", reason=reason)
+            raise errors.host.LibvirtRefused(task="migrate the guest", reason=reason)
         peer.xml[server_uuid], peer.power[server_uuid] = departure.xml, state
         del self.xml[server_uuid], self.power[server_uuid]
         self.forget_screens(server_uuid)  # type: ignore[attr-defined]
         if self.migration_lost:
-            raise LibvirtDown(host="host1", uri="fake:///", reason="it went away")
+            raise errors.host.LibvirtDown(host="host1", uri="fake:///", reason="it went away")
 
     def job(self, server_uuid: str) -> Job | None:
         return self.jobs.get(server_uuid)
@@ -81,7 +82,7 @@ class Migrations:
     def start_post_copy(self, server_uuid: str) -> None:
         self._under_way(server_uuid)
         if self.no_post_copy:
-            raise LibvirtRefused(task="begin post-copy", reason="not supported")
+            raise errors.host.LibvirtRefused(task="begin post-copy", reason="not supported")
         self.forced.append("post-copy")
 
     def set_downtime(self, server_uuid: str, milliseconds: int) -> None:
@@ -90,6 +91,6 @@ class Migrations:
 
     def _under_way(self, server_uuid: str) -> None:
         if server_uuid not in self.power:
-            raise NoGuest(uuid=server_uuid)
+            raise errors.guest.NotDefined(uuid=server_uuid)
         if server_uuid not in self.jobs:
-            raise LibvirtRefused(task="change the migration", reason="no job is active on the domain")
+            raise errors.host.LibvirtRefused(task="change the migration", reason="no job is active on the domain")

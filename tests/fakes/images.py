@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from nova import context, errors
-from nova.clients.glance import ImageMissing
 from nova.model.base import utcnow
 from nova.model.images import Image, ImageQuery, NewImage
 
@@ -33,7 +32,7 @@ class FakeImages:
         return self.images[image_id]
 
     def fill(self, image_id: str) -> None:
-        """Its data come. ImageMissing; AssertionError while its format is not known."""
+        """Its data come. image.NotFound; AssertionError while its format is not known."""
         with self._lock:
             image = self.show(image_id)
             assert image.disk_format and image.container_format
@@ -43,7 +42,7 @@ class FakeImages:
         with self._lock:
             self._called("show", image_id, as_user)
             if image_id not in self.images:
-                raise ImageMissing(image_id=image_id)
+                raise errors.image.NotFound(image_id=image_id)
             return self.images[image_id]
 
     def list(self, query: ImageQuery, as_user: bool = False) -> tuple[Image, ...]:

@@ -45,7 +45,7 @@ def test_quota_of_addresses_when_many_take_at_once_then_it_is_never_exceeded(cel
     answers = [one for start in range(2) for one in
                together([lambda uuid=uuid: take(uuid) for uuid in uuids[start::2]])]
     assert sum(not isinstance(one, errors.NovaError) for one in answers) == 5
-    assert {type(one) for one in answers if isinstance(one, errors.NovaError)} == {addresses.TooManyAddresses}
+    assert {type(one) for one in answers if isinstance(one, errors.NovaError)} == {errors.quota.FixedIps}
     with cell.reading() as tx:
         assert addresses.used(tx, "limited") == 5
 
@@ -78,7 +78,7 @@ def test_first_servers_of_a_project_at_once_take_one_network_and_projects_differ
         lambda tx: network_pools.first_of_project(tx, project)) for number in range(WRITERS)])
     taken = [network.uuid for network in each if not isinstance(network, errors.NovaError)]
     assert len(taken) == len(set(taken)) == WRITERS - 1
-    assert [type(one) for one in each if isinstance(one, errors.NovaError)] == [network_pools.NoFreeNetwork]
+    assert [type(one) for one in each if isinstance(one, errors.NovaError)] == [errors.network.NoneFree]
 
 
 def test_first_guests_of_a_host_at_once_give_it_one_address(cell: Database) -> None:

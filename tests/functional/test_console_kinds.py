@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from nova import errors
 from nova.db import consoles, migrate, servers, states
 from nova.db.engine import Database
 from nova.db.models import cell as tables
@@ -71,7 +72,7 @@ def test_token_kept_then_found_with_its_server_and_the_database_s_time(cell: Dat
     with cell.reading() as tx:
         place = consoles.place(tx, uuid)
         assert (place.host, place.epoch, place.forced_down) == ("h1", 1, None)
-        with pytest.raises(states.NoSuchServer):
+        with pytest.raises(errors.server.NotFound):
             consoles.place(tx, "99999999-0000-4000-8000-00000000000é")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
+from nova import errors
 from nova.db import migrations, networks, server_lists, servers, services, states, timeouts
 from nova.db.engine import Database, DatabaseBusy
 from nova.db.models import cell as tables
@@ -41,7 +42,7 @@ def conditions(*found: Condition) -> ServerListQuery:
 
 def test_pattern_when_it_is_no_expression_then_invalid(cell: Database) -> None:
     add_servers(cell, server_row())
-    with cell.reading() as tx, pytest.raises(server_lists.BadExpression):
+    with cell.reading() as tx, pytest.raises(errors.api.PageBadRegex):
         server_lists.select(tx, conditions(Condition(column="name", op="regex", value="[a")), 10)
 
 
@@ -55,7 +56,7 @@ def test_pattern_when_it_would_take_for_ever_then_it_is_broken_off(cell: Databas
         if cell.dialect == "postgresql":  # it looks at each letter once
             assert server_lists.select(tx, wanted, 10) == []
             return
-        with pytest.raises(server_lists.BadExpression, match="more than 1 seconds"):
+        with pytest.raises(errors.api.PageBadRegex, match="more than 1 seconds"):
             server_lists.select(tx, wanted, 10)
         assert tx.exec_driver_sql("SELECT SLEEP(1.2)").scalar_one() == 0  # the connection's next statement has time
 
@@ -76,7 +77,7 @@ def test_address_when_it_is_looked_for_then_servers_whose_fixed_ones_match_are_f
 
 def test_address_when_its_pattern_is_none_then_invalid(cell: Database) -> None:
     add_servers(cell, server_row(interfaces=plugged("10.7.0.1")))
-    with cell.reading() as tx, pytest.raises(server_lists.BadExpression):
+    with cell.reading() as tx, pytest.raises(errors.api.PageBadRegex):
         server_lists.select(tx, ServerListQuery(ip_regex="[1"), 10)
 
 
@@ -156,7 +157,7 @@ def test_network_when_an_address_is_being_picked_then_it_is_not_deleted(cell: Da
     binding = threading.Thread(target=cell.transact, args=(pick,))
     binding.start()
     assert picked.wait(10)
-    with pytest.raises(networks.NetworkInUse):
+    with pytest.raises(errors.network.InUse):
         cell.transact(lambda tx: networks.delete(tx, network))
     go.set()
     binding.join(10)

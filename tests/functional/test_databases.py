@@ -119,7 +119,7 @@ def test_begin_when_it_is_asked_many_times_at_once_then_it_begins_once(cell: Dat
     wish = states.Begin(ACTIONS["stop"], uuid, {}, "req-1", "joe", "demo", 1, "")
     answers = together([lambda: cell.transact(lambda tx: states.begin(tx, wish))] * WRITERS)
     assert sum(not isinstance(answer, errors.NovaError) for answer in answers) == 1
-    assert {type(answer) for answer in answers if isinstance(answer, errors.NovaError)} == {states.NotInState}
+    assert {type(answer) for answer in answers if isinstance(answer, errors.NovaError)} == {errors.server.WrongState}
 
 
 def test_take_over_when_many_runners_want_an_orphan_then_one_gets_it(cell: Database) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from nova import errors
 from nova.db import server_lists, timeouts
 from nova.db.engine import Database
 from nova.db.models import cell as tables
@@ -132,5 +133,5 @@ def test_uuid_that_is_none_matches_nothing(cell: Database, text: str) -> None:
     with cell.reading() as tx:
         query = ServerListQuery(conditions=(Condition(column="uuid", value=text),))
         assert server_lists.select(tx, query, 10) == []
-        with pytest.raises(server_lists.NoSuchMarker):
+        with pytest.raises(errors.api.PageMarkerNotFound):
             server_lists.select(tx, ServerListQuery(page=Page(marker=text)), 10)

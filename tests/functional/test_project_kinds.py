@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from nova import errors
 from nova.conductor.queries import usage as queries
 from nova.db import flavors, keypairs, migrate, quotas, runners, usage, usage_audits
 from nova.db.engine import Database
@@ -107,7 +108,7 @@ def test_flavors_of_one_name_when_they_are_made_at_once_then_the_name_is_what_is
         one = NewFlavor(name="alike", flavorid=f"alike{number}", memory_mb=1, vcpus=1, root_gb=1)
         api.transact(lambda tx: flavors.insert(tx, one))
     made = together([lambda number=number: make(number) for number in range(8)])
-    assert [type(one) for one in made if one] == [flavors.NameTaken] * 7, made
+    assert [type(one) for one in made if one] == [errors.flavor.NameTaken] * 7, made
     api.transact(lambda tx: tx.execute(sa.delete(api_tables.flavors)))
 
 

@@ -67,7 +67,7 @@ def test_anti_affinity_when_claims_race_then_every_place_is_taken_once(api: Data
     mine = {uuid: host for uuid, host in places(api).items() if uuid in uuids}
     assert results.count(None) == len(mine) == 3 * most
     assert set(Counter(mine.values()).values()) == {most}
-    assert all(isinstance(one, server_groups.PolicyBroken) for one in results if one is not None)
+    assert all(isinstance(one, errors.host.ClaimGroup) for one in results if one is not None)
 
 
 def test_affinity_when_claims_race_then_all_are_on_one_host(api: Database, hosts: list[int]) -> None:

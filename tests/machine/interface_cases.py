@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nova import concurrency
+from nova import concurrency, errors
 from nova.compute.filter.firewall import Firewall
 from nova.compute.filter.host_filter import PacketFilters
 from nova.compute.filter.packet_rules import RuleOptions
@@ -26,7 +26,6 @@ from nova.model.security_groups import AllowedTraffic, GuestFirewall, HostFirewa
 from nova.model.states import PowerState
 from nova.privileged import links
 from nova.privileged.runner import SystemRunner
-from nova.virt.libvirt.guest.hotplug import KeepsInterface
 from tests.contract.driver_conformance import IMAGE_ID, eventually, make_order, unbuild
 from tests.contract.driver_hotplug_cases import another, attach, detach, plug_order
 from tests.machine.libvirt_cases import BRIDGE, GUEST, Cached, LibvirtRig, booting
@@ -192,7 +191,7 @@ def test_interface_of_a_paused_guest_is_kept_until_it_goes_on(rig, living):
     tools = rig.driver._tools
     quick = type(rig.driver)(replace(tools.settings, detach_attempts=2, detach_timeout_s=1.0), tools.hypervisor)
     rig.driver.pause(living.server_uuid)
-    with pytest.raises(KeepsInterface):
+    with pytest.raises(errors.guest.KeepsInterface):
         detach(quick, living, extra)
     rig.driver.unpause(living.server_uuid)
     detach(rig.driver, living, extra)

@@ -11,15 +11,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nova import concurrency
+from nova import concurrency, errors
 from nova.model.images import Image
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, Disk
 from nova.model.states import PowerState
 from nova.privileged import links
 from nova.virt.libvirt import LibvirtDriver, Settings
-from nova.virt.libvirt.vifs.bridge import NoBridge
-from nova.virt.libvirt.vifs.os_vif_plugs import NotPlugged
 from tests.contract.driver_conformance import eventually, make_order, unbuild
 from tests.contract.driver_hotplug_cases import attach, detach
 from tests.machine import open_vswitch
@@ -186,7 +184,7 @@ def test_hybrid_port_that_was_laid_half_is_whole_after_the_next_try(rig):
 
 def test_port_on_a_switch_that_is_not_there_is_refused_and_makes_none(rig):
     order = order_with(port(bridge_name="br-other"))
-    with pytest.raises(NoBridge):
+    with pytest.raises(errors.host.NoBridge):
         rig.driver.plug(msgspec.structs.replace(order, interfaces=(
             msgspec.structs.replace(order.interfaces[0], bridge="br-other"),)))
     assert open_vswitch.vsctl("list-br") == "br-int"
@@ -195,7 +193,7 @@ def test_port_on_a_switch_that_is_not_there_is_refused_and_makes_none(rig):
 
 def test_port_with_an_id_os_vif_can_not_take_is_that_guests_error(rig):
     order = order_with(msgspec.structs.replace(port(ovs_hybrid_plug=True), mac="no mac"))
-    with pytest.raises(NotPlugged):
+    with pytest.raises(errors.host.NotPlugged):
         rig.driver.plug(order)
     unbuild(rig, order, known=False)
 

@@ -17,10 +17,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from nova import errors
 from nova.compute.filter.host_filter import PacketFilters
 from nova.compute.filter.packet_rules import RuleOptions
 from nova.model.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
-from nova.privileged.runner import CommandFailed, Completed, SystemRunner
+from nova.privileged.runner import Completed, SystemRunner
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROGRAMS = ("ip", "iptables-restore", "ip6tables-restore", "ebtables-restore")
@@ -377,7 +378,7 @@ def test_rules_when_a_restore_is_refused_then_nothing_changed(cloud):
     cloud.filters.apply(OPEN)
     before = cloud.rules()
     wrong = AllowedTraffic(protocol="tcp", from_port=70000, to_port=70000, cidr="10.0.0.2/32")
-    with pytest.raises(CommandFailed):
+    with pytest.raises(errors.host.CommandFailed):
         cloud.filters.apply(state(guest(1, wrong), guest(2)))
     assert cloud.rules() == before
 

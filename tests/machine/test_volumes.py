@@ -11,9 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from nova import errors
 from nova.model.orders import Disk
 from nova.privileged.lvm import Clearing, Lvm
-from nova.privileged.qemu_img import DiskFull, QemuImg
+from nova.privileged.qemu_img import QemuImg
 from nova.privileged.runner import SystemRunner
 from nova.virt.libvirt.disks import plan
 from nova.virt.libvirt.disks.folders import Folder
@@ -92,5 +93,5 @@ def test_what_a_removed_volume_held_is_read_by_nobody_but_where_the_operator_say
 
 
 def test_full_group_refuses(group):
-    with pytest.raises(DiskFull):
+    with pytest.raises(errors.host.DiskFull):
         Lvm(group, SystemRunner()).create("large", 10_000 * MIB)

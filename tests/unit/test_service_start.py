@@ -8,7 +8,7 @@ import time
 import pytest
 
 from nova import errors
-from nova.service import CanNotStart, _Start
+from nova.service import _Start
 
 
 class Failing:
@@ -32,7 +32,8 @@ def last_line(error: Exception, caplog: pytest.LogCaptureFixture) -> str:
     return caplog.records[-1].getMessage()
 
 
-@pytest.mark.parametrize("error", [CanNotStart(reason="set [DEFAULT]x"), errors.Unavailable("set [DEFAULT]x")])
+@pytest.mark.parametrize("error", [errors.service.CanNotStart(reason="set "
+                                                              "[DEFAULT]x"), errors.Unavailable("set [DEFAULT]x")])
 def test_start_when_the_reason_is_known_then_it_is_the_only_line(error, caplog):
     assert last_line(error, caplog) == "nova-compute can not start: set [DEFAULT]x"
     assert len(caplog.records) == 1

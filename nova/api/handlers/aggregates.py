@@ -13,24 +13,6 @@ from nova.api.view import answers
 from nova.api.views import aggregates as views
 from nova.model.aggregates import ZONE, AggregateUpdate, NewAggregate
 
-
-class BadId(errors.Invalid):
-    code, message = "aggregate.bad_id", "Invalid aggregate id {id}: it must be a whole number."
-
-
-class NoSuchAggregate(errors.NotFound):
-    code, message = "aggregate.not_found", "Aggregate {id} could not be found."
-
-
-class Doubled(errors.Invalid):
-    code, message = "aggregate.image_doubled", "Invalid input for field/attribute cache: image {id} is in it twice."
-
-
-class EmptyZone(errors.Invalid):
-    code = "aggregate.bad_zone"
-    message = "Invalid input for field/attribute set_metadata: {key} can not be empty; null takes it away."
-
-
 _WHOLE = re.compile(r"[+-]?[0-9]{1,100}", re.ASCII)
 
 
@@ -79,7 +61,7 @@ def remove_host(req: Request, aggregate_id: str) -> dict[str, Any]:
 def set_metadata(req: Request, aggregate_id: str) -> dict[str, Any]:
     items = req.body["set_metadata"]["metadata"]
     if items.get(ZONE) == "":
-        raise EmptyZone(key=ZONE)
+        raise errors.aggregate.EmptyZone(key=ZONE)
     return views.one(req.conductor.set_aggregate_metadata(_number(aggregate_id), items), req)
 
 
@@ -88,18 +70,18 @@ def cache_images(req: Request, aggregate_id: str) -> Answer:
     ids = [str(uuid.UUID(item["id"])) for item in req.body["cache"]]
     for id, times in collections.Counter(ids).items():
         if times > 1:
-            raise Doubled(id=id)
+            raise errors.aggregate.ImageDoubled(id=id)
     req.conductor.cache_images(_number(aggregate_id), tuple(ids))
     return Answer()
 
 
 def _number(id: str) -> int:
-    """BadId; NoSuchAggregate for what no key can be."""
+    """aggregate.BadId; aggregate.NotFound for what no key can be."""
     if not _WHOLE.fullmatch(id):
-        raise BadId(id=id)
+        raise errors.aggregate.BadId(id=id)
     number = int(id)
     if not 0 < number < 2**63:
-        raise NoSuchAggregate(id=id)
+        raise errors.aggregate.NotFound(id=id)
     return number
 
 

@@ -6,35 +6,25 @@ from nova import errors
 from nova.api.request import Request
 
 
-class NoBareMetal(errors.NotSupported):
-    code = "baremetal.unavailable"
-    message = "The bare metal service is not available here: its nodes can not be shown."
-
-
-class AskBareMetal(errors.Invalid):
-    code = "baremetal.not_here"
-    message = "Nodes can not be changed here. Ask the bare metal service: openstack baremetal {command}."
-
-
 def index(req: Request) -> None:
-    raise NoBareMetal
+    raise errors.host.BaremetalUnavailable
 
 
 def show(req: Request, node_id: str) -> None:
-    raise NoBareMetal
+    raise errors.host.BaremetalUnavailable
 
 
 def create(req: Request) -> None:
-    raise AskBareMetal(command="node create")
+    raise errors.host.BaremetalNotHere(command="node create")
 
 
 def delete(req: Request, node_id: str) -> None:
-    raise AskBareMetal(command="node delete")
+    raise errors.host.BaremetalNotHere(command="node delete")
 
 
 def add_interface(req: Request, node_id: str) -> None:
-    raise AskBareMetal(command="port create")
+    raise errors.host.BaremetalNotHere(command="port create")
 
 
 def remove_interface(req: Request, node_id: str) -> None:
-    raise AskBareMetal(command="port delete")
+    raise errors.host.BaremetalNotHere(command="port delete")

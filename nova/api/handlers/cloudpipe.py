@@ -12,10 +12,6 @@ from nova.api.views import cloudpipe as views
 CONFIGURE = "configure-project"  # the one id that a PUT may name
 
 
-class NoSuchUpdate(errors.NotFound):
-    code, message = "cloudpipe.not_found", "There is no {id} of VPN servers to change: only configure-project."
-
-
 @answers({"cloudpipes": [views.FULL]})
 def index(req: Request) -> dict[str, Any]:
     return {"cloudpipes": views.FULL.all(req.conductor.list_cloudpipes(), req)}
@@ -29,6 +25,6 @@ def create(req: Request) -> dict[str, Any]:
 
 def update(req: Request, id: str) -> None:
     if id != CONFIGURE:
-        raise NoSuchUpdate(id=id)
+        raise errors.network.CloudpipeNotFound(id=id)
     asked = req.body["configure_project"]
     req.conductor.configure_vpn(req.context.project_id or "", asked["vpn_ip"], int(asked["vpn_port"]))

@@ -10,19 +10,7 @@ from nova.api.handlers.server_targets import target
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import consoles as views
-from nova.model.console_errors import TypeUnavailable
 from nova.model.consoles import PROTOCOLS, Console, ConsoleType, ConsoleWish, token_hash
-
-
-class NoFit(errors.Invalid):
-    code = "api.console_no_fit"
-    message = "Unavailable console type {type}: protocol {protocol} has {types}."
-
-
-class OnlyRdp(errors.Invalid):
-    code = "api.console_tokens_rdp_only"
-    message = ("Below version 2.31 this shows tokens of RDP consoles alone, and there are none: ask with version 2.31 "
-               "or newer.")
 
 
 def _opened(req: Request, server_id: str, type: ConsoleType) -> Console:
@@ -53,7 +41,7 @@ def serial(req: Request, server_id: str) -> dict[str, Any]:
 @answers({"console": views.OLD})
 def rdp(req: Request, server_id: str) -> NoReturn:
     """No hypervisor has them any more; whatever is asked about."""
-    raise TypeUnavailable(type=ConsoleType.RDP_HTML5.value)
+    raise errors.console.TypeUnavailable(type=ConsoleType.RDP_HTML5.value)
 
 
 @answers({"remote_console": views.REMOTE})
@@ -63,14 +51,14 @@ def create(req: Request, server_id: str) -> dict[str, Any]:
     type = ConsoleType(asked["type"])
     if PROTOCOLS[type] != asked["protocol"]:
         fitting = " or ".join(one.value for one, protocol in PROTOCOLS.items() if protocol == asked["protocol"])
-        raise NoFit(type=type.value, protocol=asked["protocol"], types=fitting)
+        raise errors.api.ConsoleNoFit(type=type.value, protocol=asked["protocol"], types=fitting)
     if type is ConsoleType.RDP_HTML5:
-        raise TypeUnavailable(type=type.value)
+        raise errors.console.TypeUnavailable(type=type.value)
     return {"remote_console": views.REMOTE(_opened(req, server_id, type), req)}
 
 
 @answers({"console": views.CONNECTION})
 def show_token(req: Request, console_token: str) -> dict[str, Any]:
     if not versions.tokens_of_all_consoles_are_shown(req.version):
-        raise OnlyRdp
+        raise errors.api.ConsoleTokensRdpOnly
     return {"console": views.CONNECTION(req.consoles.show_token(token_hash(console_token)), req)}

@@ -9,11 +9,6 @@ from nova.api.extensions import BY_ALIAS, EXTENSIONS, NAMESPACE, UPDATED, Extens
 from nova.api.request import Request
 from nova.api.view import answers
 
-
-class NoSuchExtension(errors.NotFound):
-    code, message = "extension.not_found", "There is no extension with the alias {alias}."
-
-
 SHAPE = {**dict.fromkeys(("alias", "description", "name", "namespace", "updated"), "string"), "links": ["object"]}
 
 
@@ -25,7 +20,7 @@ def index(req: Request) -> dict[str, Any]:
 @answers({"extension": SHAPE})
 def show(req: Request, alias: str) -> dict[str, Any]:
     if alias not in BY_ALIAS:
-        raise NoSuchExtension(alias=alias)
+        raise errors.api.ExtensionNotFound(alias=alias)
     return {"extension": _shown(BY_ALIAS[alias])}
 
 

@@ -14,18 +14,6 @@ from nova.model import extra_specs
 LONGEST = 255  # characters of a value; the schema counts those of texts, not of numbers
 
 
-class NoSuchSpec(errors.NotFound):
-    code, message = "flavor.no_such_spec", "Flavor {flavor_id} has no extra specs with key {key}."
-
-
-class KeyMismatch(errors.Invalid):
-    code, message = "flavor.spec_key_mismatch", "Request body and URI mismatch: the body must hold the key {key}."
-
-
-class BadSpec(errors.Invalid):
-    code, message = "flavor.bad_spec", "Validation failed; {reason}."
-
-
 @answers({"extra_specs": Free()})
 def index(req: Request, flavor_id: str) -> dict[str, Any]:
     return {"extra_specs": req.conductor.get_flavor(flavor_id, req.scope()).extra_specs}
@@ -35,7 +23,7 @@ def index(req: Request, flavor_id: str) -> dict[str, Any]:
 def show(req: Request, flavor_id: str, key: str) -> dict[str, Any]:
     specs = req.conductor.get_flavor(flavor_id, req.scope()).extra_specs
     if key not in specs:
-        raise NoSuchSpec(flavor_id=flavor_id, key=key)
+        raise errors.flavor.NoSuchSpec(flavor_id=flavor_id, key=key)
     return {key: specs[key]}
 
 
@@ -50,7 +38,7 @@ def create(req: Request, flavor_id: str) -> dict[str, Any]:
 @answers(Free())
 def update(req: Request, flavor_id: str, key: str) -> dict[str, Any]:
     if key not in req.body:
-        raise KeyMismatch(key=key)
+        raise errors.flavor.SpecKeyMismatch(key=key)
     specs = _checked(req, req.body)
     req.conductor.set_flavor_specs(flavor_id, specs)
     return specs
@@ -61,17 +49,17 @@ def delete(req: Request, flavor_id: str, key: str) -> None:
 
 
 def _checked(req: Request, asked: Mapping[str, str | float]) -> dict[str, str]:
-    """The specs as text. BadSpec for the first that is wrong, at versions that check; at all versions for a number with
-    which no server could be made."""
+    """The specs as text. flavor.BadSpec for the first that is wrong, at versions that check; at all versions for a
+    number with which no server could be made."""
     specs = {key: str(value) for key, value in asked.items()}
     for key, value in specs.items():
         if len(value) > LONGEST:
-            raise BadSpec(reason=f"the value of extra spec {key} is longer than {LONGEST} characters")
+            raise errors.flavor.BadSpec(reason=f"the value of extra spec {key} is longer than {LONGEST} characters")
         if (wrong := extra_specs.beyond(key, value)) is not None:
-            raise BadSpec(reason=wrong)
+            raise errors.flavor.BadSpec(reason=wrong)
     if versions.extra_specs_are_checked(req.version):
         for key, value in specs.items():
             wrong = extra_specs.problem(key, value)
             if wrong is not None:
-                raise BadSpec(reason=wrong)
+                raise errors.flavor.BadSpec(reason=wrong)
     return specs

@@ -17,24 +17,6 @@ from nova.web.formats import BOOLEANS
 EXTRA_SPECS_RULE = "os_compute_api:os-flavor-extra-specs:index"
 
 
-class BadFilter(errors.Invalid):
-    code, message = "flavor.bad_filter", "Invalid {name} filter [{value}]: it must be {wanted}."
-
-
-class PublicHasNoAccess(errors.NotFound):
-    code, message = "flavor.public_has_no_access", "Access list not available for public flavors."
-
-
-class PublicNeedsNoAccess(errors.Conflict):
-    code, message = "flavor.public_needs_no_access", "Can not add access to a public flavor."
-
-
-class BadId(errors.Invalid):
-    code = "flavor.bad_id"
-    message = ("Invalid id {value}: it must have 1 to 255 letters, digits, periods, dashes, underscores and blanks, "
-               "with no blank at either end.")
-
-
 ID = re.compile(r"(?! )[a-zA-Z0-9. _-]{1,255}(?<! )")
 
 #: Name in a create's body -> field of the flavor.
@@ -75,7 +57,7 @@ def _chosen_id(asked: str | float | None) -> str | None:
     if asked in (None, "auto"):
         return None
     if not ID.fullmatch(str(asked)):
-        raise BadId(value=asked)
+        raise errors.flavor.BadId(value=asked)
     return str(asked)
 
 
@@ -93,7 +75,7 @@ def delete(req: Request, flavor_id: str) -> None:
 def access(req: Request, flavor_id: str) -> dict[str, Any]:
     flavor = req.conductor.get_flavor(flavor_id, Scope())
     if flavor.is_public:
-        raise PublicHasNoAccess
+        raise errors.flavor.PublicHasNoAccess
     return views.access(flavor_id, flavor.projects)
 
 
@@ -101,7 +83,7 @@ def access(req: Request, flavor_id: str) -> dict[str, Any]:
 def add_access(req: Request, flavor_id: str) -> dict[str, Any]:
     if (versions.access_to_public_flavor_is_refused(req.version)
             and req.conductor.get_flavor(flavor_id, Scope()).is_public):
-        raise PublicNeedsNoAccess(flavor_id=flavor_id)
+        raise errors.flavor.PublicNeedsNoAccess(flavor_id=flavor_id)
     project = req.body["addTenantAccess"]["tenant"]
     return views.access(flavor_id, req.conductor.change_flavor_access(flavor_id, project, True))
 
@@ -132,7 +114,7 @@ def _is_public(text: str | None) -> bool | None:
     if text.lower() == "none":
         return None
     if text not in BOOLEANS:
-        raise BadFilter(name="is_public", value=text, wanted="a boolean, or none for both")
+        raise errors.flavor.BadFilter(name="is_public", value=text, wanted="a boolean, or none for both")
     return BOOLEANS[text]
 
 
@@ -140,5 +122,5 @@ def _number(name: str, text: str | None) -> int | None:
     if text is None:
         return None
     if not re.fullmatch("[0-9]{1,18}", text):
-        raise BadFilter(name=name, value=text, wanted="a whole number")
+        raise errors.flavor.BadFilter(name=name, value=text, wanted="a whole number")
     return int(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from nova import errors
 from nova.api.handlers.server_targets import target
@@ -15,17 +15,6 @@ from nova.model.base import Scope
 from nova.model.floating import FloatingAssociation, FloatingQuery, FloatingRange
 
 DELETE = "delete"  # what stands in the place of a host's name in the path of a bulk delete
-
-
-class Unprocessable(errors.Invalid):
-    """How /v2 said of some conflicts that it could not do it."""
-
-    status: ClassVar[int] = 422
-    code = "api.unprocessable"
-
-
-class NoSuchHost(errors.NotFound):
-    code, message = "floating.none_on_host", "Floating IP not found for host {host}."
 
 
 @contextlib.contextmanager
@@ -75,7 +64,7 @@ def add_to_server(req: Request, server_id: str) -> None:
 
 def remove_from_server(req: Request, server_id: str) -> None:
     found, address = target(req, server_id), req.body["removeFloatingIp"]["address"]
-    with _legacy(req, Unprocessable):
+    with _legacy(req, errors.api.Unprocessable):
         req.conductor.disassociate_floating_address(FloatingAssociation(server_uuid=found.uuid, address=address))
 
 
@@ -91,7 +80,7 @@ def bulk_index(req: Request) -> dict[str, Any]:
 def bulk_show(req: Request, host_name: str) -> dict[str, Any]:
     found = req.conductor.list_floating_addresses(FloatingQuery(host=host_name, all_rows=True))
     if not found:
-        raise NoSuchHost(host=host_name)
+        raise errors.floating.NoneOnHost(host=host_name)
     return {"floating_ip_info": IN_BULK.all(found, req)}
 
 

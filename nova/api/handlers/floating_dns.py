@@ -6,7 +6,6 @@ import ipaddress
 from typing import Any
 
 from nova import errors
-from nova.api.handlers.floating_addresses import Unprocessable
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.floating_addresses import DOMAIN, ENTRY, PUT_ENTRY
@@ -15,24 +14,6 @@ from nova.model.floating import DnsDomain, DnsEntry
 #: Scope of a domain -> (key of whom it belongs to, field of ours, key that it must not have)
 OWNERS = {"private": ("availability_zone", "availability_zone", "project"),
           "public": ("project", "project_id", "availability_zone")}
-
-
-class WrongOwner(errors.Invalid):
-    code = "dns.wrong_owner"
-    message = "A {scope} domain may have {may} and can not have {may_not}."
-
-
-class NotYourDomain(errors.Forbidden):
-    code = "dns.not_your_domain"
-    message = "Names in the private domain {domain} are servers': they are not yours to say."
-
-
-class NoSuchDomain(errors.NotFound):
-    code, message = "dns.no_such_domain", "The DNS domain {domain} could not be found."
-
-
-class NoEntries(errors.NotFound):
-    code, message = "dns.no_entries", "DNS entries not found."
 
 
 @answers({"domain_entries": [DOMAIN]})
@@ -46,8 +27,8 @@ def update(req: Request, domain: str) -> dict[str, Any]:
     asked = req.body["domain_entry"]
     key, field, other = OWNERS[asked["scope"]]
     if asked.get(other) is not None:
-        kind = Unprocessable if req.legacy else errors.Invalid
-        raise kind(WrongOwner(scope=asked["scope"], may=key, may_not=other).message)
+        kind = errors.api.Unprocessable if req.legacy else errors.Invalid
+        raise kind(errors.dns.WrongOwner(scope=asked["scope"], may=key, may_not=other).message)
     made = req.conductor.put_dns_domain(DnsDomain(domain=domain, scope=asked["scope"], **{field: asked.get(key)}))
     return {"domain_entry": DOMAIN(made, req)}
 
@@ -63,7 +44,7 @@ def show_entry(req: Request, domain: str, name: str) -> dict[str, Any]:
     by_address = _is_address(name)
     found = req.conductor.list_dns_entries(domain, None if by_address else name, name if by_address else None)
     if not found:
-        raise NoEntries()
+        raise errors.dns.NoEntries()
     return {"dns_entries": ENTRY.all(found, req)} if by_address else {"dns_entry": ENTRY(found[0], req)}
 
 
@@ -82,16 +63,16 @@ def delete_entry(req: Request, domain: str, name: str) -> None:
 
 
 def _known(req: Request, domain: str) -> DnsDomain:
-    """NoSuchDomain: there is none, or it is another project's."""
+    """dns.NoSuchDomain: there is none, or it is another project's."""
     for one in req.conductor.list_dns_domains(req.scope()):
         if one.domain == domain:
             return one
-    raise NoSuchDomain(domain=domain)
+    raise errors.dns.NoSuchDomain(domain=domain)
 
 
 def _check_may_write(req: Request, domain: str) -> None:
     if _known(req, domain).scope == "private" and not req.context.is_admin:
-        raise NotYourDomain(domain=domain)
+        raise errors.dns.NotYourDomain(domain=domain)
 
 
 def _is_address(text: str) -> bool:

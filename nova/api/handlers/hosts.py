@@ -14,10 +14,6 @@ from nova.model.services import HostPowerChange, ServiceQuery, ServiceUpdate
 COMPUTE = "nova-compute"
 
 
-class NoSuchHost(errors.NotFound):
-    code, message = "host.not_found", "Compute host {host} could not be found."
-
-
 @answers({"hosts": [{"host_name": "string", "service": "string", "zone": "string"}]})
 def index(req: Request) -> dict[str, Any]:
     zone = req.query.one("zone") or None  # blank: every zone
@@ -34,7 +30,7 @@ def show(req: Request, host_name: str) -> dict[str, Any]:
 def update(req: Request, host_name: str) -> dict[str, Any]:
     """Maintenance first, which the driver may refuse: then nothing was changed."""
     if not req.conductor.list_services(ServiceQuery(host=host_name, binary=COMPUTE)):
-        raise NoSuchHost(host=host_name)
+        raise errors.host.NotFound(host=host_name)
     shown: dict[str, Any] = {"host": host_name}
     if "maintenance_mode" in req.body:
         action = "maintenance_on" if _on(req.body["maintenance_mode"]) else "maintenance_off"

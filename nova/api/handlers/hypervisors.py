@@ -13,31 +13,6 @@ from nova.model.services import Hypervisor, HypervisorQuery
 from nova.web.formats import is_uuid
 
 
-class NoSuchHypervisor(errors.NotFound):
-    code, message = "hypervisor.not_found", "Hypervisor with ID '{id}' could not be found."
-
-
-class NoMatch(errors.NotFound):
-    code, message = "hypervisor.no_match", "No hypervisor matching '{pattern}' could be found."
-
-
-class BadId(errors.Invalid):
-    code, message = "hypervisor.bad_id", "Invalid {what} {id}: it must be {wanted}."
-
-
-class PatternIsNotPaged(errors.Invalid):
-    code = "hypervisor.pattern_is_not_paged"
-    message = "Paging over hypervisors with the hypervisor_hostname_pattern query parameter is not supported."
-
-
-class UptimeUnknown(errors.NotSupported):
-    code, message = "hypervisor.uptime_unknown", "The driver of hypervisor {name} does not tell its uptime."
-
-
-class HostDown(errors.Invalid):
-    code, message = "hypervisor.host_down", "The compute service of host {host} is down: its uptime is not known."
-
-
 @answers({"hypervisors": [views.BRIEF], "hypervisors_links?": LINKS})
 def index(req: Request) -> dict[str, Any]:
     return _listed(req, views.BRIEF)
@@ -59,8 +34,8 @@ def uptime(req: Request, hypervisor_id: str) -> dict[str, Any]:
     found = _one(req, hypervisor_id, True)
     if found.uptime is None:
         if found.service is not None and not found.service.up:
-            raise HostDown(host=found.host)
-        raise UptimeUnknown(name=found.hostname)
+            raise errors.host.HypervisorHostDown(host=found.host)
+        raise errors.host.HypervisorUptimeUnknown(name=found.hostname)
     return {"hypervisor": views.UPTIME(found, req)}
 
 
@@ -85,7 +60,7 @@ def _listed(req: Request, view: View, uptime: bool = False) -> dict[str, Any]:
     with_servers, pattern = query.one("with_servers", False), query.one("hypervisor_hostname_pattern")
     if pattern is not None:
         if "limit" in query or "marker" in query:
-            raise PatternIsNotPaged
+            raise errors.host.HypervisorPatternIsNotPaged
         return views.page(view, _matching(req, pattern, with_servers, uptime), req, linked=False)
     paged = versions.hypervisors_are_paged(req.version)
     found = req.conductor.list_hypervisors(HypervisorQuery(
@@ -98,7 +73,7 @@ def _matching(req: Request, pattern: str, with_servers: bool, uptime: bool = Fal
     found: tuple[Hypervisor, ...] = req.conductor.list_hypervisors(HypervisorQuery(
         hostname_pattern=pattern, with_servers=with_servers, with_uptime=uptime))
     if not found:
-        raise NoMatch(pattern=pattern)
+        raise errors.host.HypervisorNoMatch(pattern=pattern)
     return found
 
 
@@ -107,26 +82,26 @@ def _is_number(id: str) -> bool:
 
 
 def _marker(req: Request, marker: str | None) -> str | None:
-    """BadId: no uuid (from 2.53), or no number."""
+    """host.HypervisorBadId: no uuid (from 2.53), or no number."""
     if marker is not None:
         by_uuid = versions.known_by_uuid(req.version)
         if not (is_uuid(marker) if by_uuid else _is_number(marker)):
-            raise BadId(what="marker", id=marker, wanted="a UUID" if by_uuid else "a number")
+            raise errors.host.HypervisorBadId(what="marker", id=marker, wanted="a UUID" if by_uuid else "a number")
     return marker
 
 
 def _one(req: Request, id: str, with_uptime: bool) -> Hypervisor:
-    """By uuid (from 2.53; BadId when it is none) or number."""
+    """By uuid (from 2.53; host.HypervisorBadId when it is none) or number."""
     with_servers = req.query.one("with_servers", False)
     if versions.known_by_uuid(req.version):
         if not is_uuid(id):
-            raise BadId(what="hypervisor id", id=id, wanted="a UUID")
+            raise errors.host.HypervisorBadId(what="hypervisor id", id=id, wanted="a UUID")
         query = HypervisorQuery(uuid=id, with_servers=with_servers, with_uptime=with_uptime)
     else:
         if not _is_number(id):
-            raise NoSuchHypervisor(id=id)
+            raise errors.host.HypervisorNotFound(id=id)
         query = HypervisorQuery(id=int(id), with_uptime=with_uptime)
     found = req.conductor.list_hypervisors(query)
     if not found:
-        raise NoSuchHypervisor(id=id)
+        raise errors.host.HypervisorNotFound(id=id)
     return found[0]

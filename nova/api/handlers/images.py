@@ -29,26 +29,6 @@ FILTERS = {"name": "name", "minRam": "min_ram", "minDisk": "min_disk", "type": "
 MOST_SKIPPED = 10_000  # the image service knows no offset: what is skipped is read all the same
 
 
-class OffsetTooLarge(errors.Invalid):
-    code, message = "image.offset_too_large", "Invalid offset {offset}: at most {most}. Use marker instead."
-
-
-class NoSuchItem(errors.NotFound):
-    code, message = "image.no_such_metadata", "Metadata item was not found"
-
-
-class KeyMismatch(errors.Invalid):
-    code, message = "image.metadata_key_mismatch", "Request body and URI mismatch: the body must hold the key {key}."
-
-
-class TooMuchMetadata(errors.OverQuota):
-    code, message = "image.too_much_metadata", "Image metadata limit exceeded: at most {limit} items."
-
-
-class BadTime(errors.Invalid):
-    code, message = "image.bad_time", "Invalid changes-since filter [{value}]: it must be an ISO 8601 date and time."
-
-
 @answers({"images": [views.BRIEF], "images_links?": LINKS})
 def index(req: Request) -> dict[str, Any]:
     return _listed(req, views.BRIEF)
@@ -71,7 +51,7 @@ def delete(req: Request, image_id: str) -> None:
 def _listed(req: Request, view: View) -> dict[str, Any]:
     offset = req.query.one("offset", 0)
     if offset > MOST_SKIPPED:
-        raise OffsetTooLarge(offset=offset, most=MOST_SKIPPED)
+        raise errors.image.OffsetTooLarge(offset=offset, most=MOST_SKIPPED)
     found: tuple[Image, ...] = req.conductor.list_images(ImageQuery(
         filters=dict(_filters(req)), limit=req.limit() + offset, marker=req.query.one("marker")))
     return views.page(view, found[offset:], req)
@@ -89,7 +69,7 @@ def _filters(req: Request) -> Iterator[tuple[str, str]]:
             yield "instance_uuid", value.rstrip("/").rpartition("/")[2]  # a server's id, or a link to it
         elif name == "changes-since":
             if not is_time(value):
-                raise BadTime(value=value)
+                raise errors.image.BadTime(value=value)
             yield "updated_at", f"gte:{value}"
         elif name.startswith(PROPERTY) and name.removeprefix(PROPERTY) not in NOT_PROPERTIES:
             yield name.removeprefix(PROPERTY), value
@@ -123,7 +103,7 @@ def replace_metadata(req: Request, image_id: str) -> dict[str, Any]:
 def update_metadata_item(req: Request, image_id: str, key: str) -> dict[str, Any]:
     item = req.body["meta"]
     if key not in item:
-        raise KeyMismatch(key=key)
+        raise errors.image.MetadataKeyMismatch(key=key)
     _merged(req, image_id, item)
     return {"meta": item}
 
@@ -136,7 +116,7 @@ def delete_metadata_item(req: Request, image_id: str, key: str) -> None:
 def _item(req: Request, image_id: str, key: str) -> str:
     properties: Mapping[str, str] = req.conductor.get_image(image_id).properties
     if key not in properties:
-        raise NoSuchItem
+        raise errors.image.NoSuchMetadata
     return properties[key]
 
 
@@ -152,4 +132,4 @@ def _check_count(req: Request, count: int) -> None:
     limits = req.conductor.get_quotas(req.context.project_id or "", None, False).limits
     limit = limits.get("metadata_items", UNLIMITED)
     if limit != UNLIMITED and count > limit:
-        raise TooMuchMetadata(limit=limit)
+        raise errors.image.TooMuchMetadata(limit=limit)

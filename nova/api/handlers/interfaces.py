@@ -16,18 +16,6 @@ from nova.model.servers import ServerQuery
 from nova.web.formats import canonical_address
 
 
-class NetworkAndPort(errors.Invalid):
-    code, message = "interface.network_and_port", "Must not input both network_id and port_id"
-
-
-class AddressWithoutNetwork(errors.Invalid):
-    code, message = "interface.address_without_network", "Must input network_id when request IP address"
-
-
-class NoSuchPort(errors.NotFound):
-    code, message = "server.no_such_interface", "Instance {server} does not have a port with id {port}"
-
-
 @answers({"interfaceAttachments": [INTERFACE]})
 def index(req: Request, server_id: str) -> dict[str, Any]:
     return {"interfaceAttachments": INTERFACE.all(_interfaces(req, server_id), req)}
@@ -38,7 +26,7 @@ def show(req: Request, server_id: str, port_id: str) -> dict[str, Any]:
     for interface in _interfaces(req, server_id):
         if interface.id == port_id:
             return {"interfaceAttachment": INTERFACE(interface, req)}
-    raise NoSuchPort(server=server_id, port=port_id)
+    raise errors.server.NoSuchPort(server=server_id, port=port_id)
 
 
 @answers({"interfaceAttachment": INTERFACE})
@@ -74,9 +62,9 @@ def _interfaces(req: Request, server_id: str) -> tuple[Interface, ...]:
 def _wish(asked: dict[str, Any], external: bool) -> RequestedNetwork:
     network, port, addresses = asked.get("net_id"), asked.get("port_id"), asked.get("fixed_ips")
     if network and port:
-        raise NetworkAndPort
+        raise errors.server.InterfaceNetworkAndPort
     if addresses and not network:
-        raise AddressWithoutNetwork
+        raise errors.server.InterfaceAddressWithoutNetwork
     return RequestedNetwork(network_id=str(uuid.UUID(network)) if network else None,
                             port_id=str(uuid.UUID(port)) if port else None,
                             fixed_ip=canonical_address(addresses[0]["ip_address"]) if addresses else None,

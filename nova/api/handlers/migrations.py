@@ -24,17 +24,6 @@ SERVER_HOST_RULE = "os_compute_api:servers:migrations:index:host"
 MOST = 2**63 - 1  # what a key may be
 
 
-class NoSuchMigration(errors.NotFound):
-    code = "migration.not_live"
-    message = "In-progress live migration {id} is not found for server {server}."
-
-
-class WrongStatus(errors.Invalid):
-    code = "migration.wrong_status"
-    message = ("Migration {id} state of instance {server} is {status}. Cannot {action} while the migration is in this "
-               "state: it must be {wanted}.")
-
-
 @answers({"migrations": [views.MIGRATION], "migrations_links?": LINKS})
 def index(req: Request) -> dict[str, Any]:
     project = req.query.one("project_id")
@@ -84,7 +73,7 @@ def server_show(req: Request, server_id: str, migration_id: str) -> dict[str, An
     req.authorize(found.project_id, found.user_id)
     move = found.migrations[0]
     if not move.live:
-        raise NoSuchMigration(id=migration_id, server=server_id)
+        raise errors.move.MigrationNotInProgress(id=migration_id, server=server_id)
     return {"migration": views.OF_SERVER(move, req, frozenset({views.HOSTS}))}
 
 
@@ -108,8 +97,8 @@ def _told(req: Request, which: tuple[str, str], action: str, statuses: tuple[str
     found = req.conductor.get_server_migration(_server(req, server_id), _key(server_id, migration_id))
     move: Migration = found.migrations[0]
     if move.status not in statuses:
-        raise WrongStatus(id=migration_id, server=server_id, status=move.status, action=action,
-                          wanted=" or ".join(statuses))
+        raise errors.move.MigrationWrongStatus(migration=migration_id, server=server_id, status=move.status,
+                                               action=action, wanted=" or ".join(statuses))
     return MigrationOrder(uuid=server_id, migration_id=move.id)
 
 
@@ -120,5 +109,5 @@ def _server(req: Request, server_id: str) -> ServerQuery:
 def _key(server_id: str, migration_id: str) -> int:
     key = int(migration_id) if migration_id.isascii() and migration_id.isdigit() else MOST + 1
     if key > MOST:
-        raise NoSuchMigration(id=migration_id, server=server_id)
+        raise errors.move.MigrationNotInProgress(id=migration_id, server=server_id)
     return key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from nova import errors
 from nova.api.handlers.server_targets import target
@@ -24,29 +24,6 @@ OF_PROJECT = frozenset({"label", "cidr", "cidr_v6", "num_networks", "network_siz
 IGNORED = ("host", "uuid")  # of a project's network
 MOST, LARGEST = 16, 4096  # networks a project makes by one request, and addresses of each
 HOST_FIELDS_RULE = "os_compute_api:os-tenant-networks:create:host_fields"
-
-
-class NoCidr(errors.Invalid):
-    code, message = "network.no_cidr", "No CIDR requested"
-
-
-class CanNotAdd(errors.Invalid):
-    code, message = "network.can_not_add", "Cannot associate network {network} with project {project}: {reason}"
-
-
-class NoId(errors.Invalid):
-    """Of /v2 alone, where what is well formed and says too little is another code."""
-
-    code, message = "network.no_id", "The request needs id: a network's, or null for any that is nobody's."
-    status: ClassVar[int] = 422
-
-
-class TooLarge(errors.Invalid):
-    code, message = "network.too_large", "{field}: a project makes at most {most} at once, not {given}."
-
-
-class CreationFailed(errors.Unavailable):
-    code, message = "network.creation_failed", "Create networks failed: {reason}"
 
 
 @contextlib.contextmanager
@@ -80,9 +57,9 @@ def delete(req: Request, network_id: str) -> None:
 def add(req: Request) -> None:
     """To the caller's project: the one named, or any that is nobody's."""
     if "id" not in req.body:
-        raise NoId
+        raise errors.network.NoId
     wanted, project = req.body["id"], req.context.project_id or ""
-    with _meaning(CanNotAdd, (errors.NotFound, errors.Conflict), network=wanted, project=project):
+    with _meaning(errors.network.CanNotAdd, (errors.NotFound, errors.Conflict), network=wanted, project=project):
         req.conductor.add_network_to_project(wanted, project)
 
 
@@ -121,10 +98,10 @@ def create_own(req: Request) -> dict[str, Any]:
     body = {name: value for name, value in req.body["network"].items() if name not in IGNORED}
     body["project_id"] = req.context.project_id
     if not (body.get("cidr") or body.get("cidr_v6")):
-        raise NoCidr()
+        raise errors.network.NoCidr()
     new = _new(body)
     _check_own(req, body, new)
-    with _meaning(CreationFailed, (errors.Conflict,)):
+    with _meaning(errors.network.CreationFailed, (errors.Conflict,)):
         made = req.conductor.create_network(_by_project(new))
     return {"network": views.OF_PROJECT(made[0], req)}
 
@@ -138,7 +115,7 @@ def _check_own(req: Request, body: dict[str, Any], new: NewNetwork) -> None:
     for field, most in (("num_networks", MOST), ("network_size", LARGEST)):
         given = getattr(new, field)
         if given is not None and given > most:
-            raise TooLarge(field=field, most=most, given=given)
+            raise errors.network.TooLarge(field=field, most=most, given=given)
 
 
 def _by_project(new: NewNetwork) -> NewNetwork:

@@ -24,10 +24,6 @@ from nova.model.security_groups import (
 from nova.model.servers import ServerQuery
 
 
-class BadValue(errors.Invalid):
-    code, message = "security_group.bad_value", "Invalid {name}: {value!r} is not {what}."
-
-
 @answers({"security_groups": [GROUP]})
 def index(req: Request) -> dict[str, Any]:
     """The own project's; an admin's of all projects with all_tenants. Limit 0 is no limit."""
@@ -120,7 +116,7 @@ def _change(req: Request, server_id: str, action: str, member: bool) -> None:
     target(req, server_id)
     name = req.body[action]["name"]
     if not name.strip():
-        raise BadValue(name="name", value=name, what="the name or id of a security group")
+        raise errors.security_group.BadValue(name="name", value=name, what="the name or id of a security group")
     req.conductor.change_group_membership(GroupMembership(server_uuid=server_id, group=name, member=member))
 
 
@@ -131,7 +127,7 @@ def _words(asked: Mapping[str, Any]) -> tuple[str, str]:
     name, description = asked["name"], asked["description"]
     for what, value in (("name", name), ("description", description)):
         if not value.isprintable() or (what == "name" and not value.strip()):
-            raise BadValue(name=f"security group {what}", value=value, what="printable text")
+            raise errors.security_group.BadValue(name=f"security group {what}", value=value, what="printable text")
     return name, description
 
 
@@ -144,7 +140,7 @@ def _text(asked: Mapping[str, Any], name: str) -> str | None:
     value = asked.get(name)
     if value is None or isinstance(value, str):
         return value or None
-    raise BadValue(name=name, value=value, what="text")
+    raise errors.security_group.BadValue(name=name, value=value, what="text")
 
 
 def _port(asked: Mapping[str, Any], name: str) -> int | None:
@@ -152,11 +148,11 @@ def _port(asked: Mapping[str, Any], name: str) -> int | None:
     if value is None or value == "":
         return None
     if not isinstance(value, (int, str)) or isinstance(value, bool):
-        raise BadValue(name=name, value=value, what="a number")
+        raise errors.security_group.BadValue(name=name, value=value, what="a number")
     try:
         number = int(value)
     except ValueError:
-        raise BadValue(name=name, value=value, what="a number") from None
+        raise errors.security_group.BadValue(name=name, value=value, what="a number") from None
     if abs(number) > 0x7FFFFFFF:
-        raise BadValue(name=name, value=value, what="a port, or a type or code of ICMP")
+        raise errors.security_group.BadValue(name=name, value=value, what="a port, or a type or code of ICMP")
     return number

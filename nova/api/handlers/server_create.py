@@ -31,10 +31,6 @@ DEFAULT_GROUP = "default"
 PASSWORD_LETTERS = ("23456789", "ABCDEFGHJKLMNPQRSTUVWXYZ", "abcdefghijkmnopqrstuvwxyz")
 
 
-class BadCreate(errors.Invalid):
-    code = "server.bad_create"
-
-
 def order_of(req: Request) -> tuple[NewServer, str | None]:
     """(the command, the password to show or None). Invalid and Forbidden say what is wrong with the body."""
     asked = req.body["server"]
@@ -77,17 +73,17 @@ def _counts(asked: Mapping[str, Any]) -> tuple[int, int]:
     least = asked.get("min_count", 1)
     most = asked.get("max_count", least)
     if most > MAX_INT:
-        raise BadCreate(f"max_count is too large: at most {MAX_INT}")
+        raise errors.server.BadCreate(f"max_count is too large: at most {MAX_INT}")
     if least > most:
-        raise BadCreate(f"min_count must be <= max_count: {least} is greater than {most}")
+        raise errors.server.BadCreate(f"min_count must be <= max_count: {least} is greater than {most}")
     return least, most
 
 
 def _image(asked: Mapping[str, Any]) -> str:
     image = asked.get("imageRef") or ""
     if not image and not asked.get("block_device_mapping_v2") and not asked.get("block_device_mapping"):
-        raise BadCreate("Invalid imageRef provided: a server without an image needs a boot volume in "
-                        "block_device_mapping_v2.")
+        raise errors.server.BadCreate("Invalid imageRef provided: a server without an image needs a boot volume in "
+                                      "block_device_mapping_v2.")
     return image
 
 
@@ -119,7 +115,7 @@ def files_of(asked: Mapping[str, Any]) -> dict[str, str]:
     for item in asked.get("personality", ()):
         missing = [name for name in ("path", "contents") if name not in item]
         if missing:
-            raise BadCreate(f"Bad personality format: missing {missing[0]}")
+            raise errors.server.BadCreate(f"Bad personality format: missing {missing[0]}")
         files[item["path"]] = item["contents"]
     return files
 
@@ -127,7 +123,8 @@ def files_of(asked: Mapping[str, Any]) -> dict[str, str]:
 def _disks(req: Request, asked: Mapping[str, Any]) -> Any:
     old, new = asked.get("block_device_mapping"), asked.get("block_device_mapping_v2")
     if old and new:
-        raise BadCreate("Using different block_device_mapping syntaxes is not allowed in the same request.")
+        raise errors.server.BadCreate("Using different block_device_mapping syntaxes is not allowed in the same "
+                                      "request.")
     if old or new:
         req.authorize(rule=ATTACH_VOLUME)
     return disks_of(old or (), new or (), asked.get("imageRef") or "")
@@ -151,15 +148,15 @@ def _networks(req: Request, asked: Mapping[str, Any], most: int) -> tuple[Reques
 def _network(item: Mapping[str, Any], most: int) -> RequestedNetwork:
     port, network, address = item.get("port"), item.get("uuid"), item.get("fixed_ip")
     if port is not None and address is not None:
-        raise BadCreate(f"Specified Fixed IP '{address}' cannot be used with port '{port}': the two cannot be "
-                        f"specified together.")
+        raise errors.server.BadCreate(f"Specified Fixed IP '{address}' cannot be used with port '{port}': the two "
+                                      "cannot be specified together.")
     if port is None and network is None:
-        raise BadCreate("Bad networks format: each needs a network's uuid or a port.")
+        raise errors.server.BadCreate("Bad networks format: each needs a network's uuid or a port.")
     if port is None and not is_uuid(str(network)):
-        raise BadCreate(f"Bad networks format: network uuid is not in proper format ({network})")
+        raise errors.server.BadCreate(f"Bad networks format: network uuid is not in proper format ({network})")
     if most > 1 and (port is not None or address is not None):
-        raise BadCreate("Unable to launch multiple instances with a single configured port ID or fixed IP. Please "
-                        "launch your instances one by one.")
+        raise errors.server.BadCreate("Unable to launch multiple instances with a single configured port ID or fixed "
+                                      "IP. Please launch your instances one by one.")
     return RequestedNetwork(network_id=network if port is None else None, port_id=port,
                             fixed_ip=canonical_address(address),
                             tag=item.get("tag"))
@@ -184,8 +181,8 @@ def _place(req: Request, asked: Mapping[str, Any]) -> Place:
     host, node = asked.get("host"), asked.get("hypervisor_hostname")
     if place.forced:
         if host or node:
-            raise BadCreate("A host can be asked for either in availability_zone (zone:host:node), or by host and "
-                            "hypervisor_hostname, not by both.")
+            raise errors.server.BadCreate("A host can be asked for either in availability_zone (zone:host:node), or "
+                                          "by host and hypervisor_hostname, not by both.")
         req.authorize(rule=FORCED_HOST)
         return place
     if host or node:
@@ -197,6 +194,6 @@ def _parse_zone(text: str) -> Place:
     """``zone``, ``zone:host`` or ``zone:host:node``; host or node may be empty (``zone::node``)."""
     parts: Sequence[str] = text.split(":")
     if len(parts) > 3:
-        raise BadCreate("Invalid availability_zone: use zone, zone:host or zone:host:node.")
+        raise errors.server.BadCreate("Invalid availability_zone: use zone, zone:host or zone:host:node.")
     zone, host, node = (*parts, "", "")[:3]
     return Place(zone or None, host or None, node or None, forced=bool(host or node))

@@ -19,20 +19,6 @@ ALL_PROJECTS_RULE = "os_compute_api:os-server-groups:index:all_projects"
 MOST_PER_HOST = 2**31 - 1
 
 
-class NoSuchGroup(errors.NotFound):
-    code, message = "server_group.not_found", "Instance group {group} could not be found."
-
-
-class RulesNeedAntiAffinity(errors.Invalid):
-    code = "server_group.rules"
-    message = "Invalid input for field/attribute rules. Only anti-affinity policy supports rules, not {policy}."
-
-
-class TooLarge(errors.Invalid):
-    code = "server_group.rule_too_large"
-    message = "Invalid input for field/attribute max_server_per_host. Value: {value}. It must be at most {most}."
-
-
 @answers({"server_groups": [GROUP]})
 def index(req: Request) -> dict[str, Any]:
     """Of the own project; of all, for those who may ask for them (others' wish is ignored). Limit 0 is no limit."""
@@ -55,9 +41,9 @@ def create(req: Request) -> dict[str, Any]:
     policy = asked["policy"] if "policy" in asked else asked["policies"][0]
     rules = asked.get("rules", {})
     if rules and policy != ANTI_AFFINITY:
-        raise RulesNeedAntiAffinity(policy=policy)
+        raise errors.server.ServerGroupRules(policy=policy)
     if rules.get(MAX_PER_HOST, 1) > MOST_PER_HOST:
-        raise TooLarge(value=rules[MAX_PER_HOST], most=MOST_PER_HOST)
+        raise errors.server.ServerGroupRuleTooLarge(value=rules[MAX_PER_HOST], most=MOST_PER_HOST)
     group = NewServerGroup(uuid=str(uuid.uuid4()), name=asked["name"], policy=policy, rules=rules)
     return {"server_group": GROUP(req.conductor.create_server_group(group), req)}
 
@@ -68,6 +54,6 @@ def delete(req: Request, server_group_id: str) -> None:
 
 
 def _check(server_group_id: str) -> None:
-    """NoSuchGroup for what is no group's id, before anybody is asked."""
+    """server.ServerGroupNotFound for what is no group's id, before anybody is asked."""
     if not is_uuid(server_group_id):
-        raise NoSuchGroup(group=server_group_id)
+        raise errors.server.ServerGroupNotFound(group=server_group_id)

@@ -21,22 +21,6 @@ EQUAL, REGEX = "eq", "regex"
 DELETED = "DELETED"  # the status
 
 
-class BadFilter(errors.Invalid):
-    code, message = "servers.bad_filter", "Invalid filter {name}={value}: {reason}"
-
-
-class BadSort(errors.Invalid):
-    code, message = "servers.bad_sort", "Invalid sorting: {reason}"
-
-
-class SortForbidden(errors.Forbidden):
-    code, message = "servers.sort_forbidden", "Only administrators can sort servers by {keys}"
-
-
-class DeletedForbidden(errors.Forbidden):
-    code, message = "servers.deleted_forbidden", "Only administrators may list deleted instances"
-
-
 @dataclass(frozen=True)
 class Filter:
     """One filter: the column it compares and how. ``everybody``: since when non-admins may use it; None: never."""
@@ -100,7 +84,8 @@ def query_of(req: Request, detail: bool) -> ServerListQuery:
     usable = _Usable(req)
     for name in req.query:
         if name in JOINED or name.startswith("_"):
-            raise BadFilter(name=name, value=req.query.one(name), reason="servers can not be filtered by it")
+            raise errors.server.ServersBadFilter(name=name, value=req.query.one(name),
+                                                 reason="servers can not be filtered by it")
     all_tenants = _all_tenants(req, detail)
     since, before = changes(req)
     statuses = _statuses(req, usable)
@@ -152,7 +137,8 @@ class _Usable:
 
 def _boolean(name: str, text: str) -> bool:
     if text not in BOOLEANS:
-        raise BadFilter(name=name, value=text, reason="it must be a boolean, such as true or false")
+        raise errors.server.ServersBadFilter(name=name, value=text,
+                                             reason="it must be a boolean, such as true or false")
     return BOOLEANS[text]
 
 
@@ -166,25 +152,27 @@ def _all_tenants(req: Request, detail: bool) -> bool:
 
 
 def changes(req: Request) -> tuple[datetime.datetime | None, datetime.datetime | None]:
-    """``changes-since`` and ``changes-before`` of the query. BadFilter when they are the wrong way round.
+    """``changes-since`` and ``changes-before`` of the query. server.ServersBadFilter when they are the wrong way round.
 
     Rows have microseconds where answers show whole seconds: what changed within the last second shown is in time.
     """
     since, before = (None if (text := req.query.one(name)) is None else to_time(text)
                      for name in ("changes-since", "changes-before"))
     if since is not None and before is not None and since > before:
-        raise BadFilter(name="changes-before", value=before.isoformat(), reason="it lies before changes-since")
+        raise errors.server.ServersBadFilter(name="changes-before", value=before.isoformat(),
+                                             reason="it lies before changes-since")
     return since, before and before.replace(microsecond=999_999)
 
 
 def _statuses(req: Request, usable: _Usable) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name.upper() for name in usable.all("status")))
     if DELETED in names and not usable.everything:
-        raise DeletedForbidden
+        raise errors.server.ServersDeletedForbidden
     if names and versions.unknown_status_is_refused(req.version) and not any(states.states_of(name)[0]
                                                                              for name in names):
         known = sorted({shown for row in states.STATUS.values() for shown in row.values()})
-        raise BadFilter(name="status", value=", ".join(names), reason=f"it must be one of {', '.join(known)}")
+        raise errors.server.ServersBadFilter(name="status", value=", ".join(names),
+                                             reason=f"it must be one of {', '.join(known)}")
     return names
 
 
@@ -219,7 +207,7 @@ def _condition(row: Filter, value: str) -> Condition:
 def _time(name: str, value: str) -> str:
     """The time as the database has it, as text."""
     if not is_time(value):
-        raise BadFilter(name=name, value=value, reason="it must be an ISO 8601 date and time")
+        raise errors.server.ServersBadFilter(name=name, value=value, reason="it must be an ISO 8601 date and time")
     return to_time(value).isoformat(sep=" ")
 
 
@@ -227,12 +215,12 @@ def _sort(req: Request) -> tuple[tuple[str, str], ...]:
     keys, directions = list(req.query.all("sort_key")), list(req.query.all("sort_dir"))
     wrong = [direction for direction in directions if direction not in ("asc", "desc")]
     if wrong:
-        raise BadSort(reason=f"sort_dir {wrong[0]} must be asc or desc")
+        raise errors.server.ServersBadSort(reason=f"sort_dir {wrong[0]} must be asc or desc")
     if len(directions) > max(1, len(keys)):
-        raise BadSort(reason="more sort_dir than sort_key")
+        raise errors.server.ServersBadSort(reason="more sort_dir than sort_key")
     forbidden = [key for key in keys if key in ADMIN_SORT_KEYS]
     if forbidden and not req.context.is_admin:
-        raise SortForbidden(keys=", ".join(forbidden))
+        raise errors.server.ServersSortForbidden(keys=", ".join(forbidden))
     keys = keys or (["created_at"] if directions else [])
     directions += [directions[0] if directions else "desc"] * (len(keys) - len(directions))
     idle: tuple[str, ...] = IDLE_SORT_KEYS if versions.locked_is_sort_key(req.version) else (*IDLE_SORT_KEYS, "locked")

@@ -6,24 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from nova import errors
-from nova.api.handlers.server_targets import WrongState, check_lock, target
+from nova.api.handlers.server_targets import check_lock, target
 from nova.api.request import Request
 from nova.api.view import Free, answers
 from nova.api.views.servers import ADDRESSES, addresses
 from nova.model.servers import MetadataChange, ServerDetail, ServerQuery
 from nova.model.states import METADATA_STATES
-
-
-class NoSuchItem(errors.NotFound):
-    code, message = "server.no_such_metadata", "Metadata item was not found"
-
-
-class KeyMismatch(errors.Invalid):
-    code, message = "server.metadata_key_mismatch", "Request body and URI mismatch: the body must hold the key {key}."
-
-
-class NoSuchNetwork(errors.NotFound):
-    code, message = "server.no_such_network", "Network {label} was not found among the server's addresses"
 
 
 def _server(req: Request, server_id: str) -> ServerDetail:
@@ -41,7 +29,7 @@ def index(req: Request, server_id: str) -> dict[str, Any]:
 def show(req: Request, server_id: str, key: str) -> dict[str, Any]:
     metadata = _server(req, server_id).metadata
     if key not in metadata:
-        raise NoSuchItem
+        raise errors.server.NoSuchMetadata
     return {"meta": {key: metadata[key]}}
 
 
@@ -59,7 +47,7 @@ def replace(req: Request, server_id: str) -> dict[str, Any]:
 def update(req: Request, server_id: str, key: str) -> dict[str, Any]:
     item = req.body["meta"]
     if key not in item:
-        raise KeyMismatch(key=key)
+        raise errors.server.MetadataKeyMismatch(key=key)
     _change(req, MetadataChange(uuid=server_id, items=item))
     return {"meta": item}
 
@@ -73,7 +61,8 @@ def _change(req: Request, change: MetadataChange) -> Mapping[str, str]:
     check_lock(req, found)
     if found.vm_state not in METADATA_STATES:
         action = "delete metadata" if change.delete else "update metadata"
-        raise WrongState(action=action, uuid=found.uuid, attribute="vm_state", value=found.vm_state.value)
+        raise errors.server.WrongState(action=action, server=found.uuid, attribute="vm_state",
+                                       value=found.vm_state.value)
     return req.conductor.change_metadata(change)
 
 
@@ -86,5 +75,5 @@ def ips(req: Request, server_id: str) -> dict[str, Any]:
 def network_ips(req: Request, server_id: str, network_label: str) -> dict[str, Any]:
     shown = addresses(_server(req, server_id).interfaces, extended=False)
     if network_label not in shown:
-        raise NoSuchNetwork(label=network_label)
+        raise errors.server.NoSuchNetwork(label=network_label)
     return {network_label: shown[network_label]}

@@ -20,15 +20,6 @@ LIVE_HOST = f"{_RULES}migrate_live:host"
 AUTO = "auto"  # of block_migration: the hosts' storage decides
 
 
-class ForcedNowhere(errors.Invalid):
-    code, message = "server.forced_nowhere", "Can't force to a non-provided destination: force needs a host."
-
-
-class PasswordOfAKeptDisk(errors.Invalid):
-    code = "server.password_of_kept_disk"
-    message = "adminPass can not be set on a disk that is kept: leave it out, or onSharedStorage."
-
-
 # resize
 
 
@@ -73,10 +64,10 @@ def live_migrate(req: Request, server_id: str) -> None:
 
 
 def _force(asked: Mapping[str, Any]) -> bool:
-    """Whether the destination is not to be checked. ForcedNowhere."""
+    """Whether the destination is not to be checked. server.ForcedNowhere."""
     force: bool = asked.get("force", False)
     if force and not asked.get("host"):
-        raise ForcedNowhere
+        raise errors.server.ForcedNowhere
     return force
 
 
@@ -86,7 +77,7 @@ def evacuate(req: Request, server_id: str) -> dict[str, Any] | None:
     asked = req.body["evacuate"]
     host, kept, force = asked.get("host"), asked.get("onSharedStorage"), _force(asked)
     if kept and "adminPass" in asked:
-        raise PasswordOfAKeptDisk
+        raise errors.server.PasswordOfKeptDisk
     actor(req, server_id, "evacuate")
     password, shown = (None, None) if kept else passwords(req, asked)
     req.conductor.evacuate_server(EvacuateServer(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from nova import errors
 from nova.api import versions
-from nova.api.handlers.server_targets import NoHost, target
+from nova.api.handlers.server_targets import target
 from nova.api.request import Answer, Request
 from nova.api.view import Free, answers
 from nova.api.views import server_parts as views
@@ -42,7 +43,7 @@ def topology(req: Request, server_id: str) -> dict[str, Any]:
 def diagnostics(req: Request, server_id: str) -> dict[str, Any]:
     """Policy is asked before the host is: it is two calls."""
     if target(req, server_id).host is None:
-        raise NoHost(uuid=server_id)
+        raise errors.server.NoHost(server=server_id)
     told: Diagnostics = req.conductor.get_diagnostics(server_id)
     return (views.DIAGNOSTICS(told, req) if versions.diagnostics_have_a_standard_form(req.version)
             else views.old_diagnostics(told))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from nova import errors
 from nova.api import versions
-from nova.api.handlers.server_targets import WrongState, actor, order
+from nova.api.handlers.server_targets import actor, order
 from nova.api.request import Request
 from nova.model.server_orders import UnshelveServer
 from nova.model.states import VmState
@@ -31,7 +32,8 @@ def unshelve(req: Request, server_id: str) -> None:
     if "host" in asked:
         req.authorize(found.project_id, found.user_id, rule=TO_HOST)
     if asked and found.vm_state is not VmState.SHELVED_OFFLOADED:
-        raise WrongState(action="unshelve", uuid=found.uuid, attribute="vm_state", value=found.vm_state.value)
+        raise errors.server.WrongState(action="unshelve", server=found.uuid, attribute="vm_state",
+                                       value=found.vm_state.value)
     req.conductor.unshelve_server(UnshelveServer(uuid=server_id, fields=tuple(asked), **asked))
 
 

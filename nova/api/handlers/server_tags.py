@@ -6,7 +6,7 @@ import urllib.parse
 from typing import Any
 
 from nova import errors
-from nova.api.handlers.server_targets import WrongState, target
+from nova.api.handlers.server_targets import target
 from nova.api.request import Answer, Request
 from nova.api.schemas.server_parts import TAG
 from nova.api.view import answers
@@ -16,14 +16,6 @@ from nova.model.states import METADATA_STATES
 from nova.web.specs import Spec, problem_of
 
 _TAG = Spec(type="string", **TAG)
-
-
-class NoSuchTag(errors.NotFound):
-    code, message = "server.no_such_tag", "Server {server} has no tag '{tag}'"
-
-
-class BadTag(errors.Invalid):
-    code, message = "server.bad_tag", "Tag '{tag}' is invalid. {reason}"
 
 
 def _tags(req: Request, server_id: str) -> tuple[str, ...]:
@@ -39,7 +31,7 @@ def index(req: Request, server_id: str) -> dict[str, Any]:
 
 def show(req: Request, server_id: str, tag: str) -> None:
     if tag not in _tags(req, server_id):
-        raise NoSuchTag(server=server_id, tag=tag)
+        raise errors.server.NoSuchTag(server=server_id, tag=tag)
 
 
 @answers(None, codes=(204,))
@@ -47,7 +39,7 @@ def update(req: Request, server_id: str, tag: str) -> Answer:
     """201 and where it is when the tag is new, 204 when it was there. The body is not looked at."""
     reason = problem_of(_TAG, tag)
     if reason is not None:
-        raise BadTag(tag=tag, reason=reason)
+        raise errors.server.BadTag(tag=tag, reason=reason)
     if not _change(req, TagChange(uuid=server_id, add=(tag,))).changed:
         return Answer(status=204)
     where = f"{req.links.self_of('servers', server_id)}/tags/{urllib.parse.quote(tag, safe='')}"
@@ -71,6 +63,7 @@ def delete_all(req: Request, server_id: str) -> None:
 def _change(req: Request, change: TagChange) -> TagSet:
     found = target(req, change.uuid)
     if found.vm_state not in METADATA_STATES:
-        raise WrongState(action=change.verb, uuid=found.uuid, attribute="vm_state", value=found.vm_state.value)
+        raise errors.server.WrongState(action=change.verb, server=found.uuid, attribute="vm_state",
+                                       value=found.vm_state.value)
     made: TagSet = req.conductor.change_tags(change)
     return made

@@ -8,18 +8,6 @@ from nova.model import states
 from nova.model.servers import ServerOrder, ServerQuery, ServerTarget
 
 
-class Locked(errors.Conflict):
-    code, message = "server.locked", "Instance {uuid} is locked"
-
-
-class NoHost(errors.Conflict):
-    code, message = "server.no_host", "Instance {uuid} is not ready: it has no host yet"
-
-
-class WrongState(errors.WrongState):
-    message = "Cannot '{action}' instance {uuid} while it is in {attribute} {value}"
-
-
 def target(req: Request, server_id: str, rule: str | None = None) -> ServerTarget:
     """The server, policy (the operation's rule, or ``rule`` in its place) asked on it. NotFound before Forbidden."""
     found: ServerTarget = req.conductor.get_target(ServerQuery(uuid=server_id, scope=req.scope()))
@@ -43,17 +31,17 @@ def order(req: Request, server_id: str, name: str) -> None:
 
 
 def check_lock(req: Request, found: ServerTarget) -> None:
-    """Locked, for everybody but administrators."""
+    """server.Locked, for everybody but administrators."""
     if found.locked and not req.context.is_admin:
-        raise Locked(uuid=found.uuid)
+        raise errors.server.Locked(uuid=found.uuid)
 
 
 def check_state(found: ServerTarget, name: str) -> None:
-    """WrongState or NoHost by the row ``name`` of the table of states; the conductor's own check fences it."""
+    """WrongState or server.NoHost by the row ``name`` of the table of states; the conductor's own check fences it."""
     action = states.ACTIONS[name]
     reason = states.refusal(action, found.vm_state, found.task_state, found.launched)
     if reason is not None:
         shown = states.API_NAMES.get(name, name)
-        raise WrongState(action=shown, uuid=found.uuid, attribute=reason.attribute, value=reason.value)
+        raise errors.server.WrongState(action=shown, server=found.uuid, attribute=reason.attribute, value=reason.value)
     if action.needs_host and found.host is None:
-        raise NoHost(uuid=found.uuid)
+        raise errors.server.NoHost(server=found.uuid)

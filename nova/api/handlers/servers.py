@@ -25,12 +25,6 @@ UPDATABLE = {"name": "name", "description": "description", "accessIPv4": "access
              "pinned_availability_zone": "pinned_availability_zone"}
 
 
-class PinConflict(errors.Conflict):
-    code = "server.pin_conflict"
-    message = ("Server {uuid} can not be pinned to availability zone {zone}: it is in {current}, and a pin may only be "
-               "taken away, or set to the zone the server is in.")
-
-
 def flags(req: Request, project_id: str | None = None) -> frozenset[str]:
     """What policy lets the caller see of servers of a project (None: of the own)."""
     seen = {flag for flag, rule in ((views.EXTENDED, EXTENDED_RULE), (views.EXTRA_SPECS, EXTRA_SPECS_RULE))
@@ -93,11 +87,11 @@ def update(req: Request, server_id: str) -> dict[str, Any]:
 
 
 def _check_pin(req: Request, server_id: str, zone: str) -> None:
-    """PinConflict unless ``zone`` is where the server is, or is pinned to already."""
+    """server.PinConflict unless ``zone`` is where the server is, or is pinned to already."""
     server: ServerDetail = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope(), as_kept=True))
     pinned = server.pinned_availability_zone
     if zone != pinned and (pinned is not None or zone != server.availability_zone):
-        raise PinConflict(uuid=server_id, zone=zone, current=server.availability_zone or "none")
+        raise errors.server.PinConflict(uuid=server_id, zone=zone, current=server.availability_zone or "none")
 
 
 def delete(req: Request, server_id: str) -> None:

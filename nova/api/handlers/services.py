@@ -16,37 +16,6 @@ from nova.web.formats import is_uuid
 CHANGEABLE = "nova-compute"
 
 
-class NoSuchWord(errors.NotFound):
-    code, message = "service.no_such_word", "Unknown action {word}"
-
-
-class NoSuchService(errors.NotFound):
-    code, message = "service.not_found", "Service {id} could not be found."
-
-
-class BadId(errors.Invalid):
-    code, message = "service.bad_id", "Invalid service id {id}: it must be {wanted}."
-
-
-class NotACompute(errors.Invalid):
-    code = "service.not_a_compute"
-    message = "Updating a {binary} service is not supported. Only nova-compute services can be updated."
-
-
-class Missing(errors.Invalid):
-    code, message = "service.missing_field", "Missing required field {name}: {word} needs it."
-
-
-class NothingAsked(errors.Invalid):
-    code = "service.nothing_asked"
-    message = "No updates were requested. Fields status, disabled_reason and forced_down can be given."
-
-
-class ReasonWithoutDisable(errors.Invalid):
-    code = "service.reason_without_disable"
-    message = "Specifying disabled_reason requires the status to be disabled."
-
-
 @answers({"services": [(views.FULL, views.UNKNOWN)]})
 def index(req: Request) -> dict[str, Any]:
     query = ServiceQuery(host=req.query.one("host"), binary=req.query.one("binary"),
@@ -71,32 +40,32 @@ def delete(req: Request, service_id: str) -> None:
 
 def _uuid(id: str) -> str:
     if not is_uuid(id):
-        raise BadId(id=id, wanted="a UUID")
+        raise errors.service.BadId(id=id, wanted="a UUID")
     return id
 
 
 def _number(id: str) -> int:
     if not id.isascii() or not id.isdigit() or len(id) > 18:
-        raise BadId(id=id, wanted="a number")
+        raise errors.service.BadId(id=id, wanted="a number")
     return int(id)
 
 
 def _check_compute(binary: str) -> None:
     if binary != CHANGEABLE:
-        raise NotACompute(binary=binary)
+        raise errors.service.NotACompute(binary=binary)
 
 
 # up to 2.52: the last part of the path says what to do, the body to which service
 
 def _disable_with_reason(body: dict[str, Any]) -> dict[str, Any]:
     if "disabled_reason" not in body:
-        raise Missing(name="disabled_reason", word="disable-log-reason")
+        raise errors.service.MissingField(name="disabled_reason", word="disable-log-reason")
     return {"disabled": True, "disabled_reason": body["disabled_reason"]}
 
 
 def _force_down(body: dict[str, Any]) -> dict[str, Any]:
     if "forced_down" not in body:
-        raise Missing(name="forced_down", word="force-down")
+        raise errors.service.MissingField(name="forced_down", word="force-down")
     return {"forced_down": body["forced_down"]}
 
 
@@ -112,7 +81,7 @@ WORDS: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[Ser
 
 def _update_by_word(req: Request, word: str) -> dict[str, Any]:
     if word not in WORDS or (word == "force-down" and not versions.services_can_be_forced_down(req.version)):
-        raise NoSuchWord(word=word)
+        raise errors.service.NoSuchWord(word=word)
     change, shown = WORDS[word]
     host, binary = req.body["host"], req.body["binary"]
     _check_compute(binary)
@@ -127,21 +96,21 @@ def _update_by_uuid(req: Request, uuid: str) -> dict[str, Any]:
     change = _change(req.body)
     found = req.conductor.list_services(ServiceQuery(uuid=uuid))
     if not found:
-        raise NoSuchService(id=uuid)
+        raise errors.service.NotFound(name=uuid)
     _check_compute(found[0].binary)
     return {"service": views.FULL(req.conductor.update_service(ServiceUpdate(uuid=uuid, **change)), req)}
 
 
 def _change(body: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a ServiceUpdate. NothingAsked, ReasonWithoutDisable."""
+    """The fields of a ServiceUpdate. service.NothingAsked, service.ReasonWithoutDisable."""
     if not body:
-        raise NothingAsked
+        raise errors.service.NothingAsked
     change: dict[str, Any] = {}
     if "status" in body:
         change["disabled"] = body["status"] == "disabled"
     if "disabled_reason" in body:
         if not change.get("disabled"):
-            raise ReasonWithoutDisable
+            raise errors.service.ReasonWithoutDisable
         change["disabled_reason"] = body["disabled_reason"]
     if "forced_down" in body:
         change["forced_down"] = body["forced_down"]

@@ -15,17 +15,6 @@ from nova.model.usage import UsageQuery
 from nova.web.formats import to_time
 
 
-class BadTime(errors.Invalid):
-    code = "usage.bad_time"
-    message = ("Invalid {name} time [{value}]: it must be an ISO 8601 date and time, for example 2026-11-21T10:00:00, "
-               "2026-11-21T10:00:00.000000 or 2026-11-21 10:00:00.000000.")
-
-
-class StartAfterEnd(errors.Invalid):
-    code, message = "usage.start_after_end", "Invalid start time. The start time {start} cannot occur after the end " \
-                                             "time {end}."
-
-
 @answers({"tenant_usages": [views.PROJECT], "tenant_usages_links?": LINKS})
 def index(req: Request) -> dict[str, Any]:
     """All projects. ``detailed=1`` tells their servers, too."""
@@ -47,7 +36,7 @@ def _query(req: Request, project_id: str | None, servers: bool) -> UsageQuery:
     now = utcnow()
     start, end = _time(req, "start", now), _time(req, "end", now)
     if start > end:
-        raise StartAfterEnd(start=start.isoformat(), end=end.isoformat())
+        raise errors.quota.UsageStartAfterEnd(start=start.isoformat(), end=end.isoformat())
     return UsageQuery(start=start, end=end, project_id=project_id, servers=servers,
                       paged=versions.usage_is_paged(req.version), page=req.page())
 
@@ -59,7 +48,7 @@ def _time(req: Request, name: str, missing: Time) -> datetime.datetime:
     try:
         return to_time(text)
     except ValueError:
-        raise BadTime(name=name, value=text) from None
+        raise errors.quota.UsageBadTime(name=name, value=text) from None
 
 
 def _next(req: Request, key: str, found: Any) -> dict[str, Any]:

@@ -11,12 +11,6 @@ from nova.api.views import usage as views
 from nova.web.formats import to_time
 
 
-class BadTimestamp(errors.Invalid):
-    code = "usage_audit.bad_timestamp"
-    message = ("Invalid timestamp for date {value}: it must have the form 2026-11-21 10:00:00 or "
-               "2026-11-21 10:00:00.000000, in UTC.")
-
-
 @answers({"instance_usage_audit_logs": views.AUDITS})
 def index(req: Request) -> dict[str, Any]:
     """Of the last period that is over."""
@@ -29,5 +23,5 @@ def show(req: Request, before_timestamp: str) -> dict[str, Any]:
     try:
         before = to_time(before_timestamp)
     except ValueError:
-        raise BadTimestamp(value=before_timestamp) from None
+        raise errors.quota.UsageAuditBadTimestamp(value=before_timestamp) from None
     return {"instance_usage_audit_log": views.audits(req.conductor.get_usage_audits(before))}

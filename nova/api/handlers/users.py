@@ -8,12 +8,8 @@ from nova.web.formats import is_printable
 LONGEST = 255  # characters of an id
 
 
-class BadUser(errors.Invalid):
-    code, message = "api.bad_user", "Invalid user_id: it must be at most {longest} printable characters."
-
-
 def sane_user(user_id: str | None) -> str | None:
-    """The same, or BadUser."""
+    """The same, or api.BadUser."""
     if user_id and (len(user_id) > LONGEST or not is_printable(user_id)):
-        raise BadUser(longest=LONGEST)
+        raise errors.api.BadUser(longest=LONGEST)
     return user_id

@@ -14,19 +14,6 @@ from nova.api.request import Request
 from nova.api.view import answers
 
 
-class NoSuchVolume(errors.NotFound):
-    code, message = "volume.not_found", "Volume {volume} could not be found."
-
-
-class NoSuchSnapshot(errors.NotFound):
-    code, message = "volume.no_snapshot", "Snapshot {snapshot} could not be found."
-
-
-class NotAttached(errors.NotFound):
-    code = "volume.not_attached"
-    message = "Instance {server} is not attached to volume {volume}"
-
-
 @answers({"volumes": ["object"]})
 def index(req: Request) -> dict[str, Any]:
     return {"volumes": []}
@@ -39,7 +26,7 @@ def detail(req: Request) -> dict[str, Any]:
 
 @answers({"volume": "object"})
 def show(req: Request, volume_id: str) -> dict[str, Any]:
-    raise NoSuchVolume(volume=volume_id)
+    raise errors.image.VolumeNotFound(volume=volume_id)
 
 
 @answers({"snapshots": ["object"]})
@@ -54,7 +41,7 @@ def snapshot_details(req: Request) -> dict[str, Any]:
 
 @answers({"snapshot": "object"})
 def snapshot(req: Request, snapshot_id: str) -> dict[str, Any]:
-    raise NoSuchSnapshot(snapshot=snapshot_id)
+    raise errors.image.VolumeNoSnapshot(snapshot=snapshot_id)
 
 
 @answers({"volumeAttachments": ["object"]})
@@ -66,4 +53,4 @@ def attachments(req: Request, server_id: str) -> dict[str, Any]:
 @answers({"volumeAttachment": "object"})
 def attachment(req: Request, server_id: str, volume_id: str) -> dict[str, Any]:
     target(req, server_id)
-    raise NotAttached(server=server_id, volume=volume_id)
+    raise errors.image.VolumeNotAttached(server=server_id, volume=volume_id)

@@ -4,20 +4,7 @@ A driver is a class without arguments or with one, the options that are its own 
 to their domain. A class of the operator's own has the same methods (:class:`Driver`).
 """
 
-from nova.clients.dns.drivers import (
-    NOOP,
-    DnsAway,
-    DomainThere,
-    Driver,
-    DriverUnknown,
-    EntryThere,
-    NoopDNSDriver,
-    NoSuchDomain,
-    NoSuchEntry,
-    NotThere,
-    Options,
-    load,
-)
+from nova.clients.dns.drivers import NOOP, Driver, NoopDNSDriver, Options, load
 from nova.clients.dns.managers import Managers
 from nova.clients.dns.patience import Patient
 

@@ -14,53 +14,25 @@ from nova import errors
 NOOP = "nova.network.noop_dns_driver.NoopDNSDriver"
 
 
-class DnsAway(errors.Unavailable):
-    code, message = "dns.away", "The DNS driver {driver} does not answer: {reason}"
-
-
-class DriverUnknown(errors.Invalid):
-    code, message = "dns.no_driver", "nova.conf, [DEFAULT]{option} = {name}: {reason}"
-
-
-class DomainThere(errors.Conflict):
-    code, message = "dns.domain_exists", "The DNS domain {domain} already exists."
-
-
-class NoSuchDomain(errors.NotFound):
-    code, message = "dns.no_such_domain", "The DNS domain {domain} could not be found."
-
-
-class EntryThere(errors.Conflict):
-    code, message = "dns.entry_exists", "The DNS entry {name} already exists in domain {domain}."
-
-
-class NoSuchEntry(errors.NotFound):
-    code, message = "dns.no_such_entry", "The DNS entry {name} could not be found in domain {domain}."
-
-
-class NotThere(errors.Invalid):
-    code, message = "dns.bad_type", "This DNS driver has no entries of type {type}."
-
-
 class Driver(Protocol):
     """Each call may raise any exception; those of this module have a meaning to those who ask."""
 
     def get_domains(self) -> list[str]: ...
 
     def create_domain(self, fqdomain: str) -> None:
-        """DomainThere."""
+        """dns.DomainExists."""
 
     def delete_domain(self, fqdomain: str) -> None:
-        """With its entries. NoSuchDomain."""
+        """With its entries. dns.NoSuchDomain."""
 
     def create_entry(self, name: str, address: str, type: str, domain: str) -> None:
-        """EntryThere: the name has an address already. NotThere: no such type."""
+        """dns.EntryExists: the name has an address already. dns.BadType: no such type."""
 
     def delete_entry(self, name: str, domain: str) -> None:
-        """NoSuchEntry."""
+        """dns.NoSuchEntry."""
 
     def modify_address(self, name: str, address: str, domain: str) -> None:
-        """NoSuchEntry."""
+        """dns.NoSuchEntry."""
 
     def get_entries_by_address(self, address: str, domain: str) -> list[str]:
         """Names."""
@@ -116,17 +88,17 @@ OURS = {NOOP: (__name__, "NoopDNSDriver"),
 
 
 def load(option: str, name: str, options: Options) -> Driver:
-    """The driver of that class path. DriverUnknown: there is none, or it can not be made."""
+    """The driver of that class path. dns.NoDriver: there is none, or it can not be made."""
     module, _dot, kind = name.rpartition(".")
     module, kind = OURS.get(name, (module, kind))
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), kind)
     except (ImportError, AttributeError, ValueError) as error:
-        raise DriverUnknown(option=option, name=name, reason=f"there is no such class ({error})") from None
+        raise errors.dns.NoDriver(option=option, name=name, reason=f"there is no such class ({error})") from None
     try:
         made: Driver = found(options) if _takes_options(found) else found()
     except Exception as error:  # an operator's own class: whatever it says is the reason
-        raise DriverUnknown(option=option, name=name, reason=f"{type(error).__name__}: {error}") from error
+        raise errors.dns.NoDriver(option=option, name=name, reason=f"{type(error).__name__}: {error}") from error
     return made
 
 

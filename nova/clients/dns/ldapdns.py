@@ -12,16 +12,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from nova import errors
-from nova.clients.dns.drivers import DomainThere, EntryThere, NoSuchDomain, NoSuchEntry, NotThere, Options
+from nova.clients.dns.drivers import Options
 
 CONNECT_S, ANSWER_S = 3.0, 3.0
 CLASSES = ["top", "domain", "dcObject", "dNSDomain", "domainRelatedObject"]
 RECORDS = {"A": "aRecord"}
 NO_SUCH_OBJECT, ALREADY_EXISTS = 32, 68  # result codes of RFC 4511
-
-
-class LdapRefused(errors.Unavailable):
-    code, message = "dns.ldap", "The LDAP server at {url} refused {what}: {reason}"
 
 
 class LdapDNS:
@@ -37,7 +33,7 @@ class LdapDNS:
 
     def create_domain(self, fqdomain: str) -> None:
         with self._bound() as ldap:
-            self._change(ldap, "add", DomainThere(domain=fqdomain), self._domain(fqdomain), CLASSES, {
+            self._change(ldap, "add", errors.dns.DomainExists(domain=fqdomain), self._domain(fqdomain), CLASSES, {
                 "dc": fqdomain, "associatedDomain": fqdomain, "sOARecord": self._authority(),
                 "nSRecord": list(self._options.ldap_dns_servers)})
 
@@ -46,26 +42,27 @@ class LdapDNS:
             self._need(ldap, fqdomain)
             for entry in self._search(ldap, self._domain(fqdomain), "(aRecord=*)"):
                 self._change(ldap, "delete", None, entry["dn"])
-            self._change(ldap, "delete", NoSuchDomain(domain=fqdomain), self._domain(fqdomain))
+            self._change(ldap, "delete", errors.dns.NoSuchDomain(domain=fqdomain), self._domain(fqdomain))
 
     def create_entry(self, name: str, address: str, type: str, domain: str) -> None:
         record = RECORDS.get(type.upper())
         if record is None:
-            raise NotThere(type=type)
+            raise errors.dns.BadType(type=type)
         with self._bound() as ldap:
             self._need(ldap, domain)
-            self._change(ldap, "add", EntryThere(name=name, domain=domain), self._entry(name, domain), CLASSES, {
+            self._change(ldap, "add", errors.dns.EntryExists(name=name,
+                                                             domain=domain), self._entry(name, domain), CLASSES, {
                 "dc": name, "associatedDomain": f"{name}.{domain}", record: address})
             self._raise_serial(ldap, domain)
 
     def delete_entry(self, name: str, domain: str) -> None:
         with self._bound() as ldap:
-            self._change(ldap, "delete", NoSuchEntry(name=name, domain=domain), self._entry(name, domain))
+            self._change(ldap, "delete", errors.dns.NoSuchEntry(name=name, domain=domain), self._entry(name, domain))
             self._raise_serial(ldap, domain)
 
     def modify_address(self, name: str, address: str, domain: str) -> None:
         with self._bound() as ldap:
-            self._change(ldap, "modify", NoSuchEntry(name=name, domain=domain), self._entry(name, domain),
+            self._change(ldap, "modify", errors.dns.NoSuchEntry(name=name, domain=domain), self._entry(name, domain),
                          {RECORDS["A"]: [("MODIFY_REPLACE", [address])]})
             self._raise_serial(ldap, domain)
 
@@ -102,7 +99,7 @@ class LdapDNS:
 
     def _raise_serial(self, ldap: Any, domain: str) -> None:
         """So that secondary servers learn of the change."""
-        self._change(ldap, "modify", NoSuchDomain(domain=domain), self._domain(domain),
+        self._change(ldap, "modify", errors.dns.NoSuchDomain(domain=domain), self._domain(domain),
                      {"sOARecord": [("MODIFY_REPLACE", [self._authority()])]})
 
     # -- the server
@@ -114,25 +111,25 @@ class LdapDNS:
         try:
             ldap = self._connect(self._options)
             if not ldap.bound and not ldap.bind():
-                raise LdapRefused(url=self._options.ldap_dns_url, what="our credentials",
-                                  reason=ldap.result["description"])
+                raise errors.dns.Ldap(url=self._options.ldap_dns_url, what="our credentials",
+                                      reason=ldap.result["description"])
             try:
                 yield ldap
             finally:
                 ldap.unbind()
         except LDAPException as error:
-            raise LdapRefused(url=self._options.ldap_dns_url, what="a request", reason=str(error)[:200]) from error
+            raise errors.dns.Ldap(url=self._options.ldap_dns_url, what="a request", reason=str(error)[:200]) from error
 
     def _search(self, ldap: Any, base: str, wanted: str) -> list[Any]:
         """Nothing where there is no such base."""
         ldap.search(base, wanted, search_scope="SUBTREE", attributes=["dc", "associatedDomain", "aRecord"])
         if ldap.result["result"] not in (0, NO_SUCH_OBJECT):
-            raise LdapRefused(url=self._options.ldap_dns_url, what="a search", reason=ldap.result["description"])
+            raise errors.dns.Ldap(url=self._options.ldap_dns_url, what="a search", reason=ldap.result["description"])
         return [one for one in ldap.response or () if one.get("type", "searchResEntry") == "searchResEntry"]
 
     def _need(self, ldap: Any, domain: str) -> None:
         if not self._search(ldap, self._domain(domain), "(sOARecord=*)"):
-            raise NoSuchDomain(domain=domain)
+            raise errors.dns.NoSuchDomain(domain=domain)
 
     def _change(self, ldap: Any, method: str, exists_or_not: errors.NovaError | None, *args: Any) -> None:
         """``exists_or_not`` is raised where the entry is there already, or is not."""
@@ -142,8 +139,8 @@ class LdapDNS:
             if exists_or_not is not None:
                 raise exists_or_not
             return
-        raise LdapRefused(url=self._options.ldap_dns_url, what=f"to {method} {args[0]}",
-                          reason=ldap.result["description"])
+        raise errors.dns.Ldap(url=self._options.ldap_dns_url, what=f"to {method} {args[0]}",
+                              reason=ldap.result["description"])
 
 
 def _connection(options: Options) -> Any:

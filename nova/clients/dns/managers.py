@@ -16,7 +16,7 @@ class Managers(NamedTuple):
 
     @classmethod
     def of(cls, floating: str = NOOP, instances: str = NOOP, options: Options | None = None) -> Managers:
-        """By class path. DriverUnknown, naming the option."""
+        """By class path. dns.NoDriver, naming the option."""
         mine = options or Options()
         first = Patient(load("floating_ip_dns_manager", floating, mine))
         return cls(first, first if instances == floating else Patient(load("instance_dns_manager", instances, mine)))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nova.clients.dns.drivers import DomainThere, EntryThere, NoSuchDomain, NoSuchEntry, NotThere, Options
+from nova import errors
+from nova.clients.dns.drivers import Options
 from nova.privileged.files import locked, write_whole
 
 FILE, LOCK = "dnstest.txt", "dnstest.lock"
@@ -33,25 +34,25 @@ class MiniDNS:
         with locked(self._lock):
             lines = self._read()
             if any(line == _domain(fqdomain) for line in lines):
-                raise DomainThere(domain=fqdomain)
+                raise errors.dns.DomainExists(domain=fqdomain)
             self._write([*lines, _domain(fqdomain)])
 
     def delete_domain(self, fqdomain: str) -> None:
         with locked(self._lock):
             lines = self._read()
             if _domain(fqdomain) not in lines:
-                raise NoSuchDomain(domain=fqdomain)
+                raise errors.dns.NoSuchDomain(domain=fqdomain)
             self._write([line for line in lines
                          if line != _domain(fqdomain) and _domain_of(line, lines) != fqdomain.lower()])
 
     def create_entry(self, name: str, address: str, type: str, domain: str) -> None:
         if type.upper() not in TYPES:
-            raise NotThere(type=type)
+            raise errors.dns.BadType(type=type)
         with locked(self._lock):
             lines = self._read()
             whole = qualified(name, domain)
             if any(line.name == whole for line in lines if line.address != DOMAIN):
-                raise EntryThere(name=name, domain=domain)
+                raise errors.dns.EntryExists(name=name, domain=domain)
             self._write([*lines, Line(address, whole, type.upper())])
 
     def delete_entry(self, name: str, domain: str) -> None:
@@ -59,14 +60,14 @@ class MiniDNS:
             lines = self._read()
             kept = [line for line in lines if line.address == DOMAIN or line.name != qualified(name, domain)]
             if len(kept) == len(lines):
-                raise NoSuchEntry(name=name, domain=domain)
+                raise errors.dns.NoSuchEntry(name=name, domain=domain)
             self._write(kept)
 
     def modify_address(self, name: str, address: str, domain: str) -> None:
         with locked(self._lock):
             lines, whole = self._read(), qualified(name, domain)
             if not any(line.name == whole for line in lines if line.address != DOMAIN):
-                raise NoSuchEntry(name=name, domain=domain)
+                raise errors.dns.NoSuchEntry(name=name, domain=domain)
             self._write([line._replace(address=address) if line.name == whole and line.address != DOMAIN else line
                          for line in lines])
 

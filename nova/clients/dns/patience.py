@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nova import concurrency, errors
-from nova.clients.dns.drivers import DnsAway, Driver, NoopDNSDriver
+from nova.clients.dns.drivers import Driver, NoopDNSDriver
 
 LOG = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ MOST_HANGING = 4  # calls that were given up and did not end yet
 
 
 class Patient:
-    """Has a driver's methods. DnsAway for whatever is not one of our errors, and for what takes too long."""
+    """Has a driver's methods. dns.Away for whatever is not one of our errors, and for what takes too long."""
 
     def __init__(self, driver: Driver, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S,
                  clock: Callable[[], float] = time.monotonic) -> None:
@@ -65,7 +65,7 @@ class Patient:
         kind = type(self.driver).__name__
         with self._lock:
             if self._clock() < self._refused_until or self._hanging >= MOST_HANGING:
-                raise DnsAway(driver=kind, reason="it did not a moment ago")
+                raise errors.dns.Away(driver=kind, reason="it did not a moment ago")
             self._hanging += 1
         answer: concurrent.futures.Future[Any] = concurrent.futures.Future()
         concurrency.spawn(self._run, answer, method, args, name="dns")
@@ -77,10 +77,10 @@ class Patient:
             raise
         except concurrent.futures.TimeoutError:
             self._pause()
-            raise DnsAway(driver=kind, reason=f"{method} took longer than {self._patience_s:g} s") from None
+            raise errors.dns.Away(driver=kind, reason=f"{method} took longer than {self._patience_s:g} s") from None
         except Exception as error:
             self._pause()
-            raise DnsAway(driver=kind, reason=f"{type(error).__name__}: {error}"[:300]) from error
+            raise errors.dns.Away(driver=kind, reason=f"{type(error).__name__}: {error}"[:300]) from error
 
     def _run(self, answer: concurrent.futures.Future[Any], method: str, args: tuple[Any, ...]) -> None:
         try:

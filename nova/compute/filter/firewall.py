@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nova import errors
-from nova.compute.filter.host_filter import CURE, HostFilter, NotHeld
+from nova.compute.filter.host_filter import CURE, HostFilter
 from nova.model import security_rules
 from nova.model.base import HostName
 from nova.model.orders import BuildOrder
@@ -94,7 +94,7 @@ class Firewall:
                 self._put(msgspec.structs.replace(known, interfaces=(*known.interfaces, *missing)))
         self._apply()
         if build.interfaces and (reason := self._filters.lacks()):
-            raise NotHeld(host=self._host, reason=reason, cure=CURE)
+            raise errors.host.GroupsNotHeld(host=self._host, reason=reason, cure=CURE)
 
     def drop(self, server_uuid: str) -> None:
         with self._lock:

@@ -14,8 +14,9 @@ import logging
 import time
 from collections.abc import Iterable, Iterator
 
+from nova import errors
 from nova.model.security_groups import GuestFirewall, HostFirewall
-from nova.privileged.runner import CommandFailed, Runner
+from nova.privileged.runner import Runner
 
 LOG = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ def judge_anew(runner: Runner, addresses: Iterable[str], patience_s: float = PAT
         try:
             for argv in _commands(address):
                 runner.run(argv, ok=(0, NONE_FOUND))
-        except CommandFailed as error:
+        except errors.host.CommandFailed as error:
             LOG.warning("connections that security groups do not let in any more may last: %s", error)
             return
 

@@ -10,7 +10,6 @@ import logging
 from pathlib import Path
 from typing import Protocol
 
-from nova import errors
 from nova.compute.filter import flows, frame_rules, packet_rules
 from nova.compute.filter.packet_rules import RuleOptions
 from nova.model.security_groups import HostFirewall
@@ -25,11 +24,6 @@ BRIDGE_SWITCHES = Path("/proc/sys/net/bridge")
 SWITCHES = ("bridge-nf-call-iptables", "bridge-nf-call-ip6tables")
 CURE = ("load the kernel module br_netfilter (modprobe br_netfilter, and a line in /etc/modules-load.d), or filter "
         "nothing here: [DEFAULT]firewall_driver = nova.virt.firewall.NoopFirewallDriver")
-
-
-class NotHeld(errors.HostRefused):
-    code = "host.groups_not_held"
-    message = "Security groups do not hold between guests on one bridge of host {host} ({reason}): {cure}."
 
 
 class HostFilter(Protocol):

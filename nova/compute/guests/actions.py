@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 from nova import errors
-from nova.compute.abilities import NoOrder, able
+from nova.compute.abilities import able
 from nova.compute.guests.build import Tools, cache_images, renew_base, root_gb_of
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.orders.orders import Work
@@ -35,11 +35,6 @@ LOG = logging.getLogger(__name__)
 OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE})
 #: What a rebuild that keeps ephemeral disks keeps: all but the root disk.
 KEPT_IN_REBUILD = frozenset({"ephemeral", "swap"})
-
-
-class NoSharedDisks(errors.HostRefused):
-    code = "guest.no_shared_disks"
-    message = "The disks of guest {uuid} should be on storage that host {host} shares, and are not there."
 
 
 class Life:
@@ -180,7 +175,7 @@ class Life:
         self._driver.create_disks(order.build, self._tools.images)
 
     def _shares_disks(self, order: RebuildOrder) -> bool:
-        """Whether the server's disks are here already. NoSharedDisks: the order says so, and they are not: shared
+        """Whether the server's disks are here already. guest.NoSharedDisks: the order says so, and they are not: shared
         storage that isn't would give the owner an empty disk."""
         if order.keep_disks is False:
             return False
@@ -188,7 +183,7 @@ class Life:
         made_here = mark is not None and mark.own_disks  # by this operation's first try
         there = not made_here and uuid in {guest.server_uuid for guest in self._driver.guests()}
         if order.keep_disks and not there:
-            raise NoSharedDisks(uuid=uuid, host=self._tools.host)
+            raise errors.guest.NoSharedDisks(uuid=uuid, host=self._tools.host)
         return there
 
     def _files(self, build: BuildOrder, admin_password: str | None) -> Mapping[str, bytes] | None:
@@ -220,5 +215,5 @@ def _arrived(server_uuid: str, state: PowerState, shared: bool) -> Outcome:
 
 def _build_of(order: GuestOrder, what: str) -> BuildOrder:
     if order.build is None:
-        raise NoOrder(what=what, uuid=order.server_uuid)
+        raise errors.host.OrderIncomplete(what=what, uuid=order.server_uuid)
     return order.build

@@ -111,15 +111,9 @@ def cache_images(tools: Tools, images: Iterable[Image | None], first_max_gb: int
             tools.images.fetch(image, None if number else first_max_gb)
 
 
-class BaseLost(errors.Conflict):
-    code = "guest.base_lost"
-    message = ("The image {image_id}, which the disk of guest {uuid} is made of, is not on its host any more, and "
-               "could not be fetched again: {why}")
-
-
 def renew_base(tools: Tools, order: BuildOrder) -> None:
-    """Have the image that the guest's disks lie over, which may have been lost on this host or cut short. BaseLost,
-    Unavailable, HostRefused: before anything is done to the guest."""
+    """Have the image that the guest's disks lie over, which may have been lost on this host or cut short.
+    guest.BaseLost, Unavailable, HostRefused: before anything is done to the guest."""
     driver = tools.driver
     if order.image is None or tools.images is None or not isinstance(driver, LayeredDisks):
         return
@@ -128,7 +122,7 @@ def renew_base(tools: Tools, order: BuildOrder) -> None:
     try:
         cache_images(tools, (order.image,))
     except (errors.NotFound, errors.Conflict, errors.Forbidden) as error:
-        raise BaseLost(image_id=order.image.id, uuid=order.server_uuid, why=error.message) from error
+        raise errors.guest.BaseLost(image_id=order.image.id, uuid=order.server_uuid, why=error.message) from error
 
 
 class Step(Protocol):

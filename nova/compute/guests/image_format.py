@@ -37,10 +37,6 @@ INTERPRETED = frozenset({"qcow2", "vhd", "vhdx", "vdi", "vmdk"})
 CONTAINERS = frozenset({None, "bare", "ami", "ari", "aki"})
 
 
-class Unacceptable(errors.Invalid):
-    code, message = "image.unacceptable", "Image {image_id} is unacceptable: {reason}"
-
-
 class Looked(NamedTuple):
     """A file that may be used. ``virtual_bytes`` is the disk's size as a guest sees it."""
 
@@ -49,14 +45,15 @@ class Looked(NamedTuple):
 
 
 def look(path: str, declared: str | None, image_id: str) -> Looked:
-    """Check the file ``path`` of an image whose record says it is ``declared``. Unacceptable says why it isn't used."""
+    """Check the file ``path`` of an image whose record says it is ``declared``. image.Unacceptable says why it isn't
+    used."""
     if declared not in ACCEPTED:
-        raise Unacceptable(image_id=image_id, reason=f"the disk format {declared!r} is not supported here")
+        raise errors.image.Unacceptable(image_id=image_id, reason=f"the disk format {declared!r} is not supported here")
     inspectors = _inspect(path, image_id)
     found = frozenset(str(inspector) for inspector in inspectors)
     if found not in ACCEPTED[declared]:
-        raise Unacceptable(image_id=image_id, reason=f"it is declared as {declared}, but its content is "
-                                                     f"{' and '.join(sorted(found)) or 'of no known format'}")
+        raise errors.image.Unacceptable(image_id=image_id, reason=f"it is declared as {declared}, but its content is "
+                                        f"{' and '.join(sorted(found)) or 'of no known format'}")
     if declared not in INTERPRETED:
         return Looked(declared, os.path.getsize(path))
     (inspector,) = inspectors
@@ -74,7 +71,8 @@ def _inspect(path: str, image_id: str) -> list[format_inspector.FileInspector]:
             wrapper.close()
             return wrapper.formats or []
         except Exception as error:  # an inspector that chokes on a file has looked at a harmful one
-            raise Unacceptable(image_id=image_id, reason=f"its format can not be told ({error})") from error
+            raise errors.image.Unacceptable(image_id=image_id,
+                                            reason=f"its format can not be told ({error})") from error
 
 
 def _check_inside(inspector: format_inspector.FileInspector, image_id: str) -> None:
@@ -82,13 +80,14 @@ def _check_inside(inspector: format_inspector.FileInspector, image_id: str) -> N
         inspector.safety_check()
     except format_inspector.SafetyCheckFailed as error:
         reasons = "; ".join(str(failure) for failure in error.failures.values())
-        raise Unacceptable(image_id=image_id, reason=f"it may not be opened safely ({reasons or error})") from error
+        raise errors.image.Unacceptable(image_id=image_id,
+                                        reason=f"it may not be opened safely ({reasons or error})") from error
     except format_inspector.ImageFormatError as error:
-        raise Unacceptable(image_id=image_id, reason=f"its header is damaged ({error})") from error
+        raise errors.image.Unacceptable(image_id=image_id, reason=f"its header is damaged ({error})") from error
 
 
 def _virtual_bytes(inspector: format_inspector.FileInspector, image_id: str) -> int:
     try:
         return int(inspector.virtual_size)
     except Exception as error:
-        raise Unacceptable(image_id=image_id, reason=f"its size can not be told ({error})") from error
+        raise errors.image.Unacceptable(image_id=image_id, reason=f"its size can not be told ({error})") from error

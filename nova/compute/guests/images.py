@@ -24,8 +24,8 @@ from nova import concurrency, errors
 from nova.compute.guests import image_format
 from nova.model.images import Image
 from nova.privileged import files
-from nova.privileged.qemu_img import DiskFull, QemuImg
-from nova.virt.image_files import KEPT_SUFFIX, TooBig, check_size, virtual_bytes
+from nova.privileged.qemu_img import QemuImg
+from nova.virt.image_files import KEPT_SUFFIX, check_size, virtual_bytes
 
 LOG = logging.getLogger(__name__)
 
@@ -33,10 +33,6 @@ PART = ".part"
 MOST_REMOVED = 100  # a sweep
 FETCH_TO_USE_S = 600.0  # how long after a fetch the guest it was for may not count as using the image yet
 PATIENCE_S = 2 * 3600  # for another process of this host (or of hosts that share the directory) to finish a fetch
-
-
-class NotReady(errors.Conflict):
-    code, message = "image.not_active", "Image {image_id} is {status}, not active."
 
 
 class Source(Protocol):
@@ -81,7 +77,7 @@ class ImageCache:
         self._directory.mkdir(parents=True, exist_ok=True)
         self._directory.chmod(0o711)  # QEMU's user may open what it is told of, and nobody lists
         for part in self._directory.glob(f"*{PART}"):
-            with contextlib.suppress(files.LockBusy), self._locked(part.name.split(".")[0], patience_s=0):
+            with contextlib.suppress(errors.host.LockBusy), self._locked(part.name.split(".")[0], patience_s=0):
                 LOG.info("removing %s, which was never finished", part)
                 part.unlink(missing_ok=True)
 
@@ -99,7 +95,7 @@ class ImageCache:
             flight.done.wait()
             if flight.error is None:
                 break
-            if not isinstance(flight.error, TooBig):  # too big for the other's disk need not be for this one
+            if not isinstance(flight.error, errors.image.TooBig):  # for the other's disk, but maybe not for this one
                 raise flight.error
         if max_gb:
             check_size(image, virtual_bytes(self.path(image.id)), max_gb)
@@ -158,10 +154,10 @@ class ImageCache:
         if self._touch(image.id):
             return
         if image.status != "active":
-            raise NotReady(image_id=image.id, status=image.status)
+            raise errors.image.NotActive(image_id=image.id, status=image.status)
         if image.container_format not in image_format.CONTAINERS:
-            raise image_format.Unacceptable(
-                image_id=image.id, reason=f"its container format {image.container_format!r} is not supported here")
+            raise errors.image.Unacceptable(image_id=image.id, reason="its container format "
+                                            f"{image.container_format!r} is not supported here")
         key = _key(image.id)
         with self._locked(key):
             if not self._touch(image.id):
@@ -203,7 +199,7 @@ class ImageCache:
     def _need_space(self, image: Image, size: int) -> None:
         free = os.statvfs(self._directory)
         if free.f_bavail * free.f_frsize < size + self._settings.spare_bytes:
-            raise DiskFull(what=f"image {image.id}", host=os.uname().nodename)
+            raise errors.host.DiskFull(what=f"image {image.id}", host=os.uname().nodename)
 
     # --- files
 
@@ -241,7 +237,7 @@ class ImageCache:
         """Taken away by its name first: whoever marks it as used from here on finds that it is not there, and fetches
         it; whoever did so just before gets it back."""
         going = ready.with_name(f"{ready.name}.going{PART}")
-        with contextlib.suppress(FileNotFoundError, files.LockBusy), self._locked(key, patience_s=0):
+        with contextlib.suppress(FileNotFoundError, errors.host.LockBusy), self._locked(key, patience_s=0):
             if not self._is_old(ready):
                 return False
             os.rename(ready, going)
@@ -283,5 +279,5 @@ def _disk_errors(what: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise DiskFull(what=what, host=os.uname().nodename) from error
+            raise errors.host.DiskFull(what=what, host=os.uname().nodename) from error
         raise

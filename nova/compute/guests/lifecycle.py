@@ -35,11 +35,6 @@ BUILD: tuple[Step, ...] = (
 )
 
 
-class HalfBuilt(errors.Conflict):
-    code = "guest.half_built"
-    message = "Guest {uuid} on host {host} was only built in part; rebuild the server, or delete it."
-
-
 class Guests:
     """The guests of this host, one order at a time for each (the caller sees to that)."""
 
@@ -153,7 +148,7 @@ class Guests:
         work.check()
         if self._driver.power_state(order.server_uuid) is None:
             if self._tools.markers.has(order.server_uuid):
-                raise HalfBuilt(uuid=order.server_uuid, host=self._tools.host)
+                raise errors.guest.HalfBuilt(uuid=order.server_uuid, host=self._tools.host)
             LOG.warning("guest %s is not defined, so it counts as stopped", order.instance_name,
                         extra={"server": order.server_uuid})
             return PowerState.SHUTDOWN

@@ -14,7 +14,7 @@ from nova.compute.guests.live_progress import Progress, Watch
 from nova.compute.host import Host, checked_uuid
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import MIGRATE, Orders, Work
-from nova.compute.orders.permission import Gate, Overtaken
+from nova.compute.orders.permission import Gate
 from nova.model.orders import GuestOrder, LiveOrder, MoveOrder, Outcome
 from nova.model.states import PowerState
 from nova.virt.interface import LiveMoves
@@ -22,10 +22,6 @@ from nova.virt.interface import LiveMoves
 LOG = logging.getLogger(__name__)
 
 CAN = "move running guests"
-
-
-class Aborted(errors.Conflict):
-    code, message = "migration.aborted", "The live migration of guest {uuid} was aborted: it runs on where it was."
 
 
 class LiveGuests:
@@ -48,7 +44,7 @@ class LiveGuests:
         gate.pass_(order.server_uuid)
         work.check()
         if work.aborted:  # while it waited for its turn
-            raise Aborted(uuid=order.server_uuid)
+            raise errors.move.MigrationAborted(uuid=order.server_uuid)
         watch = Watch(self._conductor, self._host, self._fences, order.server_uuid)
         progress = Progress(self._conductor, self._host, order.server_uuid, order.fence.epoch, watch.look).start()
         try:
@@ -56,16 +52,16 @@ class LiveGuests:
                            lambda: work.aborted or watch.lost or work.stopped_error() is not None)
         except Exception as error:
             if work.aborted:
-                raise Aborted(uuid=order.server_uuid) from error
+                raise errors.move.MigrationAborted(uuid=order.server_uuid) from error
             if watch.lost:
-                raise Overtaken(uuid=order.server_uuid, epoch=order.fence.epoch) from error
+                raise errors.host.OrderNotGranted(uuid=order.server_uuid, epoch=order.fence.epoch) from error
             raise
         finally:
             progress.end()
         return PowerState.NOSTATE
 
     def abort(self, server_uuid: str, epoch: int) -> None:
-        """OlderEpoch when a newer operation has the server; Conflict when no migration of it is under way."""
+        """host.OrderOvertaken when a newer operation has the server; Conflict when no migration of it is under way."""
         driver, work = self._under_way(server_uuid, epoch)
         if work is not None:
             work.aborted = True

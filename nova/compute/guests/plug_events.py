@@ -24,17 +24,6 @@ MOST = 10_000  # of all guests: a service that never ends to talk must not fill 
 LOOK_S = 1.0  # how soon a waiting order notices that a newer one wants its server
 
 
-class NotPlugged(errors.HostRefused):
-    code = "host.vif_not_plugged"
-    message = ("The network service did not say within {seconds} s that interface {interface} of guest {uuid} is "
-               "connected (vif_plugging_timeout): look at its agent on host {host}.")
-
-
-class PlugFailed(errors.HostRefused):
-    code = "host.vif_plug_failed"
-    message = "The network service could not connect interface {interface} of guest {uuid} on host {host}."
-
-
 class _Said(NamedTuple):
     plugged: bool
     at: float
@@ -66,7 +55,7 @@ class PlugEvents:
 
     def wait(self, server_uuid: str, interfaces: Collection[str], timeout_s: float, check: Callable[[], None]) -> None:
         """Until all of them are plugged in; what was said of them is used up. ``check`` is called from time to time,
-        and may raise. PlugFailed, at once; NotPlugged names the first that is missing."""
+        and may raise. host.VifPlugFailed, at once; host.VifNotPlugged names the first that is missing."""
         end = self._clock.monotonic() + timeout_s
         with self._changed:
             while True:
@@ -76,7 +65,8 @@ class PlugEvents:
                     return
                 left = end - self._clock.monotonic()
                 if left <= 0:
-                    raise NotPlugged(seconds=round(timeout_s), interface=missing[0], uuid=server_uuid, host=self._host)
+                    raise errors.host.VifNotPlugged(seconds=round(timeout_s), interface=missing[0], uuid=server_uuid,
+                                                    host=self._host)
                 self._changed.wait(min(left, LOOK_S))
 
     def _missing(self, server_uuid: str, interfaces: Collection[str]) -> list[str]:
@@ -88,7 +78,7 @@ class PlugEvents:
             for key in keys.values():
                 self._said.pop(key, None)
         if failed:
-            raise PlugFailed(interface=failed[0], uuid=server_uuid, host=self._host)
+            raise errors.host.VifPlugFailed(interface=failed[0], uuid=server_uuid, host=self._host)
         return missing
 
     def _drop_old(self) -> None:

@@ -20,15 +20,6 @@ LOG = logging.getLogger(__name__)
 CAN = "take snapshots of guests"
 
 
-class NoSnapshot(errors.Conflict):
-    code = "snapshot.not_found"
-    message = "There is no snapshot of guest {uuid} for image {image_id} on host {host} (any more)."
-
-
-class NoStore(errors.NotSupported):
-    code, message = "host.no_image_service", "Host {host} has no way to the image service."
-
-
 class Stoppable:
     """A file that is read no further when a newer order wants the guest: an upload may take hours."""
 
@@ -62,7 +53,7 @@ class SnapshotsOfGuests:
         """The file stays until the image has the data, so that a failure can be tried again."""
         driver = able(self._driver, Snapshots, self._tools.host, CAN)
         if self._tools.store is None:
-            raise NoStore(host=self._tools.host)
+            raise errors.host.NoImageService(host=self._tools.host)
         path = driver.snapshot_path(order.server_uuid, order.image_id)
         if path is None:
             self._find_uploaded(order)
@@ -84,7 +75,7 @@ class SnapshotsOfGuests:
         """The answer of an upload may have been lost: then the image is whole, and the file is gone."""
         assert self._tools.store is not None
         if self._tools.store.show(order.image_id).status != "active":
-            raise NoSnapshot(uuid=order.server_uuid, image_id=order.image_id, host=self._tools.host)
+            raise errors.server.SnapshotNotFound(uuid=order.server_uuid, image_id=order.image_id, host=self._tools.host)
 
     def _state(self, server_uuid: str) -> PowerState:
         """A guest that is not defined is off."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nova import errors
-from nova.compute.guests.plug_events import NotPlugged, PlugEvents
+from nova.compute.guests.plug_events import PlugEvents
 from nova.compute.orders.orders import Work
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder
@@ -78,7 +78,8 @@ class Starter:
                           lambda: self._driver.suspend(order.server_uuid))
 
     def wait_for_arrival(self, order: BuildOrder, work: Work) -> None:
-        """What is plugged in for a guest that comes while it runs, is connected. NotPlugged, PlugFailed."""
+        """What is plugged in for a guest that comes while it runs, is connected. host.VifNotPlugged,
+        host.VifPlugFailed."""
         ids = awaited_before_arrival(order.interfaces)
         if ids and self._patience.timeout_s and self._patience.live:
             self._wait(order, ids, work)
@@ -106,7 +107,7 @@ class Starter:
         """An interface that the service says it could not connect is an error whatever the options say."""
         try:
             self.events.wait(order.server_uuid, ids, self._patience.timeout_s, work.check)
-        except NotPlugged as error:
+        except errors.host.VifNotPlugged as error:
             if self._patience.fatal:
                 raise
             LOG.warning("guest %s goes on without its network (vif_plugging_is_fatal is off): %s", order.instance_name,

@@ -29,10 +29,6 @@ COPYING = 8  # that fetch whole disks at one time: more would only share the dis
 FIRST_REPORT_S, LONGEST_PAUSE_S = 1.0, 30.0
 
 
-class Stopping(errors.HostRefused):
-    code, message = "host.stopping", "nova-compute on {host} is stopping and begins nothing new."
-
-
 class Reporter:
     """Tells the conductor of finished guests of a batch that still runs: after a second, then ever more rarely.
 
@@ -148,7 +144,7 @@ class Batches:
         uuid = job.order.server_uuid
         try:
             if self._stopping:
-                raise Stopping(host=self._host.name)
+                raise errors.host.Stopping(host=self._host.name)
             done = self._do[kind](job.order, job.work, job.gate)
         except Exception as error:
             # Once a newer order has the server, its interference is the reason, whatever the error looks like.

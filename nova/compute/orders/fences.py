@@ -16,16 +16,12 @@ from pathlib import Path
 import msgspec
 
 from nova import errors
-from nova.compute.host import BadUuid, Clock, checked_uuid, replace_file
+from nova.compute.host import Clock, checked_uuid, replace_file
 from nova.model.base import Time, Value
 
 LOG = logging.getLogger(__name__)
 
 KEPT_AFTER_GONE = datetime.timedelta(days=1)  # longer than any broker or conductor holds an order
-
-
-class OlderEpoch(errors.Overtaken):
-    code, message = "order.overtaken", "Server {uuid} is at epoch {newest} here; an order of epoch {epoch} is too old."
 
 
 class Known(Value):
@@ -57,10 +53,10 @@ class Fences:
             return self._known[server_uuid]
 
     def check(self, server_uuid: str, epoch: int) -> Known:
-        """OlderEpoch when a newer one was seen."""
+        """host.OrderOvertaken when a newer one was seen."""
         known = self.known(server_uuid)
         if epoch < known.epoch:
-            raise OlderEpoch(uuid=server_uuid, newest=known.epoch, epoch=epoch)
+            raise errors.host.OrderOvertaken(uuid=server_uuid, newest=known.epoch, epoch=epoch)
         return known
 
     def note(self, server_uuid: str, epoch: int, built: bool = False, destroyed: bool = False) -> None:
@@ -79,7 +75,7 @@ class Fences:
             if path.name in here or path.name.startswith("."):
                 continue
             # a file whose name is no uuid is none of ours, and stays
-            with self._lock, contextlib.suppress(BadUuid):
+            with self._lock, contextlib.suppress(errors.host.OrderBadUuid):
                 at = self.known(path.name).at
                 if at is None or at < limit:
                     path.unlink(missing_ok=True)

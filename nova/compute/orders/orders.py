@@ -36,21 +36,6 @@ UNDOING = frozenset({DESTROY, RETURN, DROP_SNAPSHOT})
 REMEMBERED_S = 600.0  # a caller whose answer was lost asks again within minutes; later, doing it again is harmless
 
 
-class Stale(errors.HostRefused):
-    code = "order.stale"
-    message = ("The order to {kind} {uuid} came {late:.0f} s after the time it had to begin by (if many do, compare "
-               "the clocks of this host and the conductor's).")
-
-
-class Closed(errors.HostRefused):
-    code = "order.closed"
-    message = "Guest {uuid} was ordered away at epoch {epoch}; this order of epoch {asked} came late."
-
-
-class Stopped(errors.Overtaken):
-    code, message = "order.stopped", "The order to {kind} {uuid} was stopped by a newer one."
-
-
 class Key(NamedTuple):
     """What makes two orders the same one."""
 
@@ -85,13 +70,13 @@ class Work:
         self._stop.set()
 
     def check(self) -> None:
-        """Stopped when a newer order wants the server."""
+        """host.OrderStopped when a newer order wants the server."""
         if error := self.stopped_error():
             raise error
 
-    def stopped_error(self) -> Stopped | None:
+    def stopped_error(self) -> errors.Overtaken | None:
         """The error to end with, when a newer order wants the server."""
-        return Stopped(kind=self.key.kind, uuid=self.key.server_uuid) if self._stop.is_set() else None
+        return errors.host.OrderStopped(kind=self.key.kind, uuid=self.key.server_uuid) if self._stop.is_set() else None
 
     def finish(self, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -131,7 +116,8 @@ class Orders:
         self._mutex = threading.RLock()
 
     def admit(self, kind: str, server_uuid: str, fence: Fence) -> Ticket:
-        """Take an order, or join it where it is in progress. Raises OlderEpoch, Closed, Stale, Invalid.
+        """Take an order, or join it where it is in progress. Raises host.OrderOvertaken, host.OrderClosed,
+        host.OrderStale, Invalid.
 
         From here on older orders of the server are refused, and those in progress stop at their next point.
         """
@@ -144,7 +130,8 @@ class Orders:
                     return Ticket(work, False)
             # A destroy closes its epoch: what the same operation ordered before it can only be late.
             if kind != DESTROY and (fence.epoch <= known.destroyed or self._before_return(key, fence)):
-                raise Closed(uuid=server_uuid, epoch=max(known.destroyed, fence.epoch), asked=fence.epoch)
+                raise errors.host.OrderClosed(uuid=server_uuid, epoch=max(known.destroyed, fence.epoch),
+                                              asked=fence.epoch)
             if remembered := self._remembered(key, fence):
                 return Ticket(remembered, False)
             self._refuse_stale(key, fence)
@@ -286,4 +273,4 @@ class Orders:
             return
         # The epoch is news all the same: the operation exists, so older ones were overtaken.
         self._fences.note(key.server_uuid, key.epoch)
-        raise Stale(kind=key.kind, uuid=key.server_uuid, late=(now - fence.start_by).total_seconds())
+        raise errors.host.OrderStale(kind=key.kind, uuid=key.server_uuid, late=(now - fence.start_by).total_seconds())

@@ -9,17 +9,10 @@ import traceback
 
 from nova import errors
 from nova.model.orders import Outcome
-from nova.privileged.qemu_img import DiskFull
 
 LOG = logging.getLogger(__name__)
 
 DETAILS = 4000  # characters of a traceback that are kept
-
-
-class BuildFailed(errors.HostRefused):
-    """A host that fails in an unforeseen way: another may do better."""
-
-    code, message = "build.failed", "The host could not {kind} the guest ({reason})."
 
 
 #: Kinds of orders (``nova.compute.orders.orders``) to a host that was chosen among others.
@@ -29,11 +22,12 @@ CHOSEN_FOR = frozenset({"build", "fetch", "finish the move of", "prepare for"})
 def failure(server_uuid: str, error: Exception, kind: str) -> Outcome:
     """The outcome of an order of ``kind`` that ended with ``error``, logged once."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        error = DiskFull(what="the guest's files", host=os.uname().nodename).with_traceback(error.__traceback__)
+        error = errors.host.DiskFull(what="the guest's files", host=os.uname().nodename).with_traceback(
+            error.__traceback__)
     if not isinstance(error, errors.NovaError):
         LOG.error("the order to %s failed unexpectedly", kind, exc_info=error, extra={"server": server_uuid})
         reason = type(error).__name__
-        known: errors.NovaError = (BuildFailed(kind=kind, reason=reason) if kind in CHOSEN_FOR else
+        known: errors.NovaError = (errors.server.BuildFailed(kind=kind, reason=reason) if kind in CHOSEN_FOR else
                                    errors.Bug(f"The host failed to {kind} the guest ({reason})."))
     else:
         LOG.warning("the order to %s failed: %s", kind, error, extra={"server": server_uuid})

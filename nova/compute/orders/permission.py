@@ -20,15 +20,6 @@ ASK_FOR_S = 20.0  # a broker that restarts is back within this; then the host gi
 ASK_AGAIN_S = 1.0
 
 
-class Overtaken(errors.Overtaken):
-    code, message = "order.not_granted", "The conductor has a newer operation on {uuid} than epoch {epoch}."
-
-
-class CannotAsk(errors.HostRefused):
-    code = "order.cannot_ask"
-    message = "Host {host} could not ask the conductor whether to go on, so it did not: {reason}"
-
-
 class Gate:
     """The gate of one batch. Whoever comes first asks for all that have not passed yet; the others use the answer."""
 
@@ -50,14 +41,14 @@ class Gate:
             self._waiting.pop(server_uuid, None)
 
     def pass_(self, server_uuid: str) -> None:
-        """Overtaken when the epoch is not the newest, CannotAsk when nobody answers."""
+        """Overtaken when the epoch is not the newest, host.OrderCannotAsk when nobody answers."""
         with self._lock:
             if self._asked_at is None or self._host.clock.monotonic() - self._asked_at > GRANTED_S:
                 self._ask()
             if self._failure is not None:
-                raise CannotAsk(host=self._host.name, reason=self._failure)
+                raise errors.host.OrderCannotAsk(host=self._host.name, reason=self._failure)
             if server_uuid not in self._granted:
-                raise Overtaken(uuid=server_uuid, epoch=self._waiting.get(server_uuid))
+                raise errors.host.OrderNotGranted(uuid=server_uuid, epoch=self._waiting.get(server_uuid))
 
     def _ask(self) -> None:
         asked = tuple(Permission(server_uuid=uuid, epoch=epoch) for uuid, epoch in self._waiting.items())

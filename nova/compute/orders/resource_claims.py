@@ -34,10 +34,6 @@ PLACING: Mapping[str, bool] = {
     kinds.UNRESCUE: False}
 
 
-class Clash(errors.HostRefused):
-    code, message = "host.place_taken", "Guest {uuid} can not have its place on host {host}: {reason}."
-
-
 class Holds:
     """``offered``: a driver's node as it is reported, with the operator's ratios."""
 
@@ -58,7 +54,7 @@ class Holds:
             self._driver.define(order)
 
     def take(self, order: BuildOrder, fresh: bool) -> None:
-        """Until :meth:`leave`; by then it is in the guest's own order. Clash names what does not fit."""
+        """Until :meth:`leave`; by then it is in the guest's own order. host.PlaceTaken names what does not fit."""
         if order.packing is None or not isinstance(self._driver, Packed):
             return
         uuid, packing, name = order.server_uuid, order.packing, order.node
@@ -69,7 +65,7 @@ class Holds:
             aside = self._driver.packings(name, aside=True)  # its own, too: it may go back there
             reason = clash(self._topology(order.node), (*others.values(), *aside.values()), packing, amounts=fresh)
             if reason is not None:
-                raise Clash(uuid=uuid, host=self._host, reason=reason)
+                raise errors.host.PlaceTaken(uuid=uuid, host=self._host, reason=reason)
             self._coming[uuid] = (name, packing)
 
     def leave(self, server_uuid: str) -> None:

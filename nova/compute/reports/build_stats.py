@@ -13,7 +13,7 @@ from nova import errors
 from nova.compute.orders import orders as kinds
 from nova.compute.orders.batches import Do
 from nova.compute.orders.orders import Work
-from nova.compute.orders.permission import CannotAsk, Gate
+from nova.compute.orders.permission import Gate
 from nova.compute.reports.monitors import Monitor
 from nova.model.hosts import Node
 from nova.model.orders import Outcome
@@ -22,7 +22,7 @@ from nova.model.states import PowerState
 LOG = logging.getLogger(__name__)
 
 #: Builds that end so say nothing of the host.
-NOT_OURS = (errors.Overtaken, CannotAsk)
+NOT_OURS = (errors.Overtaken, errors.host.OrderCannotAsk)
 STEP = 0.05  # metrics between 0 and 1 go up and down all the time; less than this is no news
 
 

@@ -7,17 +7,11 @@ from typing import Any, NamedTuple
 
 from nova import errors
 from nova.compute.host import Host, checked_uuid
-from nova.compute.reports.host_info import NoGuest
 from nova.model.base import HostName
-from nova.model.console_errors import TypeUnavailable
 from nova.model.consoles import ConsoleAddress, ConsoleType
 from nova.virt.interface import ConsolePlace, RemoteConsoles
 
 T = ConsoleType
-
-
-class NoConsoles(errors.NotSupported):
-    code, message = "host.no_consoles", "The hypervisor driver of host {host} does not serve its guests' consoles."
 
 
 class Offer(NamedTuple):
@@ -63,12 +57,12 @@ class Screens:
         checked_uuid(server_uuid)
         offer = self._offers.get(type)
         if offer is None:
-            raise TypeUnavailable(type=type.value)
+            raise errors.console.TypeUnavailable(type=type.value)
         consoles = self._driver
         if not isinstance(consoles, RemoteConsoles):
-            raise NoConsoles(host=self._host.name)
+            raise errors.host.NoConsoles(host=self._host.name)
         if self._driver.power_state(server_uuid) is None:
-            raise NoGuest(uuid=server_uuid, host=self._host.name)
+            raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
         return _address(offer, consoles.console_of(server_uuid, type))
 
 

@@ -18,10 +18,6 @@ from nova.model.services import Debt
 LOG = logging.getLogger(__name__)
 
 
-class UnknownStep(errors.NotSupported):
-    code, message = "debt.unknown_step", "This nova-compute does not know how to do '{step}': upgrade it."
-
-
 class Debts:
     """Debts come from the conductor's own record, so they are paid without asking whether they may be."""
 
@@ -57,7 +53,7 @@ class Debts:
         if debt.id not in self._paid:
             step = self._steps.get(debt.step)
             if step is None:
-                raise UnknownStep(step=debt.step)
+                raise errors.quota.DebtUnknownStep(step=debt.step)
             step(debt)
             self._paid.add(debt.id)
         self._conductor.debt_paid(self._host.name, debt.id)

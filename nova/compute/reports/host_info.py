@@ -23,28 +23,6 @@ LOG = logging.getLogger(__name__)
 CONSOLE_BYTES = 100 * 1024  # a message's worth of console text
 
 
-class NoConsole(errors.Conflict):
-    code, message = "guest.no_console", "Guest {uuid} has no console log."
-
-
-class NoGuest(errors.NotFound):
-    code, message = "guest.not_found", "There is no guest {uuid} on host {host}."
-
-
-class NoHostPower(errors.NotSupported):
-    code = "host.no_power_actions"
-    message = ("The hypervisor driver of host {host} can not turn the host on or off, reboot it or put it in "
-               "maintenance.")
-
-
-class NoDiagnostics(errors.NotSupported):
-    code, message = "host.no_diagnostics", "The hypervisor driver of host {host} does not tell what its guests use."
-
-
-class NoUptime(errors.NotSupported):
-    code, message = "host.no_uptime", "The hypervisor driver of host {host} does not tell the uptime."
-
-
 class Told:
     """The part of the service that answers questions; base of ``ComputeService``, which sets the attributes."""
 
@@ -58,9 +36,9 @@ class Told:
     def get_console_output(self, host: HostName, server_uuid: str, length: int | None) -> ConsoleOutput:
         self._check_host(host)
         if self._driver.power_state(checked_uuid(server_uuid)) is None:
-            raise NoGuest(uuid=server_uuid, host=self._host.name)
+            raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
         if not isinstance(self._driver, Consoles):
-            raise NoConsole(uuid=server_uuid)
+            raise errors.guest.NoConsole(uuid=server_uuid)
         text = _tail(self._driver.console_output(server_uuid, length))
         # so many lines, and none that is empty after the last one's end: clients split the text at line ends
         return ConsoleOutput(text=text if length is None else text.removesuffix("\n"))
@@ -68,27 +46,27 @@ class Told:
     def get_diagnostics(self, host: HostName, server_uuid: str) -> Diagnostics:
         self._check_host(host)
         if self._driver.power_state(checked_uuid(server_uuid)) is None:
-            raise NoGuest(uuid=server_uuid, host=self._host.name)
+            raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
         if not isinstance(self._driver, Diagnosis):
-            raise NoDiagnostics(host=self._host.name)
+            raise errors.host.NoDiagnostics(host=self._host.name)
         return self._driver.diagnostics(server_uuid)
 
     def device_places(self, host: HostName, server_uuid: str) -> Mapping[str, DevicePlace]:
         self._check_host(host)
         if self._driver.power_state(checked_uuid(server_uuid)) is None:
-            raise NoGuest(uuid=server_uuid, host=self._host.name)
+            raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
         return self._driver.device_places(server_uuid) if isinstance(self._driver, DevicePlaces) else {}
 
     def get_host_uptime(self, host: HostName) -> str:
         self._check_host(host)
         if not isinstance(self._driver, Uptime):
-            raise NoUptime(host=self._host.name)
+            raise errors.host.NoUptime(host=self._host.name)
         return self._driver.uptime().line(utcnow())
 
     def change_host_power(self, host: HostName, action: str) -> str:
         self._check_host(host)
         if not isinstance(self._driver, HostPower):
-            raise NoHostPower(host=self._host.name)
+            raise errors.host.NoPowerActions(host=self._host.name)
         LOG.warning("host %s: %s, as an operator asks", self._host.name, action)
         return self._driver.change_host_power(action)
 

@@ -19,23 +19,6 @@ LOG = logging.getLogger(__name__)
 FILE, LOCK = "host_id", "nova-compute.lock"
 
 
-class DamagedId(errors.Conflict):
-    code = "host.damaged_id"
-    message = ("{path} does not hold a uuid. It is this host's identity: restore it from a backup, or, when the host "
-               "is new or has no guests, remove it and delete the host's nova-compute service.")
-
-
-class TwoDaemons(errors.Conflict):
-    code = "host.two_daemons"
-    message = "Another nova-compute runs with {path}: stop it, or give this one a state_path of its own."
-
-
-class Refused(errors.Conflict):
-    """The conductor doesn't know this host as who it says it is; its message has the cure."""
-
-    code = "host.refused"
-
-
 class Lock:
     """Held while the daemon runs, so that no second one works on the same guests. The kernel frees it after a kill."""
 
@@ -46,14 +29,14 @@ class Lock:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self._file.close()
-            raise TwoDaemons(path=state_path) from None
+            raise errors.host.TwoDaemons(path=state_path) from None
 
     def release(self) -> None:
         self._file.close()
 
 
 def host_id(state_path: Path) -> str:
-    """The host's uuid; made at its first start. Raises DamagedId."""
+    """The host's uuid; made at its first start. Raises host.DamagedId."""
     path = state_path / FILE
     try:
         text = path.read_text().strip()
@@ -64,7 +47,7 @@ def host_id(state_path: Path) -> str:
     try:
         return str(uuid.UUID(text))
     except ValueError:
-        raise DamagedId(path=path) from None
+        raise errors.host.DamagedId(path=path) from None
 
 
 def _make(path: Path) -> str:
@@ -84,11 +67,11 @@ def _make(path: Path) -> str:
 
 def register(conductor: Any, registration: Registration, secret: str,
              patiently: Callable[[str, Callable[[], Any]], Any]) -> Registered:
-    """Make the host known. Refused (its message is for the operator) when name and id don't belong together, or the
-    host does not prove that it is the one that is known."""
+    """Make the host known. host.Refused (its message is for the operator) when name and id don't belong together, or
+    the host does not prove that it is the one that is known."""
     def ask() -> Registered:
         try:
             return host_secret.introduce(lambda said: conductor.register(said.host, said), registration, secret)
         except (errors.Conflict, errors.Forbidden) as error:
-            raise Refused(error.message) from None
+            raise errors.host.Refused(error.message) from None
     return patiently("register with the conductor", ask)

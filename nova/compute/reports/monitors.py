@@ -17,10 +17,6 @@ NS_A_TICK = 1_000_000_000 // TICKS_A_SECOND
 KINDS = ("user", "kernel", "idle", "iowait")
 
 
-class NoMonitor(errors.Invalid):
-    code, message = "host.no_monitor", "[DEFAULT]compute_monitors: there is no monitor {name!r}; there are: {known}"
-
-
 class Monitor(Protocol):
     def metrics(self) -> Mapping[str, float]:
         """As they are now; empty where they can not be had."""
@@ -89,8 +85,8 @@ MONITORS = {"cpu.virt_driver": HostProcessors}
 
 
 def monitors(names: Iterable[str]) -> tuple[Monitor, ...]:
-    """Those that the operator named. NoMonitor."""
+    """Those that the operator named. host.NoMonitor."""
     for name in names:
         if name not in MONITORS:
-            raise NoMonitor(name=name, known=", ".join(sorted(MONITORS)))
+            raise errors.host.NoMonitor(name=name, known=", ".join(sorted(MONITORS)))
     return tuple(MONITORS[name]() for name in dict.fromkeys(names))

@@ -31,10 +31,6 @@ AMOUNTS: Mapping[str, tuple[type, float]] = {  # of an inventory: what it is, an
     "allocation_ratio": (float, 0.0)}
 
 
-class BadProviderConfig(errors.Invalid):
-    code, message = "config.provider", "nova-compute can not run with {path}: {key} {reason}."
-
-
 class ProviderConfig(NamedTuple):
     """What a file adds to one provider. ``provider``: its uuid, its name, or ``$COMPUTE_NODE``."""
 
@@ -45,13 +41,13 @@ class ProviderConfig(NamedTuple):
 
 
 def load(directory: str) -> tuple[ProviderConfig, ...]:
-    """From every file of the directory, by name; () when there is none. BadProviderConfig names file and key."""
+    """From every file of the directory, by name; () when there is none. config.Provider names file and key."""
     folder, found = Path(directory), []
     for path in sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else ():
         try:
             text = yaml.safe_load(path.read_text())
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise BadProviderConfig(path=path, key="the file", reason=f"can not be read ({error})") from error
+            raise errors.config.Provider(path=path, key="the file", reason=f"can not be read ({error})") from error
         found += list(_File(str(path)).providers(text))
     _check_unique(found)
     return tuple(found)
@@ -59,7 +55,7 @@ def load(directory: str) -> tuple[ProviderConfig, ...]:
 
 def with_additions(nodes: Iterable[Node], configs: tuple[ProviderConfig, ...]) -> tuple[Node, ...]:
     """Nodes with what the files add to them: what names a node stands above what is for every one.
-    BadProviderConfig: a class that the host reports by itself."""
+    config.Provider: a class that the host reports by itself."""
     return tuple(_added(node, configs) for node in nodes)
 
 
@@ -78,8 +74,8 @@ def _added(node: Node, configs: tuple[ProviderConfig, ...]) -> Node:
     for config in mine:
         for inventory in config.inventories:
             if inventory.resource_class in own:
-                raise BadProviderConfig(path=config.source, key=inventory.resource_class,
-                                        reason="is reported by the host itself")
+                raise errors.config.Provider(path=config.source, key=inventory.resource_class,
+                                             reason="is reported by the host itself")
     return msgspec.structs.replace(
         node, inventories=(*node.inventories, *(one for config in mine for one in config.inventories)),
         traits=tuple(sorted({*node.traits, *(trait for config in mine for trait in config.traits)})))
@@ -89,8 +85,8 @@ def _check_unique(found: Iterable[ProviderConfig]) -> None:
     seen: dict[str, str] = {}
     for one in found:
         if one.provider in seen:
-            raise BadProviderConfig(path=one.source, key=f"provider {one.provider}",
-                                    reason=f"is in {seen[one.provider]}, too")
+            raise errors.config.Provider(path=one.source, key=f"provider {one.provider}",
+                                         reason=f"is in {seen[one.provider]}, too")
         seen[one.provider] = one.source
 
 
@@ -98,8 +94,8 @@ class _File:
     def __init__(self, path: str) -> None:
         self._path = path
 
-    def _wrong(self, key: str, reason: str) -> BadProviderConfig:
-        return BadProviderConfig(path=self._path, key=key, reason=reason)
+    def _wrong(self, key: str, reason: str) -> errors.Invalid:
+        return errors.config.Provider(path=self._path, key=key, reason=reason)
 
     def _must(self, value: Any, kind: type, key: str, word: str) -> Any:
         if not isinstance(value, kind):

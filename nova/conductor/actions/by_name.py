@@ -14,10 +14,6 @@ from nova.db.engine import Connection
 from nova.model.servers import ServerMemo, ServerOrder
 from nova.model.states import TaskState, VmState
 
-
-class HasOwnCall(errors.Bug):
-    code, message = "server.has_own_call", "'{action}' takes arguments: there is a call for it."
-
 #: What is not begun by its name alone, but by a call of its own.
 OWN_CALLS = frozenset({"create", "rebuild", "createImage", "createBackup", "rescue", "changePassword", "shelve",
                        "unshelve", "attach_interface", "detach_interface"})
@@ -26,7 +22,7 @@ OWN_CALLS = frozenset({"create", "rebuild", "createImage", "createBackup", "resc
 def begin_order(deps: Deps, tx: Connection, order: ServerOrder) -> states.Entry:
     """Begin what is ordered: a delete may be a soft one, and a restore goes back to what was deleted."""
     if order.action in OWN_CALLS:
-        raise HasOwnCall(action=order.action)
+        raise errors.server.HasOwnCall(action=order.action)
     if order.action in ("delete", "force_delete"):
         return _begin_delete(deps, tx, order)
     if order.action == "restore":

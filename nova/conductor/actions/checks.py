@@ -21,28 +21,9 @@ from nova.model.servers import NewServer
 from nova.model.topology import GuestTopology
 
 
-class BadFlavor(errors.Invalid):
-    code, message = "server.bad_flavor", "Flavor {flavor_id} could not be found."
-
-
-class BadImage(errors.Invalid):
-    code, message = "server.bad_image", "Can not find requested image {image_id}: {reason}"
-
-
-class BadProperty(errors.Invalid):
-    code, message = "server.bad_image_property", "Image {image_id} can not be used: {reason}."
-
-
-class BadKeypair(errors.Invalid):
-    code, message = "server.bad_keypair", "Invalid key_name provided."
-
-
-class FlavorTooSmall(errors.Invalid):
-    code, message = "server.flavor_too_small", "{reason}"
-
-
 def usable_image(deps: Deps, image_id: str) -> Image:
-    """An image that a server can be made of, as the user who asks sees it. BadImage, BadProperty; Unavailable.
+    """An image that a server can be made of, as the user who asks sees it. server.BadImage, server.BadImageProperty;
+    Unavailable.
 
     Its kernel and ramdisk are looked up likewise: hosts fetch them with credentials that see everybody's images.
     """
@@ -51,7 +32,7 @@ def usable_image(deps: Deps, image_id: str) -> Image:
         if part:
             _active_image(deps, part)
     if (wrong := image_properties.problem(image.properties)) is not None:
-        raise BadProperty(image_id=image_id, reason=wrong)
+        raise errors.server.BadImageProperty(image_id=image_id, reason=wrong)
     return image
 
 
@@ -59,25 +40,25 @@ def _active_image(deps: Deps, image_id: str) -> Image:
     try:
         image: Image = deps.images.show(image_id, as_user=True)
     except (errors.NotFound, errors.Forbidden):
-        raise BadImage(image_id=image_id, reason="it does not exist, or is not yours") from None
+        raise errors.server.BadImage(image_id=image_id, reason="it does not exist, or is not yours") from None
     if image.status != "active":
-        raise BadImage(image_id=image_id, reason=f"its status is {image.status}, not active")
+        raise errors.server.BadImage(image_id=image_id, reason=f"its status is {image.status}, not active")
     return image
 
 
 def keypair(tx: Connection, user_id: str, name: str | None) -> Any:
-    """The user's keypair of that name; None asks for none. BadKeypair."""
+    """The user's keypair of that name; None asks for none. server.BadKeypair."""
     if not name:
         return None
     try:
         return keypairs.get(tx, user_id, name)
     except errors.NotFound:
-        raise BadKeypair() from None
+        raise errors.server.BadKeypair() from None
 
 
 def check_flavor(flavor: Flavor, image: Image | None, order: NewServer | ResizeServer) -> None:
     if flavor.disabled:
-        raise BadFlavor(flavor_id=order.flavor_id)
+        raise errors.server.BadFlavor(flavor_id=order.flavor_id)
     if image is None:
         return
     if not flavor.root_gb and not order.may_zero_disk:
@@ -86,35 +67,36 @@ def check_flavor(flavor: Flavor, image: Image | None, order: NewServer | ResizeS
 
 
 def check_fits(flavor: Flavor, image: Image) -> None:
-    """FlavorTooSmall: the image needs more memory, or a larger root disk (0 GB: as large as the image). NoSuchGuest:
-    they contradict each other."""
+    """server.FlavorTooSmall: the image needs more memory, or a larger root disk (0 GB: as large as the image).
+    server.ImageAndFlavor: they contradict each other."""
     check_together(flavor, image)
     if flavor.memory_mb < image.min_ram_mb:
-        raise FlavorTooSmall(reason=f"Flavor's memory is too small for requested image: it has {flavor.memory_mb} MB, "
-                                    f"the image needs {image.min_ram_mb} MB.")
+        raise errors.server.FlavorTooSmall(reason="Flavor's memory is too small for requested image: it has "
+                                           f"{flavor.memory_mb} MB, the image needs {image.min_ram_mb} MB.")
     if flavor.root_gb:
         size = image.virtual_size_bytes or image.size_bytes
         if size > flavor.root_gb * 1024**3:
-            raise FlavorTooSmall(reason=f"Flavor's disk is too small for requested image. Flavor disk is "
-                                        f"{flavor.root_gb * 1024**3} bytes, image is {size} bytes.")
+            raise errors.server.FlavorTooSmall(reason=f"Flavor's disk is too small for requested image. Flavor disk is "
+                                               f"{flavor.root_gb * 1024**3} bytes, image is {size} bytes.")
         if flavor.root_gb < image.min_disk_gb:
-            raise FlavorTooSmall(reason=f"Flavor's disk is smaller than the minimum size specified in image metadata. "
-                                        f"Flavor disk is {flavor.root_gb} GB, minimum size is {image.min_disk_gb} GB.")
+            raise errors.server.FlavorTooSmall(reason="Flavor's disk is smaller than the minimum size specified in "
+                                               f"image metadata. Flavor disk is {flavor.root_gb} GB, "
+                                               f"minimum size is {image.min_disk_gb} GB.")
 
 
 def check_items(metadata: Mapping[str, str], files: Mapping[str, str], limits: Mapping[str, int]) -> None:
-    """TooManyItems of what a server is given: metadata, and files (path -> base64)."""
+    """quota.TooMany of what a server is given: metadata, and files (path -> base64)."""
     if not quota.fits(limits.get("metadata_items", -1), 0, len(metadata)):
-        raise quota.TooManyItems(what="too many items of metadata", limit=limits["metadata_items"])
+        raise errors.quota.TooMany(what="too many items of metadata", limit=limits["metadata_items"])
     if not quota.fits(limits.get("injected_files", -1), 0, len(files)):
-        raise quota.TooManyItems(what="too many files to inject", limit=limits["injected_files"])
+        raise errors.quota.TooMany(what="too many files to inject", limit=limits["injected_files"])
     for path, contents in files.items():
         if not quota.fits(limits.get("injected_file_path_bytes", -1), 0, len(path.encode())):
-            raise quota.TooManyItems(what="the path of a file to inject is too long, in bytes",
-                                     limit=limits["injected_file_path_bytes"])
+            raise errors.quota.TooMany(what="the path of a file to inject is too long, in bytes",
+                                       limit=limits["injected_file_path_bytes"])
         if not quota.fits(limits.get("injected_file_content_bytes", -1), 0, _decoded_bytes(contents)):
-            raise quota.TooManyItems(what="the contents of a file to inject are too long, in bytes",
-                                     limit=limits["injected_file_content_bytes"])
+            raise errors.quota.TooMany(what="the contents of a file to inject are too long, in bytes",
+                                       limit=limits["injected_file_content_bytes"])
 
 
 def _decoded_bytes(contents: str) -> int:
@@ -128,21 +110,11 @@ def wants_drive(image: Image | None) -> bool:
 
 
 
-class OtherTopology(errors.Invalid):
-    code = "rebuild.other_topology"
-    message = ("Image {image_id} can not be used: it asks for other NUMA nodes, dedicated processors or pages than the "
-               "server has. A rebuild keeps them; resize the server, or use an image that asks for the same.")
-
-
-class NoSuchGuest(errors.Invalid):
-    code, message = "server.image_and_flavor", "{name}={value} is not possible: {reason}."
-
-
 def check_together(flavor: Flavor, image: Image) -> None:
-    """NoSuchGuest: the flavor and the image contradict each other, so that no host could make the guest."""
+    """server.ImageAndFlavor: the flavor and the image contradict each other, so that no host could make the guest."""
     found = image_flavor_conflicts.conflict(image.properties, flavor.extra_specs)
     if found is not None:
-        raise NoSuchGuest(**found._asdict())
+        raise errors.server.ImageAndFlavor(**found._asdict())
 
 
 def check_needs(deps: Deps, flavor: Flavor, image: Image | None) -> Needs:
@@ -151,13 +123,13 @@ def check_needs(deps: Deps, flavor: Flavor, image: Image | None) -> Needs:
 
 
 def check_same_place(deps: Deps, flavor: Flavor, old: Image | None, image: Image) -> None:
-    """OtherTopology: with this image, the server would have to be packed anew on its host. Invalid: no host could give
-    what it asks for. Its devices stay as they are, whatever their aliases mean by now."""
+    """server.RebuildOtherTopology: with this image, the server would have to be packed anew on its host. Invalid: no
+    host could give what it asks for. Its devices stay as they are, whatever their aliases mean by now."""
     specs = {name: value for name, value in flavor.extra_specs.items() if name != DEVICES}
     bare = msgspec.structs.replace(flavor, extra_specs=specs)
     now, then = (_guest(check_needs(deps, bare, one)) for one in (old, image))
     if now != then:
-        raise OtherTopology(image_id=image.id)
+        raise errors.server.RebuildOtherTopology(image_id=image.id)
 
 
 def _guest(needs: Needs) -> GuestTopology | None:
@@ -169,14 +141,9 @@ AUTO, MANUAL = "AUTO", "MANUAL"  # whether the root file system is grown to its 
 DISABLED = "disabled"
 
 
-class NotResizable(errors.Invalid):
-    code = "server.disk_config_disabled"
-    message = ("Invalid OS-DCF:diskConfig: it must be MANUAL, for image {image} says (auto_disk_config) that its file "
-               "system can not be grown.")
-
-
 def disk_config(order: NewServer, image: Image | None) -> str:
-    """AUTO or MANUAL: as asked for; else as the image says; else MANUAL. NotResizable where the image forbids it."""
+    """AUTO or MANUAL: as asked for; else as the image says; else MANUAL. server.DiskConfigDisabled where the image
+    forbids it."""
     if not order.disk_config_asked:
         return AUTO if _says_of_disk(image) in ("true", "1", "yes", "on") else MANUAL
     check_disk_config(order.disk_config, image)
@@ -184,9 +151,9 @@ def disk_config(order: NewServer, image: Image | None) -> str:
 
 
 def check_disk_config(wanted: str | None, image: Image | None) -> None:
-    """NotResizable: AUTO, of an image that forbids it."""
+    """server.DiskConfigDisabled: AUTO, of an image that forbids it."""
     if wanted == AUTO and image is not None and _says_of_disk(image) == DISABLED:
-        raise NotResizable(image=image.id)
+        raise errors.server.DiskConfigDisabled(image=image.id)
 
 
 def _says_of_disk(image: Image | None) -> str:

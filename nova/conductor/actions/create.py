@@ -17,11 +17,10 @@ import msgspec
 from nova import context, errors
 from nova.conductor import steps
 from nova.conductor.actions import checks
-from nova.conductor.actions.checks import BadFlavor, check_flavor, check_items, keypair, usable_image, wants_drive
+from nova.conductor.actions.checks import check_flavor, check_items, keypair, usable_image, wants_drive
 from nova.conductor.engine import quota, zones
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_back_end import Admitted, NetworkWish
-from nova.conductor.engine.network_refusals import AddressInUse
 from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.db import flavors, hosts, ledger, security_groups, server_groups, servers, services, states
 from nova.db.engine import Connection
@@ -38,26 +37,14 @@ from nova.model.servers import CreatedServers, NewServer, ServerFacts
 from nova.model.states import TaskState, VmState
 
 
-class NoSuchHost(errors.Invalid):
-    code, message = "server.no_such_host", "Compute host {host} could not be found."
-
-
-class NoSuchNode(errors.Invalid):
-    code, message = "server.no_such_node", "Compute node {node} could not be found{where}."
-
-
 def check_place(tx: Connection, order: NewServer) -> None:
     """The host and the node that are asked for are there: one statement (of the cell) each, none without a wish."""
     if order.host and order.host not in services.compute_hosts(tx):
-        raise NoSuchHost(host=order.host)
+        raise errors.server.NoSuchHost(host=order.host)
     if order.node:
         rows = hosts.node_rows(tx, hosts.NodesWanted(host=order.host, name_part=order.node))
         if not any(row.name == order.node for row in rows):
-            raise NoSuchNode(node=order.node, where=f" on host {order.host}" if order.host else "")
-
-
-class BadGroup(errors.Invalid):
-    code, message = "server.bad_group", "ServerGroup {group} in the scheduler hint 'group' could not be found."
+            raise errors.server.NoSuchNode(node=order.node, where=f" on host {order.host}" if order.host else "")
 
 
 class Joining(NamedTuple):
@@ -68,19 +55,19 @@ class Joining(NamedTuple):
 
 
 def joining(tx: Connection, order: NewServer, who: context.RequestContext, limits: Mapping[str, int]) -> Joining | None:
-    """None when the request asks for no group. BadGroup; OverQuota when fewer than ``min_count`` fit in."""
+    """None when the request asks for no group. server.BadGroup; OverQuota when fewer than ``min_count`` fit in."""
     name = hinted(order.scheduler_hints)
     if name is None:
         return None
     scope = Scope() if who.is_admin else Scope(project_id=who.project_id)
     try:
         key, count = server_groups.room_for(tx, str(uuids.UUID(str(name))), scope, str(who.user_id))
-    except (server_groups.NoSuchGroup, ValueError):
-        raise BadGroup(group=name) from None
+    except (errors.server.ServerGroupNotFound, ValueError):
+        raise errors.server.BadGroup(group=name) from None
     limit = limits.get("server_group_members", UNLIMITED)
     room = quota.room(limit, count, 1)
     if room is not None and room < order.min_count:
-        raise quota.TooManyItems(what="too many servers in group", limit=limit)
+        raise errors.quota.TooMany(what="too many servers in group", limit=limit)
     return Joining(key, room)
 
 
@@ -124,7 +111,7 @@ class Admission:
         try:
             parts = self._look_up(order, who.user_id, who.project_id, image)
             count, uuid_list = self._open_ledger(order, parts, who)
-        except (ledger.AlreadyOpen, errors.OverQuota, BadGroup, AddressInUse):
+        except (errors.daemon.LedgerOpen, errors.OverQuota, errors.server.BadGroup, errors.server.FixedIpInUse):
             if made_before := self._made_before(order):
                 return msgspec.structs.replace(made_before, disk_config=disk_config)
             raise
@@ -152,7 +139,7 @@ class Admission:
             try:
                 flavor = flavors.get(tx, order.flavor_id, Scope(project_id=project_id))
             except errors.NotFound:
-                raise BadFlavor(flavor_id=order.flavor_id) from None
+                raise errors.server.BadFlavor(flavor_id=order.flavor_id) from None
             key = keypair(tx, user_id, order.key_name)
             each = self.deps.quotas.counted(flavor, image.properties if image else {})
             project_limits, limits = quota.effective(self.deps, tx, whose, each)

@@ -12,7 +12,7 @@ from nova.conductor import steps
 from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
-from nova.conductor.steps.guests import NoAnswer, destroy, owe_destroy
+from nova.conductor.steps.guests import destroy, owe_destroy
 from nova.db import migrations
 from nova.db.engine import Connection
 from nova.db.models.cell import servers
@@ -44,7 +44,7 @@ class DestroyGuests(Step):
         for host in filter(None, hosts):
             try:
                 destroy(deps, host, op)
-            except NoAnswer as error:
+            except errors.host.NoAnswer as error:
                 owe_destroy(deps, host, op, error)
             except errors.Overtaken as error:
                 return error

@@ -31,14 +31,6 @@ from nova.model.server_orders import EvacuateServer
 from nova.model.states import TaskState, VmState
 
 
-class NoSuchTarget(errors.NotFound):
-    code, message = "evacuate.no_such_host", "Compute host {host} could not be found."
-
-
-class HostInUse(errors.Invalid):
-    code, message = "evacuate.host_in_use", "Compute service of {host} is still in use."
-
-
 class Evacuations:
     """Calls of ConductorRPC."""
 
@@ -48,8 +40,8 @@ class Evacuations:
     def evacuate_server(self, order: EvacuateServer) -> None:
         def check(tx: Connection, row: Any) -> None:
             if host_up(self.deps, tx, row.host):
-                raise HostInUse(host=row.host)
-            check_target(self.deps, tx, row, order.host, NoSuchTarget)
+                raise errors.move.EvacuateHostInUse(host=row.host)
+            check_target(self.deps, tx, row, order.host, errors.host.NotFound)
         arguments = {"host": order.host, "forced": order.force, "on_shared_storage": order.on_shared_storage,
                      "stay_off": order.stay_off}
         begin_move(self.deps, Plan("evacuate", kinds.EVACUATION, kinds.ACCEPTED, order.uuid, arguments, check),

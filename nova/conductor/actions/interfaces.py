@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from nova import concurrency, context, errors
-from nova.conductor.engine.begin import Busy, Unsettled, begin_on_host, builtins, locked, row_of
+from nova.conductor.engine.begin import begin_on_host, builtins, locked, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.orders import build_order
-from nova.conductor.engine.workflow import NotYet, Op, Result, Step, Workflow
-from nova.conductor.steps.guests import NoHost, fence, results_of
+from nova.conductor.engine.workflow import Op, Result, Step, Workflow
+from nova.conductor.steps.guests import fence, results_of
 from nova.db import operations, servers, states
 from nova.db.engine import Connection
 from nova.db.states import PerServer
@@ -27,21 +27,6 @@ ATTACH, DETACH = "attach_interface", "detach_interface"
 WAIT_S = 50.0  # at most; and no longer than the caller does (by its rpc_response_timeout)
 LOOK_S, LONGEST_PAUSE_S = 0.02, 0.5
 UNDO_WAIT_S = 5.0  # for one that is being taken back: where its host says nothing, that may last
-
-
-class NoSuchInterface(errors.NotFound):
-    code, message = "server.no_such_interface", "Instance {server} has no interface {interface}."
-
-
-class Interrupted(errors.Conflict):
-    code = "server.attach_interrupted"
-    message = "Attaching an interface to instance {server} was interrupted by another action on it."
-
-
-class Slow(errors.Unavailable):
-    code = "server.attach_slow"
-    message = ("Attaching an interface to instance {server} takes longer than {seconds:.0f} s, and goes on: its "
-               "actions tell how it ends.")
 
 
 class Interfaces:
@@ -68,7 +53,7 @@ class Interfaces:
             for one in row.interfaces or ():
                 if one.id == interface_id:
                     return {INTERFACE: builtins(one)}
-            raise NoSuchInterface(server=server_uuid, interface=interface_id)
+            raise errors.server.NoSuchInterface(server=server_uuid, interface=interface_id)
         self._begin(DETACH, server_uuid, arguments, time.monotonic() + min(self._wait_s, context.patience().left_s))
 
     def add_fixed_address(self, server_uuid: str, network_id: str) -> None:
@@ -101,7 +86,8 @@ class Interfaces:
             now, undoing = time.monotonic(), entry == "undo"
             end = min(end, now + self._undo_wait_s) if undoing else end
             if now + pause > end:
-                raise Unsettled(server=uuid) if undoing else Busy(server=uuid)
+                raise errors.server.InterfacesUnsettled(
+                    server=uuid) if undoing else errors.server.InterfacesBusy(server=uuid)
             concurrency.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_S)
         self.deps.runner.start([entry])
@@ -114,13 +100,13 @@ class Interfaces:
             with self.deps.cell.reading() as tx:
                 found = operations.progress(tx, entry.id)
             if found is None or found.outcome == "overtaken":
-                raise Interrupted(server=entry.server_uuid)
+                raise errors.server.AttachInterrupted(server=entry.server_uuid)
             if found.outcome == "success":
                 return self._made(entry, found.data)
             if found.outcome is not None or found.direction == "undo":
                 raise _fault(found)
             if time.monotonic() + pause > end:
-                raise Slow(server=entry.server_uuid, seconds=waits_s)
+                raise errors.server.AttachSlow(server=entry.server_uuid, seconds=waits_s)
             concurrency.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
@@ -177,7 +163,7 @@ class TakeInterface(Step):
     def _make(deps: Deps, op: Op) -> Result:
         try:
             made = deps.networking.make_interface(op, wish_of(op))
-        except NotYet:
+        except errors.daemon.WorkflowNotYet:
             raise  # it may be there, and nobody can say: whoever goes on finds out
         except errors.NovaError as error:
             return error
@@ -212,7 +198,7 @@ class InterfaceStep(Step):
         """The guest shall have it, or not: with all else that it has."""
         host, interface = op.server.host, interface_of(op)
         if not host:
-            return NoHost(server=op.uuid)
+            return errors.server.NoHost(server=op.uuid)
         if interface is None:
             return errors.Bug(f"operation {op.entry.id} does not know its interface")
         call = deps.compute.attach_interfaces if plugged else deps.compute.detach_interfaces

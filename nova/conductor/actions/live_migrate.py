@@ -13,19 +13,12 @@ import msgspec
 
 from nova import concurrency, context, errors
 from nova.conductor import steps
-from nova.conductor.actions.move_requests import (
-    HostDown,
-    NoSuchHost,
-    Plan,
-    begin_move,
-    check_source,
-    check_target,
-)
+from nova.conductor.actions.move_requests import Plan, begin_move, check_source, check_target
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.workflow import NotYet, Op, Retry, Workflow
+from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.conductor.steps import moves, moving
-from nova.conductor.steps.guests import NoAnswer, fence
-from nova.conductor.steps.moves import MoveStep, SourceFailed, _each, ask, ask_source, place, rebind, remove
+from nova.conductor.steps.guests import fence
+from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, place, rebind, remove
 from nova.db import actions, migrations, servers, states
 from nova.db.engine import Connection
 from nova.db.states import PerServer
@@ -53,21 +46,6 @@ CHECKS_S, LOOK_S = 40.0, 0.2  # how long old versions wait for the checks ahead 
 TRIES, PAUSE_S = 5, 1.0  # an order to send may be on its way to the source when it is to be stopped
 
 
-class NoSuchLiveMigration(errors.NotFound):
-    code = "migration.not_live"
-    message = "Migration {migration} for server {server} is not live-migration."
-
-
-class WrongStatus(errors.Invalid):
-    code = "migration.wrong_status"
-    message = "Migration {migration} state of instance {server} is {status}. Cannot {action} while the migration is " \
-              "in this state."
-
-
-class ChecksFailed(errors.Invalid):
-    code, message = "move.checks_failed", "Migration pre-check error: {why}"
-
-
 class _Order(NamedTuple):
     """What the source is told, and the action that records it."""
 
@@ -84,8 +62,8 @@ class LiveMigrations:
 
     def live_migrate_server(self, order: LiveMigrateServer) -> None:
         def check(tx: Connection, row: Any) -> None:
-            check_source(self.deps, tx, row, HostDown)
-            check_target(self.deps, tx, row, order.host, NoSuchHost)
+            check_source(self.deps, tx, row, errors.move.HostDown)
+            check_target(self.deps, tx, row, order.host, errors.move.NoSuchHost)
         arguments = {"host": order.host, "forced": order.force, "block": order.block_migration,
                      "over_commit": order.disk_over_commit}
         entry = begin_move(self.deps, Plan("live-migration", kinds.LIVE_MIGRATION, kinds.QUEUED, order.uuid, arguments,
@@ -114,12 +92,13 @@ class LiveMigrations:
         why = refusal(ACTIONS[action], VmState(row.vm_state), TaskState(row.task_state) if row.task_state else None,
                       row.launched_at is not None)
         if why is not None:
-            raise states.NotInState(action=API_NAMES.get(action, action), server=order.uuid, attribute=why.attribute,
-                                    value=why.value)
+            raise errors.server.WrongState(action=API_NAMES.get(action, action), server=order.uuid,
+                                           attribute=why.attribute, value=why.value)
         if move.type != LIVE_MIGRATION:
-            raise NoSuchLiveMigration(migration=order.migration_id, server=order.uuid)
+            raise errors.move.MigrationNotLive(migration=order.migration_id, server=order.uuid)
         if move.status not in statuses:
-            raise WrongStatus(migration=move.id, server=order.uuid, status=move.status, action=action)
+            raise errors.move.MigrationWrongStatus(migration=move.id, server=order.uuid, status=move.status,
+                                                   action=action, wanted=" or ".join(statuses))
         who = context.current()
         key = actions.record(tx, order.uuid, action, (who.request_id, who.user_id, who.project_id))
         return move, _Order(move.source_compute or "", row.epoch, key)
@@ -156,7 +135,7 @@ class LiveMigrations:
 
 
 def wait_for_checks(deps: Deps, entry: states.Entry) -> None:
-    """Old versions answer when it is known whether the guest can go. ChecksFailed."""
+    """Old versions answer when it is known whether the guest can go. move.ChecksFailed."""
     end = time.monotonic() + CHECKS_S
     while time.monotonic() < end:
         with deps.cell.reading() as tx:
@@ -174,7 +153,7 @@ def _raise_fault(deps: Deps, entry: states.Entry) -> None:
     with deps.cell.reading() as tx:
         action = actions.get(tx, ActionQuery(server_uuid=entry.server_uuid, request_id=entry.request_id))
     if action.message and not any(one.step == "MigrateGuests" for one in action.events):
-        raise ChecksFailed(why=action.fault or "it could not be begun")
+        raise errors.move.ChecksFailed(why=action.fault or "it could not be begun")
 
 
 class DescribeGuest(MoveStep):
@@ -229,7 +208,7 @@ class MigrateGuests(MoveStep):
         except errors.Unavailable as error:  # of the host itself, or of the hypervisor there
             return self._without_answer(deps, op, error)
         except errors.NovaError as error:
-            raise SourceFailed(host=end.host, server=op.uuid, why=error.message) from None
+            raise errors.move.SourceFailed(host=end.host, server=op.uuid, why=error.message) from None
         return {"committed": True}
 
     def _without_answer(self, deps: Deps, op: Op, error: errors.NovaError) -> Mapping[str, Any]:
@@ -238,10 +217,10 @@ class MigrateGuests(MoveStep):
         host = op.data["host"]
         try:
             outcome = ask(deps, "land_guests", host, op, moving.move_order(deps, op, moving.destination(op)))
-        except (NoAnswer, errors.Conflict):  # away as well; or it still arrives
-            raise NotYet(what=f"host {moving.source(op).host} or {host}") from None
+        except (errors.host.NoAnswer, errors.Conflict):  # away as well; or it still arrives
+            raise errors.daemon.WorkflowNotYet(what=f"host {moving.source(op).host} or {host}") from None
         except errors.NotFound:
-            raise SourceFailed(host=moving.source(op).host, server=op.uuid, why=error.message) from None
+            raise errors.move.SourceFailed(host=moving.source(op).host, server=op.uuid, why=error.message) from None
         return {"committed": True, "power_state": int(outcome.power_state)}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
@@ -249,12 +228,6 @@ class MigrateGuests(MoveStep):
         for op in ops:
             with contextlib.suppress(errors.NovaError):
                 deps.compute.abort_migration(moving.source(op).host, op.uuid, op.entry.epoch)
-
-
-class LostOnTheWay(errors.Bug):
-    code = "move.lost"
-    message = ("The source says that {server} runs on host {host}, which does not have it. Its disks on the source "
-               "were left as they are.")
 
 
 class ArriveAtDestination(MoveStep):
@@ -270,12 +243,12 @@ class ArriveAtDestination(MoveStep):
         host = op.data["host"]
         try:
             outcome = ask(deps, "land_guests", host, op, moving.move_order(deps, op, moving.destination(op)))
-        except NoAnswer:
-            raise NotYet(what=f"host {host}") from None
+        except errors.host.NoAnswer:
+            raise errors.daemon.WorkflowNotYet(what=f"host {host}") from None
         except errors.Conflict:
-            raise NotYet(what=f"the guest's arrival on host {host}") from None
+            raise errors.daemon.WorkflowNotYet(what=f"the guest's arrival on host {host}") from None
         except errors.NotFound:
-            error = LostOnTheWay(server=op.uuid, host=host)
+            error = errors.move.Lost(server=op.uuid, host=host)
             op.change(data={**op.data, "stranded": error.message, "committed": False})
             raise error from None
         except errors.Overtaken:
@@ -316,7 +289,7 @@ def arrived(ops: Sequence[Op]) -> Mapping[str, Any]:
 
 
 def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
-    """Cancelled is what somebody asked to be stopped, and was."""
+    """move.Cancelled is what somebody asked to be stopped, and was."""
     if error is None:
         migrations.advance(tx, moving.move_of(op), status=status.COMPLETED)
         return {}

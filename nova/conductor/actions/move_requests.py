@@ -9,29 +9,13 @@ import msgspec
 
 from nova import errors
 from nova.conductor.engine import quota
-from nova.conductor.engine.begin import NoHost, begin
+from nova.conductor.engine.begin import begin
 from nova.conductor.engine.deps import Deps
 from nova.conductor.steps import moving
 from nova.db import ledger, migrations, servers, services, states
 from nova.db.engine import Connection
 from nova.model.flavors import Flavor
 from nova.model.migrations import NewMigration
-
-
-class NoSuchHost(errors.Invalid):
-    code, message = "move.no_such_host", "Compute host {host} could not be found."
-
-
-class HostDown(errors.Invalid):
-    code, message = "move.host_down", "Compute service of {host} is unavailable at this time."
-
-
-class ItsOwnHost(errors.Invalid):
-    code, message = "move.own_host", "The target host can't be the same one."
-
-
-class SourceDown(errors.Conflict):
-    code, message = "move.source_down", "Compute service of {host} is unavailable at this time."
 
 
 def base(deps: Deps, row: Any) -> dict[str, Any]:
@@ -72,9 +56,9 @@ def check_target(deps: Deps, tx: Connection, row: Any, host: str | None, unknown
     if up is None:
         raise unknown(host=host)
     if host == row.host:
-        raise ItsOwnHost()
+        raise errors.move.OwnHost()
     if must_be_up and not up:
-        raise HostDown(host=host)
+        raise errors.move.HostDown(host=host)
 
 
 def begin_move(deps: Deps, plan: Plan, secrets: Mapping[str, Any] | None = None) -> states.Entry:
@@ -90,7 +74,7 @@ def _write(deps: Deps, tx: Connection, plan: Plan) -> states.Entry:
     entry = begin(deps, tx, plan.action, plan.uuid, {})
     row = servers.rows_of(tx, [plan.uuid])[plan.uuid]
     if row.host is None:
-        raise NoHost(server=plan.uuid)
+        raise errors.server.NoHost(server=plan.uuid)
     plan.check(tx, row)
     metadata, _tags = servers.children(tx, [plan.uuid])
     arguments = {"exclude": [row.host], **plan.arguments, **base(deps, row),

@@ -53,11 +53,6 @@ class CrashGuests(GuestStep):
     method, event = "crash_guests", "compute_trigger_crash_dump"
 
 
-class PasswordLost(errors.Conflict):
-    code = "server.password_lost"
-    message = "The password for instance {server} was lost before its guest had it; set it again."
-
-
 class SetPasswords(GuestStep):
     """Passwords are in memory only: whoever takes over from a runner that died has none to set."""
 
@@ -65,7 +60,7 @@ class SetPasswords(GuestStep):
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         if any("password" not in op.secrets for op in ops):
-            return [PasswordLost(server=op.uuid) for op in ops]
+            return [errors.server.PasswordLost(server=op.uuid) for op in ops]
         return super().do(deps, ops)
 
     def order(self, deps: Deps, op: Op) -> PasswordOrder:

@@ -10,22 +10,13 @@ import msgspec
 from nova import errors
 from nova.conductor import steps
 from nova.conductor.actions import checks
-from nova.conductor.actions.checks import BadFlavor, check_flavor
-from nova.conductor.actions.move_requests import (
-    NoSuchHost,
-    Plan,
-    SourceDown,
-    base,
-    begin_move,
-    check_source,
-    check_target,
-)
+from nova.conductor.actions.checks import check_flavor
+from nova.conductor.actions.move_requests import Plan, base, begin_move, check_source, check_target
 from nova.conductor.engine import quota, zones
 from nova.conductor.engine.begin import builtins, row_of
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.workflow import NotYet, Op, Retry, Workflow
+from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.conductor.steps import moves, moving
-from nova.conductor.steps.guests import NoAnswer
 from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, is_up, owe_removal, place, rebind, remove
 from nova.conductor.steps.placement import owed
 from nova.db import flavors, ledger, migrations, servers, services, states
@@ -42,43 +33,35 @@ from nova.model.servers import ServerMemo
 from nova.model.states import PowerState, TaskState, VmState
 
 
-class SameFlavor(errors.Invalid):
-    code, message = "resize.same_flavor", "When resizing, instances must change flavor!"
-
-
-class DiskWouldShrink(errors.Invalid):
-    code = "resize.disk_would_shrink"
-    message = "Server disk was unable to be resized because: {reason}"
-
-
 def flavor_asked(deps: Deps, row: Any, order: ResizeServer) -> Flavor:
     """The flavor, as the server's project sees it. Invalid: it does not, or the flavor is disabled."""
     with deps.api.reading() as tx:
         try:
             found = flavors.get(tx, order.flavor_id, Scope(project_id=row.project_id))
         except errors.NotFound:
-            raise BadFlavor(flavor_id=order.flavor_id) from None
+            raise errors.server.BadFlavor(flavor_id=order.flavor_id) from None
     return msgspec.structs.replace(found, projects=())
 
 
 def check_flavors(row: Any, flavor: Flavor, order: ResizeServer) -> None:
-    """SameFlavor; DiskWouldShrink; FlavorTooSmall for the server's image; Forbidden: a zero disk."""
+    """move.ResizeSameFlavor; move.ResizeDiskWouldShrink; server.FlavorTooSmall for the server's image; Forbidden: a
+    zero disk."""
     old = row.flavor
     if flavor.flavorid == old.flavorid:
-        raise SameFlavor()
+        raise errors.move.ResizeSameFlavor()
     if old.root_gb and not flavor.root_gb:
-        raise DiskWouldShrink(reason="Resize to zero disk flavor is not allowed.")
+        raise errors.move.ResizeDiskWouldShrink(reason="Resize to zero disk flavor is not allowed.")
     if flavor.root_gb < old.root_gb:
-        raise DiskWouldShrink(reason=f"Resize to a smaller disk is not allowed ({old.root_gb} GB to "
-                                     f"{flavor.root_gb} GB).")
+        raise errors.move.ResizeDiskWouldShrink(reason=f"Resize to a smaller disk is not allowed ({old.root_gb} GB to "
+                                                f"{flavor.root_gb} GB).")
     disks = row.disks or ()
     ephemeral, swap = _asked_for(disks, "ephemeral", "size_gb"), _asked_for(disks, "swap", "size_mb")
     if flavor.ephemeral_gb < max(old.ephemeral_gb, ephemeral):
-        raise DiskWouldShrink(reason=f"Resize to a smaller ephemeral disk is not allowed ({old.ephemeral_gb} GB to "
-                                     f"{flavor.ephemeral_gb} GB).")
+        raise errors.move.ResizeDiskWouldShrink(reason="Resize to a smaller ephemeral disk is not allowed "
+                                                f"({old.ephemeral_gb} GB to {flavor.ephemeral_gb} GB).")
     if flavor.swap_mb < swap:
-        raise DiskWouldShrink(reason=f"The server was asked for with {swap} MB of swap, the flavor has "
-                                     f"{flavor.swap_mb} MB.")
+        raise errors.move.ResizeDiskWouldShrink(reason=f"The server was asked for with {swap} MB of swap, the flavor "
+                                                f"has {flavor.swap_mb} MB.")
     check_flavor(flavor, row.image, order)
 
 
@@ -87,22 +70,18 @@ def _asked_for(disks: tuple[Disk, ...], kind: str, size: str) -> int:
     return sum(getattr(disk, size) for disk in disks if disk.kind == kind)
 
 
-class NothingToEnd(errors.Invalid):
-    code, message = "resize.no_record", "Instance {server} has not been resized."
-
-
 def ending(deps: Deps, tx: Connection, entry: states.Entry) -> states.Entry:
-    """The entry of a confirming or reverting with what it must know of the move. NothingToEnd; SourceDown: there is
-    nobody to revert to."""
+    """The entry of a confirming or reverting with what it must know of the move. move.ResizeNoRecord; move.SourceDown:
+    there is nobody to revert to."""
     row = servers.rows_of(tx, [entry.server_uuid])[entry.server_uuid]
     memo = row.memo or ServerMemo()
     move = migrations.by_uuid(tx, memo.move) if memo.move else None
     if move is None or move.status not in (kinds.FINISHED, kinds.CONFIRMING, kinds.REVERTING) or \
             move.old_flavor is None or not move.source_compute:
-        raise NothingToEnd(server=entry.server_uuid)
+        raise errors.move.ResizeNoRecord(server=entry.server_uuid)
     if entry.action == "revertResize" and not services.host_up(tx, move.source_compute,
                                                                deps.settings.service_down_time):
-        raise SourceDown(host=move.source_compute)
+        raise errors.move.SourceDown(host=move.source_compute)
     metadata, _tags = servers.children(tx, [row.uuid])
     ran = VmState.ACTIVE if row.power_state == PowerState.RUNNING else VmState.STOPPED
     zone = zones.of_hosts(deps, [move.source_compute]).get(move.source_compute)
@@ -131,7 +110,7 @@ class Resizes:
         def check(tx: Connection, row: Any) -> None:
             check_flavors(row, flavor, order)
             checks.check_needs(self.deps, flavor, row.image)
-            check_source(self.deps, tx, row, SourceDown)
+            check_source(self.deps, tx, row, errors.move.SourceDown)
         changes = {"disk_config": order.disk_config} if order.disk_config else {}
         begin_move(self.deps, Plan("resize", kinds.RESIZE, kinds.PRE_MIGRATING, order.uuid,
                                     {"flavor": builtins(flavor), "exclude": [] if again else [row.host]}, check, flavor,
@@ -139,8 +118,8 @@ class Resizes:
 
     def migrate_server(self, order: MigrateServer) -> None:
         def check(tx: Connection, row: Any) -> None:
-            check_source(self.deps, tx, row, SourceDown)
-            check_target(self.deps, tx, row, order.host, NoSuchHost, must_be_up=False)
+            check_source(self.deps, tx, row, errors.move.SourceDown)
+            check_target(self.deps, tx, row, order.host, errors.move.NoSuchHost, must_be_up=False)
         begin_move(self.deps, Plan("migrate", kinds.MIGRATION, kinds.PRE_MIGRATING, order.uuid, {"host": order.host},
                                     check))
 
@@ -288,8 +267,9 @@ class ReturnToSource(MoveStep):
         rebind(deps, op, end)
         try:
             outcome = ask(deps, "return_guests", end.host, op, moving.move_order(deps, op, end))
-        except NoAnswer:
-            raise NotYet(what=f"host {end.host}") from None  # there is no way back to the destination
+        except errors.host.NoAnswer:
+            raise errors.daemon.WorkflowNotYet(what="host "
+                                               f"{end.host}") from None  # there is no way back to the destination
         return {"power_state": int(outcome.power_state)}
 
     @staticmethod

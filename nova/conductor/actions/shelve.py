@@ -11,7 +11,6 @@ import msgspec
 
 from nova import errors
 from nova.conductor import steps
-from nova.conductor.actions.create import NoSuchHost
 from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.actions.snapshot import SNAPSHOT, begin_with_image, holding
 from nova.conductor.actions.snapshot import origin_of as _origin
@@ -19,8 +18,8 @@ from nova.conductor.engine import zones
 from nova.conductor.engine.begin import SHELVED, begin, locked, metadata_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.orders import build_order
-from nova.conductor.engine.workflow import NotYet, Op, Result, Retry, Step, Workflow
-from nova.conductor.steps.guests import BuildGuests, NoAnswer, StopGuests, destroy, fence, owe_destroy
+from nova.conductor.engine.workflow import Op, Result, Retry, Step, Workflow
+from nova.conductor.steps.guests import BuildGuests, StopGuests, destroy, fence, owe_destroy
 from nova.conductor.steps.images import ACTIVE, discard, offloading
 from nova.conductor.steps.placement import owed
 from nova.db import ledger, servers, services, states
@@ -50,9 +49,10 @@ class Unshelving:
         """A zone that is asked for pins the server, and none unpins it. Only what has left its host is placed."""
         row = locked(tx, order.uuid)
         if order.fields and row.vm_state in SHELVED and row.vm_state != VmState.SHELVED_OFFLOADED.value:
-            raise states.NotInState(action="unshelve", server=order.uuid, attribute="vm_state", value=row.vm_state)
+            raise errors.server.WrongState(action="unshelve", server=order.uuid, attribute="vm_state",
+                                           value=row.vm_state)
         if order.host is not None and order.host not in services.compute_hosts(tx):
-            raise NoSuchHost(host=order.host)
+            raise errors.server.NoSuchHost(host=order.host)
         away = row.host is None
         entry = begin(self.deps, tx, "unshelve", order.uuid, {
             "offloaded": away, "on_host": not away, "host": order.host, "metadata": metadata_of(tx, row)})
@@ -73,11 +73,6 @@ LOG = logging.getLogger(__name__)
 
 _IN_MEMORY = (VmState.PAUSED.value, VmState.SUSPENDED.value)
 _OFF: dict[str, Any] = {"host": None, "node": None, "availability_zone": None}
-
-
-class NoShelvedImage(errors.Conflict):
-    code = "server.no_shelved_image"
-    message = "Instance {server} stays on its host: {reason}, and its disk is nowhere else."
 
 
 class SetAsideGuests(StopGuests):
@@ -117,12 +112,13 @@ class CheckShelvedImage(Step):
     def _check(deps: Deps, op: Op) -> Result:
         image_id = shelved_image(op)
         if not image_id:
-            return NoShelvedImage(server=op.uuid, reason="it has no shelved image")
+            return errors.server.NoShelvedImage(server=op.uuid, reason="it has no shelved image")
         try:
             status = deps.images.show(image_id).status
         except errors.NotFound:
-            return NoShelvedImage(server=op.uuid, reason=f"its shelved image {image_id} is gone")
-        return {} if status == ACTIVE else NoShelvedImage(server=op.uuid, reason=f"its shelved image is {status}")
+            return errors.server.NoShelvedImage(server=op.uuid, reason=f"its shelved image {image_id} is gone")
+        return {} if status == ACTIVE else errors.server.NoShelvedImage(server=op.uuid,
+                                                                        reason=f"its shelved image is {status}")
 
 
 class OffloadGuests(Step):
@@ -145,7 +141,7 @@ class OffloadGuests(Step):
         except errors.Overtaken:
             raise
         except errors.NovaError as error:
-            if not isinstance(error, NoAnswer):
+            if not isinstance(error, errors.host.NoAnswer):
                 LOG.error("host %s failed to remove a shelved guest: %s", host, error.message,
                           extra={"server": op.uuid})
             owe_destroy(deps, host, op, error)
@@ -206,7 +202,7 @@ class PlaceOnHost(Step):
     def _bound(deps: Deps, op: Op) -> Result:
         try:
             deps.networking.bind_to(op, op.data["host"])
-        except (DatabaseAway, NotYet):
+        except (DatabaseAway, errors.daemon.WorkflowNotYet):
             raise
         except errors.NovaError as error:
             return error
@@ -230,7 +226,7 @@ class RespawnGuests(BuildGuests):
         """The shelved image's data; what the server is like is still its own image's word."""
         image_id = shelved_image(op)
         if not image_id:
-            raise NoShelvedImage(server=op.uuid, reason="it has no shelved image")
+            raise errors.server.NoShelvedImage(server=op.uuid, reason="it has no shelved image")
         image: Image = deps.images.show(image_id)
         if op.server.image is not None:
             image = msgspec.structs.replace(image, properties=op.server.image.properties)

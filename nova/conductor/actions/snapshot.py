@@ -124,7 +124,7 @@ def _check_metadata(deps: Deps, order: CreateImage | CreateBackup) -> None:
     with deps.api.reading() as tx:
         _project, limits = quota.effective(deps, tx, whose)
     if not quota.fits(limits.get("metadata_items", -1), 0, len(order.metadata)):
-        raise quota.TooManyItems(what="too many items of metadata", limit=limits["metadata_items"])
+        raise errors.quota.TooMany(what="too many items of metadata", limit=limits["metadata_items"])
 
 
 class RotateBackups(Step):

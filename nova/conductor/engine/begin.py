@@ -14,11 +14,6 @@ from nova.db.engine import Connection
 from nova.model import image_flavor_conflicts
 from nova.model.states import ACTIONS, VmState
 
-
-class NoHost(errors.Conflict):
-    code, message = "server.no_host", "Instance {server} is not ready: it is on no host."
-
-
 SHELVED = (VmState.SHELVED.value, VmState.SHELVED_OFFLOADED.value)
 
 #: What could begin in the middle of itself, by the states alone, and would only do the same again.
@@ -26,13 +21,13 @@ ONCE = frozenset({"confirmResize", "evacuate"})
 
 
 def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Mapping[str, Any]) -> states.Entry:
-    """Take the server over for an action, as who asks. WrongState, NotFound; NotForThisServer."""
+    """Take the server over for an action, as who asks. WrongState, NotFound; server.NotForIt."""
     who = context.current()
     entry, overtaken = states.begin(tx, states.Begin(
         action=ACTIONS[action], server_uuid=uuid, arguments=dict(arguments), request_id=who.request_id,
         user_id=who.user_id, project_id=who.project_id, runner_id=deps.runner.journal.runner_id, step=""))
     if action in ONCE and any(old.action == action for old in overtaken):
-        raise states.UnderWay(action=action, server=uuid)
+        raise errors.server.UnderWay(action=action, server=uuid)
     check_kept(tx, action, uuid)
     return states.remember(tx, entry, overtaken) if overtaken else entry
 
@@ -43,7 +38,7 @@ def begin_on_host(deps: Deps, tx: Connection, action: str, uuid: str,
     row = locked(tx, uuid)
     entry = begin(deps, tx, action, uuid, arguments(row))
     if ACTIONS[action].needs_host and row.host is None:
-        raise NoHost(server=uuid)
+        raise errors.server.NoHost(server=uuid)
     return entry
 
 
@@ -58,7 +53,7 @@ def row_of(deps: Deps, uuid: str) -> Any:
     with deps.cell.reading() as tx:
         row = servers.rows_of(tx, [uuid]).get(uuid)
     if row is None:
-        raise states.NoSuchServer(server=uuid)
+        raise errors.server.NotFound(server=uuid)
     return row
 
 
@@ -75,30 +70,15 @@ def builtins(value: Any) -> Any:
     return msgspec.to_builtins(value)
 
 
-class NotForThisServer(errors.Conflict):
-    code, message = "server.not_for_it", "Cannot '{action}' instance {server}: it {has}."
-
-
 def check_kept(tx: Connection, action: str, uuid: str) -> None:
-    """NotForThisServer. One statement, and none for most actions."""
+    """server.NotForIt. One statement, and none for most actions."""
     if action not in image_flavor_conflicts.BROKEN_BY:
         return
     row: Any = servers.rows_of(tx, [uuid])[uuid]
     broken = image_flavor_conflicts.broken(action, row.image.properties if row.image else {}, row.flavor.extra_specs)
     if broken is not None:
-        raise NotForThisServer(action=action, server=uuid, has=broken)
+        raise errors.server.NotForIt(action=action, server=uuid, has=broken)
 
 
 
-class Busy(errors.Conflict):
-    code = "server.interfaces_busy"
-    message = "Another interface of instance {server} is being attached or detached: try again when it has ended."
-
-
-class Unsettled(errors.Conflict):
-    code = "server.interfaces_unsettled"
-    message = ("An interface could not be attached to instance {server}, and will be taken back when its host answers "
-               "again: until then its address stays taken, and no other can be attached or detached.")
-
-
-__all__ = ["NoHost", "begin", "begin_on_host", "builtins", "locked", "metadata_of", "row_of"]
+__all__ = ["begin", "begin_on_host", "builtins", "locked", "metadata_of", "row_of"]

@@ -16,10 +16,6 @@ LOG = logging.getLogger(__name__)
 LEASE_S = 20
 
 
-class LeaseLost(errors.Overtaken):
-    code, message = "runner.lease_lost", "This runner could not renew its lease in time; others go on with its work."
-
-
 class Journal:
     """One runner process's lease, and the rows it owns.
 
@@ -60,7 +56,7 @@ class Journal:
 
     def _check_lease(self, entries: Sequence[states.Entry]) -> None:
         if self.left_s <= 0 or any(entry.runner_id != self.runner_id for entry in entries):
-            raise LeaseLost()
+            raise errors.daemon.RunnerLeaseLost()
 
     def servers(self, entries: Sequence[states.Entry]) -> dict[str, Any]:
         """The servers' rows as they are now."""

@@ -21,16 +21,6 @@ CACHED_S = 3.0  # a changed limit holds for every request that begins so much la
 KEPT = 1000  # projects whose limits are remembered
 
 
-class LimitsAway(errors.Unavailable):
-    code = "quota.limits_away"
-    message = ("The limits that [quota]driver = nova.quota.UnifiedLimitsDriver keeps in Keystone can not be read: "
-               "{reason}")
-
-
-class KeptElsewhere(errors.Forbidden):
-    code, message = "quota.kept_elsewhere", "{reason}"
-
-
 class Known(Protocol):
     """A project's limits as they were read elsewhere."""
 
@@ -142,7 +132,7 @@ class Unified:
         try:
             found = self._keystone.limits(project_id)
         except errors.NovaError as error:
-            raise LimitsAway(reason=error.message) from error
+            raise errors.quota.LimitsAway(reason=error.message) from error
         fresh = _InKeystone(found.registered, found.own, self._missing)
         if len(self._cache) >= KEPT:
             self._cache.clear()
@@ -159,4 +149,4 @@ class Unified:
         return {"project": used, "user": used}
 
 
-__all__ = ["KeptElsewhere", "Known", "Limits", "LimitsAway", "Missing", "Unified", "Unlimited", "Written"]
+__all__ = ["Known", "Limits", "Missing", "Unified", "Unlimited", "Written"]

@@ -23,7 +23,7 @@ class FloatingOptions:
 
 
 def floating_from_conf(conf: Any) -> FloatingOptions:
-    """DriverUnknown: a DNS driver can not be made."""
+    """dns.NoDriver: a DNS driver can not be made."""
     ldap = {field.name: getattr(conf, field.name) for field in dataclasses.fields(Options)
             if field.name.startswith("ldap_")}
     ldap["ldap_dns_servers"] = tuple(ldap["ldap_dns_servers"])
@@ -55,7 +55,7 @@ class NetworkOptions:
 
 
 def from_conf(conf: object) -> NetworkOptions:
-    """UnknownManager."""
+    """network.UnknownManager."""
     values = {field.name: getattr(conf, field.name) for field in dataclasses.fields(NetworkOptions)
               if field.name != "manager"}
     return NetworkOptions(manager=named(conf.network_manager), **values)  # type: ignore[attr-defined]

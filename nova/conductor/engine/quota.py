@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.limits import KeptElsewhere, Known
+from nova.conductor.engine.limits import Known
 from nova.db import keypairs, ledger, quotas
 from nova.db.engine import Connection
 from nova.model.quotas import (
@@ -19,26 +19,6 @@ from nova.model.quotas import (
     QuotaSet,
     QuotaUpdate,
 )
-
-
-class TooMuch(errors.OverQuota):
-    code = "quota.exceeded"
-    message = "Quota exceeded for {over}: Requested {requested}, but already used {used} of {limit} {over}"
-
-
-class TooManyItems(errors.OverQuota):
-    code, message = "quota.too_many", "Quota exceeded, {what}: at most {limit}."
-
-
-class BelowUse(errors.Invalid):
-    code = "quota.below_use"
-    message = ("Quota limit {limit} for {resource} must be greater than or equal to already used and reserved "
-               "{used}.")
-
-
-class AboveProject(errors.Invalid):
-    code = "quota.above_project"
-    message = "Quota limit {limit} for {resource} must be less than or equal to {project_limit}."
 
 
 class Owner(NamedTuple):
@@ -81,7 +61,8 @@ def check(limits: Mapping[str, int], used: Mapping[str, int], wanted: Mapping[st
     if over:
         def listed(values: Mapping[str, int]) -> str:
             return ", ".join(str(values.get(name, 0)) for name in over)
-        raise TooMuch(over=", ".join(over), requested=listed(wanted), used=listed(used), limit=listed(limits))
+        raise errors.quota.Exceeded(over=", ".join(over), requested=listed(wanted), used=listed(used),
+                                    limit=listed(limits))
 
 
 class Quotas:
@@ -117,7 +98,7 @@ class Quotas:
 
     def _check_changeable(self) -> None:
         if self.deps.quotas.unchangeable:
-            raise KeptElsewhere(reason=self.deps.quotas.unchangeable)
+            raise errors.quota.KeptElsewhere(reason=self.deps.quotas.unchangeable)
 
     def update_quotas(self, update: QuotaUpdate) -> QuotaSet:
         self._check_changeable()
@@ -153,9 +134,9 @@ class Quotas:
     @staticmethod
     def _check(name: str, limit: int, used: int, project_limit: int, update: QuotaUpdate) -> None:
         if not update.force and limit != UNLIMITED and limit < used:
-            raise BelowUse(limit=limit, resource=name, used=used)
+            raise errors.quota.BelowUse(limit=limit, resource=name, used=used)
         if update.user_id and project_limit != UNLIMITED and (limit == UNLIMITED or limit > project_limit):
-            raise AboveProject(limit=limit, resource=name, project_limit=project_limit)
+            raise errors.quota.AboveProject(limit=limit, resource=name, project_limit=project_limit)
 
     def delete_quotas(self, project_id: str, user_id: str | None) -> None:
         self._check_changeable()
@@ -168,9 +149,9 @@ def check_keypair(deps: Deps, tx: Connection, whose: Owner, user_id: str, name: 
     _project, limits = effective(deps, tx, whose)
     count, taken = keypairs.count(tx, user_id, name)
     if taken:
-        raise keypairs.KeypairTaken(name=name)
+        raise errors.server.KeypairTaken(name=name)
     if not fits(limits.get("key_pairs", UNLIMITED), count, 1):
-        raise TooManyItems("Quota exceeded, too many key pairs.")
+        raise errors.quota.TooMany("Quota exceeded, too many key pairs.")
 
 
-__all__ = ["Owner", "Quotas", "TooManyItems", "TooMuch", "check", "check_keypair", "effective", "fits", "owner", "room"]
+__all__ = ["Owner", "Quotas", "check", "check_keypair", "effective", "fits", "owner", "room"]

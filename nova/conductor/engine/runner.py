@@ -20,7 +20,7 @@ from nova.conductor.engine import announce
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.faults import fault_of
 from nova.conductor.engine.journal import Journal
-from nova.conductor.engine.workflow import NotYet, Op, Result, Step, Workflow, by_host, entries_of
+from nova.conductor.engine.workflow import Op, Result, Step, Workflow, by_host, entries_of
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.states import Entry, PerServer
 from nova.model.actions import ActionEvent
@@ -192,7 +192,7 @@ class Runner:
         faults.reached(workflow.action.name, step.name, "before")
         try:
             results: list[Result] = list(step.do(self.deps, ops))
-        except (DatabaseAway, NotYet):
+        except (DatabaseAway, errors.daemon.WorkflowNotYet):
             raise  # parked, as above: no host or service is to blame, and nothing is lost by waiting
         except errors.NovaError as error:
             results = [error] * len(ops)

@@ -18,14 +18,6 @@ from nova.db.engine import Connection
 from nova.db.states import Entry
 from nova.model.states import ACTIONS, TaskState
 
-
-class NotYet(errors.Unavailable):
-    """A step can neither go on nor be undone while something is away: its operation waits, and the step is done again
-    by a later sweep, as long as it takes (or until a delete, say, overtakes it)."""
-
-    code, message = "workflow.not_yet", "It waits for {what}."
-
-
 Result = Mapping[str, Any] | errors.NovaError  # what a step adds to the operation's data, or why it failed
 
 
@@ -170,4 +162,4 @@ def by_host(ops: Sequence[Op]) -> list[list[Op]]:
     return list(groups.values())
 
 
-__all__ = ["Closing", "NotYet", "Op", "Result", "Retry", "Step", "Workflow", "by_host", "entries_of"]
+__all__ = ["Closing", "Op", "Result", "Retry", "Step", "Workflow", "by_host", "entries_of"]

@@ -19,26 +19,14 @@ from nova.db.engine import Connection
 LOG = logging.getLogger(__name__)
 
 
-class NoSuchZone(errors.Invalid):
-    code = "zone.not_available"
-    message = "The requested availability zone is not available: {zone}"
-
-
-class WrongZone(errors.HostRefused):
-    """Its words may end up in a fault that users read: they name no host."""
-
-    code = "zone.host_moved"
-    message = "The chosen host is in availability zone {zone} now, not in {wanted}."
-
-
 def for_server(deps: Deps, op: Op, claimed: Sequence[Usage]) -> Result:
-    """The zone that a server gets with the host of its claim; WrongZone when it asked for another: the host was moved
-    since the scheduler chose it."""
+    """The zone that a server gets with the host of its claim; aggregate.ZoneHostMoved when it asked for another: the
+    host was moved since the scheduler chose it."""
     made = {one.provider_id: one.zone for one in claimed}.get(op.data["provider_id"])
     zone = made or deps.settings.default_availability_zone
     wanted = op.server.pinned_availability_zone
     if wanted and wanted != zone and not op.entry.arguments.get("forced"):
-        return WrongZone(zone=zone, wanted=wanted)
+        return errors.aggregate.ZoneHostMoved(zone=zone, wanted=wanted)
     return {"zone": zone}
 
 
@@ -49,7 +37,7 @@ def of_hosts(deps: Deps, hosts: Collection[str] | None = None) -> dict[str, str]
 
 
 def check(deps: Deps, zone: str | None) -> None:
-    """NoSuchZone unless an enabled compute host is in the zone. None asks for none."""
+    """aggregate.ZoneNotAvailable unless an enabled compute host is in the zone. None asks for none."""
     if zone is None:
         return
     with deps.cell.reading() as tx:
@@ -61,7 +49,7 @@ def check(deps: Deps, zone: str | None) -> None:
         else:
             known = not enabled.isdisjoint(aggregates.hosts_in_zone(tx, zone))
     if not known:
-        raise NoSuchZone(zone=zone)
+        raise errors.aggregate.ZoneNotAvailable(zone=zone)
 
 
 def follow(deps: Deps, changed: Iterable[str] | None = None) -> None:

@@ -26,20 +26,13 @@ LOG = logging.getLogger(__name__)
 CONTROL = {"nova-conductor", "nova-scheduler"}
 
 
-class NoSuchGuest(errors.NotFound):
-    code, message = "guest.not_found", "No live server is known by {name}."
-
-
-class PasswordKept(errors.Conflict):
-    code, message = "guest.password_kept", "A password is kept already."
-
-
 class GuestAnswers:
     def __init__(self, deps: Deps) -> None:
         self.deps = deps
 
     def facts(self, host: HostName, query: GuestQuery) -> GuestFacts:
-        """NoSuchGuest; Invalid: a provider's address is not one guest's; Unavailable: Neutron, which knows that."""
+        """guest.UnknownName; Invalid: a provider's address is not one guest's; Unavailable: Neutron, which knows
+        that."""
         uuid, projects = query.server_uuid, {query.project_id} - {None}
         if query.provider_id is not None:  # anybody can say of a port of theirs that it is any server's
             uuid, project = self.deps.networking.guest_at(query.provider_id, query.address or "")
@@ -48,7 +41,7 @@ class GuestAnswers:
             uuid = uuid or _at(tx, host, query.address)
             row = servers.rows_of(tx, [uuid]).get(uuid) if uuid else None
             if row is None or projects - {row.project_id} or not may_ask_for(tx, host, row):
-                raise NoSuchGuest(name=query.server_uuid or query.address)
+                raise errors.guest.UnknownName(name=query.server_uuid or query.address)
             metadata, _tags = servers.children(tx, [row.uuid])
         packing = packing_at(self.deps, row, row.host) if row.host else None
         return facts_of(row, metadata.get(row.uuid, {}), dedicated_cpus(packing), self._places(row))
@@ -59,9 +52,9 @@ class GuestAnswers:
             servers.lock_row(tx, password.server_uuid)  # two may come at once
             row = servers.rows_of(tx, [password.server_uuid]).get(password.server_uuid)
             if row is None or not may_ask_for(tx, host, row):
-                raise NoSuchGuest(name=password.server_uuid)
+                raise errors.guest.UnknownName(name=password.server_uuid)
             if row.guest_password:
-                raise PasswordKept()
+                raise errors.guest.PasswordKept()
             servers.update(tx, password.server_uuid, {"guest_password": password.password})
         self.deps.cell.transact(write)
 

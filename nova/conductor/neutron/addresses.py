@@ -13,14 +13,6 @@ from nova.model.ports import Port
 LOG = logging.getLogger(__name__)
 
 
-class NoPortThere(errors.Invalid):
-    code, message = "network.no_port_there", "Network {network} could not be found for instance {server}."
-
-
-class NotItsAddress(errors.Invalid):
-    code, message = "network.not_its_address", "Instance {server} has no fixed IP address {address}."
-
-
 class NeutronAddresses:
     """``refresh``: has servers' rows corrected, now. ``client``: ``nova.clients.neutron.Neutron``."""
 
@@ -45,7 +37,7 @@ class NeutronAddresses:
                     return
         if refused is not None:
             raise errors.Invalid(refused.message)
-        raise NoPortThere(network=network_id, server=server_uuid)
+        raise errors.network.NoPortThere(network=network_id, server=server_uuid)
 
     def remove_fixed_address(self, server_uuid: str, address: str) -> None:
         for port in self._ports(server_uuid):
@@ -54,7 +46,7 @@ class NeutronAddresses:
                 self._client.update_port(port.id, {"fixed_ips": rest})
                 self._refresh([server_uuid])
                 return
-        raise NotItsAddress(server=server_uuid, address=address)
+        raise errors.network.NotItsAddress(server=server_uuid, address=address)
 
     def _ports(self, server_uuid: str) -> list[Port]:
         """Those that its row knows: anybody can say of a port of theirs that it is this server's."""

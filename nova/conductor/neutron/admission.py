@@ -13,8 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from nova import context, errors
 from nova.clients.neutron import TOPOLOGY, Neutron
 from nova.conductor.engine.network_back_end import Admitted, NetworkWish
-from nova.conductor.engine.network_refusals import AddressInUse, BadAddress, BadNetwork
-from nova.conductor.neutron import refusals
 from nova.conductor.neutron.cache import Known
 from nova.conductor.neutron.port_resources import demands_of
 from nova.model.networks import PortDemand, RequestedNetwork
@@ -48,12 +46,12 @@ class Admission:
         named = bool(wish.network_id or wish.port_id)
         try:
             admitted = self.admit(NetworkWish(project_id, (wish,) if named else None, external=wish.may_be_external))
-        except (BadNetwork, refusals.BadPort) as error:
+        except (errors.server.BadNetwork, errors.network.BadPort) as error:
             raise errors.NotFound(error.message) from None
-        except refusals.AmbiguousNetwork as error:
+        except errors.network.Ambiguous as error:
             raise errors.Invalid(error.message) from None
         if admitted.demands:
-            raise refusals.DemandingPort(port_id=admitted.demands[0].port_id)
+            raise errors.network.DemandingPort(port_id=admitted.demands[0].port_id)
         if not admitted.networks:
             raise errors.Invalid("No network to attach the server to: its project has none.")
         found = admitted.networks[0]
@@ -66,7 +64,7 @@ class Admission:
         """The project's only network."""
         found = self._available(wish.project_id)
         if len(found) > 1:
-            raise refusals.AmbiguousNetwork()
+            raise errors.network.Ambiguous()
         if found:
             [network] = found
             _check_subnets(network)
@@ -90,11 +88,11 @@ class Admission:
 
     def _check_own_network(self, project_id: str) -> None:
         if not self._client.has(TOPOLOGY):
-            raise refusals.NoOwnNetwork(project_id=project_id)
+            raise errors.network.NoAutoAllocation(project_id=project_id)
         try:
             self._client.own_network(project_id, as_user=True, dry_run=True)
         except (errors.NotFound, errors.Invalid, errors.Conflict, errors.Forbidden):
-            raise refusals.NoOwnNetwork(project_id=project_id) from None
+            raise errors.network.NoAutoAllocation(project_id=project_id) from None
 
     def _named(self, wish: NetworkWish, ports: Mapping[str, Port]) -> dict[str, NeutronNetwork]:
         wanted = {str(one.network_id) for one in wish.networks or () if not one.port_id}
@@ -105,9 +103,9 @@ class Admission:
         for one in sorted(wanted):
             network = found.get(one)
             if network is None:
-                raise BadNetwork(network_id=one)
+                raise errors.server.BadNetwork(network_id=one)
             if network.external and not network.shared and not wish.external:
-                raise refusals.ExternalNetwork(network_id=one)
+                raise errors.network.External(network_id=one)
             _check_subnets(network)
         beyond = {port.network_id for port in ports.values()} - set(found)
         return {**found, **self._known.networks(beyond)}
@@ -127,10 +125,10 @@ class Admission:
             mine = [subnets[key] for key in networks[str(one.network_id)].subnet_ids if key in subnets]
             address = ipaddress.ip_address(str(one.fixed_ip))
             if not any(address in ipaddress.ip_network(subnet.cidr, strict=False) for subnet in mine):
-                raise BadAddress(address=one.fixed_ip, network=one.network_id,
-                                 cidr=", ".join(subnet.cidr for subnet in mine))
+                raise errors.server.BadFixedIp(address=one.fixed_ip, network=one.network_id,
+                                               cidr=", ".join(subnet.cidr for subnet in mine))
             if self._client.ports({"network_id": one.network_id, "fixed_ips": f"ip_address={one.fixed_ip}"}):
-                raise AddressInUse(address=one.fixed_ip, network=one.network_id)
+                raise errors.server.FixedIpInUse(address=one.fixed_ip, network=one.network_id)
 
     # -- ports
 
@@ -140,7 +138,7 @@ class Admission:
             return {}
         for port_id, times in Counter(ids).items():
             if times > 1:
-                raise refusals.PortTwice(port_id=port_id)
+                raise errors.network.PortTwice(port_id=port_id)
         if wish.servers > 1:
             raise errors.Invalid("Unable to launch multiple instances with a single configured port ID. Please launch "
                                  "your instances one by one.")
@@ -152,13 +150,13 @@ class Admission:
     def _check_port(self, port: Port | None, port_id: str, project_id: str) -> None:
         """A port of another project's is told of as one that is not there."""
         if port is None or port.project_id != project_id:
-            raise refusals.BadPort(port_id=port_id)
+            raise errors.network.BadPort(port_id=port_id)
         if port.device_id:
-            raise refusals.PortInUse(port_id=port_id)
+            raise errors.network.PortInUse(port_id=port_id)
         if port.vnic_type in ACCELERATED:
-            raise refusals.AcceleratedPort(port_id=port_id)
+            raise errors.network.AcceleratedPort(port_id=port_id)
         if not port.addresses and port.ip_allocation not in ("deferred", "none"):
-            raise refusals.PortWithoutAddress(port_id=port_id)
+            raise errors.network.PortWithoutAddress(port_id=port_id)
         self._known.ports.put(port_id, port)
 
     def _demands(self, ports: Mapping[str, Port]) -> tuple[PortDemand, ...]:
@@ -178,12 +176,12 @@ class Admission:
             return (DEFAULT,) if not made or any(one.port_security for one in made) else ()
         for network in made:
             if not network.port_security:
-                raise refusals.NoSecurityThere(network_id=network.id)
+                raise errors.network.NoPortSecurity(network_id=network.id)
         found = self.look_up_groups(wish.project_id, words, as_user=True)
         return tuple(dict.fromkeys(found[word].name for word in words))
 
     def look_up_groups(self, project_id: str, words: Sequence[str], as_user: bool = False) -> dict[str, NeutronGroup]:
-        """By the words (names or ids) that were used. NoSuchSecurityGroup, AmbiguousGroup."""
+        """By the words (names or ids) that were used. network.NoSuchGroup, network.GroupAmbiguous."""
         filters = {"tenant_id": project_id, "fields": ["id", "name"]}
         groups = self._client.security_groups(filters, as_user=as_user)
         by_id = {one.id: one for one in groups}
@@ -191,9 +189,9 @@ class Admission:
         for word in words:
             named = [by_id[word]] if word in by_id else [one for one in groups if one.name == word]
             if not named:
-                raise refusals.NoSuchSecurityGroup(name=word)
+                raise errors.network.NoSuchGroup(name=word)
             if len(named) > 1:
-                raise refusals.AmbiguousGroup(name=word)
+                raise errors.network.GroupAmbiguous(name=word)
             found[word] = named[0]
         kept = {**found, **{one.name: one for one in found.values()
                             if sum(other.name == one.name for other in groups) == 1}}
@@ -206,12 +204,12 @@ class Admission:
         count = sum(not one.port_id for one in requested) * wish.servers
         room = self._known.room_for_ports(wish.project_id, count) if count else None
         if room is not None and room < count:
-            raise refusals.TooManyPorts()
+            raise errors.network.TooManyPorts()
 
 
 def _check_subnets(network: NeutronNetwork) -> None:
     if not network.subnet_ids:
-        raise refusals.NoSubnet(network_id=network.id)
+        raise errors.network.NoSubnet(network_id=network.id)
 
 
 __all__ = ["AUTO", "Admission"]

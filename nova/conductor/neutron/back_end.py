@@ -16,7 +16,7 @@ from nova.clients.neutron import Neutron as Client
 from nova.conductor.engine import metadata_providers
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_back_end import Admitted, NetworkWish
-from nova.conductor.engine.workflow import NotYet, Op, Result
+from nova.conductor.engine.workflow import Op, Result
 from nova.conductor.neutron.addresses import NeutronAddresses
 from nova.conductor.neutron.binding import Binder, begin_round, keep_given
 from nova.conductor.neutron.cache import Known
@@ -86,7 +86,7 @@ class Neutron:
             raise
         except errors.NovaError as error:
             LOG.warning("ports are not gone yet: %s", error.message, extra={"server": ops[0].uuid})
-            raise NotYet(what=f"{SERVICE} ({error.message})") from None
+            raise errors.daemon.WorkflowNotYet(what=f"{SERVICE} ({error.message})") from None
 
     def look_again(self, ops: Sequence[Op]) -> None:
         self.reader.look_again(ops)
@@ -101,7 +101,7 @@ class Neutron:
             self._mover.bind_to(op, host)
         except errors.Unavailable as error:
             if op.committed:  # there is no way back, and the server works where it is
-                raise NotYet(what=f"{SERVICE} ({error.message})") from None
+                raise errors.daemon.WorkflowNotYet(what=f"{SERVICE} ({error.message})") from None
             raise
 
     def prepare_arrival(self, op: Op, host: str) -> tuple[Interface, ...]:
@@ -114,7 +114,7 @@ class Neutron:
         try:
             self._mover.leave_host(ops)
         except errors.NovaError as error:
-            raise NotYet(what=f"{SERVICE} ({error.message})") from None
+            raise errors.daemon.WorkflowNotYet(what=f"{SERVICE} ({error.message})") from None
 
     # -- interfaces that come and go
 
@@ -128,7 +128,7 @@ class Neutron:
         try:
             return self._binder.make_one(op, wish)
         except errors.Unavailable as error:  # it may be there all the same
-            raise NotYet(what=f"{SERVICE} ({error.message})") from None
+            raise errors.daemon.WorkflowNotYet(what=f"{SERVICE} ({error.message})") from None
 
     def drop_interface(self, tx: Connection, op: Op, interface: Interface) -> None:
         """It is still the server's port."""
@@ -137,7 +137,7 @@ class Neutron:
         try:
             self._binder.remove_one(op, interface)
         except errors.Unavailable as error:
-            raise NotYet(what=f"{SERVICE} ({error.message})") from None
+            raise errors.daemon.WorkflowNotYet(what=f"{SERVICE} ({error.message})") from None
 
     # -- what is read
 

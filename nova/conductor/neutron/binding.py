@@ -14,10 +14,9 @@ import msgspec
 
 from nova import errors
 from nova.clients.neutron import DNS, IF_MATCH, Neutron
-from nova.clients.session import MissingThere, ServiceConflict, ServiceDown
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Result
-from nova.conductor.neutron import refusals, views
+from nova.conductor.neutron import views
 from nova.conductor.neutron.admission import AUTO, Admission
 from nova.conductor.neutron.cache import Known
 from nova.conductor.neutron.port_resources import ClaimedPorts, profile_of
@@ -106,7 +105,7 @@ class Binder:
             project = one.op.server.project_id
             network = self.client.own_network(project)
             if not network:
-                raise refusals.NoOwnNetwork(project_id=project)
+                raise errors.network.NoAutoAllocation(project_id=project)
             one.requested = tuple(msgspec.structs.replace(request, network_id=network)
                                   if request.network_id == AUTO else request for request in one.requested)
             self._adopt([one], self.client.ports_of([one.op.uuid]) if one.op.data.get(ROUND, 1) > 1 else ())
@@ -123,26 +122,26 @@ class Binder:
         port = self.known.ports.take(port_id) or self._read(port_id)
         for attempt in range(3):
             if port.device_id not in ("", op.uuid):
-                raise refusals.PortInUse(port_id=port_id)
+                raise errors.network.PortInUse(port_id=port_id)
             if port.dns_name and port.dns_name != op.server.hostname and self.client.has(DNS):
-                raise refusals.PortNamedOtherwise(port_id=port_id, server=op.uuid, dns_name=port.dns_name,
-                                                  hostname=op.server.hostname)
+                raise errors.network.PortDnsName(port_id=port_id, server=op.uuid, dns_name=port.dns_name,
+                                                 hostname=op.server.hostname)
             match = port.revision if self.client.has(IF_MATCH) else None
             try:
                 return self.client.update_port(port_id, self._given_fields(op, port), match)
-            except MissingThere:
-                raise refusals.BadPort(port_id=port_id) from None
-            except (ServiceConflict, ServiceDown):
+            except errors.service.ResourceNotFound:
+                raise errors.network.BadPort(port_id=port_id) from None
+            except (errors.service.Conflict, errors.service.Unavailable):
                 if attempt == 2:
                     raise
                 port = self._read(port_id)
-        raise refusals.PortInUse(port_id=port_id)
+        raise errors.network.PortInUse(port_id=port_id)
 
     def _read(self, port_id: str) -> Port:
         try:
             return self.client.port(port_id)
-        except MissingThere:
-            raise refusals.BadPort(port_id=port_id) from None
+        except errors.service.ResourceNotFound:
+            raise errors.network.BadPort(port_id=port_id) from None
 
     def _given_fields(self, op: Op, port: Port) -> dict[str, Any]:
         host = host_of(op)
@@ -177,7 +176,7 @@ class Binder:
     def _make_some(self, batch: Sequence[Wanted]) -> None:
         try:
             self._post(batch)
-        except ServiceDown:
+        except errors.service.Unavailable:
             self.known.doubt(one.op.uuid for one in batch)
             self._post_again(batch)
         except errors.NovaError as error:
@@ -195,7 +194,7 @@ class Binder:
         asked = self._asked(batch)
         try:
             made = self.client.create_ports([body for _one, _at, body in asked])
-        except MissingThere:  # a group that was made anew under its name, say: what we remember is old
+        except errors.service.ResourceNotFound:  # a group was made anew under its name, say: what we remember is old
             for one in batch:
                 self.known.forget_groups(one.op.server.project_id, one.op.server.security_groups or ())
             asked = self._asked(batch)
@@ -271,7 +270,7 @@ class Binder:
             fields["dns_name"] = ""
         try:
             self.client.update_port(port.id, fields)
-        except MissingThere:
+        except errors.service.ResourceNotFound:
             LOG.info("port %s was deleted by its owner", port.id)
 
     # -- one interface of a server that lives
@@ -286,7 +285,7 @@ class Binder:
         [port] = one.found.values()
         try:
             _check_bound([port], one.host)
-        except refusals.BindingFailed:
+        except errors.network.BindingFailed:
             self.free(port) if wish.port_id else self.client.delete_port(port.id)
             raise
         return views.interface(port, self.around([port]), wish.tag, given=bool(wish.port_id))
@@ -310,7 +309,7 @@ def host_of(op: Op) -> str:
 def _check_bound(ports: Iterable[Port], host: str) -> None:
     for port in ports:
         if port.vif_type == FAILED:
-            raise refusals.BindingFailed(port_id=port.id, host=host)
+            raise errors.network.BindingFailed(port_id=port.id, host=host)
 
 
 def _is(port: Port, request: RequestedNetwork) -> bool:

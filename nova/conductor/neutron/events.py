@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from nova import concurrency, context, errors
-from nova.conductor.engine.begin import Busy, Unsettled
 from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.health import Healer
 from nova.db import interface_cache, migrations
@@ -172,7 +171,7 @@ class Events:
     def _detach(self, uuid: str, port: str) -> str:
         try:
             self._take_out(uuid, port)
-        except (Busy, Unsettled):
+        except (errors.server.InterfacesBusy, errors.server.InterfacesUnsettled):
             return BUSY
         except errors.NovaError as error:
             LOG.warning("the guest keeps interface %s, whose port was deleted, for now: %s", port, error.message,

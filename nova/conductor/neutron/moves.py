@@ -12,9 +12,8 @@ from typing import Any
 
 from nova import errors
 from nova.clients.neutron import BINDINGS
-from nova.clients.session import MissingThere, ServiceConflict
 from nova.conductor.engine.workflow import Op
-from nova.conductor.neutron import refusals, views
+from nova.conductor.neutron import views
 from nova.conductor.neutron.binding import Binder, given_ids, known_ids
 from nova.conductor.neutron.port_resources import ClaimedPorts, profile_of
 from nova.model.networks import Interface
@@ -37,7 +36,7 @@ class Mover:
         if failed is None:
             return
         if not op.committed:
-            raise refusals.BindingFailed(port_id=failed.id, host=host)
+            raise errors.network.BindingFailed(port_id=failed.id, host=host)
         LOG.error("port %s could not be bound on host %s, where its server is", failed.id, host,
                   extra={"server": op.uuid})
 
@@ -66,7 +65,7 @@ class Mover:
             return ()
         try:
             return self._client.bindings(port.id)
-        except MissingThere:
+        except errors.service.ResourceNotFound:
             return ()
 
     def _ports(self, op: Op) -> list[Port]:
@@ -99,7 +98,7 @@ class Mover:
         there = {port.id: self._second(port, host, claimed) for port in self._ports(op)}
         for port_id, binding in there.items():
             if binding.vif_type == FAILED:
-                raise refusals.BindingFailed(port_id=port_id, host=host)
+                raise errors.network.BindingFailed(port_id=port_id, host=host)
         return tuple(views.bound_as(one, there[one.id], self._binder.ovs_bridge) if one.id in there else one
                      for one in interfaces)
 
@@ -115,7 +114,7 @@ class Mover:
         profile = profile_of(port.profile, claimed.allocation(port.id), claimed.device(port.id))
         try:
             return self._client.create_binding(port.id, host, port.vnic_type, profile)
-        except (ServiceConflict, errors.Unavailable):  # made, by an attempt whose answer was lost
+        except (errors.service.Conflict, errors.Unavailable):  # made, by an attempt whose answer was lost
             again = {one.host: one for one in self._client.bindings(port.id)}
             if host in again:
                 return again[host]
@@ -143,7 +142,7 @@ class Mover:
                 fields["binding:profile"] = profile
             try:
                 self._client.update_port(port.id, fields)
-            except MissingThere:
+            except errors.service.ResourceNotFound:
                 continue
 
 

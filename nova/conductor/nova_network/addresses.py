@@ -20,7 +20,6 @@ from nova import errors
 from nova.conductor.engine import limits, quota
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_back_end import NetworkWish
-from nova.conductor.engine.network_refusals import AddressInUse, BadAddress, BadNetwork
 from nova.conductor.engine.workflow import Op
 from nova.db import addresses as rows
 from nova.db import host_addresses, network_pools, networks, servers
@@ -38,22 +37,6 @@ NETWORKS, HOSTS = "networks", "network_hosts"  # in an operation's data: whom it
 Known = Mapping[str, Network]
 
 
-class AddressOfIPv6(errors.Invalid):
-    code = "server.fixed_ip_v6"
-    message = "Invalid fixed_ip: {address}: IPv6 addresses follow from the interface's MAC, and can not be chosen."
-
-
-class NotItsNetwork(errors.Invalid):
-    code = "server.network_of_nobody"
-    message = ("Network {network_id} is no project's yet. Ask for none, and the project gets one at its first server; "
-               "or let an administrator give it to the project (os-networks/add).")
-
-
-class NoNetworks(errors.Invalid):
-    code = "server.no_networks"
-    message = "No network is available to the project."
-
-
 class Addresses:
     """What :class:`nova.conductor.nova_network.back_end.NovaNetwork` does about addresses."""
 
@@ -69,26 +52,27 @@ class Addresses:
         return {network.uuid: network for network in networks.select(tx, Scope(project_id=project_id))}
 
     def check(self, tx: Connection, known: Known, wish: NetworkWish) -> None:
-        """BadNetwork, BadAddress, AddressInUse ...: what can not be is refused at once. Nothing is counted yet."""
+        """server.BadNetwork, server.BadFixedIp, server.FixedIpInUse ...: what can not be is refused at once. Nothing is
+        counted yet."""
         for request in wish.networks or ():
             self._check_network(request, known, wish)
         _check_addresses(tx, wish.networks or (), known)
 
     def _check_network(self, request: RequestedNetwork, known: Known, wish: NetworkWish) -> None:
         if request.port_id:
-            raise BadNetwork(f"Port {request.port_id} could not be found: ports belong to Neutron, which is not in "
-                             "use.")
+            raise errors.server.BadNetwork(f"Port {request.port_id} could not be found: ports belong to Neutron, "
+                                           "which is not in use.")
         if request.network_id not in known:
-            raise BadNetwork(network_id=request.network_id)
+            raise errors.server.BadNetwork(network_id=request.network_id)
         if self.options.manager.per_project and known[str(request.network_id)].project_id != wish.project_id:
-            raise NotItsNetwork(network_id=request.network_id)
+            raise errors.server.NetworkOfNobody(network_id=request.network_id)
         if request.fixed_ip and wish.servers > 1:
             raise errors.Invalid("Invalid fixed_ip: a fixed address can be asked for one server only, not for "
                                  f"{wish.servers} (max_count).")
 
     def chosen(self, known: Known, wish: NetworkWish) -> tuple[RequestedNetwork, ...]:
         """The networks of the wish; without one the manager's: all without a VLAN, or the project's own, of which it
-        takes one of nobody's when it has none. NoFreeNetwork."""
+        takes one of nobody's when it has none. network.NoneFree."""
         if wish.networks is not None:
             return wish.networks
         if not self.options.manager.per_project:
@@ -113,7 +97,7 @@ class Addresses:
             used = rows.used(tx, wish.project_id)
         wanted = len(chosen) * wish.servers
         if used + wanted > limit:
-            raise rows.TooManyAddresses(requested=wanted, used=used, limit=limit)
+            raise errors.quota.FixedIps(requested=wanted, used=used, limit=limit)
 
     def _limits_projects(self) -> bool:
         """Keystone's registered limits know of no such resource."""
@@ -252,7 +236,7 @@ class Addresses:
         if not asked:
             first = self.chosen(known, wanted)[:1]
             if not first:
-                raise NoNetworks()
+                raise errors.server.NoNetworks()
             wish = msgspec.structs.replace(wish, network_id=first[0].network_id)
         else:
             with self.deps.cell.reading() as tx:
@@ -307,19 +291,20 @@ def _check_addresses(tx: Connection, wanted: Sequence[RequestedNetwork], known: 
         _check_address(known[network], address)
     taken = networks.not_free(tx, [address for _, address in named]) if named else set()
     for network, address in sorted(named & taken):
-        raise AddressInUse(address=address, network=network)
+        raise errors.server.FixedIpInUse(address=address, network=network)
 
 
 def _check_address(network: Network, address: str) -> None:
     try:
         value = ipaddress.ip_address(address)
     except ValueError:
-        raise BadAddress(address=address, network=network.uuid, cidr=network.cidr or network.cidr_v6) from None
+        raise errors.server.BadFixedIp(address=address, network=network.uuid,
+                                       cidr=network.cidr or network.cidr_v6) from None
     if network.cidr_v6 and value.version == 6 and value in ipaddress.ip_network(network.cidr_v6, strict=False):
-        raise AddressOfIPv6(address=address)
+        raise errors.server.FixedIpV6(address=address)
     if not network.cidr or value not in ipaddress.ip_network(network.cidr, strict=False):
-        raise BadAddress(address=address, network=network.uuid,
-                         cidr=", ".join(filter(None, (network.cidr, network.cidr_v6))))
+        raise errors.server.BadFixedIp(address=address, network=network.uuid,
+                                       cidr=", ".join(filter(None, (network.cidr, network.cidr_v6))))
 
 
-__all__ = ["Addresses", "AddressOfIPv6", "NoNetworks", "NotItsNetwork", "wish_of"]
+__all__ = ["Addresses", "wish_of"]

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.metadata_providers import NotOnePort
 from nova.conductor.engine.network_back_end import Admitted, NetworkWish
 from nova.conductor.engine.workflow import Op, Result
 from nova.conductor.nova_network import host_rules
@@ -147,7 +147,7 @@ class NovaNetwork:
         return {}
 
     def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
-        raise NotOnePort(address=address, provider=provider_id, count=0)
+        raise errors.metadata.NotOnePort(address=address, provider=provider_id, count=0)
 
     def told(self, event: ExternalEvent, server: Any) -> None:
         LOG.info("event %s is of another network service, and changes nothing here", event.name,

@@ -65,14 +65,6 @@ service openvpn restart
 """
 
 
-class NoVpn(errors.Invalid):
-    code, message = "cloudpipe.unavailable", "No VPN server can be made: {reason}."
-
-
-class NoProjectNetwork(errors.NotFound):
-    code, message = "cloudpipe.no_network", "Project {project_id} has no network."
-
-
 class Cloudpipes:
     """The calls of CloudpipeCalls. ``create`` and ``servers``: ``create_servers`` and ``list_servers``."""
 
@@ -95,7 +87,7 @@ class Cloudpipes:
     def create_cloudpipe(self, project_id: str) -> str:
         settings = self._settings
         if settings.vpn_image_id == NO_VPN:
-            raise NoVpn(reason="vpn_image_id in the conductor's nova.conf names no image")
+            raise errors.network.CloudpipeUnavailable(reason="vpn_image_id in the conductor's nova.conf names no image")
         there = self._of(project_id)
         live = [server for server in there if server.vm_state != VmState.ERROR]
         if live:
@@ -123,7 +115,7 @@ class Cloudpipes:
         def write(tx: Connection) -> set[str]:
             mine = [one for one in networks.select(tx, Scope()) if one.project_id == project_id]
             if not mine:
-                raise NoProjectNetwork(project_id=project_id)
+                raise errors.network.CloudpipeNoNetwork(project_id=project_id)
             networks.set_vpn(tx, [one.id for one in mine], address, port)
             return {one.uuid for one in mine}
         self.deps.teller.tell(self.deps.cell.transact(write))
@@ -141,7 +133,8 @@ class Cloudpipes:
             mine = [one for one in networks.select(tx, Scope()) if one.project_id == project_id]
         found: Network = mine[0] if mine else self.deps.networking.networks.add_network_to_project(None, project_id)
         if not found.vpn_private_address:
-            raise NoVpn(reason=f"network {found.label} sets no address aside for one: only VlanManager's do")
+            raise errors.network.CloudpipeUnavailable(reason=f"network {found.label} sets no address aside for one: "
+                                                      "only VlanManager's do")
         return found
 
     def _flavor(self) -> str:
@@ -149,7 +142,8 @@ class Cloudpipes:
             named = [one for one in flavors.select(tx, FlavorQuery(is_public=None), self.deps.settings.max_limit)
                      if one.name == self._settings.vpn_flavor]
         if not named:
-            raise NoVpn(reason=f"there is no flavor named {self._settings.vpn_flavor} (vpn_flavor in nova.conf)")
+            raise errors.network.CloudpipeUnavailable(reason=f"there is no flavor named {self._settings.vpn_flavor} "
+                                                      "(vpn_flavor in nova.conf)")
         return named[0].flavorid
 
     def _keypair(self, name: str, user_id: str, credentials: VpnCredentials) -> str:
@@ -161,7 +155,7 @@ class Cloudpipes:
         def make(tx: Connection) -> None:
             if not keypairs.count(tx, user_id, name)[1]:
                 keypairs.insert(tx, wanted)
-        with contextlib.suppress(keypairs.KeypairTaken):  # by another who asked at the same time
+        with contextlib.suppress(errors.server.KeypairTaken):  # by another who asked at the same time
             self.deps.api.transact(make)
         return name
 

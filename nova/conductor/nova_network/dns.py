@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from nova import context, errors
-from nova.clients.dns import DomainThere, EntryThere, Managers, NoSuchDomain, NoSuchEntry, Patient
+from nova.clients.dns import Managers, Patient
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op
 from nova.db import dns_domains, floating
@@ -29,19 +29,6 @@ LABEL_LENGTH = 63
 BUDGET_S = 10.0  # of all names of one order: a batch of boots waits no longer for a slow DNS server
 NAMED = "dns_names"  # in an operation's data: (name, address) of what its server had
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*")
-
-
-class BadDnsName(errors.Invalid):
-    code, message = "dns.bad_name", "'{name}' is not a name in DNS."
-
-
-class BadDnsEntry(errors.Invalid):
-    code, message = "dns.bad_entry", "A DNS entry of type {type} has no address {address}: there are A and AAAA."
-
-
-class NotYourName(errors.Forbidden):
-    code = "dns.not_your_name"
-    message = "{address} is no floating address of your project: its name in the domain {domain} is not yours to say."
 
 
 class Names:
@@ -70,7 +57,7 @@ class Names:
         _check_name(domain.domain)
         try:
             self._of_scope(domain.scope).create_domain(domain.domain)
-        except DomainThere:
+        except errors.dns.DomainExists:
             LOG.info("domain %s is there already: whose it is changes", domain.domain)
         self.deps.cell.transact(lambda tx: dns_domains.put(tx, domain))
         return domain
@@ -79,7 +66,7 @@ class Names:
         known = self._domain(domain)
         try:
             self._of_scope(known.scope).delete_domain(domain)
-        except NoSuchDomain:
+        except errors.dns.NoSuchDomain:
             LOG.info("domain %s was gone from the DNS server already", domain)
         self.deps.cell.transact(lambda tx: dns_domains.delete(tx, domain))
 
@@ -87,7 +74,7 @@ class Names:
         with self.deps.cell.reading() as tx:
             for one in dns_domains.select(tx, domain):
                 return one
-        raise NoSuchDomain(domain=domain)
+        raise errors.dns.NoSuchDomain(domain=domain)
 
     # -- entries
 
@@ -102,11 +89,11 @@ class Names:
     def put_dns_entry(self, entry: DnsEntry) -> DnsEntry:
         _check_name(entry.name)
         if _type(entry.address) != entry.type.upper():
-            raise BadDnsEntry(type=entry.type[:20], address=entry.address[:60])
+            raise errors.dns.BadEntry(type=entry.type[:20], address=entry.address[:60])
         driver = self._writable(entry.domain, entry.name, entry.address)
         try:
             driver.create_entry(entry.name, entry.address, entry.type.upper(), entry.domain)
-        except EntryThere:
+        except errors.dns.EntryExists:
             driver.modify_address(entry.name, entry.address, entry.domain)
         return entry
 
@@ -124,7 +111,7 @@ class Names:
                 own = {one.address for one in floating.select(tx, FloatingQuery(scope=Scope(
                     project_id=who.project_id or "")))}
             for address in sorted(named - own):
-                raise NotYourName(address=address, domain=domain)
+                raise errors.dns.NotYourName(address=address, domain=domain)
         return driver
 
     # -- what goes with addresses
@@ -172,7 +159,7 @@ class Names:
             return
         try:
             zone = self._domain(domain).availability_zone
-        except NoSuchDomain:
+        except errors.dns.NoSuchDomain:
             zone = None  # one that the DNS server has, and we have not made
         except errors.NovaError as error:
             LOG.warning("names of %d servers are not written to DNS: %s", len(servers), error.message)
@@ -213,7 +200,7 @@ def _forget(driver: Patient, name: str | None, address: str, domain: str) -> Non
         if name in (None, found):
             try:
                 driver.delete_entry(found, domain)
-            except NoSuchEntry:
+            except errors.dns.NoSuchEntry:
                 LOG.debug("%s was gone from %s already", found, domain)
 
 
@@ -222,14 +209,14 @@ def _write(driver: Patient, name: str | None, address: str, domain: str) -> None
         return
     try:
         driver.create_entry(name, address, "A", domain)
-    except EntryThere:
+    except errors.dns.EntryExists:
         if address not in driver.get_entries_by_name(name, domain):
             LOG.warning("the name %s in the DNS domain %s is another address's, and stays so", name, domain)
 
 
 def _check_name(name: str) -> None:
     if len(name) > 253 or not _NAME.fullmatch(name) or any(len(one) > LABEL_LENGTH for one in name.split(".")):
-        raise BadDnsName(name=name[:60])
+        raise errors.dns.BadName(name=name[:60])
 
 
 def _type(address: str) -> str:

@@ -9,19 +9,13 @@ import msgspec
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.network_refusals import BadNetwork
 from nova.conductor.nova_network.addresses import Addresses
 from nova.db import addresses as rows
 from nova.db import floating, network_pools, servers
 from nova.db.addresses import Wish
 from nova.db.engine import Connection
-from nova.db.states import Going
 from nova.model.networks import FixedAddress, FixedAddressRow, Interface, RequestedNetwork
 from nova.model.states import TaskState
-
-
-class NotItsAddress(errors.Invalid):
-    code, message = "network.not_its_address", "Instance {server} has no fixed IP address {address}."
 
 
 class FixedAddresses:
@@ -50,9 +44,9 @@ class FixedAddresses:
         def add(tx: Connection) -> Any:
             row = _locked(tx, server_uuid)
             if row.task_state == TaskState.DELETING:  # its delete may have given all of them back already
-                raise Going(server=server_uuid)
+                raise errors.server.Going(server=server_uuid)
             if network_id not in self.addresses.known(tx, row.project_id):
-                raise BadNetwork(network_id=network_id)
+                raise errors.server.BadNetwork(network_id=network_id)
             request = RequestedNetwork(network_id=network_id)
             wish = Wish(row.uuid, row.hostname or "", (request,), row.project_id, row.host)
             terms = self.addresses.terms([row.project_id])
@@ -70,7 +64,7 @@ class FixedAddresses:
             row = _locked(tx, server_uuid)
             changed = {one.network_id for one in row.interfaces or () if address in _own(one)}
             if not changed:
-                raise NotItsAddress(server=server_uuid, address=address)
+                raise errors.network.NotItsAddress(server=server_uuid, address=address)
             floating.leave(tx, [row.uuid], [address])
             rows.drop_address(tx, row.uuid, address, self.addresses.options.keeps_leased)
             held = floating.of_servers(tx, [row.uuid]).get(row.uuid, {})  # as they are now
@@ -104,4 +98,4 @@ def _without(one: Interface, address: str) -> Interface:
     return msgspec.structs.replace(one, addresses=tuple(found for found in one.addresses if found.address != address))
 
 
-__all__ = ["FixedAddresses", "NotItsAddress"]
+__all__ = ["FixedAddresses"]

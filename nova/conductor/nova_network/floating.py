@@ -28,23 +28,6 @@ LEFT = "floating_left"  # in an operation's data: what its server had, until oth
 AWAY = ("rpc.", "network.no_host", "network.host_down", "network.host_late", "network.telling_late")
 
 
-class TooMany(errors.OverQuota):
-    code, message = "floating.over_quota", "Maximum number of floating IPs exceeded"
-
-
-class NotYours(errors.Forbidden):
-    code, message = "floating.not_yours", "Floating IP {address} is not of your project."
-
-
-class AutoAssigned(errors.Forbidden):
-    code = "floating.auto_assigned"
-    message = "Floating IP {address} was assigned by itself, and goes with its server."
-
-
-class NotItsAddress(errors.Conflict):
-    code, message = "floating.not_associated", "Floating IP {address} is not associated with instance {server}."
-
-
 class Floating(Names):
     """The calls of FloatingCalls, and what boots, moves and deletes mean for floating addresses."""
 
@@ -80,14 +63,14 @@ class Floating(Names):
     def allocate_floating_address(self, project_id: str, pool: str | None) -> FloatingAddress:
         name = pool or self.options.default_floating_pool
         if not self.served:
-            raise floating.NoSuchPool(pool=name)
+            raise errors.floating.NoSuchPool(pool=name)
         limit = self._limit(project_id)
 
         def take(tx: Connection) -> FloatingAddress:
             if limit != UNLIMITED:
                 network_quota.lock_owner(tx, project_id)
                 if not quota.fits(limit, floating.count(tx, project_id), 1):
-                    raise TooMany()
+                    raise errors.floating.OverQuota()
             [taken] = floating.take(tx, name, project_id)
             return taken
         taken = self.deps.cell.transact(take)
@@ -106,7 +89,7 @@ class Floating(Names):
         def release(tx: Connection) -> Changed:
             held = floating.hold(tx, id=id)
             if scope.project_id not in (None, held.row.project_id):
-                raise NotYours(address=held.row.address)
+                raise errors.floating.NotYours(address=held.row.address)
             _refuse_assigned(held)
             return floating.let_go(tx, held)
         changed = self.deps.cell.transact(release)
@@ -184,7 +167,7 @@ class Floating(Names):
             held = floating.hold(tx, association.address)
             _check_owner(held)
             if held.server_uuid is None or held.server_uuid != association.server_uuid:
-                raise NotItsAddress(address=association.address, server=association.server_uuid)
+                raise errors.floating.NotAssociated(address=association.address, server=association.server_uuid)
             _refuse_assigned(held)
             return floating.unpoint(tx, held)
         changed = self.deps.cell.transact(disassociate)
@@ -275,16 +258,16 @@ def _check_owner(held: Held) -> None:
     """Forbidden, but for the project whose it is and administrators."""
     who = context.current()
     if not who.is_admin and who.project_id != held.row.project_id:
-        raise NotYours(address=held.row.address)
+        raise errors.floating.NotYours(address=held.row.address)
 
 
 def _refuse_assigned(held: Held) -> None:
     if held.row.auto_assigned:
-        raise AutoAssigned(address=held.row.address)
+        raise errors.floating.AutoAssigned(address=held.row.address)
 
 
 def _first_address(interfaces: Iterable[Interface]) -> str | None:
     return next((one.address for interface in interfaces for one in interface.addresses if one.version == 4), None)
 
 
-__all__ = ["AutoAssigned", "Floating", "NotItsAddress", "NotYours", "TooMany"]
+__all__ = ["Floating"]

@@ -11,7 +11,6 @@ import msgspec
 from nova import context, errors
 from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.network_refusals import NoSuchGroup
 from nova.conductor.nova_network.firewall_updates import RulesTeller
 from nova.db import network_quota, servers, services
 from nova.db import security_groups as rows
@@ -35,34 +34,6 @@ from nova.model.services import ServiceQuery
 T = TypeVar("T")
 
 REMEMBERED = 10_000  # projects whose default group's key is
-
-
-class BadId(errors.Invalid):
-    code, message = "security_group.bad_id", "Security group id should be a uuid, not '{given}'."
-
-
-class OfDefault(errors.Invalid):
-    code, message = "security_group.default", "Unable to {what} system group 'default'."
-
-
-class InUse(errors.Invalid):
-    code, message = "security_group.in_use", "Security group is still in use."
-
-
-class TooManyGroups(errors.OverQuota):
-    code, message = "security_group.over_quota", "Quota exceeded, too many security groups: at most {limit}."
-
-
-class TooManyRules(errors.OverQuota):
-    code, message = "security_group.rules_over_quota", "Quota exceeded, too many security group rules: at most {limit}."
-
-
-class RuleThere(errors.Invalid):
-    code, message = "security_group.rule_there", "This rule already exists in group {group}."
-
-
-class DefaultRuleThere(errors.Conflict):
-    code, message = "security_group.default_rule_there", "This default rule already exists."
 
 
 class Groups:
@@ -99,7 +70,7 @@ class Groups:
         """NoSuchGroup, for what is no id as well: `openstack` asks by name first, and lists when there is none so."""
         key = rows.key_of(id)
         if key is None:
-            raise rows.NoSuchGroup(group=id)
+            raise errors.security_group.NotFound(group=id)
         with self.deps.cell.reading() as tx:
             return rows.get(tx, key, scope)
 
@@ -111,7 +82,7 @@ class Groups:
         def write(tx: Connection) -> SecurityGroup:
             rows.ensure_default(tx, project, who.user_id)  # under the project's lock
             if not quota.fits(limit, rows.count(tx, project), 1):
-                raise TooManyGroups(limit=limit)
+                raise errors.security_group.OverQuota(limit=limit)
             key = rows.insert(tx, project, who.user_id, group.name, group.description)
             return SecurityGroup(id=rows.id_of(key), name=group.name, project_id=project, description=group.description)
         return self.deps.cell.transact(write)
@@ -123,7 +94,7 @@ class Groups:
             network_quota.lock_owner(tx, rows.get(tx, key, update.scope).project_id)
             row = rows.locked(tx, key, update.scope)
             if row.name == DEFAULT:
-                raise OfDefault(what="update")
+                raise errors.security_group.Default(what="update")
             rows.rename(tx, row, update.name or row.name,
                         row.description if update.description is None else update.description)
             return rows.get(tx, key, update.scope)
@@ -133,9 +104,9 @@ class Groups:
         def write(tx: Connection) -> set[str]:
             row = rows.locked(tx, _key(id), scope)
             if row.name == DEFAULT:
-                raise OfDefault(what="delete")
+                raise errors.security_group.Default(what="delete")
             if rows.in_use(tx, row.id):
-                raise InUse()
+                raise errors.security_group.InUse()
             rows.delete(tx, row.id)
             return set()  # it has no members, so nobody lets any in
         self.deps.cell.transact(write)
@@ -157,9 +128,9 @@ class Groups:
                 rows.locked(tx, source, scope)
             present = rows.rules_of(tx, key)
             if any(security_rules.same(one, wanted) for one in present):
-                raise RuleThere(group=group.name)
+                raise errors.security_group.RuleThere(group=group.name)
             if not quota.fits(limit, len(present), 1):
-                raise TooManyRules(limit=limit)
+                raise errors.security_group.RulesOverQuota(limit=limit)
             return rows.rule(tx, rows.insert_rule(tx, wanted)), rows.hosts_of(tx, [key])
         made, hosts = self.deps.cell.transact(write)
         self.teller.tell(hosts)
@@ -182,7 +153,7 @@ class Groups:
     def get_default_rule(self, id: str) -> SecurityRule:
         found = {rule.id: rule for rule in self.list_default_rules()}
         if str(_key(id)) not in found:
-            raise rows.NoSuchRule(rule=id)
+            raise errors.security_group.NoRule(rule=id)
         return found[str(_key(id))]
 
     def create_default_rule(self, rule: NewSecurityRule) -> SecurityRule:
@@ -215,7 +186,7 @@ class Groups:
         def write(tx: Connection) -> SecurityRule:
             network_quota.lock_owner(tx, f"rules:{kind}")
             if any(security_rules.same(one, wanted) for one in rows.common(tx, kind)):
-                raise DefaultRuleThere()
+                raise errors.security_group.DefaultRuleThere()
             return rows.insert_common(tx, kind, msgspec.structs.replace(wanted, protocol=rule.protocol))
         return self.deps.cell.transact(write)
 
@@ -231,7 +202,7 @@ class Groups:
             server = rows.locked_server(tx, change.server_uuid)
             found = rows.keys_of(tx, server.project_id, [change.group]).get(change.group)
             if found is None:
-                raise rows.NoSuchGroup(group=change.group)
+                raise errors.security_group.NotFound(group=change.group)
             group = rows.locked(tx, found.id, Scope(project_id=server.project_id))
             (rows.join if change.member else rows.leave)(tx, group, server)
             own = {server.host} if server.host else set()
@@ -251,7 +222,7 @@ class Groups:
             found = self._with_default(project, lambda own: rows.keys_of(own, project, asked))
         for name in asked:
             if name not in found:
-                raise NoSuchGroup(name=name)
+                raise errors.server.NoSuchSecurityGroup(name=name)
         return {row.id: row.name for row in found.values()}
 
     def _default_of(self, tx: Connection, project: str) -> int:
@@ -288,7 +259,7 @@ class Groups:
 def _key(id: str) -> int:
     key = rows.key_of(id)
     if key is None:
-        raise BadId(given=id)
+        raise errors.security_group.BadId(given=id)
     return key
 
 

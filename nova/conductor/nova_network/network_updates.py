@@ -29,23 +29,6 @@ GRACE_S = 1.0  # of a round
 Failures = dict[tuple[str, str | None], errors.NovaError]  # by network, and host of a multi-host one
 
 
-class NoNetworkHost(errors.Unavailable):
-    code = "network.no_host"
-    message = "Network {network} has no host: start nova-network on one."
-
-
-class HostDown(errors.Unavailable):
-    code, message = "network.host_down", "nova-network on '{host}' does not report."
-
-
-class HostLate(errors.Unavailable):
-    code, message = "network.host_late", "nova-network on '{host}' has not done what it was told in {seconds:.0f} s."
-
-
-class TellingLate(errors.Unavailable):
-    code, message = "network.telling_late", "Network hosts could not be told within {seconds:.0f} s."
-
-
 class _Round:
     """One reading of states: of which networks, and what became of it. Of networks that each host serves for its own
     guests, the hosts that are to be told (``everywhere``: those where all are, besides)."""
@@ -95,7 +78,7 @@ class Teller:
         end = time.monotonic() + self._patience_s
         mine = self._join(wanted, at, everywhere)
         if not mine.read.wait(self._patience_s):
-            return {(uuid, None): TellingLate(seconds=self._patience_s) for uuid in wanted}
+            return {(uuid, None): errors.network.TellingLate(seconds=self._patience_s) for uuid in wanted}
         def concerns(key: tuple[str, str | None]) -> bool:
             return key[0] in wanted and (key[1] is None or everywhere or key[1] in at)
         failures = {key: error for key, error in mine.failures.items() if concerns(key)}
@@ -103,7 +86,7 @@ class Teller:
             if not concerns(key):
                 continue
             if not message.done.wait(max(0.0, end - time.monotonic())):
-                failures[key] = HostLate(host=host, seconds=self._patience_s)
+                failures[key] = errors.network.HostLate(host=host, seconds=self._patience_s)
             elif message.error is not None:
                 failures[key] = message.error
         return failures
@@ -156,14 +139,14 @@ class Teller:
         by_host: dict[str, list[NetworkOnHost]] = {}
         for host, state in states:
             if host is None:
-                current.failures[(state.network.uuid, None)] = NoNetworkHost(network=state.network.label)
+                current.failures[(state.network.uuid, None)] = errors.network.NoHost(network=state.network.label)
             elif current.wants(state, host):
                 by_host.setdefault(host, []).append(state)
         down, begun = self._down(set(by_host)), []
         for host, served in by_host.items():
             keys = [(one.network.uuid, host if one.network.multi_host else None) for one in served]
             if host in down:
-                current.failures.update(dict.fromkeys(keys, HostDown(host=host)))
+                current.failures.update(dict.fromkeys(keys, errors.network.HostDown(host=host)))
                 continue
             message, begins = self.lanes.serve(host, served)
             current.messages.update(dict.fromkeys(keys, (host, message)))
@@ -179,4 +162,4 @@ class Teller:
             return hosts - services.up(tx, services.NETWORK, self._down_after_s, hosts)
 
 
-__all__ = ["HostDown", "HostLate", "NoNetworkHost", "Teller", "TellingLate"]
+__all__ = ["Teller"]

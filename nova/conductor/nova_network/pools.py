@@ -18,15 +18,6 @@ from nova.model.services import ServiceQuery
 RESOURCE = "networks"
 
 
-class TooManyNetworks(errors.OverQuota):
-    code, message = "network.over_quota", "Quota exceeded, too many networks: at most {limit}."
-
-
-class NoOwners(errors.NotSupported):
-    code = "network.no_owners"
-    message = "The networks of {manager} are everybody's: they have no project or host of their own to change."
-
-
 class Networks(FixedAddresses):
     """The calls of NetworkCalls, and of InterfaceCalls those about single addresses."""
 
@@ -44,7 +35,7 @@ class Networks(FixedAddresses):
 
     def create_network(self, network: NewNetwork) -> tuple[Network, ...]:
         """A network that a project makes for itself (``by_project``) counts, where networks are counted.
-        BridgeHasNetwork."""
+        network.BridgeHasNetwork."""
         limit = self._limit(network)
 
         def make(tx: Connection) -> set[str]:
@@ -77,7 +68,7 @@ class Networks(FixedAddresses):
         project = network.project_id or ""
         network_quota.lock_owner(tx, project)
         if not quota.fits(limit, network_pools.owned(tx, project), network.num_networks):
-            raise TooManyNetworks(limit=limit)
+            raise errors.network.OverQuota(limit=limit)
 
     def delete_network(self, uuid: str) -> None:
         """Whoever comes next may use its bridge and range at once: its hosts give them up first, if they can."""
@@ -86,7 +77,7 @@ class Networks(FixedAddresses):
     def delete_own_network(self, uuid: str, project_id: str) -> None:
         def remove(tx: Connection) -> set[str]:
             if networks.get(tx, uuid, Scope(project_id=project_id)).project_id != project_id:
-                raise networks.NoSuchNetwork(network_id=uuid)  # it is nobody's, and so not the project's to delete
+                raise errors.network.NotFound(network_id=uuid)  # it is nobody's, and so not the project's to delete
             network_pools.change(tx, uuid, {"project_id": None})
             return networks.delete(tx, uuid)
         self.deps.teller.look_anew(self.deps.cell.transact(remove))
@@ -94,7 +85,7 @@ class Networks(FixedAddresses):
     def change_network(self, change: NetworkChange) -> Network:
         """Hosts that are away learn it when they next ask for all of their networks."""
         if not (self.options.manager.per_project or change.forced):
-            raise NoOwners(manager=self.options.manager.path)
+            raise errors.network.NoOwners(manager=self.options.manager.path)
         fields = {name: getattr(change, name) for name in change.fields}
 
         def write(tx: Connection) -> tuple[Network, Network]:
@@ -111,7 +102,7 @@ class Networks(FixedAddresses):
 
     def add_network_to_project(self, uuid: str | None, project_id: str) -> Network:
         if not self.options.manager.per_project:
-            raise NoOwners(manager=self.options.manager.path)
+            raise errors.network.NoOwners(manager=self.options.manager.path)
         return self.deps.cell.transact(lambda tx: network_pools.add_to_project(tx, uuid, project_id))
 
     def used(self, project_id: str) -> dict[str, int]:
@@ -121,4 +112,4 @@ class Networks(FixedAddresses):
         return counted if self.options.manager.charges_quota else {**counted, "fixed_ips": 0}
 
 
-__all__ = ["Networks", "NoOwners", "TooManyNetworks"]
+__all__ = ["Networks"]

@@ -10,7 +10,6 @@ from typing import Any
 from nova import concurrency, errors
 from nova.conductor.engine import announce, zones
 from nova.conductor.engine.deps import Deps
-from nova.conductor.queries.hosts import NoSuchHost
 from nova.db import aggregates, hosts, services
 from nova.db.engine import Connection
 from nova.model.aggregates import ZONE, Aggregate, AggregateUpdate, NewAggregate
@@ -18,46 +17,6 @@ from nova.model.images import Image
 from nova.model.services import ServiceQuery
 
 LOG = logging.getLogger(__name__)
-
-
-class BadZone(errors.Invalid):
-    code, message = "aggregate.bad_zone", "Invalid availability_zone '{zone}': {reason}."
-
-
-class HasServers(errors.Invalid):
-    code = "aggregate.has_servers"
-    message = ("Cannot update aggregate {id}. Reason: its availability zone can not change while hosts of it "
-               "({hosts}) have servers.")
-
-
-class SecondZone(errors.Invalid):
-    code = "aggregate.second_zone"
-    message = ("Cannot update aggregate {id}. Reason: its host {host} is in availability zone {zone} already, by "
-               "another aggregate.")
-
-
-class HostInZone(errors.Conflict):
-    code = "aggregate.host_in_zone"
-    message = ("Cannot add host {host} to aggregate {id}. Reason: the host is in availability zone {zone} already, by "
-               "another aggregate, and would get {wanted} too.")
-
-
-class PinnedServers(errors.Conflict):
-    code = "aggregate.pinned_servers"
-    message = ("Cannot {act} host {host}, aggregate {id}. Reason: a server on it asked for availability zone {zone}, "
-               "which the host would leave; migrate it first.")
-
-
-class HostIsMember(errors.Conflict):
-    code, message = "aggregate.host_exists", "Aggregate {id} already has host {host}."
-
-
-class HostIsNoMember(errors.NotFound):
-    code, message = "aggregate.host_not_found", "Host {host} is not in aggregate {id}."
-
-
-class BadImage(errors.Invalid):
-    code, message = "aggregate.bad_image", "Image {image_id} can not be cached: {reason}."
 
 
 class Aggregates:
@@ -105,10 +64,10 @@ class Aggregates:
         def write(tx: Connection, aggregate: Aggregate) -> None:
             self._check_host(host)
             if host in aggregate.hosts:
-                raise HostIsMember(id=aggregate.id, host=host)
+                raise errors.aggregate.HostExists(id=aggregate.id, host=host)
             zone = aggregates.zones(tx, [host]).get(host)
             if aggregate.zone is not None and zone not in (None, aggregate.zone):
-                raise HostInZone(id=aggregate.id, host=host, zone=zone, wanted=aggregate.zone)
+                raise errors.aggregate.HostInZone(id=aggregate.id, host=host, zone=zone, wanted=aggregate.zone)
             self._check_pins("add", aggregate, host, zone, zone or aggregate.zone)
             aggregates.add_host(tx, aggregate.id, host)
         return self._change(aggregate_id, write, [host])
@@ -116,7 +75,7 @@ class Aggregates:
     def remove_aggregate_host(self, aggregate_id: int, host: str) -> Aggregate:
         def write(tx: Connection, aggregate: Aggregate) -> None:
             if host not in aggregate.hosts:
-                raise HostIsNoMember(id=aggregate.id, host=host)
+                raise errors.aggregate.HostNotFound(id=aggregate.id, host=host)
             zone = aggregates.zones(tx, [host]).get(host)
             aggregates.remove_host(tx, aggregate.id, host)
             self._check_pins("remove", aggregate, host, zone, aggregates.zones(tx, [host]).get(host))
@@ -148,43 +107,44 @@ class Aggregates:
         aggregates.write_metadata(tx, aggregate.id, items)
 
     def _check_new_zone(self, tx: Connection, aggregate: Aggregate, zone: str | None) -> None:
-        """BadZone, SecondZone, or HasServers: the zone of this aggregate's hosts must not become this one."""
+        """aggregate.BadZone, aggregate.SecondZone, or aggregate.HasServers: the zone of this aggregate's hosts must not
+        become this one."""
         self._check_zone_name(zone)
         if not aggregate.hosts:
             return
         if zone is not None:
             for host, other in sorted(aggregates.zones(tx, aggregate.hosts, but=aggregate.id).items()):
                 if other != zone:
-                    raise SecondZone(id=aggregate.id, host=host, zone=other)
+                    raise errors.aggregate.SecondZone(id=aggregate.id, host=host, zone=other)
         with self.deps.cell.reading() as cell:
             busy = hosts.with_servers(cell, aggregate.hosts)
         if busy:
-            raise HasServers(id=aggregate.id, hosts=", ".join(busy[:5]) + ", ..." * (len(busy) > 5))
+            raise errors.aggregate.HasServers(id=aggregate.id, hosts=", ".join(busy[:5]) + ", ..." * (len(busy) > 5))
 
     def _check_zone_name(self, zone: str | None) -> None:
         internal = self.deps.settings.internal_service_availability_zone
         if zone is None:
             return
         if not zone.strip() or ":" in zone:
-            raise BadZone(zone=zone, reason="a zone's name has characters, and no colon among them")
+            raise errors.aggregate.BadZone(zone=zone, reason="a zone's name has characters, and no colon among them")
         if zone.strip() == internal:
-            raise BadZone(zone=zone, reason="it is the zone of control daemons ([DEFAULT]internal_service_"
-                                            "availability_zone)")
+            raise errors.aggregate.BadZone(zone=zone, reason="it is the zone of control daemons "
+                                           "([DEFAULT]internal_service_availability_zone)")
 
     def _check_host(self, host: str) -> None:
         with self.deps.cell.reading() as tx:
             if services.COMPUTE not in services.binaries(tx, host):
-                raise NoSuchHost(host=host)
+                raise errors.host.NotFound(host=host)
 
     def _check_pins(self, act: str, aggregate: Aggregate, host: str, before: str | None, after: str | None) -> None:
-        """PinnedServers when the host would leave the zone that a server of it asked for."""
+        """aggregate.PinnedServers when the host would leave the zone that a server of it asked for."""
         default = self.deps.settings.default_availability_zone
         left, entered = before or default, after or default
         if left == entered:
             return
         with self.deps.cell.reading() as tx:
             if hosts.has_pinned(tx, host, left):
-                raise PinnedServers(act=act, host=host, id=aggregate.id, zone=left)
+                raise errors.aggregate.PinnedServers(act=act, host=host, id=aggregate.id, zone=left)
 
     # -- images kept ready
 
@@ -200,9 +160,9 @@ class Aggregates:
         try:
             image: Image = self.deps.images.show(image_id, as_user=True)
         except (errors.NotFound, errors.Forbidden):
-            raise BadImage(image_id=image_id, reason="it does not exist, or is not yours") from None
+            raise errors.aggregate.BadImage(image_id=image_id, reason="it does not exist, or is not yours") from None
         if image.status != "active":
-            raise BadImage(image_id=image_id, reason=f"its status is {image.status}, not active")
+            raise errors.aggregate.BadImage(image_id=image_id, reason=f"its status is {image.status}, not active")
         return image
 
 

@@ -11,9 +11,8 @@ from typing import Any
 
 from nova import context, errors
 from nova.conductor.engine.deps import Deps
-from nova.db import consoles, services, states
+from nova.db import consoles, services
 from nova.db.engine import Connection
-from nova.model.console_errors import CanNotTell, TypeUnavailable
 from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleGrant, ConsoleType, ConsoleWish, TokenCheck
 from nova.model.states import TaskState
 
@@ -41,33 +40,33 @@ class Consoles:
             token_hash=grant.token_hash, console_type=wish.type.value, server_uuid=wish.server_uuid, host=server.host,
             epoch=server.epoch, user_id=context.current().user_id or "", address=address, ttl_s=grant.ttl_s)
         if not self.deps.cell.transact(lambda tx: consoles.keep(tx, kept)):
-            raise Moving(server=wish.server_uuid)
+            raise errors.console.Moving(server=wish.server_uuid)
         return address
 
     def _asked(self, wish: ConsoleWish, server: Any) -> ConsoleAddress:
         """What the server's host says to a user's wish."""
         facts = {"server": wish.server_uuid, "type": wish.type.value}
         if server.task_state in BUSY:
-            raise states.NotInState(action="get the console of", server=wish.server_uuid, attribute="task_state",
-                                    value=server.task_state)
+            raise errors.server.WrongState(action="get the console of", server=wish.server_uuid, attribute="task_state",
+                                           value=server.task_state)
         if not server.host:
-            raise NotOnHost(**facts)
+            raise errors.server.NoHost(**facts)
         if self._is_down(server):
-            raise HostAway(**facts)
+            raise errors.console.HostAway(**facts)
         try:
             found: ConsoleAddress = self.deps.compute.find_console(server.host, wish.server_uuid, wish.type)
         except errors.NotFound:
-            raise NoGuest(**facts) from None
+            raise errors.server.NoGuest(**facts) from None
         except errors.Conflict as error:
-            raise NoConsole(**facts, reason=error.message) from None
+            raise errors.console.NotReady(**facts, reason=error.message) from None
         except errors.Invalid:
-            raise TypeUnavailable(**facts) from None
+            raise errors.console.TypeUnavailable(**facts) from None
         except errors.NotSupported:
-            raise CanNot(**facts) from None
+            raise errors.console.NotSupported(**facts) from None
         except errors.PeerTooOld:
-            raise HostTooOld(**facts) from None
+            raise errors.console.HostTooOld(**facts) from None
         except AWAY:
-            raise HostAway(**facts) from None
+            raise errors.console.HostAway(**facts) from None
         return found
 
     def _is_down(self, row: Any) -> bool:
@@ -80,7 +79,7 @@ class Consoles:
         with self.deps.cell.reading() as tx:
             row = _good(consoles.find(tx, check.token_hash), check)
         if self._is_down(row):
-            raise CanNotTell(away=THE_HOST)
+            raise errors.console.CanNotTell(away=THE_HOST)
         self._confirm(row)
         if check.redeem:
             return _connection(self.deps.cell.transact(lambda tx: _redeemed(tx, row.id, check)))
@@ -95,19 +94,19 @@ class Consoles:
         except (errors.NotFound, errors.Invalid, errors.NotSupported):
             now = None
         except errors.Conflict:
-            raise Off() from None
+            raise errors.console.Off() from None
         except (*AWAY, errors.PeerTooOld):
-            raise CanNotTell(away=THE_HOST) from None
+            raise errors.console.CanNotTell(away=THE_HOST) from None
         if now is None or _spot(now) != _spot(row.address):
             self.deps.cell.transact(lambda tx: consoles.end(tx, row.id))
-            raise Ended()
+            raise errors.console.Ended()
 
     def get_console(self, token_hash: str) -> ConsoleConnection:
         """For a proxy that isn't ours, which goes to where it is told: it is checked as for ours."""
         try:
             return self.check_console(TokenCheck(token_hash=token_hash))
-        except UsedUp:
-            raise UnknownToken() from None
+        except errors.console.Used:
+            raise errors.console.Unknown() from None
 
 
 def _spot(address: ConsoleAddress) -> tuple[Any, ...]:
@@ -117,22 +116,22 @@ def _spot(address: ConsoleAddress) -> tuple[Any, ...]:
 def _good(row: Any, check: TokenCheck, mine: bool = False) -> Any:
     """A token's row that is in order by the records. ``mine``: it is we who have just used it up."""
     if row is None:
-        raise UnknownToken()
+        raise errors.console.Unknown()
     if row.server_host is None or row.server_host != row.host or row.console_epoch > row.epoch:
-        raise Ended()
+        raise errors.console.Ended()
     if row.expires_at <= consoles.epoch_seconds(row.clock):
-        raise Expired()
+        raise errors.console.Expired()
     if check.types and row.console_type not in [type.value for type in check.types]:
-        raise OtherKind(type=row.console_type)
+        raise errors.console.OtherKind(type=row.console_type)
     if row.used_at is not None and not mine:
-        raise UsedUp()
+        raise errors.console.Used()
     return row
 
 
 def _redeemed(tx: Connection, key: int, check: TokenCheck) -> Any:
     """Used up, and all is still as it was; else nothing is."""
     if not consoles.redeem(tx, key):
-        raise UsedUp()
+        raise errors.console.Used()
     return _good(consoles.find(tx, check.token_hash), check, mine=True)
 
 
@@ -155,65 +154,6 @@ def drop_expired(deps: Deps) -> int:
 # -- what a user who asks for a console is told
 
 
-class NotOnHost(errors.Conflict):
-    code, message = "server.no_host", "Instance {server} is not ready: it is on no host."
-
-
-class NoGuest(errors.Conflict):
-    code, message = "server.no_guest", "Instance {server} is not ready: its host has no guest of it."
-
-
-class NoConsole(errors.Conflict):
-    code, message = "console.not_ready", "Instance {server} has no {type} console now: {reason}"
-
-
-class CanNot(errors.NotSupported):
-    code, message = "console.not_supported", "The hypervisor of instance {server} has no {type} consoles."
-
-
-class Moving(errors.WrongState):
-    code = "console.moving"
-    message = "Instance {server} is being changed or moved just now: ask for its console again when that is done."
-
-
-class HostAway(errors.Unavailable):
-    code = "console.host_away"
-    message = "The host of instance {server} does not answer: ask for its console again later."
-
-
-class HostTooOld(errors.Unavailable):
-    code = "console.host_too_old"
-    message = "The host of instance {server} runs an older release, which can not show consoles: it has to be upgraded."
-
-
 # -- what stands on the page of who comes with a token
 
 
-class UnknownToken(errors.NotFound):
-    code = "console.unknown"
-    message = "This console address is not known. It may be old, or its server may be gone: ask for a new one."
-
-
-class Expired(errors.NotFound):
-    code, message = "console.expired", "This console address has expired: ask for a new one."
-
-
-class Ended(errors.NotFound):
-    code = "console.ended"
-    message = ("This console address is not good any more: its server was stopped, moved, rebuilt or deleted after it "
-               "was given out. Ask for a new one.")
-
-
-class Off(errors.NotFound):
-    code = "console.off"
-    message = "The server does not run, so it has no console to show. Start it, and ask for a new address."
-
-
-class UsedUp(errors.Conflict):
-    code = "console.used"
-    message = "This console address was used already, and serves once. Ask for a new one."
-
-
-class OtherKind(errors.Invalid):
-    code = "console.other_kind"
-    message = "This address is for another kind of console ({type}), which is served elsewhere. Ask for a new one."

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from nova import errors
 from nova.conductor.engine.deps import Deps
-from nova.db import ledger, server_groups, states
+from nova.db import ledger, server_groups
 from nova.model.flavors import Flavor
 from nova.model.servers import ServerDetail, ServerListQuery, ServerPage, ServerQuery, ServerSummary
 from nova.model.states import VmState
@@ -24,7 +25,7 @@ def server(deps: Deps, query: ServerQuery) -> ServerDetail | None:
         row = ledger.get(tx, query.uuid, query.scope)
         group = server_groups.group_of(tx, query.uuid) if row is not None else None
     if row is None:
-        raise states.NoSuchServer(server=query.uuid)
+        raise errors.server.NotFound(server=query.uuid)
     if row.facts is None:
         return None
     facts = row.facts

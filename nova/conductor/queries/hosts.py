@@ -15,7 +15,6 @@ from nova.conductor.engine.deps import Deps
 from nova.db import aggregates, hosts, services
 from nova.db.claims import DISK_GB, MEMORY_MB, VCPU
 from nova.db.engine import Connection
-from nova.db.server_lists import NoSuchMarker
 from nova.model.flavors import Flavor
 from nova.model.hosts import HostStates, HostUptime, Stamp
 from nova.model.services import (
@@ -34,18 +33,6 @@ from nova.model.services import (
 
 #: Names that one statement has at most; where there are more, all rows are read.
 MOST_NAMED = 1000
-
-
-class NoSuchHypervisor(errors.NotFound):
-    code, message = "hypervisor.not_found", "Compute host {name} could not be found."
-
-
-class NoSuchHost(errors.NotFound):
-    code, message = "host.not_found", "Compute host {host} could not be found."
-
-
-class HostDown(errors.Invalid):
-    code, message = "host.down", "Compute service of {host} is unavailable at this time."
 
 
 class Hosts:
@@ -117,7 +104,7 @@ class Hosts:
         with self.deps.cell.reading() as tx:
             rows = services.select(tx, query)
         if not rows:
-            raise services.NoSuchService(name=query.uuid or str(query.id))
+            raise errors.service.NotFound(name=query.uuid or str(query.id))
         row = rows[0][0]
         # before it goes: what registers anew under its name is another's
         providers = self._unclaimed_providers(row.host) if row.binary == services.COMPUTE else []
@@ -135,7 +122,7 @@ class Hosts:
             with self.deps.cell.reading() as tx:
                 claimants -= {debt.server_uuid for debt in services.debts(tx, host)}
         if claimants:
-            raise services.HasServers()
+            raise errors.service.HasServers()
         return providers
 
     def _forget(self, host: str, providers: Sequence[Any]) -> None:
@@ -154,19 +141,19 @@ class Hosts:
         found = self._read(self._wanted(query), query.with_uptime)
         named = query.uuid or (str(query.id) if query.id is not None else None)
         if named is not None and not found:
-            raise NoSuchHypervisor(name=named)
+            raise errors.host.NotFound(host=named)
         if query.with_servers and found:
             found = self._with(found, "servers", self._servers_by_node(found))
         return tuple(found)
 
     def _wanted(self, query: HypervisorQuery) -> hosts.NodesWanted:
-        """NoSuchMarker."""
+        """api.PageMarkerNotFound."""
         after = None
         if query.marker is not None:
             with self.deps.cell.reading() as tx:
                 after = hosts.node_id(tx, query.marker)
             if after is None:
-                raise NoSuchMarker(marker=query.marker)
+                raise errors.api.PageMarkerNotFound(marker=query.marker)
         return hosts.NodesWanted(id=query.id, uuid=query.uuid, name_part=query.hostname_pattern, after=after,
                                  limit=query.limit)
 
@@ -217,7 +204,7 @@ class Hosts:
     def get_host_usage(self, host: str) -> HostUsage:
         nodes = self._read(hosts.NodesWanted(host=host))
         if not nodes:
-            raise NoSuchHost(host=host)
+            raise errors.host.NotFound(host=host)
         with self.deps.cell.reading() as tx:
             promised = hosts.promised_on(tx, host)
         projects: dict[str, Amounts] = {}
@@ -233,13 +220,13 @@ class Hosts:
         """The host's driver does it, or says that it can't."""
         found = self.list_services(ServiceQuery(host=change.host, binary=services.COMPUTE))
         if not found:
-            raise NoSuchHost(host=change.host)
+            raise errors.host.NotFound(host=change.host)
         if not found[0].up:
-            raise HostDown(host=change.host)
+            raise errors.host.Down(host=change.host)
         try:
             return str(self.deps.compute.change_host_power(change.host, change.action))
         except errors.Unavailable:
-            raise HostDown(host=change.host) from None
+            raise errors.host.Down(host=change.host) from None
 
     # -- zones, and the schedulers' states
 

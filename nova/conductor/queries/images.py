@@ -7,15 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from nova import errors
-from nova.clients.glance import BASE_KEYS, ImageMissing
+from nova.clients.glance import BASE_KEYS
 from nova.conductor.engine.deps import Deps
-from nova.db.server_lists import NoSuchMarker
 from nova.model.images import Image, ImageQuery
-
-
-class ReservedName(errors.Invalid):
-    code = "image.reserved_name"
-    message = "Metadata key {name} can not be used: it is a member of every image, which the image service keeps."
 
 
 class Images:
@@ -30,7 +24,7 @@ class Images:
         except errors.NotFound:
             if not query.marker:
                 raise
-            raise NoSuchMarker(marker=query.marker) from None
+            raise errors.api.PageMarkerNotFound(marker=query.marker) from None
 
     def get_image(self, image_id: str) -> Image:
         return _image(self.deps.images.show(_sane(image_id), as_user=True))
@@ -42,7 +36,7 @@ class Images:
                                 replace: bool) -> Mapping[str, str]:
         for name in (*items, *delete):
             if name in BASE_KEYS:
-                raise ReservedName(name=name)
+                raise errors.image.ReservedName(name=name)
         changed = self.deps.images.update_properties(_sane(image_id), items, delete, replace, as_user=True)
         return dict(changed)
 
@@ -50,7 +44,7 @@ class Images:
 def _sane(image_id: str) -> str:
     """An id that is one segment of a path; nothing else was ever an image's."""
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,255}", image_id):
-        raise ImageMissing(image_id=image_id)
+        raise errors.image.NotFound(image_id=image_id)
     return image_id
 
 

@@ -35,6 +35,6 @@ class Migrations:
 
 
 def _of(tx: Connection, query: ServerQuery, found: Sequence[Migration]) -> ServerMigrations:
-    """NoSuchServer outside the scope."""
+    """server.NotFound outside the scope."""
     target = servers.target(tx, query.uuid, query.scope)
     return ServerMigrations(project_id=target.project_id, user_id=target.user_id, migrations=tuple(found))

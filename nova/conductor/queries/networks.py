@@ -10,10 +10,6 @@ from nova.conductor.engine.deps import Deps
 from nova.rpc.contracts.conductor_networks import FloatingCalls, NetworkCalls, SecurityGroupCalls
 
 
-class NotServed(errors.NotSupported):
-    code, message = "network.not_served", "The network service in use ({back_end}) has no {call}."
-
-
 def _passes_on(part: str, calls: type) -> type:
     """A class with the methods of ``calls``, each asked of that part of the back end."""
     def passing(name: str, call: Any) -> Any:
@@ -21,7 +17,7 @@ def _passes_on(part: str, calls: type) -> type:
             back_end = self.deps.networking
             method = getattr(getattr(back_end, part), name, None)
             if method is None:
-                raise NotServed(back_end=back_end.name, call=name)
+                raise errors.network.NotServed(back_end=back_end.name, call=name)
             return method(*args, **named)
         ask.__name__, ask.__doc__ = name, call.__doc__
         ask.__signature__ = inspect.signature(call)  # type: ignore[attr-defined]  # compared with the contract's
@@ -37,4 +33,4 @@ Networks = _passes_on("networks", NetworkCalls)
 Floating = _passes_on("floating", FloatingCalls)
 SecurityGroups = _passes_on("groups", SecurityGroupCalls)
 
-__all__ = ["Floating", "Networks", "NotServed", "SecurityGroups"]
+__all__ = ["Floating", "Networks", "SecurityGroups"]

@@ -42,7 +42,7 @@ class ServerGroups:
             ledger.lock_owner(tx, project_id)
             try:
                 return server_groups.get(tx, group.uuid, Scope(project_id=project_id))  # the message came twice
-            except server_groups.NoSuchGroup:
+            except errors.server.ServerGroupNotFound:
                 self._check_quota(tx, whose)
             server_groups.insert(tx, group, project_id, user_id)
             return server_groups.get(tx, group.uuid, Scope(project_id=project_id))
@@ -54,7 +54,7 @@ class ServerGroups:
         for limits, now in ((project, used["project"]), (user, used["user"])):
             limit = limits.get("server_groups", UNLIMITED)
             if not quota.fits(limit, now["server_groups"], 1):
-                raise quota.TooManyItems(what="too many server groups", limit=limit)
+                raise errors.quota.TooMany(what="too many server groups", limit=limit)
 
     def delete_server_group(self, uuid: str, scope: Scope) -> None:
         self.deps.api.transact(lambda tx: server_groups.delete(tx, uuid, scope))

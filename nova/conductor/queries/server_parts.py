@@ -20,22 +20,6 @@ from nova.model.states import ACTIONS, METADATA_STATES, VmState
 from nova.model.topology import Packing
 
 
-class NoSuchTag(errors.NotFound):
-    code, message = "server.no_such_tag", "Server {server} has no tag '{tag}'"
-
-
-class TooManyTags(errors.Invalid):
-    code, message = "server.too_many_tags", "The number of tags exceeded the per-server limit {limit}"
-
-
-class NoHost(errors.Conflict):
-    code, message = "server.no_host", "Instance {server} is not ready: it is on no host."
-
-
-class NoGuest(errors.Conflict):
-    code, message = "server.no_guest", "Instance {server} is not ready: its host has no guest of it."
-
-
 class ServerParts:
     """Some of the server calls of ConductorRPC."""
 
@@ -79,13 +63,13 @@ class ServerParts:
         with self.deps.cell.reading() as tx:
             row = servers.rows_of(tx, [uuid]).get(uuid)
         if row is None:
-            raise states.NoSuchServer(server=uuid)
+            raise errors.server.NotFound(server=uuid)
         if not row.host:
-            raise NoHost(server=uuid)
+            raise errors.server.NoHost(server=uuid)
         try:
             told: Diagnostics = self.deps.compute.get_diagnostics(row.host, uuid)
         except errors.NotFound:
-            raise NoGuest(server=uuid) from None
+            raise errors.server.NoGuest(server=uuid) from None
         up = max(0, int((utcnow() - row.launched_at).total_seconds())) if row.launched_at else None
         return msgspec.structs.replace(told, uptime_s=up, config_drive=row.config_drive)
 
@@ -93,7 +77,7 @@ class ServerParts:
 
     def reset_state(self, reset: StateReset) -> None:
         """A fenced write: what runs loses the server at its next step, and where it may have left something is kept
-        for the delete. HalfDestroyed: what a delete has begun to destroy is not to be active again."""
+        for the delete. server.HalfDestroyed: what a delete has begun to destroy is not to be active again."""
         who = context.current()
 
         def write(tx: Connection) -> states.Entry | None:
@@ -123,13 +107,13 @@ class ServerParts:
 def _change_tags(tx: Connection, change: TagChange) -> TagSet:
     row = servers.lock_row(tx, change.uuid)
     if VmState(row.vm_state) not in METADATA_STATES:
-        raise states.NotInState(action=change.verb, server=change.uuid, attribute="vm_state", value=row.vm_state)
+        raise errors.server.WrongState(action=change.verb, server=change.uuid, attribute="vm_state", value=row.vm_state)
     now = server_tags.of(tx, change.uuid)
     missing = [tag for tag in change.remove if tag not in now]
     if missing:
-        raise NoSuchTag(server=change.uuid, tag=missing[0])
+        raise errors.server.NoSuchTag(server=change.uuid, tag=missing[0])
     after = (set() if change.replace else now - set(change.remove)) | set(change.add)
     if len(after) > MOST_TAGS:
-        raise TooManyTags(limit=MOST_TAGS)
+        raise errors.server.TooManyTags(limit=MOST_TAGS)
     server_tags.change(tx, change.uuid, after - now, now - after)
     return TagSet(tags=tuple(sorted(after)), changed=after != now)

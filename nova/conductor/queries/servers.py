@@ -13,7 +13,7 @@ from nova.conductor.actions.shelve import shelve
 from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
 from nova.conductor.queries import down_cells, request_traces
-from nova.db import actions, server_groups, server_lists, servers, states
+from nova.db import actions, server_groups, server_lists, servers
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.services import as_time
 from nova.model.actions import ActionQuery, InstanceAction
@@ -31,18 +31,6 @@ from nova.model.servers import (
     ServerUpdate,
 )
 from nova.model.states import METADATA_STATES, VmState
-
-
-class NoHostYet(errors.Conflict):
-    code, message = "server.no_host", "Instance {server} is not ready: it is on no host."
-
-
-class LockedMeanwhile(errors.Conflict):
-    code, message = "server.locked_meanwhile", "Instance {server} is locked by its {by} by now; ask again."
-
-
-class NoSuchKey(errors.NotFound):
-    code, message = "server.no_such_metadata", "Metadata item was not found"
 
 
 class Servers:
@@ -130,9 +118,9 @@ class Servers:
         with self.deps.cell.reading() as tx:
             row = servers.rows_of(tx, [query.uuid]).get(query.uuid)
         if row is None:
-            raise states.NoSuchServer(server=query.uuid)
+            raise errors.server.NotFound(server=query.uuid)
         if not row.host:
-            raise NoHostYet(server=query.uuid)
+            raise errors.server.NoHost(server=query.uuid)
         return str(self.deps.compute.get_console_output(row.host, query.uuid, query.length).text)
 
     # -- writes
@@ -158,7 +146,7 @@ class Servers:
             row = servers.lock_row(tx, change.uuid)
             if row.locked_by in change.unless:
                 if change.by is None:
-                    raise LockedMeanwhile(server=change.uuid, by=row.locked_by)
+                    raise errors.server.LockedMeanwhile(server=change.uuid, by=row.locked_by)
                 return
             servers.update(tx, change.uuid, {"locked_by": change.by, "locked_reason": change.reason})
             actions.record(tx, change.uuid, "lock" if change.by else "unlock",
@@ -176,15 +164,15 @@ class Servers:
         row = servers.lock_row(tx, change.uuid)
         if VmState(row.vm_state) not in METADATA_STATES:
             verb = "delete metadata" if change.delete else "update metadata"
-            raise states.NotInState(action=verb, server=change.uuid, attribute="vm_state", value=row.vm_state)
+            raise errors.server.WrongState(action=verb, server=change.uuid, attribute="vm_state", value=row.vm_state)
         now = servers.children(tx, [change.uuid])[0].get(change.uuid, {})
         missing = [key for key in change.delete if key not in now]
         if missing:
-            raise NoSuchKey()
+            raise errors.server.NoSuchMetadata()
         kept = {} if change.replace else {key: value for key, value in now.items() if key not in change.delete}
         after = {**kept, **change.items}
         if not quota.fits(limits.get("metadata_items", -1), 0, len(after)) and len(after) > len(now):
-            raise quota.TooManyItems(what="too many items of metadata", limit=limits["metadata_items"])
+            raise errors.quota.TooMany(what="too many items of metadata", limit=limits["metadata_items"])
         servers.change_metadata(tx, change.uuid, change.items, [key for key in now if key not in after])
         servers.update(tx, change.uuid, {})
         return after

@@ -20,12 +20,6 @@ from nova.model.usage import SECONDS_AN_HOUR, ProjectUsage, ServerUsage, UsageAu
 TERMINATED = "terminated"
 
 
-class HostIsThere(errors.Conflict):
-    code = "debt.host_is_there"
-    message = ("nova-compute on {host} is registered and pays what it owes when it is back: only the debts of a host "
-               "that was removed (DELETE /os-services/ID) can be forgiven.")
-
-
 class Usage:
     """The usage and debt calls of ConductorRPC."""
 
@@ -78,7 +72,7 @@ class Usage:
 
 def _refuse_registered(tx: Connection, host: str) -> None:
     if services.compute_id(tx, host) is not None:
-        raise HostIsThere(host=host)
+        raise errors.quota.DebtHostIsThere(host=host)
 
 
 def _by_project(query: UsageQuery, rows: Sequence[Any]) -> tuple[ProjectUsage, ...]:

@@ -22,10 +22,6 @@ START_BY_S = 30
 UNREACHABLE = (errors.Unavailable,)
 
 
-class NoHost(errors.Conflict):
-    code, message = "server.no_host", "Instance {server} is not on a host."
-
-
 def fence(op: Op) -> Fence:
     """This operation's right to give orders, for the next half minute."""
     return Fence(operation_id=op.entry.id, epoch=op.entry.epoch, start_by=start_by())
@@ -89,19 +85,13 @@ class BuildGuests(Step):
                 owe_destroy(deps, host, op, error)
 
 
-class NoAnswer(errors.Unavailable):
-    """The host itself said nothing (an error of this kind in its answer is another thing)."""
-
-    code = "host.no_answer"
-
-
 def destroy(deps: Deps, host: str, op: Op) -> None:
-    """Order the host. NoAnswer when it can't be reached; what it says went wrong is raised as its kind."""
+    """Order the host. host.NoAnswer when it can't be reached; what it says went wrong is raised as its kind."""
     order = guest_order(deps, op, fence(op))
     try:
         outcomes = deps.compute.destroy_guests(host, (order,))
     except UNREACHABLE as error:
-        raise NoAnswer(error.message) from None
+        raise errors.host.NoAnswer(error.message) from None
     for result in results_of([op], outcomes):
         if isinstance(result, errors.NovaError):
             raise result
@@ -131,7 +121,7 @@ class GuestStep(Step):
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         host = ops[0].server.host
         if not host:
-            return [NoHost(server=op.uuid) for op in ops]
+            return [errors.server.NoHost(server=op.uuid) for op in ops]
         if self.plugs:
             deps.networking.look_again(ops)
         orders = tuple(self.order(deps, op) for op in ops)
@@ -164,7 +154,7 @@ class StopIfThere(StopGuests):
 
     @staticmethod
     def _tolerant(op: Op, result: Result) -> Result:
-        if not isinstance(result, errors.Unavailable | errors.NotFound | NoHost):
+        if not isinstance(result, errors.Unavailable | errors.NotFound | errors.server.NoHost):
             return result
         LOG.warning("a deleted server is not stopped: %s", result.message, extra={"server": op.uuid})
         return {}

@@ -17,7 +17,7 @@ from nova.clients.glance import BASE_KEYS
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.orders import build_order
 from nova.conductor.engine.workflow import Op, Result, Step
-from nova.conductor.steps.guests import NoHost, fence, results_of
+from nova.conductor.steps.guests import fence, results_of
 from nova.db import services
 from nova.db.engine import Connection
 from nova.model.images import Image, NewImage
@@ -33,10 +33,6 @@ BARE = "bare"
 ACTIVE = "active"
 
 YES = ("true", "1", "yes", "on", "t", "y")
-
-
-class NothingKept(errors.Bug):
-    code, message = "image.nothing_kept", "The host of instance {server} did not say what it kept."
 
 
 class HoldImage(Step):
@@ -74,7 +70,7 @@ class TakeSnapshots(Step):
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         host = ops[0].server.host
         if not host:
-            return [NoHost(server=op.uuid) for op in ops]
+            return [errors.server.NoHost(server=op.uuid) for op in ops]
         outcomes = deps.compute.snapshot_guests(host, tuple(snapshot_order(deps, op) for op in ops))
         by_uuid = {outcome.server_uuid: outcome for outcome in outcomes}
         return [result if isinstance(result, errors.NovaError) else _kept(op, host, by_uuid[op.uuid])
@@ -115,7 +111,7 @@ def _owe(deps: Deps, op: Op, why: errors.NovaError) -> None:
 
 def _kept(op: Op, host: str, outcome: Outcome) -> Result:
     if outcome.snapshot is None:
-        return NothingKept(server=op.uuid)
+        return errors.image.NothingKept(server=op.uuid)
     return {"snapshot": msgspec.to_builtins(outcome.snapshot), "host": host}
 
 

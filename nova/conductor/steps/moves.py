@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from nova import errors
 from nova.conductor.engine import zones
 from nova.conductor.engine.deps import Deps
-from nova.conductor.engine.workflow import NotYet, Op, Result, Step
+from nova.conductor.engine.workflow import Op, Result, Step
 from nova.conductor.steps import moving
-from nova.conductor.steps.guests import NoAnswer, results_of
+from nova.conductor.steps.guests import results_of
 from nova.conductor.steps.placement import claim_of, look_further, owed, wanted_flavor
 from nova.db import claims, hosts, ledger, migrations, services
 from nova.db.engine import Connection, DatabaseAway
@@ -28,16 +28,6 @@ COLD = (MIGRATION, RESIZE)
 KEPT_DISKS = (LIVE_MIGRATION, EVACUATION)  # what these made at a destination may be the server's only disks
 
 
-class SourceFailed(errors.Bug):
-    """The host that a server is to leave: no other destination would help."""
-
-    code, message = "move.source_failed", "Host {host}, which {server} is on, failed: {why}"
-
-
-class Cancelled(errors.Conflict):
-    code, message = "move.cancelled", "The move of {server} was cancelled."
-
-
 class MoveStep(Step):
     """One server at a time. ``status``: the move's, once the step's intent is written."""
 
@@ -51,7 +41,7 @@ class MoveStep(Step):
         if self.status:
             shown = {"status": self.status, **shown}
         if shown and not migrations.advance(tx, moving.move_of(op), **shown):
-            raise Cancelled(server=op.uuid)
+            raise errors.move.Cancelled(server=op.uuid)
         return self.row(tx, deps, op)
 
     def shows(self, tx: Connection, op: Op) -> Mapping[str, Any]:
@@ -68,7 +58,7 @@ class MoveStep(Step):
     def _guarded(self, deps: Deps, op: Op) -> Result:
         try:
             return self.act(deps, op)
-        except (DatabaseAway, NotYet):
+        except (DatabaseAway, errors.daemon.WorkflowNotYet):
             raise
         except errors.NovaError as error:
             return error
@@ -88,11 +78,12 @@ def _each(ops: Sequence[Op], change: Any) -> Mapping[str, Any]:
 # -- hosts
 
 def ask(deps: Deps, method: str, host: str, op: Op, order: Any) -> Outcome:
-    """What a host says of one order. NoAnswer when it can't be reached; what went wrong there is raised as its kind."""
+    """What a host says of one order. host.NoAnswer when it can't be reached; what went wrong there is raised as its
+    kind."""
     try:
         outcomes = getattr(deps.compute, method)(host, (order,))
     except errors.Unavailable as error:
-        raise NoAnswer(error.message) from None
+        raise errors.host.NoAnswer(error.message) from None
     [result] = results_of([op], outcomes)
     if isinstance(result, errors.NovaError):
         raise result
@@ -100,14 +91,14 @@ def ask(deps: Deps, method: str, host: str, op: Op, order: Any) -> Outcome:
 
 
 def ask_source(deps: Deps, method: str, op: Op, order: Any) -> Outcome:
-    """SourceFailed, so that no other destination is tried in vain."""
+    """move.SourceFailed, so that no other destination is tried in vain."""
     host = moving.source(op).host
     try:
         return ask(deps, method, host, op, order)
     except errors.Overtaken:
         raise
     except errors.NovaError as error:
-        raise SourceFailed(host=host, server=op.uuid, why=error.message) from None
+        raise errors.move.SourceFailed(host=host, server=op.uuid, why=error.message) from None
 
 
 def remove(deps: Deps, op: Op, end: moving.End, keep_disks: bool = False) -> None:

@@ -42,16 +42,6 @@ def known(deps: Deps, request: PlacementRequest) -> dict[str, Any]:
 AT_ONCE = 100  # servers that claim in one transaction, whose locks others wait for
 
 
-class NoValidHost(errors.Bug):
-    code, message = "scheduler.no_valid_host", "No valid host was found. {reason}"
-
-
-class HostsExhausted(errors.Bug):
-    code = "scheduler.hosts_exhausted"
-    message = ("Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for "
-               "instance {server}. Last error: {last}")
-
-
 def needs(deps: Deps, flavor: Flavor, image: Image | None, ports: Sequence[PortDemand] = ()) -> Needs:
     """What a server of this flavor and image, with ports that ask for this, needs of a host."""
     return needs_of(flavor, image.properties if image else {}, deps.settings.pci_aliases, ports=ports)
@@ -80,13 +70,13 @@ class SelectHosts(Step):
         return results
 
 
-def no_valid_host(op: Op, selection: Selection | None) -> NoValidHost:
+def no_valid_host(op: Op, selection: Selection | None) -> errors.Bug:
     """The error; what admins learn beside it stays in the journal."""
     found = selection or Selection(server_uuid=op.uuid, reason="The scheduler gave no answer for it.")
     details = found.details or found.reason
     kept = NoHost(asked=found.asked, refusals=found.refusals, details=details)
     op.change(data={**op.data, "fault_details": details, "no_host": msgspec.to_builtins(kept)})
-    return NoValidHost(reason=found.reason.removeprefix("No valid host was found. "))
+    return errors.daemon.SchedulerNoValidHost(reason=found.reason.removeprefix("No valid host was found. "))
 
 
 def _kept(selection: Selection) -> list[list[object]]:
@@ -148,7 +138,7 @@ class TakeNextHost(Step):
         left = [one for one in op.data.get("hosts", ()) if one[0] not in tried]
         if not left:
             last = (op.data.get("fault") or {}).get("message", "none")
-            return HostsExhausted(server=op.uuid, last=last)
+            return errors.daemon.SchedulerHostsExhausted(server=op.uuid, last=last)
         host, node, provider = left.pop(0)
         return {"hosts": left, "host": host, "node": node, "provider_id": provider, "tried": [*tried, host]}
 
@@ -183,7 +173,7 @@ def look_further(deps: Deps, op: Op, refused: errors.NovaError | None) -> None:
     """A claim was refused: ask the scheduler anew where the alternates are no help. Others of the server's group may
     have been placed meanwhile, so that they were chosen without knowing where; or others took them all, in which case
     one host more is looked for: what was never tried for a build counts as no attempt, and ends with the hosts."""
-    grouped_anew = isinstance(refused, server_groups.PolicyBroken)
+    grouped_anew = isinstance(refused, errors.host.ClaimGroup)
     left = [one for one in op.data.get("hosts", ()) if one[0] not in op.data.get("tried", ())]
     if not grouped_anew and (left or not isinstance(refused, errors.ClaimConflict)):
         return

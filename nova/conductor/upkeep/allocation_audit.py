@@ -24,14 +24,6 @@ PAGE = 500
 ALL = (*TOO_MUCH, MISSING, WRONG)
 
 
-class Incurable(errors.Conflict):
-    code, message = "audit.incurable", "{what}"
-
-
-class NoNode(Incurable):
-    code, message = "audit.no_node", "{host} has no node {node}: is its nova-compute registered?"
-
-
 class Stores(NamedTuple):
     api: Database
     cell: Database
@@ -95,7 +87,7 @@ def judge(stores: Stores, uuid: str, cure: Collection[str] = ()) -> Judged:
         return judged
     try:
         return stores.api.transact(work)
-    except Incurable as error:
+    except errors.quota.AuditIncurable as error:
         return stores.api.transact(lambda tx: _judge(tx, stores, [uuid])[0])._replace(failed=error)
 
 
@@ -134,17 +126,17 @@ def _amounts(row: Any, flavor: Any) -> Mapping[str, int]:
 
 
 def _correct(tx: Connection, stores: Stores, one: Difference) -> None:
-    """Incurable: what a guest has of its host's processors and devices is known to its host alone."""
+    """quota.AuditIncurable: what a guest has of its host's processors and devices is known to its host alone."""
     if one.kind in TOO_MUCH:
         audits.give_back(tx, one.place)
         return
     with stores.cell.reading() as cell:
         row = audits.rows(cell, [one.server]).servers[one.server]
     if _wishes_more(row):
-        raise Incurable(what=f"server {one.server} asks for more than vcpus, memory and disk, and which of "
-                             f"{one.place.host}'s it has is not known: migrate it")
+        raise errors.quota.AuditIncurable(what=f"server {one.server} asks for more than vcpus, memory and disk, and "
+                                          f"which of {one.place.host}'s it has is not known: migrate it")
     if audits.root_at(tx, one.place) is None:
-        raise NoNode(host=one.place.host, node=one.place.node)
+        raise errors.quota.AuditNoNode(host=one.place.host, node=one.place.node)
     audits.write(tx, one.place, one.server, one.needed)
 
 
@@ -200,4 +192,4 @@ def _rebuild(stores: Stores, report: Any, change: bool) -> bool:
         return False
 
 
-__all__ = ["ALL", "Incurable", "Judged", "NoNode", "Stores", "judge", "rebuild_inventories", "review"]
+__all__ = ["ALL", "Judged", "Stores", "judge", "rebuild_inventories", "review"]

@@ -18,7 +18,6 @@ from nova.conductor.engine.deps import Deps, Settings
 from nova.db import states, timeouts
 from nova.db.engine import Connection
 from nova.db.services import as_time
-from nova.db.states import HalfDestroyed
 from nova.model.base import Time
 from nova.model.servers import Fault, ServerMemo, ServerOrder
 from nova.model.states import VmState
@@ -169,7 +168,7 @@ def _reset(deps: Deps, row: Any, after: VmState, fault: str | None, lost_task: s
         try:
             if not deps.cell.transact(write):
                 return False
-        except HalfDestroyed:  # it can be nothing but an error, until somebody deletes it
+        except errors.server.HalfDestroyed:  # it can be nothing but an error, until somebody deletes it
             return _reset(deps, row, VmState.ERROR, fault, lost_task)
         LOG.warning("%s; its state is %s now", f"the task '{lost_task}' is cleared, for no operation is open"
                     if lost_task else fault, after.value, extra={"server": row.uuid})

@@ -10,8 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from nova import errors
 from nova.db.models.api import allocations, consumers, ledger, providers
-from nova.db.placement.locks import NoSuchProvider
 from nova.model.providers import (
     ConsumerAllocations,
     PlacementUsageQuery,
@@ -41,10 +41,10 @@ def of_consumer(tx: Connection, consumer: str) -> ConsumerAllocations:
 
 
 def of_provider(tx: Connection, uuid: str) -> ProviderConsumers:
-    """What consumers have of one provider. NoSuchProvider."""
+    """What consumers have of one provider. placement.ResourceProviderNotFound."""
     one = tx.execute(sa.select(providers.c.id, providers.c.generation).where(providers.c.uuid == uuid)).one_or_none()
     if one is None:
-        raise NoSuchProvider(uuid=uuid)
+        raise errors.placement.ResourceProviderNotFound(uuid=uuid)
     return ProviderConsumers(uuid=uuid, generation=one.generation, consumers=tuple(
         _values(tx.execute(_ROWS.where(allocations.c.provider_id == one.id)))))
 

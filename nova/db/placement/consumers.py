@@ -17,47 +17,13 @@ from nova import errors
 from nova.db.models.api import allocations, consumers, inventories, ledger, providers
 from nova.db.placement import inventories as inventory_rows
 from nova.db.placement import locks, names
-from nova.db.placement.locks import ConcurrentUpdate, Locked
+from nova.db.placement.locks import Locked
 from nova.db.provider_trees import amount, used_of
 from nova.db.statements import insert_all, insert_ignoring
 from nova.db.types import utc_now
 from nova.model.providers import Amount, ConsumerAllocations, Reshape
 
 UNCHECKED = -1  # the generation of those who ask at a version without generations
-
-
-class ServersOwn(errors.Conflict):
-    code = "placement.allocation.servers"
-    message = ("{consumer} is a server, or a move of one: what it has changes with the server alone, and can not be "
-               "wrong. See 'nova-manage placement audit'.")
-
-
-class ConsumerChanged(errors.Conflict):
-    code = "placement.concurrent_update"
-    message = "consumer generation conflict - expected {generation} but got {given} for {consumer}"
-
-
-class NothingHeld(errors.NotFound):
-    code, message = "placement.allocation.not_found", "No allocations for consumer '{consumer}'"
-
-
-class UnknownProvider(errors.Invalid):
-    code = "placement.resource_provider.not_found"
-    message = "Allocation for resource provider '{uuid}' that does not exist."
-
-
-class UnknownClass(errors.Invalid):
-    code, message = "placement.resource_class.unknown", "No such resource class {resource_class}."
-
-
-class BadAmount(errors.Invalid):
-    code, message = "placement.allocation.invalid", "An amount of {resource_class} is at least 1, not {amount}."
-
-
-class NoRoom(errors.Conflict):
-    code = "placement.allocation.no_room"
-    message = ("Unable to allocate inventory: Unable to create allocation for '{resource_class}' on resource provider "
-               "'{uuid}'. {why}")
 
 
 Key = tuple[int, str]  # a provider's id, and a class
@@ -73,8 +39,9 @@ class Held(NamedTuple):
 # -- the changes
 
 def replace(tx: Connection, wanted: Sequence[ConsumerAllocations]) -> list[Locked]:
-    """All of these, or none; those without allocations give everything back. The providers that changed. ServersOwn,
-    ConsumerChanged, UnknownProvider, UnknownClass, NoRoom."""
+    """All of these, or none; those without allocations give everything back. The providers that changed.
+    placement.AllocationServers, placement.ConsumerChanged, placement.AllocationUnknownProvider,
+    placement.ResourceClassUnknown, placement.AllocationNoRoom."""
     _check_words(tx, wanted)
     held = _lock_consumers(tx, wanted)
     found = _lock_providers(tx, wanted, held)
@@ -85,11 +52,12 @@ def replace(tx: Connection, wanted: Sequence[ConsumerAllocations]) -> list[Locke
 
 
 def delete(tx: Connection, consumer: str) -> list[Locked]:
-    """The providers that get something back; no generation counts that. NothingHeld, ServersOwn."""
+    """The providers that get something back; no generation counts that. placement.AllocationNotFound,
+    placement.AllocationServers."""
     wanted = [ConsumerAllocations(consumer=consumer, generation=UNCHECKED)]
     held = _lock_consumers(tx, wanted)
     if not held[consumer].amounts:
-        raise NothingHeld(consumer=consumer)
+        raise errors.placement.AllocationNotFound(consumer=consumer)
     found = _lock_providers(tx, wanted, held)
     _replace(tx, wanted, held, found)
     touched = _touched(wanted, held, found)
@@ -125,10 +93,10 @@ def _check_words(tx: Connection, wanted: Sequence[ConsumerAllocations], more: Se
     amounts = [(name, amount) for one in wanted for each in one.allocations for name, amount in each.resources.items()]
     unknown = names.unknown_classes(tx, {*(name for name, _ in amounts), *more})
     if unknown:
-        raise UnknownClass(resource_class=unknown[0])
+        raise errors.placement.ResourceClassUnknown(resource_class=unknown[0])
     for name, given in amounts:
         if given < 1:
-            raise BadAmount(resource_class=name, amount=given)
+            raise errors.placement.AllocationInvalid(resource_class=name, amount=given)
 
 
 # -- locks
@@ -157,7 +125,7 @@ def _check_no_servers(tx: Connection, uuids: Sequence[str]) -> None:
                                                     allocations.c.moving.is_not(None))
     theirs = tx.execute(servers.union(moves)).first()
     if theirs is not None:
-        raise ServersOwn(consumer=theirs[0])
+        raise errors.placement.AllocationServers(consumer=theirs[0])
 
 
 def _locked_rows(tx: Connection, uuids: Sequence[str]) -> dict[str, Any]:
@@ -169,8 +137,8 @@ def _locked_rows(tx: Connection, uuids: Sequence[str]) -> dict[str, Any]:
 def _check_generation(one: ConsumerAllocations, generation: int) -> None:
     """0 is that of a consumer that has nothing."""
     if one.generation != UNCHECKED and one.generation != (generation or None):
-        raise ConsumerChanged(consumer=one.consumer, generation=generation or "null",
-                              given="null" if one.generation is None else one.generation)
+        raise errors.placement.ConsumerChanged(consumer=one.consumer, generation=generation or "null",
+                                               given="null" if one.generation is None else one.generation)
 
 
 def _held(tx: Connection, uuids: Sequence[str]) -> dict[str, Held]:
@@ -186,12 +154,12 @@ def _held(tx: Connection, uuids: Sequence[str]) -> dict[str, Held]:
 
 def _lock_providers(tx: Connection, wanted: Sequence[ConsumerAllocations], held: Mapping[str, Held],
                     more: Sequence[str] = ()) -> dict[str, Locked]:
-    """All providers that consumers have or want something of, and ``more``. UnknownProvider."""
+    """All providers that consumers have or want something of, and ``more``. placement.AllocationUnknownProvider."""
     asked = {each.provider_uuid for one in wanted for each in one.allocations} | set(more)
     found = locks.trees(tx, asked.union(*(one.providers for one in held.values())))
     for uuid in sorted(asked):
         if uuid not in found:
-            raise UnknownProvider(uuid=uuid)
+            raise errors.placement.AllocationUnknownProvider(uuid=uuid)
     return found
 
 
@@ -244,8 +212,8 @@ def _write_consumer(tx: Connection, one: ConsumerAllocations) -> None:
 
 def _check_room(tx: Connection, held: Mapping[str, Held], after: Mapping[str, Mapping[Key, int]],
                 uuids: Mapping[int, str], anew: Collection[int]) -> None:
-    """NoRoom. What does not grow is not asked for again, but of those ``anew``: a provider that shrank below its use
-    lets go of it piece by piece, and may have it pass from one consumer to another."""
+    """placement.AllocationNoRoom. What does not grow is not asked for again, but of those ``anew``: a provider that
+    shrank below its use lets go of it piece by piece, and may have it pass from one consumer to another."""
     before: Counter[Key] = Counter()
     for one in held.values():
         before.update(one.amounts)
@@ -264,18 +232,21 @@ def _check_room(tx: Connection, held: Mapping[str, Held], after: Mapping[str, Ma
 
 def _check_units(uuid: str, name: str, have: Amount | None, given: int) -> None:
     if have is None:
-        raise NoRoom(resource_class=name, uuid=uuid, why="It has no inventory of that class.")
+        raise errors.placement.AllocationNoRoom(resource_class=name, uuid=uuid,
+                                                why="It has no inventory of that class.")
     if not have.allows(given):
-        raise NoRoom(resource_class=name, uuid=uuid, why=(
-            f"The requested amount {given} is not within min_unit {have.min_unit}, max_unit {have.max_unit} and "
+        raise errors.placement.AllocationNoRoom(
+            resource_class=name, uuid=uuid,
+            why=(f"The requested amount {given} is not within min_unit {have.min_unit}, max_unit {have.max_unit} and "
             f"step_size {have.step_size}."))
 
 
 def _check_capacity(uuid: str, name: str, have: Amount, more: int) -> None:
     """``more``: what all the consumers together have then beyond what they have now."""
     if have.used + more > have.capacity:
-        raise NoRoom(resource_class=name, uuid=uuid, why=(
-            f"The requested amount would exceed the capacity: {have.used} of {have.capacity} are used."))
+        raise errors.placement.AllocationNoRoom(
+            resource_class=name, uuid=uuid,
+            why=(f"The requested amount would exceed the capacity: {have.used} of {have.capacity} are used."))
 
 
 def _amounts(tx: Connection, keys: Sequence[int]) -> dict[Key, Amount]:
@@ -291,4 +262,4 @@ def _amounts(tx: Connection, keys: Sequence[int]) -> dict[Key, Amount]:
                                                           int(row.used), row) for row in rows}
 
 
-__all__ = ["ConcurrentUpdate", "delete", "replace", "reshape"]
+__all__ = ["delete", "replace", "reshape"]

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db.models.api import allocations, inventories, providers
 from nova.db.placement import locks, names
-from nova.db.placement.locks import Locked, NoSuchProvider
+from nova.db.placement.locks import Locked
 from nova.db.statements import insert_all
 from nova.model.providers import ClassInventory, ProviderInventories, ProviderUsages
 
@@ -21,44 +21,26 @@ LOG = logging.getLogger(__name__)
 MOST = 2**31 - 1
 
 
-class InUse(errors.Conflict):
-    code = "placement.inventory.inuse"
-    message = "Inventory for {classes} on resource provider {uuid} in use."
-
-
-class NoInventory(errors.NotFound):
-    code = "placement.inventory.not_found"
-    message = "No inventory of class {resource_class} found for resource provider {uuid}."
-
-
-class IsThere(errors.Conflict):
-    code = "placement.concurrent_update"
-    message = "Resource provider {uuid} has an inventory of class {resource_class} already."
-
-
-class BadInventory(errors.Invalid):
-    code, message = "placement.inventory.invalid", "Invalid inventory of {resource_class}: {why}."
-
-
 _COLUMNS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 
 
 # -- reads
 
 def get(tx: Connection, uuid: str) -> ProviderInventories:
-    """NoSuchProvider."""
+    """placement.ResourceProviderNotFound."""
     rows = tx.execute(sa.select(providers.c.generation, inventories)
                       .select_from(providers.outerjoin(inventories, inventories.c.provider_id == providers.c.id))
                       .where(providers.c.uuid == uuid).order_by(inventories.c.resource_class)).all()
     if not rows:
-        raise NoSuchProvider(uuid=uuid)
+        raise errors.placement.ResourceProviderNotFound(uuid=uuid)
     return ProviderInventories(uuid=uuid, generation=rows[0].generation, inventories=tuple(
         ClassInventory(resource_class=row.resource_class, **{name: getattr(row, name) for name in _COLUMNS})
         for row in rows if row.resource_class is not None))
 
 
 def usages(tx: Connection, uuid: str) -> ProviderUsages:
-    """What is used of each class that the provider has (or once had, and somebody still holds). NoSuchProvider."""
+    """What is used of each class that the provider has (or once had, and somebody still holds).
+    placement.ResourceProviderNotFound."""
     have = (sa.select(inventories.c.provider_id, inventories.c.resource_class, sa.literal(0).label("used"))
             .union_all(sa.select(allocations.c.provider_id, allocations.c.resource_class, allocations.c.used))
             .subquery())
@@ -68,7 +50,7 @@ def usages(tx: Connection, uuid: str) -> ProviderUsages:
         .where(providers.c.uuid == uuid).group_by(providers.c.generation, have.c.resource_class)
         .order_by(have.c.resource_class)).all()
     if not rows:
-        raise NoSuchProvider(uuid=uuid)
+        raise errors.placement.ResourceProviderNotFound(uuid=uuid)
     return ProviderUsages(uuid=uuid, generation=rows[0].generation, used={
         row.resource_class: int(row.used) for row in rows if row.resource_class is not None})
 
@@ -76,7 +58,8 @@ def usages(tx: Connection, uuid: str) -> ProviderUsages:
 # -- changes
 
 def replace(tx: Connection, wanted: ProviderInventories) -> Locked:
-    """These, and no others. NoSuchProvider, ConcurrentUpdate, InUse, BadInventory."""
+    """These, and no others. placement.ResourceProviderNotFound, placement.ConcurrentUpdate, placement.InventoryInuse,
+    placement.InventoryInvalid."""
     one = locks.tree(tx, wanted.uuid, wanted.generation)
     check(tx, wanted.inventories)
     dropped = write(tx, one, wanted.inventories)
@@ -86,22 +69,24 @@ def replace(tx: Connection, wanted: ProviderInventories) -> Locked:
 
 
 def set_one(tx: Connection, uuid: str, generation: int | None, inventory: ClassInventory, create: bool) -> Locked:
-    """One class. NoSuchProvider, ConcurrentUpdate, IsThere (to create), NoInventory (else), BadInventory."""
+    """One class. placement.ResourceProviderNotFound, placement.ConcurrentUpdate, placement.InventoryExists (to create),
+    placement.InventoryNotFound (else), placement.InventoryInvalid."""
     one = locks.tree(tx, uuid, generation)
     check(tx, [inventory])
     there = inventory.resource_class in _classes(tx, one)
     if there == create:
-        raise (IsThere if there else NoInventory)(uuid=uuid, resource_class=inventory.resource_class)
+        refusal = errors.placement.InventoryExists if there else errors.placement.InventoryNotFound
+        raise refusal(uuid=uuid, resource_class=inventory.resource_class)
     _write(tx, one, inventory, there)
     locks.count_up(tx, [one])
     return one
 
 
 def delete(tx: Connection, uuid: str, resource_class: str) -> Locked:
-    """NoSuchProvider, NoInventory, InUse."""
+    """placement.ResourceProviderNotFound, placement.InventoryNotFound, placement.InventoryInuse."""
     one = locks.tree(tx, uuid)
     if resource_class not in _classes(tx, one):
-        raise NoInventory(uuid=uuid, resource_class=resource_class)
+        raise errors.placement.InventoryNotFound(uuid=uuid, resource_class=resource_class)
     check_unused(tx, one, [resource_class])
     _drop(tx, one, [resource_class])
     locks.count_up(tx, [one])
@@ -111,7 +96,7 @@ def delete(tx: Connection, uuid: str, resource_class: str) -> Locked:
 # -- their parts, under the tree's lock
 
 def check(tx: Connection, wanted: Sequence[ClassInventory]) -> None:
-    """BadInventory: an unknown class, or amounts that can not be."""
+    """placement.InventoryInvalid: an unknown class, or amounts that can not be."""
     for one in wanted:
         why = next((words for bad, words in (
             (one.total < 0 or one.reserved < 0, "amounts are not below 0"),
@@ -121,10 +106,10 @@ def check(tx: Connection, wanted: Sequence[ClassInventory]) -> None:
             (one.max_unit < one.min_unit, "max_unit is less than min_unit"),
             (not 0 < one.allocation_ratio <= 1e9, "the allocation ratio is above 0, and 1e9 at most")) if bad), None)
         if why:
-            raise BadInventory(resource_class=one.resource_class, why=why)
+            raise errors.placement.InventoryInvalid(resource_class=one.resource_class, why=why)
     unknown = names.unknown_classes(tx, [one.resource_class for one in wanted])
     if unknown:
-        raise BadInventory(resource_class=unknown[0], why="unknown resource class")
+        raise errors.placement.InventoryInvalid(resource_class=unknown[0], why="unknown resource class")
 
 
 def write(tx: Connection, one: Locked, wanted: Sequence[ClassInventory]) -> list[str]:
@@ -139,12 +124,12 @@ def write(tx: Connection, one: Locked, wanted: Sequence[ClassInventory]) -> list
 
 
 def check_unused(tx: Connection, one: Locked, classes: Sequence[str]) -> None:
-    """InUse."""
+    """placement.InventoryInuse."""
     used = list(tx.execute(sa.select(allocations.c.resource_class).where(
         allocations.c.provider_id == one.id, allocations.c.resource_class.in_(list(classes))).distinct()
         .order_by(allocations.c.resource_class)).scalars()) if classes else []
     if used:
-        raise InUse(classes=", ".join(used), uuid=one.uuid)
+        raise errors.placement.InventoryInuse(classes=", ".join(used), uuid=one.uuid)
 
 
 def _classes(tx: Connection, one: Locked) -> set[str]:

@@ -19,19 +19,6 @@ from nova.db.types import utc_now
 TRIES = 5  # while somebody puts the provider below another root
 
 
-class NoSuchProvider(errors.NotFound):
-    code, message = "placement.resource_provider.not_found", "No resource provider with uuid {uuid} found."
-
-
-class ConcurrentUpdate(errors.Conflict):
-    code = "placement.concurrent_update"
-    message = "Resource provider {uuid} was changed by somebody else: its generation is {generation}, not {given}."
-
-
-class Busy(errors.Conflict):
-    code, message = "placement.concurrent_update", "The resource provider's tree changes all the time; ask again."
-
-
 class Locked(NamedTuple):
     """A provider while its tree is ours. ``host``: of its root; empty when it is no host's tree."""
 
@@ -45,9 +32,9 @@ class Locked(NamedTuple):
     host: str
 
     def check(self, generation: int | None) -> None:
-        """ConcurrentUpdate, when another generation was read. None: whatever it is."""
+        """placement.ConcurrentUpdate, when another generation was read. None: whatever it is."""
         if generation is not None and generation != self.generation:
-            raise ConcurrentUpdate(uuid=self.uuid, generation=self.generation, given=generation)
+            raise errors.placement.ConcurrentUpdate(uuid=self.uuid, generation=self.generation, given=generation)
 
 
 _root = providers.alias("root")
@@ -76,14 +63,15 @@ def trees(tx: Connection, uuids: Collection[str]) -> dict[str, Locked]:
             return found
         tx.execute(_LOCK, {"keys": sorted(roots - locked)}).all()
         locked |= roots
-    raise Busy()
+    raise errors.placement.ResourceProviderBusy()
 
 
 def tree(tx: Connection, uuid: str, generation: int | None = None) -> Locked:
-    """Lock the tree that the provider is in. NoSuchProvider; ConcurrentUpdate when ``generation`` is not its own."""
+    """Lock the tree that the provider is in. placement.ResourceProviderNotFound; placement.ConcurrentUpdate when
+    ``generation`` is not its own."""
     found = trees(tx, [uuid]).get(uuid)
     if found is None:
-        raise NoSuchProvider(uuid=uuid)
+        raise errors.placement.ResourceProviderNotFound(uuid=uuid)
     found.check(generation)
     return found
 

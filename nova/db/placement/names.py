@@ -19,37 +19,12 @@ from nova.model.traits import RESOURCE_CLASSES, TRAITS, is_resource_class, is_tr
 CUSTOM = "CUSTOM_"
 
 
-class BadName(errors.Invalid):
-    code = "placement.name.invalid"
-    message = "{name} is no name of a custom {what}: CUSTOM_, then A-Z, 0-9 and _, {most} letters at most."
-
-
-class NoSuchName(errors.NotFound):
-    code, message = "placement.name.not_found", "No such {what}: {name}."
-
-
-class Standard(errors.Invalid):
-    code, message = "placement.name.standard", "{name} is a standard {what}, which can not be changed or deleted."
-
-
-class UnknownNames(errors.Invalid):
-    code, message = "placement.query.bad_value", "No such {what}(s): {names}."
-
-
-class NameInUse(errors.Conflict):
-    code, message = "placement.name.inuse", "The {what} {name} is in use by a resource provider."
-
-
-class ClassTaken(errors.Conflict):
-    code, message = "placement.name.taken", "Resource class already exists: {name}."
-
-
 def _custom(name: str, standard: frozenset[str], what: str) -> None:
     if name in standard:
-        raise Standard(name=name, what=what)
+        raise errors.placement.NameStandard(name=name, what=what)
     is_name, most = (is_trait, 255) if what == "trait" else (is_resource_class, 64)
     if not is_name(name) or len(name) > most:
-        raise BadName(name=name, what=what, most=most)
+        raise errors.placement.NameInvalid(name=name, what=what, most=most)
 
 
 def _insert(tx: Connection, table: sa.Table, name: str) -> bool:
@@ -94,30 +69,31 @@ def unknown_traits(tx: Connection, wanted: Collection[str]) -> list[str]:
 
 
 def create_trait(tx: Connection, name: str) -> bool:
-    """False: it was there already. BadName, Standard."""
+    """False: it was there already. placement.NameInvalid, placement.NameStandard."""
     _custom(name, TRAITS, "trait")
     return _insert(tx, custom_traits, name)
 
 
 def delete_trait(tx: Connection, name: str) -> None:
-    """Standard, NoSuchName, NameInUse."""
+    """placement.NameStandard, placement.NameNotFound, placement.NameInuse."""
     if name in TRAITS:
-        raise Standard(name=name, what="trait")
+        raise errors.placement.NameStandard(name=name, what="trait")
     if tx.execute(sa.select(provider_traits.c.trait).where(provider_traits.c.trait == name).limit(1)).first():
-        raise NameInUse(name=name, what="trait")
+        raise errors.placement.NameInuse(name=name, what="trait")
     if not tx.execute(sa.delete(custom_traits).where(custom_traits.c.name == name)).rowcount:
-        raise NoSuchName(name=name, what="trait")
+        raise errors.placement.NameNotFound(name=name, what="trait")
 
 
 def check(tx: Connection, groups: Iterable[RequestGroup], roots: Collection[str] = ()) -> None:
-    """UnknownNames: a trait or class of a request that nobody has heard of; two statements, for custom ones alone."""
+    """placement.NameUnknown: a trait or class of a request that nobody has heard of; two statements, for custom ones
+    alone."""
     groups = list(groups)
     asked = {trait for group in groups for any_of in group.required for trait in any_of}
     asked.update(roots, (trait for group in groups for trait in group.forbidden))
     for what, names in (("trait", unknown_traits(tx, asked)),
                         ("resource class", unknown_classes(tx, {name for one in groups for name in one.resources}))):
         if names:
-            raise UnknownNames(what=what, names=", ".join(names))
+            raise errors.placement.NameUnknown(what=what, names=", ".join(names))
 
 
 # -- resource classes
@@ -136,32 +112,33 @@ def unknown_classes(tx: Connection, wanted: Collection[str]) -> Sequence[str]:
 
 
 def create_class(tx: Connection, name: str) -> bool:
-    """False: it was there already. BadName, Standard."""
+    """False: it was there already. placement.NameInvalid, placement.NameStandard."""
     _custom(name, RESOURCE_CLASSES, "resource class")
     return _insert(tx, custom_classes, name)
 
 
 def rename_class(tx: Connection, name: str, new_name: str) -> None:
-    """With all that is said of it. Standard, BadName, NoSuchName, ClassTaken."""
+    """With all that is said of it. placement.NameStandard, placement.NameInvalid, placement.NameNotFound,
+    placement.NameTaken."""
     if name in RESOURCE_CLASSES:
-        raise Standard(name=name, what="resource class")
+        raise errors.placement.NameStandard(name=name, what="resource class")
     _custom(new_name, RESOURCE_CLASSES, "resource class")
     try:
         changed = tx.execute(sa.update(custom_classes).where(custom_classes.c.name == name).values(name=new_name))
     except exc.IntegrityError:
-        raise ClassTaken(name=new_name) from None
+        raise errors.placement.NameTaken(name=new_name) from None
     if not changed.rowcount:
-        raise NoSuchName(name=name, what="resource class")
+        raise errors.placement.NameNotFound(name=name, what="resource class")
     for table in (inventories, allocations):
         tx.execute(sa.update(table).where(table.c.resource_class == name).values(resource_class=new_name))
 
 
 def delete_class(tx: Connection, name: str) -> None:
-    """Standard, NoSuchName, NameInUse."""
+    """placement.NameStandard, placement.NameNotFound, placement.NameInuse."""
     if name in RESOURCE_CLASSES:
-        raise Standard(name=name, what="resource class")
+        raise errors.placement.NameStandard(name=name, what="resource class")
     for table in (inventories, allocations):
         if tx.execute(sa.select(table.c.resource_class).where(table.c.resource_class == name).limit(1)).first():
-            raise NameInUse(name=name, what="resource class")
+            raise errors.placement.NameInuse(name=name, what="resource class")
     if not tx.execute(sa.delete(custom_classes).where(custom_classes.c.name == name)).rowcount:
-        raise NoSuchName(name=name, what="resource class")
+        raise errors.placement.NameNotFound(name=name, what="resource class")

@@ -19,36 +19,11 @@ from nova.db.models.api import (
     stamps,
 )
 from nova.db.placement import conditions, locks
-from nova.db.placement.locks import Locked, NoSuchProvider
+from nova.db.placement.locks import Locked
 from nova.db.provider_trees import amount, used_of
 from nova.db.statements import insert_ignoring
 from nova.db.types import utc_now
 from nova.model.providers import NewProvider, Provider, ProviderQuery, ProviderUpdate, RequestGroup
-
-
-class NameTaken(errors.Conflict):
-    code, message = "placement.duplicate_name", "Conflicting resource provider {what}: {value} already exists."
-
-
-class BadParent(errors.Invalid):
-    code, message = "placement.resource_provider.bad_parent", "{why}"
-
-
-class HasChildren(errors.Conflict):
-    code = "placement.resource_provider.cannot_delete_parent"
-    message = "Unable to delete resource provider {uuid}: it has child providers."
-
-
-class HasAllocations(errors.Conflict):
-    code = "placement.resource_provider.inuse"
-    message = "Unable to delete resource provider {uuid}: it has allocations."
-
-
-class HostsOwn(errors.Conflict):
-    code = "placement.resource_provider.inuse"
-    message = ("Resource provider {uuid} is the compute host {host}'s, which reports its name and place; it goes when "
-               "the host's compute service is deleted.")
-
 
 # -- reads
 
@@ -65,10 +40,10 @@ def _value(row: Any) -> Provider:
 
 
 def get(tx: Connection, uuid: str) -> Provider:
-    """NoSuchProvider."""
+    """placement.ResourceProviderNotFound."""
     row = tx.execute(_SHOWN.where(providers.c.uuid == uuid)).one_or_none()
     if row is None:
-        raise NoSuchProvider(uuid=uuid)
+        raise errors.placement.ResourceProviderNotFound(uuid=uuid)
     return _value(row)
 
 
@@ -127,11 +102,12 @@ def _lock_names(tx: Connection) -> None:
 
 def _check_name(tx: Connection, name: str, but: str = "") -> None:
     if tx.execute(sa.select(providers.c.id).where(providers.c.name == name, providers.c.uuid != but)).first():
-        raise NameTaken(what="name", value=name)
+        raise errors.placement.DuplicateName(what="name", value=name)
 
 
 def insert(tx: Connection, new: NewProvider) -> tuple[Provider, list[str]]:
-    """The new one, and the hosts whose trees it is in. NameTaken; BadParent when there is no such parent."""
+    """The new one, and the hosts whose trees it is in. placement.DuplicateName; placement.ResourceProviderBadParent
+    when there is no such parent."""
     _lock_names(tx)
     parent = _parent_of(tx, new)
     _check_name(tx, new.name)
@@ -140,7 +116,7 @@ def insert(tx: Connection, new: NewProvider) -> tuple[Provider, list[str]]:
             uuid=new.uuid, name=new.name, host="", host_id="", generation=0, updated_at=utc_now(),
             parent_id=parent.id if parent else None, root_id=parent.root if parent else None))
     except exc.IntegrityError:
-        raise NameTaken(what="uuid", value=new.uuid) from None
+        raise errors.placement.DuplicateName(what="uuid", value=new.uuid) from None
     ends = [parent] if parent else []
     _count_roots(tx, ends)
     return get(tx, new.uuid), locks.hosts_of(ends)
@@ -150,27 +126,28 @@ def _parent_of(tx: Connection, new: NewProvider) -> Locked | None:
     if new.parent_uuid is None:
         return None
     if new.parent_uuid == new.uuid:
-        raise BadParent(why="parent provider UUID cannot be same as UUID.")
+        raise errors.placement.ResourceProviderBadParent(why="parent provider UUID cannot be same as UUID.")
     found = locks.trees(tx, [new.parent_uuid]).get(new.parent_uuid)
     if found is None:
-        raise BadParent(why=f"parent provider UUID {new.parent_uuid} does not exist.")
+        raise errors.placement.ResourceProviderBadParent(why=f"parent provider UUID {new.parent_uuid} does not exist.")
     return found
 
 
 def update(tx: Connection, change: ProviderUpdate) -> tuple[Provider, list[str]]:
-    """A new name or parent; and the hosts whose trees changed. NoSuchProvider, NameTaken, BadParent, HostsOwn."""
+    """A new name or parent; and the hosts whose trees changed. placement.ResourceProviderNotFound,
+    placement.DuplicateName, placement.ResourceProviderBadParent, placement.ResourceProviderHostsOwn."""
     _lock_names(tx)
     asked = [change.uuid, *([change.parent_uuid] if change.parent_asked and change.parent_uuid else [])]
     found = locks.trees(tx, asked)
     one = found.get(change.uuid)
     if one is None:
-        raise NoSuchProvider(uuid=change.uuid)
+        raise errors.placement.ResourceProviderNotFound(uuid=change.uuid)
     moved: list[str] = []
     if change.parent_asked:
         moved = _move(tx, one, change, found.get(change.parent_uuid or ""))
     if change.name != one.name:
         if one.own_host:
-            raise HostsOwn(uuid=one.uuid, host=one.own_host)
+            raise errors.placement.ResourceProviderHostsOwn(uuid=one.uuid, host=one.own_host)
         _check_name(tx, change.name, one.uuid)
         tx.execute(sa.update(providers).where(providers.c.id == one.id).values(name=change.name, updated_at=utc_now()))
     return get(tx, change.uuid), moved
@@ -179,17 +156,19 @@ def update(tx: Connection, change: ProviderUpdate) -> tuple[Provider, list[str]]
 def _move(tx: Connection, one: Locked, change: ProviderUpdate, parent: Locked | None) -> list[str]:
     """The hosts whose trees have another form now. The trees of both ends are ours."""
     if change.parent_uuid is not None and parent is None:
-        raise BadParent(why=f"parent provider UUID {change.parent_uuid} does not exist.")
+        raise errors.placement.ResourceProviderBadParent(why=f"parent provider UUID {change.parent_uuid} does not "
+                                                         "exist.")
     if (parent.id if parent else None) == one.parent_id:
         return []
     if one.own_host:
-        raise HostsOwn(uuid=one.uuid, host=one.own_host)
+        raise errors.placement.ResourceProviderHostsOwn(uuid=one.uuid, host=one.own_host)
     if one.parent_id is not None and not change.may_reparent:
         what = "re-parenting" if parent else "un-parenting"
-        raise BadParent(why=f"{what} a provider is not allowed before version 1.37.")
+        raise errors.placement.ResourceProviderBadParent(why=f"{what} a provider is not allowed before version 1.37.")
     below = _below(tx, one)
     if parent is not None and parent.id in below:
-        raise BadParent(why=f"creating loop in the provider tree is not allowed: {parent.uuid} is below {one.uuid}.")
+        raise errors.placement.ResourceProviderBadParent(why="creating loop in the provider tree is not allowed: "
+                                                         f"{parent.uuid} is below {one.uuid}.")
     root = parent.root if parent else one.id
     tx.execute(sa.update(providers).where(providers.c.id.in_(sorted(below - {one.id}))).values(root_id=root))
     tx.execute(sa.update(providers).where(providers.c.id == one.id).values(
@@ -218,14 +197,15 @@ def _count_roots(tx: Connection, ends: Collection[Locked]) -> None:
 
 def delete(tx: Connection, uuid: str, gone: str = "") -> list[str]:
     """The hosts whose trees it was in. ``gone``: a host that is no more, whose providers are nobody's.
-    NoSuchProvider, HasChildren, HasAllocations, HostsOwn."""
+    placement.ResourceProviderNotFound, placement.ResourceProviderCannotDeleteParent, placement.ResourceProviderInuse,
+    placement.ResourceProviderHostsOwn."""
     one = locks.tree(tx, uuid)
     if tx.execute(sa.select(providers.c.id).where(providers.c.parent_id == one.id).limit(1)).first():
-        raise HasChildren(uuid=uuid)
+        raise errors.placement.ResourceProviderCannotDeleteParent(uuid=uuid)
     if tx.execute(sa.select(allocations.c.consumer).where(allocations.c.provider_id == one.id).limit(1)).first():
-        raise HasAllocations(uuid=uuid)
+        raise errors.placement.ResourceProviderInuse(uuid=uuid)
     if one.own_host and one.own_host != gone:
-        raise HostsOwn(uuid=uuid, host=one.own_host)
+        raise errors.placement.ResourceProviderHostsOwn(uuid=uuid, host=one.own_host)
     for table in (inventories, provider_traits, provider_aggregates):
         tx.execute(sa.delete(table).where(table.c.provider_id == one.id))
     tx.execute(sa.delete(providers).where(providers.c.id == one.id))

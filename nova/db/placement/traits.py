@@ -11,23 +11,19 @@ from nova import errors
 from nova.db.models.api import aggregate_hosts, aggregates, provider_aggregates, provider_traits, providers
 from nova.db.placement import locks, names
 from nova.db.placement.conditions import DISABLED
-from nova.db.placement.locks import Locked, NoSuchProvider
+from nova.db.placement.locks import Locked
 from nova.db.statements import insert_all
 from nova.model.providers import ProviderAggregates, ProviderTraits
 
 
-class UnknownTraits(errors.Invalid):
-    code, message = "placement.trait.unknown", "No such trait {traits}."
-
-
 def get(tx: Connection, uuid: str, disabled: Collection[str] = ()) -> ProviderTraits:
-    """What a provider has, reported and given. NoSuchProvider."""
+    """What a provider has, reported and given. placement.ResourceProviderNotFound."""
     rows = tx.execute(sa.select(providers.c.generation, providers.c.host, providers.c.root_id, provider_traits.c.trait)
                       .select_from(providers.outerjoin(provider_traits,
                                                        provider_traits.c.provider_id == providers.c.id))
                       .where(providers.c.uuid == uuid)).all()
     if not rows:
-        raise NoSuchProvider(uuid=uuid)
+        raise errors.placement.ResourceProviderNotFound(uuid=uuid)
     found = {row.trait for row in rows} - {None}
     if rows[0].host in disabled and rows[0].root_id is None:
         found.add(DISABLED)
@@ -36,11 +32,11 @@ def get(tx: Connection, uuid: str, disabled: Collection[str] = ()) -> ProviderTr
 
 def replace(tx: Connection, wanted: ProviderTraits) -> Locked | None:
     """These, and no others; None when it has just these. Those that its host reports come back with its next report.
-    NoSuchProvider, ConcurrentUpdate, UnknownTraits."""
+    placement.ResourceProviderNotFound, placement.ConcurrentUpdate, placement.TraitUnknown."""
     one = locks.tree(tx, wanted.uuid, wanted.generation)
     unknown = names.unknown_traits(tx, wanted.traits)
     if unknown:
-        raise UnknownTraits(traits=", ".join(unknown))
+        raise errors.placement.TraitUnknown(traits=", ".join(unknown))
     there = set(tx.execute(sa.select(provider_traits.c.trait).where(provider_traits.c.provider_id == one.id)).scalars())
     kept = set(wanted.traits)
     if one.own_host and one.id == one.root and DISABLED not in there:
@@ -62,11 +58,12 @@ _MEMBERSHIP = (sa.select(aggregates.c.uuid)
 
 
 def get_aggregates(tx: Connection, uuid: str) -> ProviderAggregates:
-    """Uuids: those given here, and of the aggregates that a host's node is in by its host. NoSuchProvider."""
+    """Uuids: those given here, and of the aggregates that a host's node is in by its host.
+    placement.ResourceProviderNotFound."""
     one = tx.execute(sa.select(providers.c.id, providers.c.generation, providers.c.host, providers.c.root_id)
                      .where(providers.c.uuid == uuid)).one_or_none()
     if one is None:
-        raise NoSuchProvider(uuid=uuid)
+        raise errors.placement.ResourceProviderNotFound(uuid=uuid)
     given = set(tx.execute(sa.select(provider_aggregates.c.aggregate_uuid)
                            .where(provider_aggregates.c.provider_id == one.id)).scalars())
     of_host = set(tx.execute(_MEMBERSHIP.where(aggregate_hosts.c.host == one.host)).scalars()) if (
@@ -76,7 +73,7 @@ def get_aggregates(tx: Connection, uuid: str) -> ProviderAggregates:
 
 def replace_aggregates(tx: Connection, wanted: ProviderAggregates) -> Locked:
     """These, and no others; what a host is in stays the Compute API's. The generation counts it where one was given.
-    NoSuchProvider, ConcurrentUpdate."""
+    placement.ResourceProviderNotFound, placement.ConcurrentUpdate."""
     one = locks.tree(tx, wanted.uuid, wanted.generation)
     given = set(wanted.aggregates)
     if one.own_host and one.id == one.root:

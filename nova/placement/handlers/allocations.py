@@ -61,7 +61,7 @@ def _wanted(consumer: str, body: Mapping[str, Any], version: int) -> ConsumerAll
 
 
 def _by_provider(allocations: Any) -> dict[str, dict[str, int]]:
-    """Of either form: provider -> class -> amount. Twice."""
+    """Of either form: provider -> class -> amount. placement.Twice."""
     if isinstance(allocations, list):
         return keyed((one["resource_provider"]["uuid"], one["resources"]) for one in allocations)
     return keyed((uuid, one["resources"]) for uuid, one in allocations.items())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nova.placement import faults, versions
+from nova import errors
+from nova.placement import versions
 from nova.placement.request import Answer, Request
 
 
@@ -15,13 +16,13 @@ def index(req: Request) -> dict[str, Any]:
 def create(req: Request) -> Answer:
     name = req.body["name"]
     if not req.conductor.create_class(name):
-        raise faults.Taken(kind="resource class", name=name)
+        raise errors.placement.Exists(kind="resource class", name=name)
     return Answer(None, 201, _path(name))
 
 
 def show(req: Request, name: str) -> dict[str, Any]:
     if name not in req.conductor.list_classes():
-        raise faults.NoSuchThing(kind="resource class", name=name)
+        raise errors.placement.NotFound(kind="resource class", name=name)
     return _shown(req, name)
 
 

@@ -7,17 +7,13 @@ from typing import Any
 
 from nova import errors
 from nova.model.providers import ClassInventory, ProviderInventories
-from nova.placement import faults, versions
+from nova.placement import versions
 from nova.placement.request import Answer, Request
 from nova.placement.views import inventories as views
 from nova.placement.views.providers import path_of
 
 FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 GENERATION = "resource_provider_generation"
-
-
-class BadCapacity(errors.Invalid):
-    message = "Invalid inventory for {name}: reserved must be {rule} total."
 
 
 def index(req: Request, uuid: str) -> dict[str, Any]:
@@ -53,22 +49,22 @@ def delete(req: Request, uuid: str, name: str) -> None:
 
 
 def whole(uuid: str, body: Mapping[str, Any], version: int) -> ProviderInventories:
-    """All of a provider's, as a body has them. BadCapacity."""
+    """All of a provider's, as a body has them. placement.InventoryBadCapacity."""
     return ProviderInventories(uuid=uuid, generation=body[GENERATION], inventories=tuple(
         read(name, record, version) for name, record in body["inventories"].items()))
 
 
 def read(name: str, record: Mapping[str, Any], version: int) -> ClassInventory:
-    """One, as a body has it. BadCapacity: nothing is left to give, where that may not be."""
+    """One, as a body has it. placement.InventoryBadCapacity: nothing is left to give, where that may not be."""
     one = ClassInventory(resource_class=name, **{field: record[field] for field in FIELDS if field in record})
     if one.reserved > one.total or (one.reserved == one.total and not versions.reserved_may_be_total(version)):
         rule = "at most" if versions.reserved_may_be_total(version) else "less than"
-        raise BadCapacity(name=name, rule=rule)
+        raise errors.placement.InventoryBadCapacity(name=name, rule=rule)
     return one
 
 
 def _of(found: ProviderInventories, name: str) -> ClassInventory:
     one = next((one for one in found.inventories if one.resource_class == name), None)
     if one is None:
-        raise faults.NoSuchThing(kind=f"inventory of resource provider {found.uuid}", name=name)
+        raise errors.placement.NotFound(kind=f"inventory of resource provider {found.uuid}", name=name)
     return one

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from nova import errors
 from nova.model.base import utcnow
 from nova.model.providers import ProviderTraits, TraitQuery
-from nova.placement import faults
 from nova.placement.request import Answer, Request
 
 ASSOCIATED = {"true": True, "false": False}
@@ -17,21 +17,22 @@ def index(req: Request) -> dict[str, Any]:
 
 
 def _asked(req: Request) -> TraitQuery:
-    """BadValue."""
+    """placement.QueryBadValue."""
     name, associated = req.query.one("name"), req.query.one("associated")
     if associated is not None and associated.lower() not in ASSOCIATED:
-        raise faults.BadValue(name="associated", reason="it must be true or false.")
+        raise errors.placement.QueryBadValue(name="associated", reason="it must be true or false.")
     having = None if associated is None else ASSOCIATED[associated.lower()]
     kind, colon, value = (name or "").partition(":")
     if name is not None and not (colon and kind in ("in", "startswith")):
-        raise faults.BadValue(name="name", reason="it must be of the form in:NAME,... or startswith:BEGINNING.")
+        raise errors.placement.QueryBadValue(name="name",
+                                             reason="it must be of the form in:NAME,... or startswith:BEGINNING.")
     return TraitQuery(names=tuple(value.split(",")) if kind == "in" else None,
                       prefix=value if kind == "startswith" else None, associated=having)
 
 
 def show(req: Request, name: str) -> Answer:
     if not req.conductor.list_traits(TraitQuery(names=(name,))):
-        raise faults.NoSuchThing(kind="trait", name=name)
+        raise errors.placement.NotFound(kind="trait", name=name)
     return Answer(None, 204)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from nova import errors
 from nova.model.providers import PlacementUsageQuery
-from nova.placement import faults, versions
+from nova.placement import versions
 from nova.placement.request import Request
 from nova.placement.views import providers as views
 
@@ -20,7 +21,7 @@ def of_project(req: Request) -> dict[str, Any]:
     project = req.query.one("project_id")
     req.authorize(project)
     if project is None:
-        raise faults.MissingValue(reason="The project_id parameter is required.")
+        raise errors.placement.QueryMissingValue(reason="The project_id parameter is required.")
     by_type = versions.usages_are_by_type(req.version)
     query = PlacementUsageQuery(project_id=project, user_id=req.query.one("user_id"),
                                 consumer_type=req.query.one("consumer_type") if by_type else ALL)

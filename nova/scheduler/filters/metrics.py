@@ -14,7 +14,7 @@ from nova.scheduler.views import HostView
 
 
 def setting(options: Any) -> dict[str, float]:
-    """Metric -> ratio, as ``[metrics]weight_setting`` says. BadRatio: see ``ratios``."""
+    """Metric -> ratio, as ``[metrics]weight_setting`` says. daemon.SchedulerBadRatio: see ``ratios``."""
     group = getattr(options, "metrics", None)
     return {} if group is None else ratios("[metrics]weight_setting", group.weight_setting)
 

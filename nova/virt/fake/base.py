@@ -20,18 +20,6 @@ from nova.virt.interface import PowerListener
 OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE})
 
 
-class NoGuest(errors.NotFound):
-    code, message = "guest.not_defined", "There is no guest {uuid} on this host."
-
-
-class NoDisks(errors.Conflict):
-    code, message = "guest.no_disks", "The disks of guest {uuid} are not there."
-
-
-class WrongPower(errors.Conflict):
-    code, message = "guest.wrong_power", "Guest {uuid} is {state}."
-
-
 def knobbed(function: Callable[..., Any]) -> Callable[..., Any]:
     """A driver call: recorded, and failing, waiting or dying as the knobs say. Its first argument names a guest."""
     call = function.__name__
@@ -89,7 +77,7 @@ class FakeBase:
         """Write to a guest's disk, as a program inside it would: where the disk's data goes, the mark goes."""
         with self._changed(server_uuid) as guest:
             if disk not in guest.disks:
-                raise NoDisks(uuid=server_uuid)
+                raise errors.guest.NoDisks(uuid=server_uuid, names="all")
             guest.marks = {**guest.marks, disk: mark}
 
     def names_of(self, subject: Any) -> tuple[str, ...]:
@@ -116,7 +104,7 @@ class FakeBase:
     def _defined(self, server_uuid: str) -> FakeGuest:
         guest = self._store.find(server_uuid)
         if guest is None or not guest.defined:
-            raise NoGuest(uuid=server_uuid)
+            raise errors.guest.NotDefined(uuid=server_uuid)
         return guest
 
     def _boot(self, guest: FakeGuest) -> None:

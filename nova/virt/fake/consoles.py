@@ -12,7 +12,7 @@ import uuid
 from nova import errors
 from nova.model.consoles import PROTOCOLS, ConsoleType
 from nova.model.states import PowerState
-from nova.virt.fake.base import FakeBase, WrongPower, knobbed
+from nova.virt.fake.base import FakeBase, knobbed
 from nova.virt.fake.store import FakeGuest
 from nova.virt.interface import ConsolePlace
 
@@ -23,19 +23,15 @@ FIRST_TLS = 26000
 TICKETS = uuid.UUID("0d7d3b0e-7c5a-4f6e-9a55-6f3f2f0a5a01")  # namespace of the tickets
 
 
-class NeverHere(errors.NotSupported):
-    code, message = "host.no_such_console", "Guests of this hypervisor have no consoles of type {type}."
-
-
 class FakeConsoles(FakeBase):
     @knobbed
     def console_of(self, server_uuid: str, type: ConsoleType) -> ConsolePlace:
         state = PowerState(self._defined(server_uuid).power_state)
         protocol = PROTOCOLS.get(type, "")
         if protocol not in FIRST:
-            raise NeverHere(type=type.value)
+            raise errors.host.NoSuchConsole(type=type.value)
         if state not in UP:
-            raise WrongPower(uuid=server_uuid, state=state.name)
+            raise errors.guest.WrongPower(uuid=server_uuid, state=state.name)
         with self._changed(server_uuid) as guest:
             self._number(guest)
             port = FIRST[protocol] + guest.display

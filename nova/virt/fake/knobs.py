@@ -37,10 +37,6 @@ FILE = "fake-knobs.json"
 LOOK_AGAIN_S = 0.02  # how soon a released call goes on
 
 
-class Injected(errors.Bug):
-    code, message = "fake.injected", "The fake driver was told to fail in {call}."
-
-
 class Rule(Value):
     """What to ``do`` (fail, delay, block, die, power) at a ``call``, for servers whose name or uuid matches ``name``.
 
@@ -163,9 +159,9 @@ class Knobs:
         elif rule.kind == "crash":
             raise RuntimeError(rule.message or f"injected into {call}")
         elif rule.kind in errors.KINDS and rule.kind != "bug":
-            raise errors.KINDS[rule.kind](rule.message or Injected(call=call).message)
+            raise errors.KINDS[rule.kind](rule.message or errors.guest.FakeInjected(call=call).message)
         else:
-            raise Injected(rule.message, call=call)
+            raise errors.guest.FakeInjected(rule.message, call=call)
 
     def _wait_for_file(self, rule: Rule, call: str, names: tuple[str, ...]) -> None:
         """Wait while the file has the rule, and show that we do."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nova import errors
 from nova.model.orders import BuildOrder, RescueOrder
 from nova.model.states import PowerState
-from nova.virt.fake.base import OFF, FakeBase, WrongPower, knobbed
+from nova.virt.fake.base import OFF, FakeBase, knobbed
 from nova.virt.fake.lifecycle import FakeLifecycle
 from nova.virt.interface import LocalImages
 
@@ -25,7 +26,7 @@ class FakePausing(FakeBase):
     def _turn(self, server_uuid: str, before: PowerState, after: PowerState) -> PowerState:
         state = PowerState(self._defined(server_uuid).power_state)
         if state not in (before, after):
-            raise WrongPower(uuid=server_uuid, state=state.name)
+            raise errors.guest.WrongPower(uuid=server_uuid, state=state.name)
         return state if state == after else self.change_power(server_uuid, after, after.name.lower())
 
 
@@ -36,7 +37,7 @@ class FakeSuspending(FakeLifecycle):
         if found.saved:
             return PowerState.SUSPENDED
         if found.power_state not in UP:
-            raise WrongPower(uuid=server_uuid, state=PowerState(found.power_state).name)
+            raise errors.guest.WrongPower(uuid=server_uuid, state=PowerState(found.power_state).name)
         with self._changed(server_uuid) as guest:
             guest.saved = True
         return self.change_power(server_uuid, PowerState.SUSPENDED, "suspended")
@@ -61,7 +62,7 @@ class FakeRescuing(FakeLifecycle):
         if found is not None and found.rescue_image == order.image.id and found.power_state == PowerState.RUNNING:
             return PowerState.RUNNING
         if found is not None and found.power_state in UP:
-            raise WrongPower(uuid=order.server_uuid, state=PowerState(found.power_state).name)
+            raise errors.guest.WrongPower(uuid=order.server_uuid, state=PowerState(found.power_state).name)
         self._define(order.build)
         with self._changed(order.build) as guest:
             guest.rescue_image, guest.rescue_drive = order.image.id, dict(files or {})
@@ -86,7 +87,7 @@ class FakeAgent(FakeBase):
     def set_password(self, server_uuid: str, user: str, password: str) -> None:
         state = PowerState(self._defined(server_uuid).power_state)
         if state != PowerState.RUNNING:
-            raise WrongPower(uuid=server_uuid, state=state.name)
+            raise errors.guest.WrongPower(uuid=server_uuid, state=state.name)
         with self._changed(server_uuid) as guest:
             guest.passwords = {**guest.passwords, user: password}
 
@@ -94,7 +95,7 @@ class FakeAgent(FakeBase):
     def crash(self, server_uuid: str) -> None:
         state = PowerState(self._defined(server_uuid).power_state)
         if state in OFF or state == PowerState.SUSPENDED:
-            raise WrongPower(uuid=server_uuid, state=state.name)
+            raise errors.guest.WrongPower(uuid=server_uuid, state=state.name)
         with self._changed(server_uuid) as guest:
             guest.crashes += 1
             guest.say("[    9.000000] fake kernel: NMI received, dumping memory")

@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from nova import concurrency
+from nova import concurrency, errors
 from nova.model.guests import DevicePlace
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
-from nova.virt.fake.base import FakeBase, NoDisks, NoGuest, disk_name, file_name, knobbed
+from nova.virt.fake.base import FakeBase, disk_name, file_name, knobbed
 from nova.virt.interface import LocalImages
 
 
@@ -50,7 +50,7 @@ class FakeLifecycle(FakeBase):
     def device_places(self, server_uuid: str) -> dict[str, DevicePlace]:
         guest = self._store.find(server_uuid)
         if guest is None or not guest.defined:
-            raise NoGuest(uuid=server_uuid)
+            raise errors.guest.NotDefined(uuid=server_uuid)
         return {mac.lower(): DevicePlace(bus="pci", address=f"0000:00:{number:02x}.0")
                 for number, mac in enumerate(guest.macs, start=3)}
 
@@ -70,7 +70,7 @@ class FakeLifecycle(FakeBase):
     def _define(self, order: BuildOrder) -> PowerState:
         found = self._store.find(order.server_uuid)
         if found is None or not found.disks:
-            raise NoDisks(uuid=order.server_uuid)
+            raise errors.guest.NoDisks(uuid=order.server_uuid, names="all")
         with self._changed(order) as guest:
             if not guest.defined:
                 guest.power_state = PowerState.SHUTDOWN

@@ -23,7 +23,7 @@ from nova.model.base import HostName
 from nova.model.migrations import MigrationProgress
 from nova.model.orders import GuestArrival, GuestOnSource, GuestState, LiveOrder, MoveOrder
 from nova.model.states import PowerState
-from nova.virt.fake.base import NoGuest, WrongPower, disk_name, file_name, knobbed
+from nova.virt.fake.base import disk_name, file_name, knobbed
 from nova.virt.fake.life import UP
 from nova.virt.fake.lifecycle import FakeLifecycle
 from nova.virt.fake.moves import copy_of, offer
@@ -33,30 +33,6 @@ from nova.virt.interface import LocalImages, ProgressListener
 FOLDER, COMING, ARRIVED = "folder", "coming", "guest.json"
 POLL_S = 0.02
 CPU = "fake"
-
-
-class Unfit(errors.HostRefused):
-    code, message = "host.cpu_unfit", "Guest {uuid} needs a processor {needed}; host {host} has {has}."
-
-
-class Given(errors.Conflict):
-    code, message = "migration.given_up", "The live migration of guest {uuid} was given up."
-
-
-class HoldsDevices(errors.Conflict):
-    code, message = "move.devices", "Guest {uuid} holds devices of its host, and can not leave it while it runs."
-
-
-class NoMigration(errors.Conflict):
-    code, message = "migration.none", "No live migration of guest {uuid} is under way."
-
-
-class NoRoom(errors.HostRefused):
-    code, message = "migration.no_room", "The destination of guest {uuid} is not ready for it (any more)."
-
-
-class StillComing(errors.Conflict):
-    code, message = "migration.under_way", "Guest {uuid} is still on its way here."
 
 
 class _Migration:
@@ -81,9 +57,10 @@ class FakeLiveMoves(FakeLifecycle):
     def describe(self, server_uuid: str) -> GuestOnSource:
         guest = self._defined(server_uuid)
         if guest.power_state not in UP:
-            raise WrongPower(uuid=server_uuid, state=PowerState(guest.power_state).name)
+            raise errors.guest.WrongPower(uuid=server_uuid, state=PowerState(guest.power_state).name)
         if guest.packing is not None and guest.packing.devices:
-            raise HoldsDevices(uuid=server_uuid)
+            raise errors.move.Devices(uuid=server_uuid,
+                                      devices=", ".join(device.address for device in guest.packing.devices))
         return msgspec.structs.replace(offer(HostName(self._host), guest), cpu=self.cpu,
                                        probe="shared" if self.shares_storage else "", facts={})
 
@@ -118,14 +95,14 @@ class FakeLiveMoves(FakeLifecycle):
     def _migration(self, server_uuid: str) -> _Migration:
         found = self._migrations.get(server_uuid)
         if found is None:
-            raise NoMigration(uuid=server_uuid)
+            raise errors.move.MigrationNone(uuid=server_uuid)
         return found
 
     def _send(self, order: LiveOrder, migration: _Migration, listener: ProgressListener,
               stopped: Callable[[], bool]) -> None:
         guest, target = self._defined(order.server_uuid), Path(order.arrival.facts.get(FOLDER, "/nowhere"))
         if guest.power_state not in UP:
-            raise WrongPower(uuid=guest.uuid, state=PowerState(guest.power_state).name)
+            raise errors.guest.WrongPower(uuid=guest.uuid, state=PowerState(guest.power_state).name)
         try:
             (target / COMING).write_text(str(os.getpid()))
             with contextlib.ExitStack() as stack:
@@ -134,7 +111,7 @@ class FakeLiveMoves(FakeLifecycle):
                 self.knobs.apply("hand_over", "before", (guest.uuid, guest.name))
                 self._hand_over(guest.uuid, target, order.arrival.shared)
         except FileNotFoundError:
-            raise NoRoom(uuid=order.server_uuid) from None
+            raise errors.move.MigrationNoRoom(uuid=order.server_uuid) from None
         self._told(order.server_uuid, PowerState.SHUTDOWN)
         self.knobs.apply("hand_over", "after", (guest.uuid, guest.name))
 
@@ -143,7 +120,7 @@ class FakeLiveMoves(FakeLifecycle):
         started, takes, total = time.monotonic(), self._options.live_migration_time, guest.memory_mb << 20
         while True:
             if migration.aborted.is_set() or stopped():
-                raise Given(uuid=guest.uuid)
+                raise errors.move.MigrationGivenUp(uuid=guest.uuid)
             part = 1.0 if migration.forced.is_set() or takes <= 0 else min(1.0, (time.monotonic() - started) / takes)
             listener(int(100 * part), MigrationProgress(
                 memory_total_bytes=total, memory_processed_bytes=int(total * part),
@@ -168,7 +145,7 @@ class FakeLiveMoves(FakeLifecycle):
     def prepare_arrival(self, order: MoveOrder, images: LocalImages | None) -> GuestArrival:
         uuid, needed = order.server_uuid, order.source.cpu if order.source else self.cpu
         if needed != self.cpu:
-            raise Unfit(uuid=uuid, needed=needed, has=self.cpu, host=self._host)
+            raise errors.host.CpuUnfit(uuid=uuid, needed=needed, has=self.cpu, host=self._host)
         shared = self.shares_storage and order.source is not None and order.source.probe == "shared"
         folder = self._folder("arrivals") / file_name(uuid)
         folder.mkdir(exist_ok=True)
@@ -187,8 +164,8 @@ class FakeLiveMoves(FakeLifecycle):
         self._absorb(order.server_uuid)
         if self.power_state(order.server_uuid) is None:
             if self._is_coming(order.server_uuid):
-                raise StillComing(uuid=order.server_uuid)
-            raise NoGuest(uuid=order.server_uuid)
+                raise errors.move.MigrationUnderWay(uuid=order.server_uuid)
+            raise errors.guest.NotDefined(uuid=order.server_uuid)
         with self._changed(order.build) as guest:
             guest.node, guest.instance_name = order.build.node or guest.node, order.build.instance_name
             guest.packing = order.build.packing

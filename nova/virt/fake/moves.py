@@ -8,15 +8,11 @@ from nova import errors
 from nova.model.base import HostName
 from nova.model.orders import DiskOnSource, GuestOnSource, MoveOrder
 from nova.model.states import PowerState
-from nova.virt.fake.base import FakeBase, NoDisks, NoGuest, WrongPower, disk_name, knobbed
+from nova.virt.fake.base import FakeBase, disk_name, knobbed
 from nova.virt.fake.store import FakeGuest
 from nova.virt.interface import LocalImages
 
 GUEST = "guest"  # the fact that has the record
-
-
-class Shrinks(errors.HostRefused):
-    code, message = "disk.would_shrink", "Disk {disk} of guest {uuid} would have to shrink from {old} to {new} GB."
 
 
 class FakeColdMoves(FakeBase):
@@ -25,7 +21,7 @@ class FakeColdMoves(FakeBase):
         with self._store.lock:
             found, aside = self._store.find(server_uuid), self._aside.find(server_uuid)
             if found is not None and found.power_state in (PowerState.RUNNING, PowerState.PAUSED):
-                raise WrongPower(uuid=server_uuid, state=PowerState(found.power_state).name)
+                raise errors.guest.WrongPower(uuid=server_uuid, state=PowerState(found.power_state).name)
             if found is not None and found.disks and aside is None:
                 aside = copy_of(found)
                 aside.defined, aside.power_state, aside.saved = False, PowerState.NOSTATE, False
@@ -36,7 +32,7 @@ class FakeColdMoves(FakeBase):
                     guest.defined, guest.power_state, guest.vcpus, guest.memory_mb = False, PowerState.NOSTATE, 0, 0
                     guest.packing = None
         if aside is None:
-            raise NoGuest(uuid=server_uuid)
+            raise errors.guest.NotDefined(uuid=server_uuid)
         return offer(self._host, aside)
 
     @knobbed
@@ -47,11 +43,11 @@ class FakeColdMoves(FakeBase):
             text = order.source.facts.get(GUEST)
             found = msgspec.json.decode(text, type=FakeGuest) if text else None
         if found is None:
-            raise NoDisks(uuid=order.server_uuid)
+            raise errors.guest.NoDisks(uuid=order.server_uuid, names="all")
         sizes = {disk_name(disk): disk.size_gb for disk in order.build.disks} or dict(found.sizes)
         for disk, size in sizes.items():
             if size < found.sizes.get(disk, 0):
-                raise Shrinks(disk=disk, uuid=order.server_uuid, old=found.sizes[disk], new=size)
+                raise errors.guest.DiskWouldShrink(disk=disk, uuid=order.server_uuid, old=found.sizes[disk], new=size)
         config = ["config"] if "config" in found.disks else []
         with self._changed(order.build) as guest:
             guest.disks, guest.sizes, guest.disk_gb = [*sizes, *config], sizes, sum(sizes.values())

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from nova import errors
 from nova.model.orders import Snapshot, SnapshotOrder
-from nova.virt.fake.base import FakeBase, NoDisks, file_name, knobbed
+from nova.virt.fake.base import FakeBase, file_name, knobbed
 
 BLOCK = 4096
 GIB = 1 << 30
@@ -17,7 +18,7 @@ class FakeSnapshots(FakeBase):
     def take_snapshot(self, order: SnapshotOrder) -> Snapshot:
         path, guest = self._snapshot(order.server_uuid, order.image_id), self._store.find(order.server_uuid)
         if guest is None or "root" not in guest.disks:
-            raise NoDisks(uuid=order.server_uuid)
+            raise errors.guest.NoDisks(uuid=order.server_uuid, names="all")
         if not path.exists():
             text = f"fake root disk of {guest.uuid}\n{guest.marks.get('root', '')}\n".encode()
             fresh = path.with_suffix(".new")

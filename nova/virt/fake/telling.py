@@ -20,10 +20,6 @@ HOST_WORDS = {"startup": ("on", "startup"), "shutdown": ("off", "shutdown"), "re
               "maintenance_on": ("maintenance", "on_maintenance"), "maintenance_off": ("on", "off_maintenance")}
 
 
-class NoHostAction(errors.NotSupported):
-    code, message = "host.no_such_action", "A fake host can not do {action}."
-
-
 class FakeTelling(FakeBase):
     def __init__(self, options: Any, host: str, state_path: Path | None = None) -> None:
         super().__init__(options, host, state_path)
@@ -66,6 +62,6 @@ class FakeTelling(FakeBase):
     def change_host_power(self, action: str) -> str:
         """Of a host that is none: it only remembers."""
         if action not in HOST_WORDS:
-            raise NoHostAction(action=action)
+            raise errors.host.NoSuchAction(action=action)
         self.host_power, told = HOST_WORDS[action]
         return told

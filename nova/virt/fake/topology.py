@@ -18,11 +18,6 @@ VENDOR, PRODUCT = "1af4", "1110"
 MOST_DEVICES = 1024
 
 
-class BadTopology(errors.Invalid):
-    code = "config.fake_topology"
-    message = "nova-compute can not run with [fake]topology = {text}: {reason}."
-
-
 @dataclass(frozen=True, kw_only=True)
 class Made:
     topology: HostTopology
@@ -33,11 +28,11 @@ class Made:
 
 
 def parse(text: str) -> Made:
-    """From "2 cells x 4 cpus x 8192 MB, 2 dedicated, 2 threads, 64 x 2048 KB pages, 2 devices". BadTopology."""
+    """From "2 cells x 4 cpus x 8192 MB, 2 dedicated, 2 threads, 64 x 2048 KB pages, 2 devices". config.FakeTopology."""
     first, *rest = (" ".join(part.split()) for part in text.split(","))
     start, said = CELLS.fullmatch(first), _said(text, rest)
     if start is None:
-        raise BadTopology(text=text, reason="it must begin like 2 cells x 4 cpus x 8192 MB")
+        raise errors.config.FakeTopology(text=text, reason="it must begin like 2 cells x 4 cpus x 8192 MB")
     count, cpus, memory_mb = (int(part) for part in start.groups())
     dedicated = said["dedicated"][0][0] if said["dedicated"] else (cpus + 1) // 2
     threads = said["threads"][0][0] if said["threads"] else 1
@@ -49,7 +44,7 @@ def parse(text: str) -> Made:
                           (sum(n * kb for n, kb in said["pages"]) > memory_mb * 1024,
                            "the pages take more than a cell's memory")):
         if wrong:
-            raise BadTopology(text=text, reason=reason)
+            raise errors.config.FakeTopology(text=text, reason=reason)
 
     def cell(number: int) -> HostCell:
         own = tuple(range(number * cpus, (number + 1) * cpus))
@@ -70,8 +65,9 @@ def _said(text: str, parts: list[str]) -> dict[str, list[Cpus]]:
         word, match = next(((word, match) for word, pattern in MORE.items() if (match := pattern.fullmatch(part))),
                            ("", None))
         if match is None:
-            raise BadTopology(text=text, reason=f"'{part}' says nothing (there are: 2 dedicated, 2 threads, "
-                                                "64 x 2048 KB pages, 2 devices)")
+            raise errors.config.FakeTopology(text=text,
+                                             reason=f"'{part}' says nothing (there are: 2 dedicated, 2 threads, "
+                                             "64 x 2048 KB pages, 2 devices)")
         found[word].append(tuple(int(group) for group in match.groups()))
     return found
 

@@ -13,7 +13,6 @@ from nova.model.networks import Interface
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
 from nova.privileged.qemu_img import QemuImg
-from nova.privileged.runner import CommandFailed
 from nova.virt import image_files
 from nova.virt.interface import LocalImages
 from nova.virt.libvirt.disks import plan
@@ -25,7 +24,7 @@ from nova.virt.libvirt.guest.firmware import COMMAND_LINE
 from nova.virt.libvirt.guest.serial_ports import SerialLines
 from nova.virt.libvirt.guest.tpm import Tpms
 from nova.virt.libvirt.host.facts import HostFacts
-from nova.virt.libvirt.hypervisor import Hypervisor, NoGuest
+from nova.virt.libvirt.hypervisor import Hypervisor
 from nova.virt.libvirt.moves.file_transfer import Carrier
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.vifs import Hands, Place, prepare
@@ -33,14 +32,6 @@ from nova.virt.libvirt.xml import specs
 from nova.virt.libvirt.xml.domain import domain_xml
 
 OFF = frozenset({PowerState.SHUTDOWN, PowerState.CRASHED, PowerState.NOSTATE})
-
-
-class NoDisks(errors.Conflict):
-    code, message = "guest.no_disks", "The disks of guest {uuid} are not there: {names}."
-
-
-class HostCannot(errors.HostRefused):
-    code, message = "host.command_failed", "{reason}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +64,7 @@ class Room:
     def _state(self, server_uuid: str) -> PowerState:
         state = self._tools.hypervisor.state(server_uuid)
         if state is None:
-            raise NoGuest(uuid=server_uuid)
+            raise errors.guest.NotDefined(uuid=server_uuid)
         return state
 
     def _prepare(self, order: BuildOrder, interface: Interface) -> None:
@@ -99,12 +90,12 @@ class Room:
 
     def _check_disks(self, order: BuildOrder, folder: Folder, disks: tuple[DiskRecord, ...]) -> None:
         """Those that the order asks for are in the record, and all of the record are there: a guest without its disks
-        is an error, and never one that runs empty. NoDisks, which names them."""
+        is an error, and never one that runs empty. guest.NoDisks, which names them."""
         recorded = {disk.name for disk in folder.disks()}
         wanted = {disk.name for disk in plan.plan(order, self._tools.settings, None)}
         missing = (wanted - recorded) | {disk.name for disk in disks if not self._tools.disks.exists(folder, disk)}
         if not folder.exists() or missing:
-            raise NoDisks(uuid=order.server_uuid, names=", ".join(sorted(missing)) or "all")
+            raise errors.guest.NoDisks(uuid=order.server_uuid, names=", ".join(sorted(missing)) or "all")
 
 
 def _rescued(spec: specs.GuestSpec, folder: Folder) -> specs.GuestSpec:
@@ -118,13 +109,13 @@ def _rescued(spec: specs.GuestSpec, folder: Folder) -> specs.GuestSpec:
 
 
 def base_of(image: Image | None, images: LocalImages | None) -> plan.Base | None:
-    """The image as it lies in this host's cache; None for none. HostCannot."""
+    """The image as it lies in this host's cache; None for none. host.CouldNot."""
     if image is None or images is None:
         return None
     try:
         path = images.path(image.id)
     except KeyError:
-        raise HostCannot(reason=f"Image {image.id} is not in this host's cache (any more).") from None
+        raise errors.host.CouldNot(reason=f"Image {image.id} is not in this host's cache (any more).") from None
     return plan.Base(path, image_files.format_of(path), image_files.virtual_bytes(path))
 
 
@@ -133,5 +124,5 @@ def as_refusals() -> Iterator[None]:
     """A tool that fails on this host need not fail on the next."""
     try:
         yield
-    except CommandFailed as error:
-        raise HostCannot(reason=str(error)) from error
+    except errors.host.CommandFailed as error:
+        raise errors.host.CouldNot(reason=str(error)) from error

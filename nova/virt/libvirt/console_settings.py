@@ -17,10 +17,6 @@ FIRST, LAST = 10000, 20000  # as [serial_console]port_range has them where nothi
 LONGEST_FOLDER = 60  # characters: a socket's path may have 107, and 42 are its own
 
 
-class BadConsoleSetting(errors.Invalid):
-    code, message = "config.libvirt_console", "nova-compute can not run with {option}: {reason}."
-
-
 @dataclass(frozen=True, kw_only=True)
 class SerialSettings:
     """Serial ports are served on ``listen``, on the ports ``first`` to ``last``; or (``sockets``) on unix sockets in a
@@ -41,7 +37,7 @@ class ConsoleSettings:
 
 
 def console_settings_of(spice: Any, serial: Any) -> ConsoleSettings:
-    """From the groups ``[spice]`` and ``[serial_console]``. BadConsoleSetting."""
+    """From the groups ``[spice]`` and ``[serial_console]``. config.LibvirtConsole."""
     return ConsoleSettings(spice=_spice(spice) if spice.enabled else None,
                            serial=_serial(serial) if serial.enabled else None)
 
@@ -57,8 +53,8 @@ def _serial(group: Any) -> SerialSettings:
     first, last = ports_of(group.port_range)
     sockets = Path(group.socket_dir).absolute() if group.socket_dir else None
     if sockets is not None and len(str(sockets).encode()) > LONGEST_FOLDER:
-        raise BadConsoleSetting(option=f"[serial_console]socket_dir = {sockets}",
-                                reason=f"it may have {LONGEST_FOLDER} characters, or its sockets' names are too long")
+        raise errors.config.LibvirtConsole(option=f"[serial_console]socket_dir = {sockets}", reason="it may have "
+                                           f"{LONGEST_FOLDER} characters, or its sockets' names are too long")
     return SerialSettings(listen=str(group.proxyclient_address), first=first, last=last, sockets=sockets)
 
 

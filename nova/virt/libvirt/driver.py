@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from nova import concurrency
+from nova import concurrency, errors
 from nova.model.diagnostics import Diagnostics
 from nova.model.guests import DevicePlace
 from nova.model.hosts import HostUptime, Node
@@ -39,7 +39,7 @@ from nova.virt.libvirt.guest.suspending import LibvirtSuspending
 from nova.virt.libvirt.guest.tpm import Tpms
 from nova.virt.libvirt.host import uptime
 from nova.virt.libvirt.host.report import Host, node_uuid
-from nova.virt.libvirt.hypervisor import Hypervisor, NoGuest
+from nova.virt.libvirt.hypervisor import Hypervisor
 from nova.virt.libvirt.moves.cold import LibvirtColdMoves
 from nova.virt.libvirt.moves.file_transfer import Carrier
 from nova.virt.libvirt.moves.live import LibvirtLiveMoves
@@ -129,14 +129,14 @@ class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, Libvirt
         text = console_log.tail(self._folder(server_uuid).file(CONSOLE_LOG), lines)
         if text is None:
             if self.power_state(server_uuid) is None:
-                raise NoGuest(uuid=server_uuid)
-            raise console_log.NoLog(uuid=server_uuid)
+                raise errors.guest.NotDefined(uuid=server_uuid)
+            raise errors.guest.NoConsoleLog(uuid=server_uuid)
         return text
 
     def diagnostics(self, server_uuid: str) -> Diagnostics:
         state = self.power_state(server_uuid)
         if state is None:
-            raise NoGuest(uuid=server_uuid)
+            raise errors.guest.NotDefined(uuid=server_uuid)
         order = self._folder(server_uuid).order()
         macs = {tap_name(one): one.mac for one in order.interfaces} if order else {}
         stats = self._tools.hypervisor.stats(server_uuid)

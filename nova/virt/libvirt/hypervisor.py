@@ -5,38 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from nova import errors
 from nova.model.states import PowerState
 from nova.virt.libvirt.moves.calls import MigrationCalls
-
-
-class LibvirtDown(errors.Unavailable):
-    code, message = "host.libvirt_down", "libvirt on {host} does not answer at {uri}: {reason}. Is libvirtd running?"
-
-
-class LibvirtRefused(errors.HostRefused):
-    code, message = "host.libvirt_refused", "libvirt could not {task}: {reason}"
-
-
-class NoGuest(errors.NotFound):
-    code, message = "guest.not_defined", "There is no guest {uuid} on this host."
-
-
-class NotRunning(errors.Conflict):
-    code, message = "guest.not_running", "Guest {uuid} does not run."
-
-
-class BrokenSave(errors.HostRefused):
-    code, message = "guest.broken_save", "The saved memory of guest {uuid} can not be read: {reason}"
-
-
-class AgentSilent(errors.Conflict):
-    code = "agent.silent"
-    message = "The agent in guest {uuid} does not answer ({reason}). Is qemu-guest-agent installed and running there?"
-
-
-class AgentFailed(errors.Conflict):
-    code, message = "agent.failed", "The agent in guest {uuid} could not {task}: {reason}"
 
 
 class CopyState(NamedTuple):
@@ -72,7 +42,7 @@ Sink = Callable[["PowerEvent | Lost"], None]  # called from a thread of the libr
 
 
 class Hypervisor(MigrationCalls, Protocol):
-    """Each call may raise LibvirtDown; each change may be repeated."""
+    """Each call may raise host.LibvirtDown; each change may be repeated."""
 
     def open(self, sink: Sink) -> None: ...
 
@@ -107,16 +77,17 @@ class Hypervisor(MigrationCalls, Protocol):
         """Whether a domain carries notes of that name space."""
 
     def stats(self, server_uuid: str) -> Mapping[str, Any]:
-        """What is counted of a domain, by the names of virConnectGetAllDomainStats. NoGuest."""
+        """What is counted of a domain, by the names of virConnectGetAllDomainStats. guest.NotDefined."""
 
     def define(self, xml: str) -> None:
-        """LibvirtRefused says what libvirt doesn't like."""
+        """host.LibvirtRefused says what libvirt doesn't like."""
 
     def start(self, server_uuid: str, held: bool = False) -> None:
-        """``held``: paused before its first instruction. Nothing when it runs. NoGuest; LibvirtRefused."""
+        """``held``: paused before its first instruction. Nothing when it runs. guest.NotDefined;
+        host.LibvirtRefused."""
 
     def ask_to_stop(self, server_uuid: str) -> None:
-        """Press the guest's power button (ACPI). Nothing when it is off. NoGuest; LibvirtRefused."""
+        """Press the guest's power button (ACPI). Nothing when it is off. guest.NotDefined; host.LibvirtRefused."""
 
     def stop_now(self, server_uuid: str) -> None:
         """Power off. Nothing when it is off or not there."""
@@ -139,26 +110,26 @@ class Hypervisor(MigrationCalls, Protocol):
     # --- what is done to a guest on its host
 
     def definition(self, server_uuid: str) -> str:
-        """Its XML; of the guest as it runs where it does. NoGuest."""
+        """Its XML; of the guest as it runs where it does. guest.NotDefined."""
 
     def definitions(self) -> Mapping[str, Definitions]:
         """Of every domain, by uuid."""
 
     def definitions_of(self, server_uuid: str) -> Definitions:
-        """Of one. NoGuest."""
+        """Of one. guest.NotDefined."""
 
     def attach_device(self, server_uuid: str, xml: str, running: bool) -> None:
-        """To the guest as it runs, or (``running`` False) as it starts next. NoGuest; LibvirtRefused."""
+        """To the guest as it runs, or (``running`` False) as it starts next. guest.NotDefined; host.LibvirtRefused."""
 
     def detach_device(self, server_uuid: str, xml: str, running: bool) -> None:
         """From it as it starts next, at once; or ask the running guest to give it up: its definition tells when it
-        has. Nothing where it is gone. NoGuest; LibvirtRefused."""
+        has. Nothing where it is gone. guest.NotDefined; host.LibvirtRefused."""
 
     def pause(self, server_uuid: str) -> None:
-        """Nothing when it is paused. NoGuest; LibvirtRefused."""
+        """Nothing when it is paused. guest.NotDefined; host.LibvirtRefused."""
 
     def unpause(self, server_uuid: str) -> None:
-        """Nothing when it runs. NoGuest; LibvirtRefused."""
+        """Nothing when it runs. guest.NotDefined; host.LibvirtRefused."""
 
     def save(self, server_uuid: str) -> None:
         """Keep its memory on disk, and stop it; it goes on where that fails. Nothing when it is off."""
@@ -167,16 +138,16 @@ class Hypervisor(MigrationCalls, Protocol):
         """Whether there is saved memory, from which its next start goes on."""
 
     def restore(self, server_uuid: str, held: bool = False) -> None:
-        """``start`` of a guest with saved memory. BrokenSave: it can't be read, and is still there."""
+        """``start`` of a guest with saved memory. guest.BrokenSave: it can't be read, and is still there."""
 
     def drop_saved(self, server_uuid: str) -> None:
-        """Nothing when there is none. NoGuest."""
+        """Nothing when there is none. guest.NotDefined."""
 
     def interrupt(self, server_uuid: str) -> None:
-        """A non-maskable interrupt. NoGuest; LibvirtRefused."""
+        """A non-maskable interrupt. guest.NotDefined; host.LibvirtRefused."""
 
     def set_password(self, server_uuid: str, user: str, password: str, timeout_s: int) -> None:
-        """By the agent in the guest. NoGuest, AgentSilent, AgentFailed; LibvirtRefused."""
+        """By the agent in the guest. guest.NotDefined, guest.AgentSilent, guest.AgentFailed; host.LibvirtRefused."""
 
     def freeze(self, server_uuid: str, timeout_s: int) -> None:
         """Its file systems are whole on disk, and not written to until ``thaw``. Errors as ``set_password``."""
@@ -191,7 +162,7 @@ class Hypervisor(MigrationCalls, Protocol):
         """The XML of the copy that is being made; None when there is none."""
 
     def copy_state(self, server_uuid: str) -> CopyState:
-        """Of the copy that was begun last. NoGuest."""
+        """Of the copy that was begun last. guest.NotDefined."""
 
     def stop_copy(self, server_uuid: str) -> None:
         """Nothing when there is none."""

@@ -15,10 +15,6 @@ from nova.virt.libvirt.moves.settings import MoveSettings, move_settings_of
 CACHE_MODES = ("default", "none", "writethrough", "writeback", "directsync", "unsafe")
 
 
-class BadSetting(errors.Invalid):
-    code, message = "config.libvirt", "nova-compute can not run with {option}: {reason}."
-
-
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Paths are absolute; times in seconds. ``virt_type`` auto is decided by :mod:`nova.privileged.kvm`."""
@@ -106,7 +102,8 @@ def _store(libvirt: Any) -> dict[str, Any]:
     """Where disks are kept."""
     if libvirt.images_type == "lvm":
         if not libvirt.images_volume_group:
-            raise BadSetting(option="[libvirt]images_type=lvm", reason="[libvirt]images_volume_group must name a group")
+            raise errors.config.Libvirt(option="[libvirt]images_type=lvm",
+                                        reason="[libvirt]images_volume_group must name a group")
         return {"store": "lvm", "place": libvirt.images_volume_group, "volume_clear": libvirt.volume_clear,
                 "volume_clear_mb": libvirt.volume_clear_size}
     rbd = {"rbd_user": libvirt.rbd_user or "", "rbd_conf": libvirt.images_rbd_ceph_conf,
@@ -114,8 +111,8 @@ def _store(libvirt: Any) -> dict[str, Any]:
     if libvirt.images_type != "rbd":
         return rbd
     if libvirt.rbd_user and not libvirt.rbd_secret_uuid:
-        raise BadSetting(option="[libvirt]rbd_user", reason="[libvirt]rbd_secret_uuid must name libvirt's secret with "
-                                                            "its key")
+        raise errors.config.Libvirt(option="[libvirt]rbd_user",
+                                    reason="[libvirt]rbd_secret_uuid must name libvirt's secret with its key")
     return {"store": "rbd", "place": libvirt.images_rbd_pool, **rbd}
 
 
@@ -126,21 +123,22 @@ def _cache_modes(libvirt: Any) -> dict[str, Any]:
     found = _pairs(option, libvirt.disk_cachemodes)
     for kind, mode in found.items():
         if kind not in (*fields, "mount") or mode not in CACHE_MODES:
-            raise BadSetting(option=option, reason=f"{kind}={mode} is not file, block or network and one of "
-                                                   f"{', '.join(CACHE_MODES)}")
+            raise errors.config.Libvirt(option=option, reason=f"{kind}={mode} is not file, block or network and one of "
+                                        f"{', '.join(CACHE_MODES)}")
     return {fields[kind]: mode for kind, mode in found.items() if kind in fields}
 
 
 def _cpu_models(libvirt: Any) -> tuple[str, ...]:
     if libvirt.cpu_mode == "custom" and not libvirt.cpu_models:
-        raise BadSetting(option="[libvirt]cpu_mode=custom", reason="[libvirt]cpu_models must name a model then")
+        raise errors.config.Libvirt(option="[libvirt]cpu_mode=custom",
+                                    reason="[libvirt]cpu_models must name a model then")
     if libvirt.cpu_mode != "custom" and libvirt.cpu_models:
-        raise BadSetting(option="[libvirt]cpu_models", reason="it needs cpu_mode=custom")
+        raise errors.config.Libvirt(option="[libvirt]cpu_models", reason="it needs cpu_mode=custom")
     return tuple(libvirt.cpu_models)
 
 
 def _pairs(option: str, items: Any) -> dict[str, str]:
     pairs = [item.partition("=") for item in items]
     if not all(key and equals and value for key, equals, value in pairs):
-        raise BadSetting(option=option, reason="it must be a list of name=value")
+        raise errors.config.Libvirt(option=option, reason="it must be a list of name=value")
     return {key: value for key, _equals, value in pairs}

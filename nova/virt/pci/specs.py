@@ -22,10 +22,6 @@ FLAGS = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false":
 MATCHING = frozenset({"address", "devname", "vendor_id", "product_id", "managed", "live_migratable"})
 
 
-class BadDeviceSpec(errors.Invalid):
-    code, message = "config.device_spec", "nova-compute can not run with [pci]device_spec = {text}: {reason}."
-
-
 class Device(Protocol):
     """A device as a hypervisor tells of it."""
 
@@ -79,16 +75,16 @@ class DeviceSpec:
 
 
 def parse(texts: Iterable[str]) -> tuple[DeviceSpec, ...]:
-    """From the option's values. BadDeviceSpec says which one can't be, and why."""
+    """From the option's values. config.DeviceSpec says which one can't be, and why."""
     found: list[DeviceSpec] = []
     for text in texts:
         try:
             value = json.loads(text)
         except ValueError as error:
-            raise BadDeviceSpec(text=text, reason=f"it is no JSON ({error})") from None
+            raise errors.config.DeviceSpec(text=text, reason=f"it is no JSON ({error})") from None
         for one in value if isinstance(value, list) else [value]:
             if not isinstance(one, dict):
-                raise BadDeviceSpec(text=text, reason="it must be an object, or a list of them")
+                raise errors.config.DeviceSpec(text=text, reason="it must be an object, or a list of them")
             found.append(_spec(text, one))
     return tuple(found)
 
@@ -110,7 +106,7 @@ def devices(found: Iterable[Device], specs: Iterable[DeviceSpec]) -> tuple[PciDe
 
 def _spec(text: str, given: Mapping[str, Any]) -> DeviceSpec:
     if "address" in given and "devname" in given:
-        raise BadDeviceSpec(text=text, reason="a device is named by its address or its devname, not by both")
+        raise errors.config.DeviceSpec(text=text, reason="a device is named by its address or its devname, not by both")
     tags = {name: _tag(value) for name, value in given.items() if name not in MATCHING}
     if "resource_class" in tags:
         tags["resource_class"] = normal_class(tags["resource_class"])
@@ -134,14 +130,14 @@ def _number(text: str, given: Mapping[str, Any], name: str) -> str:
     if value == "*":
         return ""
     if not ID.fullmatch(value.removeprefix("0x")):
-        raise BadDeviceSpec(text=text, reason=f"{name} must be four hexadecimal digits, or *")
+        raise errors.config.DeviceSpec(text=text, reason=f"{name} must be four hexadecimal digits, or *")
     return value.removeprefix("0x").lower()
 
 
 def _flag(text: str, given: Mapping[str, Any], name: str, default: bool) -> bool:
     value = str(given.get(name, default)).strip().lower()
     if value not in FLAGS:
-        raise BadDeviceSpec(text=text, reason=f"{name} must be yes or no")
+        raise errors.config.DeviceSpec(text=text, reason=f"{name} must be yes or no")
     return FLAGS[value]
 
 
@@ -151,10 +147,10 @@ def _patterns(text: str, address: Any) -> tuple[re.Pattern[str], ...]:
         match = ADDRESS.fullmatch(address)
         parts = match.groupdict() if match else None
         if parts is None:
-            raise BadDeviceSpec(text=text, reason=f"the address {address!r} is not like 0000:81:00.0")
+            raise errors.config.DeviceSpec(text=text, reason=f"the address {address!r} is not like 0000:81:00.0")
         return tuple(_glob(text, part, parts[part]) for part in PARTS)
     if not isinstance(address, dict) or set(address) - set(PARTS):
-        raise BadDeviceSpec(text=text, reason=f"the address must be a text, or have {', '.join(PARTS)}")
+        raise errors.config.DeviceSpec(text=text, reason=f"the address must be a text, or have {', '.join(PARTS)}")
     return tuple(_regex(text, str(address.get(part, ".*"))) for part in PARTS)
 
 
@@ -162,7 +158,8 @@ def _glob(text: str, part: str, given: str | None) -> re.Pattern[str]:
     if given is None:
         return re.compile("0000" if part == "domain" else ".*")
     if "*" not in given and not re.fullmatch(f"[0-9a-fA-F]{{1,{WIDTHS[part]}}}", given):
-        raise BadDeviceSpec(text=text, reason=f"the address's {part} {given!r} is no hexadecimal number, nor *")
+        raise errors.config.DeviceSpec(text=text,
+                                       reason=f"the address's {part} {given!r} is no hexadecimal number, nor *")
     wanted = given if "*" in given else given.rjust(WIDTHS[part], "0")
     return re.compile(".*".join(map(re.escape, wanted.split("*"))), re.IGNORECASE)
 
@@ -171,4 +168,4 @@ def _regex(text: str, given: str) -> re.Pattern[str]:
     try:
         return re.compile(given, re.IGNORECASE)
     except re.error as error:
-        raise BadDeviceSpec(text=text, reason=f"{given!r} is no regular expression ({error})") from None
+        raise errors.config.DeviceSpec(text=text, reason=f"{given!r} is no regular expression ({error})") from None

@@ -10,6 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding
 
+from nova import errors
 from nova.api import keys
 
 
@@ -66,11 +67,11 @@ def test_fingerprint_of_an_ssh_key_is_md5_of_its_blob(line: str) -> None:
     f"ssh-foo {ED25519.split()[1]}", f"{ED25519}\nssh-rsa AAAA", f"{ED25519[:-8]}", "-----BEGIN CERTIFICATE-----",
     ED25519.split()[1], f"{ED25519} x\0y", f"{ED25519} " + "x" * keys.LONGEST, "ssh-ed25519 " + "/" * 400])
 def test_ssh_key_when_malformed_is_refused(bad: str) -> None:
-    with pytest.raises(keys.BadKey):
+    with pytest.raises(errors.server.KeypairBadKey):
         keys.fingerprint("ssh", bad)
 
 
 @pytest.mark.parametrize("bad", ["", ED25519, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
 def test_certificate_when_malformed_is_refused(bad: str) -> None:
-    with pytest.raises(keys.BadKey):
+    with pytest.raises(errors.server.KeypairBadKey):
         keys.fingerprint("x509", bad)

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+from nova import errors
 from nova.context import RequestContext
 from nova.policies import Policy
-from nova.policies.enforcer import NotAllowed
-from nova.policies.files import BadPolicyFile
 from tests.fakes.api import configuration
 
 SHOW, STOP, HOST = "os_compute_api:servers:show", "os_compute_api:servers:stop", "os_compute_api:os-hypervisors:list"
@@ -34,7 +33,7 @@ def test_default_rule_by_role_and_project(roles: tuple[str, ...], rule: str, pro
 
 
 def test_refusal_names_the_rule() -> None:
-    with pytest.raises(NotAllowed, match=HOST):
+    with pytest.raises(errors.api.PolicyNotAllowed, match=HOST):
         Policy(configuration()).authorize(caller("member"), HOST, {"project_id": "p"})
 
 
@@ -140,7 +139,7 @@ BROKEN = [
 @pytest.mark.parametrize(("text", "words"), BROKEN)
 def test_broken_file_at_the_start_is_refused_with_its_name_and_reason(tmp_path: pathlib.Path, text: str,
                                                                       words: str) -> None:
-    with pytest.raises(BadPolicyFile, match=words) as refused:
+    with pytest.raises(errors.api.PolicyBadFile, match=words) as refused:
         with_file(tmp_path, text)
     assert str(tmp_path / "policy.yaml") in refused.value.message
 

@@ -16,7 +16,7 @@ from nova.web import bodies
 from nova.web.formats import is_mac, is_time, is_uuid
 from nova.web.judging import WORDS
 from nova.web.ranges import minor
-from nova.web.schema import BadInput, Body, Query, Spec, param, row
+from nova.web.schema import Body, Query, Spec, param, row
 from nova.web.specs import shown
 
 UUID = "6c1f0f4e-5a0e-4f0d-9d9a-0d7a2e7c9f11"
@@ -37,7 +37,7 @@ THINGS = Body(
 
 
 def refusal(body: Any, version: int = 25) -> str:
-    with pytest.raises(BadInput) as caught:
+    with pytest.raises(errors.api.BadInput) as caught:
         THINGS.check(body, version)
     return caught.value.message
 
@@ -80,9 +80,9 @@ def test_shown_value_is_short() -> None:
 
 def test_unknown_parameter_of_another_version_says_when_it_is_known() -> None:
     query = Query(param("limit"), param("locked", since="2.73"), refuse_unknown="2.1")
-    with pytest.raises(BadInput, match=r"'locked' was unexpected\). It is known from 2.73 on"):
+    with pytest.raises(errors.api.BadInput, match=r"'locked' was unexpected\). It is known from 2.73 on"):
         query.check([("locked", "1")], 5)
-    with pytest.raises(BadInput, match="Known: limit"):
+    with pytest.raises(errors.api.BadInput, match="Known: limit"):
         query.check([("colour", "1")], 5)
 
 
@@ -98,7 +98,7 @@ def test_many_items_that_must_differ_are_compared_in_time() -> None:
     spec = Body(row("list", "array", unique_items=True))
     items = list(range(50_000))
     assert spec.check({"list": items}, 1) == {"list": items}
-    with pytest.raises(BadInput, match="item 50000 is there already"):
+    with pytest.raises(errors.api.BadInput, match="item 50000 is there already"):
         spec.check({"list": [*items, 7]}, 1)
 
 
@@ -159,7 +159,7 @@ def test_body_that_is_taken_has_numbers_and_booleans_for_texts_of_them() -> None
 def test_body_under_v2_loses_its_unknown_keys_after_it_was_judged() -> None:
     body = Body(row("thing", "object", required=True, min_keys=1), row("thing.name", "string"))
     assert body.check({"thing": {"colour": "red"}, "more": 1}, 1, legacy=True) == {"thing": {}}
-    with pytest.raises(BadInput, match="too few keys"):
+    with pytest.raises(errors.api.BadInput, match="too few keys"):
         body.check({"thing": {}}, 1, legacy=True)
 
 

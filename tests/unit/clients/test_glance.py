@@ -9,7 +9,7 @@ from oslo_config import cfg
 from nova import conf as nova_conf
 from nova import context, errors
 from nova.clients import session
-from nova.clients.glance import Glance, ImageBroken, ImageMissing, ImageTooLong
+from nova.clients.glance import Glance
 from nova.model.images import ImageQuery, NewImage
 from tests.fakes.glance import FakeGlance
 
@@ -40,7 +40,7 @@ def test_show_of_an_image_gives_its_properties_as_text(server, glance):
 
 
 def test_show_of_an_unknown_image_names_it(glance):
-    with pytest.raises(ImageMissing, match="Image nope could not be found"):
+    with pytest.raises(errors.image.NotFound, match="Image nope could not be found"):
         glance.show("nope")
 
 
@@ -139,7 +139,7 @@ def test_download_that_always_breaks_is_unavailable(server, glance, tmp_path):
 def test_download_of_damaged_data_is_refused(server, glance, tmp_path):
     image = glance.show(server.add(bytes(1000)))
     server.knobs.flip_a_byte = True
-    with pytest.raises(ImageBroken, match="sha512"):
+    with pytest.raises(errors.image.Corrupt, match="sha512"):
         glance.download(image, str(tmp_path / "image"))
 
 
@@ -147,7 +147,7 @@ def test_download_longer_than_told_is_refused(server, glance, tmp_path):
     image_id = server.add(bytes(1000))
     image = glance.show(image_id)
     server.data[image_id] = bytes(5000)
-    with pytest.raises(ImageTooLong):
+    with pytest.raises(errors.image.TooLong):
         glance.download(image, str(tmp_path / "image"))
 
 
@@ -170,7 +170,7 @@ def test_credentials_of_service_user_serve_glance(tmp_path):
 
 
 def test_credentials_that_lack_a_part_name_the_section(tmp_path):
-    with pytest.raises(session.CredentialsWrong, match=r"\[glance\]"):
+    with pytest.raises(errors.config.Credentials, match=r"\[glance\]"):
         session.load(conf_of("[glance]\nauth_type = password\n", tmp_path), "glance")
 
 
@@ -242,7 +242,7 @@ def test_upload_to_an_image_with_other_data_is_a_conflict(server, glance, tmp_pa
 
 def test_upload_to_an_image_that_is_gone_names_it(glance, tmp_path):
     (tmp_path / "disk").write_bytes(bytes(10))
-    with pytest.raises(ImageMissing, match="nope"):
+    with pytest.raises(errors.image.NotFound, match="nope"):
         glance.upload("nope", str(tmp_path / "disk"))
 
 

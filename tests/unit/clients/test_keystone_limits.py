@@ -68,7 +68,7 @@ def test_limits_when_they_are_read_again_then_it_takes_two_requests(server: Fake
                                     WANTED._replace(id="nope")])
 def test_limits_when_there_is_no_such_endpoint_then_an_error_says_so(server: FakeKeystone,
                                                                      wanted: keystone.Wanted) -> None:
-    with pytest.raises((keystone.NoEndpoint, errors.NotFound), match="nope|nowhere"):
+    with pytest.raises((errors.quota.LimitsNoEndpoint, errors.NotFound), match="nope|nowhere"):
         client(server.url, wanted).limits("demo")
 
 

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from nova import errors
 from nova.clients import vendordata
 from nova.clients.vendordata import DYNAMIC, STATIC, Target, Vendordata, VendorOptions
 from nova.model.guests import GuestFacts
@@ -73,7 +74,7 @@ def test_dynamic_when_the_service_fails_is_empty(service, status, answer):
 
 def test_dynamic_when_nobody_listens_is_empty_or_fatal_as_configured():
     assert source("http://127.0.0.1:1/").dynamic(FACTS) == {"t": {}}
-    with pytest.raises(vendordata.DynamicFailed, match="t did not"):
+    with pytest.raises(errors.metadata.VendordataFailed, match="t did not"):
         source("http://127.0.0.1:1/", failure_fatal=True).dynamic(FACTS)
 
 
@@ -119,5 +120,5 @@ def test_from_conf_with_an_unknown_provider_names_it():
     conf([])
     assert vendordata.from_conf(conf).static() == {}
     conf.set_override("vendordata_providers", ["StaticYAML"], group="api")
-    with pytest.raises(vendordata.UnknownProvider, match="StaticYAML"):
+    with pytest.raises(errors.metadata.VendordataProvider, match="StaticYAML"):
         vendordata.from_conf(conf)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from oslo_config import cfg
 
-from nova import conf
+from nova import conf, errors
 from nova.cmd import conductor
 from nova.model.topology import PciRequest, PciSpec
-from nova.service import CanNotStart
 
 
 def options(**of_pci: object) -> cfg.ConfigOpts:
@@ -27,5 +26,5 @@ def test_settings_when_there_are_aliases_then_they_are_read():
 
 
 def test_settings_when_an_alias_is_wrong_then_it_does_not_start_and_names_the_option():
-    with pytest.raises(CanNotStart, match=r"\[pci\]alias.*vendor_id must be four hexadecimal digits"):
+    with pytest.raises(errors.service.CanNotStart, match=r"\[pci\]alias.*vendor_id must be four hexadecimal digits"):
         conductor.settings(options(alias=['{"name": "gpu", "vendor_id": "nvidia"}']))

@@ -15,7 +15,6 @@ from oslo_config import cfg
 from nova import conf, errors
 from nova.cmd import console_proxy
 from nova.console import kinds
-from nova.service import CanNotStart
 from tests.fakes.console_papers import Authority
 
 
@@ -85,7 +84,7 @@ def test_settings_are_those_of_the_groups() -> None:
 def test_bind_when_the_port_is_taken_then_the_option_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         made = options(vnc__novncproxy_host="127.0.0.1", vnc__novncproxy_port=taken.getsockname()[1])
-        with pytest.raises(CanNotStart, match=r"\[vnc\]novncproxy_host, novncproxy_port"):
+        with pytest.raises(errors.service.CanNotStart, match=r"\[vnc\]novncproxy_host, novncproxy_port"):
             console_proxy.bind(made, kinds.NOVNC)
 
 

@@ -41,7 +41,7 @@ def test_start_when_again_then_the_id_is_the_same(world):
 def test_start_when_the_id_file_is_damaged_then_it_refuses_with_the_cure(tmp_path, content):
     (tmp_path / "host_id").write_bytes(content)
     world = World(tmp_path)
-    with pytest.raises(identity.DamagedId, match="restore it from a backup"):
+    with pytest.raises(errors.host.DamagedId, match="restore it from a backup"):
         world.start()
     assert world.conductor.registrations == []
 
@@ -52,14 +52,14 @@ def test_start_when_killed_while_the_id_was_written_then_a_new_one_is_made(tmp_p
 
 
 def test_start_when_another_daemon_has_the_folder_then_it_refuses(world):
-    with pytest.raises(identity.TwoDaemons, match="stop it"):
+    with pytest.raises(errors.host.TwoDaemons, match="stop it"):
         World(world.state_path).start()
 
 
 def test_start_when_the_conductor_knows_another_id_by_this_name_then_its_cure_is_told(tmp_path):
     world = World(tmp_path)
     world.conductor.refuses_registration = "Host compute1 has another id; run nova-manage host forget compute1."
-    with pytest.raises(identity.Refused, match="nova-manage host forget"):
+    with pytest.raises(errors.host.Refused, match="nova-manage host forget"):
         world.start()
 
 

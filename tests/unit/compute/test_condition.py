@@ -10,10 +10,9 @@ import pytest
 from nova import errors
 from nova.compute.host import Host
 from nova.compute.orders import orders
-from nova.compute.orders.permission import CannotAsk
 from nova.compute.reports.build_stats import Condition, counting, moved
 from nova.compute.reports.inventory import InventoryReports
-from nova.compute.reports.monitors import HostProcessors, NoMonitor, frequency, monitors, ticks
+from nova.compute.reports.monitors import HostProcessors, frequency, monitors, ticks
 from nova.conf import compute as compute_options
 from nova.model.hosts import Node
 from nova.model.states import PowerState
@@ -57,7 +56,8 @@ def test_failed_builds_are_counted_in_a_row_until_one_succeeds():
 
 
 @pytest.mark.parametrize(("error", "overtaken"), [
-    (errors.Overtaken(), False), (CannotAsk(host=HOST, reason="away"), False), (errors.Conflict("late"), True)])
+    (errors.Overtaken(), False), (errors.host.OrderCannotAsk(host=HOST,
+                                                             reason="away"), False), (errors.Conflict("late"), True)])
 def test_builds_that_others_ended_say_nothing_of_the_host(error, overtaken):
     condition = Condition()
     assert ended(condition, error, overtaken) == 0 and not condition.take_news()
@@ -119,7 +119,7 @@ def test_this_host_measures_itself():
 
 def test_monitors_when_a_name_is_unknown_then_it_says_which_there_are():
     assert len(monitors(["cpu.virt_driver", "cpu.virt_driver"])) == 1
-    with pytest.raises(NoMonitor, match="no monitor 'gpu'; there are: cpu.virt_driver"):
+    with pytest.raises(errors.host.NoMonitor, match="no monitor 'gpu'; there are: cpu.virt_driver"):
         monitors(["gpu"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nova import errors
-from nova.compute.orders.fences import Fences, OlderEpoch
+from nova.compute.orders.fences import Fences
 from tests.fakes.compute import new_uuid
 
 
@@ -19,7 +19,7 @@ def test_check_when_the_epoch_is_older_then_it_is_refused_after_a_restart_too(fe
     fences.note(server, 7)
     for each in (fences, Fences(tmp_path, clock)):
         each.check(server, 7)
-        with pytest.raises(OlderEpoch):
+        with pytest.raises(errors.host.OrderOvertaken):
             each.check(server, 6)
 
 

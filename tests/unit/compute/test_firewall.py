@@ -18,7 +18,7 @@ from nova.model.networks import FixedAddress, Interface
 from nova.model.orders import GuestOrder
 from nova.model.security_groups import AllowedTraffic, GuestFirewall, HostFirewall
 from nova.model.security_rules import guarded
-from nova.privileged.runner import CommandFailed, Completed
+from nova.privileged.runner import Completed
 from tests.fakes.compute import build_order
 
 UUID = "11111111-2222-3333-4444-555555555555"
@@ -292,7 +292,7 @@ class Program:
     def run(self, argv: Any, *, stdin: str | None = None, **_more: Any) -> Completed:
         if stdin is not None:
             if argv[0] == self.refuses:
-                raise CommandFailed(command=argv[0], where="here", reason="no")
+                raise errors.host.CommandFailed(command=argv[0], where="here", reason="no")
             self.fed.append((argv[0], stdin))
         return Completed(0, self.saved.get(argv[0], ""))
 
@@ -362,5 +362,5 @@ def test_filters_when_they_withdraw_then_ours_go_whoever_made_them_and_no_other_
 def test_filters_when_there_are_no_such_programs_then_there_is_nothing_to_withdraw(tmp_path):
     class Missing:
         def run(self, argv: Any, **_more: Any) -> Completed:
-            raise CommandFailed(command=argv[0], where="here", reason="is not installed")
+            raise errors.host.CommandFailed(command=argv[0], where="here", reason="is not installed")
     assert not PacketFilters(Missing(), tmp_path, RuleOptions(), switches=tmp_path / "none").withdraw()

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from nova import errors
 from nova.compute.filter.flows import everybody, judge_anew, narrowed
 from nova.compute.filter.host_filter import PacketFilters
 from nova.compute.filter.packet_rules import RuleOptions
 from nova.model.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
-from nova.privileged.runner import CommandFailed, Completed
+from nova.privileged.runner import Completed
 
 SSH = AllowedTraffic(protocol="tcp", from_port=22, to_port=22, cidr="0.0.0.0/0")
 WEB = AllowedTraffic(protocol="tcp", from_port=80, to_port=80, cidr="0.0.0.0/0")
@@ -39,7 +40,7 @@ class Runner:
     def run(self, argv: Any, **more: Any) -> Completed:
         if argv[0] == "conntrack":
             if self.fails:
-                raise CommandFailed(command="conntrack", where="here", reason="conntrack is not installed")
+                raise errors.host.CommandFailed(command="conntrack", where="here", reason="conntrack is not installed")
             assert more["ok"] == (0, 1)
             self.judged.append(list(argv[1:]))
         elif "stdin" in more:

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from nova import errors
 from nova.compute.guests import image_format
 from nova.privileged.qemu_img import TOOL_NAMES
 from tests.unit.compute import crafted
@@ -82,7 +83,7 @@ LIES = {
 def test_look_at_a_lying_or_harmful_image_refuses(name, tmp_path):
     declared, make, reason = LIES[name]
     path = make(tmp_path / "image")
-    with pytest.raises(image_format.Unacceptable, match=reason):
+    with pytest.raises(errors.image.Unacceptable, match=reason):
         image_format.look(str(path), declared, "i")
 
 
@@ -95,7 +96,7 @@ def test_look_at_a_cut_off_header_refuses(declared, length, tmp_path):
     whole = crafted.converted(tmp_path / "whole", HEADERS[declared])
     cut = tmp_path / "cut"
     cut.write_bytes(whole.read_bytes()[:length])
-    with pytest.raises(image_format.Unacceptable):
+    with pytest.raises(errors.image.Unacceptable):
         image_format.look(str(cut), declared, "i")
 
 

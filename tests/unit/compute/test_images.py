@@ -15,10 +15,10 @@ from keystoneauth1 import session as ksession
 from nova import errors
 from nova.clients import session
 from nova.clients.glance import Glance
-from nova.compute.guests import image_format, images
+from nova.compute.guests import images
 from nova.compute.guests.images import CacheSettings, ImageCache
 from nova.model.images import Image
-from nova.privileged.qemu_img import DiskFull, Limits, QemuImg, ToolFailed
+from nova.privileged.qemu_img import Limits, QemuImg
 from nova.virt import image_files
 from tests.fakes.glance import FakeGlance
 from tests.unit.compute import crafted
@@ -129,7 +129,7 @@ def test_fetch_that_fails_fails_for_all_who_wait(server, glance, cache):
     def fetch():
         try:
             cache.fetch(image)
-        except image_format.Unacceptable as error:
+        except errors.image.Unacceptable as error:
             failures.append(error)
     threads = [threading.Thread(target=fetch) for _ in range(5)]
     for thread in threads:
@@ -160,14 +160,14 @@ def test_fetch_of_a_harmful_image_never_runs_the_tool(server, glance, make_cache
         def convert(self, *args, **kwargs):
             raise AssertionError("the tool must not see this file")
     image = glance.show(server.add(crafted_backing(server), disk_format="qcow2"))
-    with pytest.raises(image_format.Unacceptable, match="backing file"):
+    with pytest.raises(errors.image.Unacceptable, match="backing file"):
         make_cache(tool=Forbidden()).fetch(image)
 
 
 def test_fetch_of_a_giant_small_qcow2_refuses_before_converting(server, glance, cache, tmp_path):
     path = crafted.qcow2(tmp_path / "giant", 500 << 40)
     image = glance.show(server.add(path.read_bytes(), disk_format="qcow2"))
-    with pytest.raises(image_files.TooBig, match="needs a disk of 512000 GB; the flavor has 20 GB") as caught:
+    with pytest.raises(errors.image.TooBig, match="needs a disk of 512000 GB; the flavor has 20 GB") as caught:
         cache.fetch(image, 20)
     assert caught.value.code == "image.too_big"
     assert left_over(tmp_path) == []
@@ -177,7 +177,7 @@ def test_fetch_of_a_cached_image_for_a_smaller_disk_refuses(server, glance, cach
     path = crafted.qcow2(tmp_path / "q", 3 << 30)
     image = glance.show(server.add(path.read_bytes(), disk_format="qcow2"))
     cache.fetch(image, 3)
-    with pytest.raises(image_files.TooBig):
+    with pytest.raises(errors.image.TooBig):
         cache.fetch(image, 2)
     cache.fetch(image, 0)
 
@@ -185,18 +185,18 @@ def test_fetch_of_a_cached_image_for_a_smaller_disk_refuses(server, glance, cach
 @pytest.mark.parametrize("members", [{"container_format": "ova"}, {"container_format": "docker"},
                                      {"disk_format": "ploop"}, {"disk_format": None}])
 def test_fetch_of_an_image_in_an_unknown_wrapping_refuses(server, glance, cache, members):
-    with pytest.raises(image_format.Unacceptable):
+    with pytest.raises(errors.image.Unacceptable):
         cache.fetch(glance.show(server.add(bytes(MIB), **members)))
 
 
 def test_fetch_of_an_image_that_is_not_active_refuses(server, glance, cache):
-    with pytest.raises(images.NotReady, match="queued"):
+    with pytest.raises(errors.image.NotActive, match="queued"):
         cache.fetch(glance.show(server.add(status="queued")))
 
 
 def test_fetch_when_the_disk_has_not_the_space_refuses_at_once(server, glance, make_cache, tmp_path):
     image = glance.show(server.add(bytes(MIB)))
-    with pytest.raises(DiskFull, match="no space left for image"):
+    with pytest.raises(errors.host.DiskFull, match="no space left for image"):
         make_cache(spare_bytes=1 << 60).fetch(image)
     assert server.downloads() == 0 and left_over(tmp_path) == []
 
@@ -219,7 +219,8 @@ from keystoneauth1 import session as ksession
 from nova.clients import session
 from nova.clients.glance import Glance
 from nova.compute.guests.images import CacheSettings, ImageCache
-from nova.privileged.qemu_img import DiskFull, QemuImg
+from nova import errors
+from nova.privileged.qemu_img import QemuImg
 from pathlib import Path
 url, image_id, folder = sys.argv[1:]
 service = session.Service("image", "image", (url,), retries=0)
@@ -230,7 +231,7 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))
 try:
     cache.fetch(glance.show(image_id))
-except DiskFull as error:
+except errors.host.DiskFull as error:
     print(error)
 """
 
@@ -380,7 +381,7 @@ def test_sweep_when_there_are_very_many_then_it_takes_them_in_parts(server, glan
 def test_convert_beyond_its_limits_fails_and_says_so(tmp_path):
     source = crafted.qcow2(tmp_path / "q", 8 * MIB)
     subprocess.run(["qemu-io", "-f", "qcow2", "-c", "write -P 7 0 8M", str(source)], check=True, capture_output=True)
-    with pytest.raises(ToolFailed, match="exceeded its limits|File too large"):
+    with pytest.raises(errors.host.ImageTool, match="exceeded its limits|File too large"):
         QemuImg().convert(str(source), "qcow2", str(tmp_path / "r"), "raw", max_bytes=MIB)
     with pytest.raises(errors.NovaError):
         QemuImg(Limits(memory_mb=16)).convert(str(source), "qcow2", str(tmp_path / "r2"), "raw")

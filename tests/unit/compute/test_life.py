@@ -7,10 +7,10 @@ import logging
 import msgspec
 import pytest
 
+from nova import errors
 from nova.model.images import Image
 from nova.model.orders import Disk, PasswordOrder, RebuildOrder, RescueOrder
 from nova.model.states import PowerState
-from nova.virt.image_files import TooBig
 from tests.fakes.compute import beside, build_order, fence, guest_order, wait_until
 
 RUNNING, PAUSED, SHUTDOWN, SUSPENDED = (PowerState.RUNNING, PowerState.PAUSED, PowerState.SHUTDOWN,
@@ -224,7 +224,7 @@ def test_rescue_then_its_image_may_be_as_large_as_the_guests_own_disk_and_no_lar
 
         def fetch(self, image, max_gb=None):
             asked[image.id] = max_gb
-            raise TooBig(image_id=image.id, needs_gb=9, root_gb=max_gb)
+            raise errors.image.TooBig(image_id=image.id, needs_gb=9, root_gb=max_gb)
     world = make_world()
     world.start()
     order = build_order(disks=DISKS)
@@ -232,7 +232,7 @@ def test_rescue_then_its_image_may_be_as_large_as_the_guests_own_disk_and_no_lar
     monkeypatch.setattr(type(world.driver), "needs_images", True)
     life = world.service._batches._do["rescue"].do.do.__self__
     life._tools = type(life._tools)(**{**vars(life._tools), "images": Images()})
-    assert world.one("rescue_guests", rescue_order(order, 2)).error_code == TooBig.code
+    assert world.one("rescue_guests", rescue_order(order, 2)).error_code == errors.image.TooBig.code
     assert asked == {RESCUE_IMAGE.id: 1}
 
 

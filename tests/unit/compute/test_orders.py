@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from nova import errors
 from nova.compute.host import Clock
-from nova.compute.orders.fences import Fences, OlderEpoch
-from nova.compute.orders.orders import BUILD, DESTROY, REBOOT, REMEMBERED_S, START, STOP, Closed, Orders, Stale, Work
+from nova.compute.orders.fences import Fences
+from nova.compute.orders.orders import BUILD, DESTROY, REBOOT, REMEMBERED_S, START, STOP, Orders, Work
 from nova.model.orders import Outcome
 from nova.model.states import PowerState
 from tests.fakes.compute import HOST, beside, build_order, fence, guest_order, new_uuid, wait_until
@@ -38,7 +38,7 @@ def carry_out(orders: Orders, kind: str, epoch: int, **more) -> Outcome:
 
 def test_admit_when_older_then_overtaken(orders):
     carry_out(orders, BUILD, 5)
-    with pytest.raises(OlderEpoch):
+    with pytest.raises(errors.host.OrderOvertaken):
         carry_out(orders, DESTROY, 4)
 
 
@@ -59,15 +59,15 @@ def test_admit_when_repeated_after_the_end_then_the_result_is_given_again_for_mi
 
 
 def test_admit_when_past_its_start_time_then_refused_but_older_ones_are_fenced(orders, clock):
-    with pytest.raises(Stale, match="60 s after"):
+    with pytest.raises(errors.host.OrderStale, match="60 s after"):
         orders.admit(BUILD, S, fence(3, start_by=clock.now() - datetime.timedelta(seconds=60)))
-    with pytest.raises(OlderEpoch):
+    with pytest.raises(errors.host.OrderOvertaken):
         orders.admit(BUILD, S, fence(2))
 
 
 def test_admit_when_the_same_epoch_was_ordered_away_then_a_late_build_is_refused(orders):
     carry_out(orders, DESTROY, 3)
-    with pytest.raises(Closed):
+    with pytest.raises(errors.host.OrderClosed):
         carry_out(orders, BUILD, 3)
     assert carry_out(orders, BUILD, 4).ok
 

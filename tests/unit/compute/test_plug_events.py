@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nova import errors
-from nova.compute.guests.plug_events import KEPT_S, MOST, NotPlugged, PlugEvents, PlugFailed
+from nova.compute.guests.plug_events import KEPT_S, MOST, PlugEvents
 from nova.compute.guests.starting import Patience, Starter
 from nova.compute.orders.orders import Key, Work
 from nova.model.networks import Interface
@@ -48,7 +48,7 @@ def test_wait_when_the_event_came_before_then_it_is_over_at_once_and_the_event_i
     events = PlugEvents(clock)
     events.come([event("a"), event("b")])
     events.wait("a", ["port"], 5.0, nothing)
-    with pytest.raises(NotPlugged):
+    with pytest.raises(errors.host.VifNotPlugged):
         events.wait("a", ["port"], 0.0, nothing)
     events.wait("b", ["port"], 0.0, nothing)
 
@@ -62,14 +62,14 @@ def test_wait_when_what_was_said_is_old_then_it_does_not_count(clock, change):
     events = PlugEvents(clock)
     events.come([event("a")])
     change(events, clock)
-    with pytest.raises(NotPlugged, match="interface port of guest a"):
+    with pytest.raises(errors.host.VifNotPlugged, match="interface port of guest a"):
         events.wait("a", ["port"], 0.0, nothing)
 
 
 def test_wait_when_one_of_several_failed_then_it_is_an_error_at_once(clock):
     events = PlugEvents(clock)
     events.come([event("a", "one", status="failed")])
-    with pytest.raises(PlugFailed, match="interface one"):
+    with pytest.raises(errors.host.VifPlugFailed, match="interface one"):
         events.wait("a", ["two", "one"], 1000.0, nothing)
 
 
@@ -83,7 +83,7 @@ def test_wait_when_a_newer_order_wants_the_guest_then_it_ends_with_its_error(clo
 def test_events_when_there_are_more_than_fit_then_the_oldest_go(clock):
     events = PlugEvents(clock)
     events.come(event(f"server{number}") for number in range(MOST + 1))
-    with pytest.raises(NotPlugged):
+    with pytest.raises(errors.host.VifNotPlugged):
         events.wait("server0", ["port"], 0.0, nothing)
     events.wait("server1", ["port"], 0.0, nothing)
 
@@ -239,7 +239,7 @@ def test_arrival_when_the_service_sees_what_is_plugged_first_then_the_guest_come
     work = Work(Key("prepare", order.server_uuid, 1, 1))
     if waits:
         starter.events.come([event(order.server_uuid, "port1", status="failed")])
-        with pytest.raises(PlugFailed):
+        with pytest.raises(errors.host.VifPlugFailed):
             starter.wait_for_arrival(order, work)
         starter.events.come([event(order.server_uuid, "port1")])
     starter.wait_for_arrival(order, work)

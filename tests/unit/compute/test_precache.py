@@ -9,7 +9,6 @@ import pytest
 
 from nova import errors
 from nova.compute.guests import precache
-from nova.compute.reports.host_info import NoHostPower
 from nova.compute.service import ComputeService, Parts
 from nova.model.aggregates import CachedImage
 from nova.model.images import Image
@@ -66,7 +65,7 @@ def test_host_power_is_the_drivers_and_most_have_none(tmp_path: Path) -> None:
     with pytest.raises(errors.NotSupported, match="dance"):
         world.service.change_host_power(HOST, "dance")
     powerless = ComputeService(Parts(object(), None, None, world.service._parts.options), world.host)
-    with pytest.raises(NoHostPower):
+    with pytest.raises(errors.host.NoPowerActions):
         powerless.change_host_power(HOST, "reboot")
     with pytest.raises(errors.HostRefused):
         world.service.change_host_power("another", "reboot")

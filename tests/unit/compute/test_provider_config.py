@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from nova import errors
 from nova.compute.reports import provider_config
 from nova.compute.reports.inventory import InventoryReports, offered
-from nova.compute.reports.provider_config import BadProviderConfig, strangers, with_additions
+from nova.compute.reports.provider_config import strangers, with_additions
 from nova.conf import compute as compute_options
 from nova.model.hosts import Node
 from nova.model.providers import ClassInventory
@@ -90,13 +91,13 @@ def test_load_when_it_names_somebody_else_then_that_is_a_stranger(tmp_path):
      "additional[0]"),
 ])
 def test_load_when_a_file_is_wrong_then_file_and_key_are_named(tmp_path, text, key):
-    with pytest.raises(BadProviderConfig) as caught:
+    with pytest.raises(errors.config.Provider) as caught:
         load(tmp_path, text)
     assert str(tmp_path / "0.yaml") in str(caught.value) and key in str(caught.value)
 
 
 def test_load_when_two_files_name_one_provider_then_both_are_named(tmp_path):
-    with pytest.raises(BadProviderConfig) as caught:
+    with pytest.raises(errors.config.Provider) as caught:
         load(tmp_path, entry("{name: a}"), entry("{name: a}"))
     assert "0.yaml" in str(caught.value) and "1.yaml" in str(caught.value)
 
@@ -104,7 +105,7 @@ def test_load_when_two_files_name_one_provider_then_both_are_named(tmp_path):
 def test_additions_when_the_host_reports_the_class_itself_then_it_is_named(tmp_path):
     own = Node(name="node1", uuid=UUID, hypervisor_type="fake",
                inventories=(ClassInventory(resource_class="CUSTOM_GOLD", total=1),))
-    with pytest.raises(BadProviderConfig, match="CUSTOM_GOLD is reported by the host itself"):
+    with pytest.raises(errors.config.Provider, match="CUSTOM_GOLD is reported by the host itself"):
         with_additions([own], load(tmp_path, entry("{name: node1}", GOLD)))
 
 

@@ -277,10 +277,9 @@ def test_associate_when_the_host_fails_then_it_is_as_before(pool):
 
 
 def test_associate_when_the_host_is_down_then_the_database_alone_changes(pool):
-    from nova.rpc.client import NoAnswer
 
     [uuid], one = pool.active(), allocate(pool)
-    away = NoAnswer(topic="network", where=" on net", method="serve_networks", seconds=60)
+    away = errors.daemon.RpcNoAnswer(topic="network", where=" on net", method="serve_networks", seconds=60)
     pool.deps.teller.lanes.network = type("Away", (), {"serve_networks": lambda self, host, networks: _raise(away)})()
     associate(pool, uuid, one.address)
     assert shown(pool, uuid) == [one.address]

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.conductor.engine.metadata_providers import NotOnePort, guest_at
+from nova.conductor.engine.metadata_providers import guest_at
 from nova.db.models import cell as tables
 from nova.model.guests import DevicePlace, GuestQuery
 from nova.model.networks import NewNetwork, RequestedNetwork
@@ -157,7 +157,7 @@ def test_provider_when_one_port_has_the_address_then_it_is_its_server() -> None:
 
 @pytest.mark.parametrize("servers", [(), ("",), ("u1", "u2")])
 def test_provider_when_it_is_not_one_port_then_400(servers) -> None:
-    with pytest.raises(NotOnePort) as raised:
+    with pytest.raises(errors.metadata.NotOnePort) as raised:
         guest_at(Neutron(*[Port(id=f"p{n}", network_id="n1", device_id=one, device_owner="compute:a")
                            for n, one in enumerate(servers)]), "lb", "10.0.0.5")
     assert raised.value.status == 400

@@ -23,7 +23,6 @@ from nova.rpc import host_secret
 from nova.rpc.client import Peers
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
-from nova.rpc.server import Forged, NotProven
 from tests.fakes.small_cloud import SmallCloud, node_id, silent, until
 
 SECRET, OTHER = "1" * 64, "2" * 64
@@ -63,7 +62,7 @@ def test_register_when_two_machines_of_a_name_come_at_once_then_one_is_refused(c
         insert(tx, table, [{**rows[0], "uuid": node_id("xx"), "host_id": node_id("other")}])
         insert(tx, table, rows)
     monkeypatch.setattr(services, "insert_ignoring", late)
-    with pytest.raises(services.WrongIdentity):
+    with pytest.raises(errors.host.WrongIdentity):
         cloud.hosts.register("new", compute("new"))
 
 
@@ -154,14 +153,14 @@ def test_first_registration_is_trusted_and_every_later_call_must_be_proven(prove
     beat = Heartbeat(host="new", binary="nova-compute")
     with pytest.raises(errors.Forbidden) as error:
         voice(proven, "new", SECRET).heartbeat("new", beat)
-    assert error.value.code == Forged.code
+    assert error.value.code == errors.daemon.RpcForged.code
     introduce(proven, "new", SECRET)
     assert voice(proven, "new", SECRET).heartbeat("new", beat) == Alive(known=True,
                                                                         lowest=proven.daemons._lowest)
     for wrong in ("", OTHER):
         with pytest.raises(errors.Forbidden) as error:
             voice(proven, "new", wrong).heartbeat("new", beat)
-        assert error.value.code == NotProven.code
+        assert error.value.code == errors.daemon.RpcNotProven.code
 
 
 def test_registration_of_a_known_host_without_its_secret_is_refused_with_the_cure(proven: SmallCloud) -> None:

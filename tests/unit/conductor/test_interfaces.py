@@ -11,7 +11,6 @@ import pytest
 
 from nova import context, errors
 from nova.conductor.actions.interfaces import Interfaces
-from nova.conductor.engine.begin import Unsettled
 from nova.conductor.engine.workflow import Step
 from nova.conductor.registry import ATTACH_INTERFACE, DETACH_INTERFACE, OF_INTERFACES
 from nova.model.networks import RequestedNetwork
@@ -281,7 +280,7 @@ def test_attach_when_the_host_says_nothing_then_the_address_stays_taken_until_it
         cloud.attach(uuid)
     cloud.idle()
     assert len(cloud.back_end.held) == 1 and cloud.ids(uuid)[1:] == list(cloud.back_end.held)
-    with pytest.raises(Unsettled), context.entered(DEMO):
+    with pytest.raises(errors.server.InterfacesUnsettled), context.entered(DEMO):
         Interfaces(cloud.deps, undo_wait_s=0.05).attach_interface(uuid, WISH)
     host.answers.clear()
     cloud.expire_leases()

@@ -18,7 +18,6 @@ from nova.conductor.upkeep import periodic
 from nova.db.models import cell as tables
 from nova.model.networks import RequestedNetwork
 from nova.model.server_parts import ExternalEvent
-from nova.service import CanNotStart
 from tests.fakes.neutron_cloud import NeutronMoveCloud
 from tests.fakes.small_cloud import DEMO, until
 
@@ -406,7 +405,7 @@ class BackEnd:
 def test_start_when_neutron_does_not_let_us_in_then_it_says_which_option(cloud, status, words):
     client = cloud.neutron.client(retries=0)
     cloud.neutron.trouble("GET", "extensions", status)
-    with pytest.raises(CanNotStart, match=words):
+    with pytest.raises(errors.service.CanNotStart, match=words):
         daemon.check_networking(BackEnd(client))
 
 

@@ -11,9 +11,7 @@ import msgspec
 import pytest
 
 from nova import errors
-from nova.clients.session import MissingThere, ServiceConflict
 from nova.conductor.neutron.proxies import Floating, Groups, Networks
-from nova.conductor.neutron.proxies.asking import Absent, BadId
 from nova.db.migrate import sync
 from nova.model.base import Page, Scope
 from nova.model.floating import FloatingAssociation, FloatingQuery
@@ -77,7 +75,7 @@ class Client:
     def floating_ip(self, id: str) -> NeutronFloating:
         self._asked("floating_ip")
         if id not in self.floats:
-            raise MissingThere(service="network", what=id)
+            raise errors.service.ResourceNotFound(service="network", what=id)
         return self.floats[id]
 
     def create_floating_ip(self, floating_network_id: str) -> NeutronFloating:
@@ -110,7 +108,7 @@ class Client:
         self._asked("update_port")
         assert as_user
         if if_match != self.held[id].revision:
-            raise ServiceConflict(service="network", reason="revision")
+            raise errors.service.Conflict(service="network", reason="revision")
         self.held[id] = msgspec.structs.replace(self.held[id], security_group_ids=tuple(fields["security_groups"]))
 
     def security_groups(self, filters: Any = None, as_user: bool = False) -> list[NeutronGroup]:
@@ -128,7 +126,7 @@ class Client:
     def security_group(self, id: str, as_user: bool = False) -> NeutronGroup:
         self._asked("security_group")
         if id not in self.groups:
-            raise MissingThere(service="network", what=id)
+            raise errors.service.ResourceNotFound(service="network", what=id)
         return self.groups[id]
 
     def create_security_group(self, **fields: Any) -> NeutronGroup:
@@ -193,7 +191,7 @@ def test_networks_when_one_project_s_are_everybody_s_then_each_project_is_shown_
     networks = Networks(cloud.client, "other")
     assert [one.uuid for one in networks.list_networks(MINE)] == [PUBLIC, PRIVATE, OTHERS]
     assert networks.get_network(OTHERS, MINE).label == "theirs"
-    with pytest.raises(Absent):
+    with pytest.raises(errors.network.Absent):
         cloud.networks.get_network(OTHERS, MINE)
     cloud.client.calls.clear()
     assert len(networks.list_networks(Scope())) == 3 and cloud.client.calls == ["networks"]
@@ -251,7 +249,7 @@ def test_associate_when_an_address_is_unknown_then_which(cloud, fixed, address, 
 def test_associate_when_no_router_joins_the_networks_then_invalid_with_neutrons_reason(cloud):
     made = cloud.floating.allocate_floating_address("demo", None)
     cloud.client.update_floating_ip = lambda *a, **k: (_ for _ in ()).throw(
-        MissingThere(service="network", what="external gateway"))
+        errors.service.ResourceNotFound(service="network", what="external gateway"))
     with pytest.raises(errors.Invalid):
         cloud.floating.associate_floating_address(FloatingAssociation(server_uuid=cloud.server, address=made.address))
 
@@ -261,7 +259,7 @@ def test_associate_when_no_router_joins_the_networks_then_invalid_with_neutrons_
     ("public", "Something", errors.Invalid)])
 def test_allocate_when_it_can_not_be_then_why(cloud, pool, refusal, kind):
     def refuse(**fields: Any) -> None:
-        error = ServiceConflict(service="network", reason="none is left")
+        error = errors.service.Conflict(service="network", reason="none is left")
         error.neutron_type = refusal
         raise error
     cloud.client.create_floating_ip = refuse
@@ -278,7 +276,7 @@ def test_allocate_when_two_pools_have_the_name_then_invalid(cloud):
 
 def test_floating_address_when_it_is_another_projects_or_no_uuid_then_absent_or_a_bad_id(cloud):
     made = cloud.floating.allocate_floating_address("demo", None)
-    for id, kind in ((made.id, Absent), (uuid(7), Absent), ("17", BadId)):
+    for id, kind in ((made.id, errors.network.Absent), (uuid(7), errors.network.Absent), ("17", errors.network.BadId)):
         with pytest.raises(kind):
             cloud.floating.release_floating_address(id, Scope(project_id="other"))
     assert made.id in cloud.client.floats
@@ -312,7 +310,7 @@ def test_rule_when_made_then_in_neutrons_words(cloud, wish, told):
 
 def test_rule_when_it_is_there_or_the_quota_is_full_then_invalid_or_over_quota(cloud):
     rule = NewSecurityRule(group_id=DEFAULT, protocol="tcp", from_port=1, to_port=1, cidr="0.0.0.0/0")
-    for refusal, kind in ((ServiceConflict(service="network", reason="exists"), errors.Invalid),
+    for refusal, kind in ((errors.service.Conflict(service="network", reason="exists"), errors.Invalid),
                           (errors.OverQuota("full"), errors.OverQuota)):
         def refuse(refusal=refusal, **fields: Any) -> None:
             raise refusal
@@ -329,11 +327,11 @@ def test_group_when_it_is_in_use_or_the_default_then_invalid_and_it_stays(cloud)
     cloud.groups.delete_security_group(made.id, MINE)
 
     def refuse(id: str) -> None:
-        raise ServiceConflict(service="network", reason="in use")
+        raise errors.service.Conflict(service="network", reason="in use")
     cloud.client.delete_security_group = refuse
     with pytest.raises(errors.Invalid, match="in use"):
         cloud.groups.delete_security_group(WEB, MINE)
-    for id, kind in (("7", BadId), (uuid(7), Absent)):
+    for id, kind in (("7", errors.network.BadId), (uuid(7), errors.network.Absent)):
         with pytest.raises(kind):
             cloud.groups.get_security_group(id, MINE)
 

@@ -23,7 +23,7 @@ from tests.fakes.placement import Placement, wish
 from tests.fakes.rows import add_ledger, new_uuid
 from tests.fakes.small_cloud import SmallCloud, node_id
 
-CONCURRENT = ("conflict", "placement.concurrent_update")
+CHANGED = ("conflict", "placement.consumer.changed")
 NO_ROOM = ("conflict", "placement.allocation.no_room")
 SERVERS = ("conflict", "placement.allocation.servers")
 A = node_id("a")
@@ -81,7 +81,7 @@ def test_allocations_when_another_generation_was_read_then_nothing_changes(place
                                                                            generation: int | None) -> None:
     one = placement.make("one", VCPU=4)
     consumer = placement.allocate(one, VCPU=1)
-    assert placement.trouble("set_allocations", (wish(consumer, {one: {"VCPU": 2}}, generation),)) == CONCURRENT
+    assert placement.trouble("set_allocations", (wish(consumer, {one: {"VCPU": 2}}, generation),)) == CHANGED
     assert held(placement, consumer) == {one: {"VCPU": 1}}
     placement.rpc.set_allocations((wish(consumer, {one: {"VCPU": 2}}, -1),))  # before there were generations
     assert placement.rpc.get_allocations(consumer).generation == 2
@@ -89,7 +89,7 @@ def test_allocations_when_another_generation_was_read_then_nothing_changes(place
 
 def test_allocations_when_the_consumer_is_new_then_no_generation_but_none_will_do(placement: Placement) -> None:
     one, consumer = placement.make("one", VCPU=4), new_uuid()
-    assert placement.trouble("set_allocations", (wish(consumer, {one: {"VCPU": 2}}, 1),)) == CONCURRENT
+    assert placement.trouble("set_allocations", (wish(consumer, {one: {"VCPU": 2}}, 1),)) == CHANGED
     assert placement.rpc.get_allocations(consumer) == ConsumerAllocations(consumer=consumer, generation=None)
     assert consumers(placement) == 0
 
@@ -131,7 +131,7 @@ def test_allocations_when_they_do_not_fit_then_nothing_is_given(placement: Place
 
 def test_allocations_when_the_provider_is_unknown_then_it_is_invalid(placement: Placement) -> None:
     assert placement.trouble("set_allocations", (wish(new_uuid(), {new_uuid(): {"VCPU": 1}}),)) == (
-        "invalid", "placement.resource_provider.not_found")
+        "invalid", "placement.allocation.unknown_provider")
 
 
 def test_allocations_when_a_provider_shrank_below_its_use_then_they_shrink_and_pass_on_but_never_grow(
@@ -250,13 +250,13 @@ def test_reshape_when_all_is_right_then_inventory_and_allocations_move_together(
     moved = wish(consumer, {root: {"VCPU": 1}, child: {"VGPU": 2}}, 1)
     for wrong, trouble in (
             (Reshape(inventories=(inventory(root, 1, VCPU=4), inventory(child, 0, VGPU=2)), allocations=(moved,)),
-             CONCURRENT),
+             ("conflict", "placement.concurrent_update")),
             (Reshape(inventories=(inventory(root, 2, VCPU=4), inventory(child, 0, VGPU=2))),
              ("conflict", "placement.inventory.inuse")),
             (Reshape(inventories=(inventory(root, 2, VCPU=4), inventory(child, 0, VGPU=1)), allocations=(moved,)),
              NO_ROOM),
             (Reshape(inventories=(inventory(new_uuid(), 0, VCPU=4),)),
-             ("invalid", "placement.resource_provider.not_found"))):
+             ("invalid", "placement.allocation.unknown_provider"))):
         assert placement.trouble("reshape", wrong) == trouble
         assert held(placement, consumer) == {root: {"VCPU": 1, "VGPU": 2}}
         assert [one.resource_class for one in placement.rpc.get_inventories(root).inventories] == ["VCPU", "VGPU"]

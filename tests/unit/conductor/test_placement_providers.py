@@ -29,7 +29,7 @@ from tests.fakes.small_cloud import SmallCloud, node_id
 CONCURRENT = ("conflict", "placement.concurrent_update")
 NOBODY = ("not_found", "placement.resource_provider.not_found")
 BAD_PARENT = ("invalid", "placement.resource_provider.bad_parent")
-HOSTS_OWN = ("conflict", "placement.resource_provider.inuse")
+HOSTS_OWN = ("conflict", "placement.resource_provider.hosts_own")
 A = node_id("a")
 
 
@@ -104,7 +104,7 @@ def test_delete_when_it_has_children_or_allocations_then_it_is_refused(placement
         "conflict", "placement.resource_provider.cannot_delete_parent")
     placement.rpc.delete_provider(child)
     consumer = placement.allocate(root, VCPU=1)
-    assert placement.trouble("delete_provider", root) == HOSTS_OWN
+    assert placement.trouble("delete_provider", root) == ("conflict", "placement.resource_provider.inuse")
     placement.rpc.delete_allocations(consumer)
     placement.rpc.delete_provider(root)
     assert placement.trouble("delete_provider", root) == NOBODY
@@ -151,7 +151,7 @@ def test_inventory_of_one_class_when_set_then_it_must_be_there_or_not(placement:
     vcpu = ClassInventory(resource_class="VCPU", total=4, max_unit=4, allocation_ratio=2.0)
     assert placement.trouble("set_inventory", uuid, None, vcpu, False) == ("not_found", "placement.inventory.not_found")
     assert placement.rpc.set_inventory(uuid, 0, vcpu, True).inventories == (vcpu,)
-    assert placement.trouble("set_inventory", uuid, None, vcpu, True) == CONCURRENT
+    assert placement.trouble("set_inventory", uuid, None, vcpu, True) == ("conflict", "placement.inventory.exists")
     assert placement.rpc.set_inventory(uuid, 1, vcpu, False).generation == 2
     placement.rpc.delete_inventory(uuid, "VCPU")
     assert placement.trouble("delete_inventory", uuid, "VCPU") == ("not_found", "placement.inventory.not_found")

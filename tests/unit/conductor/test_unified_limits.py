@@ -9,7 +9,6 @@ import sqlalchemy as sa
 
 from nova import context, errors
 from nova.clients.keystone import ProjectLimits
-from nova.clients.session import ServiceDown, ServiceRefused
 from nova.conductor.engine.limits import CACHED_S, Missing, Unified, Unlimited
 from nova.db import flavors
 from nova.db.models import api as tables
@@ -113,8 +112,8 @@ def test_floating_addresses_when_a_limit_is_registered_for_them_are_limited(clou
         cloud.control.allocate_floating_address("demo", None)
 
 
-@pytest.mark.parametrize("failure", [ServiceDown(service="identity", reason="timeout"),
-                                     ServiceRefused(service="identity", reason="403")])
+@pytest.mark.parametrize("failure", [errors.service.Unavailable(service="identity", reason="timeout"),
+                                     errors.service.Forbidden(service="identity", reason="403")])
 def test_create_when_keystone_can_not_be_asked_then_503_names_the_option_and_nothing_is_kept(
         cloud: SmallCloud, failure: errors.NovaError) -> None:
     keystone, _ = unified(cloud)
@@ -129,7 +128,7 @@ def test_limits_are_remembered_shortly_and_no_longer_when_keystone_is_gone(cloud
     cloud.active(2)
     cloud.active()
     assert keystone.asked == ["demo"]
-    keystone.failure = ServiceDown(service="identity", reason="timeout")
+    keystone.failure = errors.service.Unavailable(service="identity", reason="timeout")
     clock.now = CACHED_S
     with pytest.raises(errors.Unavailable):
         cloud.boot()

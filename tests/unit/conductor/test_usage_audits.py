@@ -201,7 +201,7 @@ def test_last_period_that_is_over(text: str, now: DAY, begin: DAY, end: DAY) -> 
 @pytest.mark.parametrize("text", ["week", "month@0", "month@32", "year@13", "day@24", "hour@60", "hour@", "hour@-1",
                                   "hour@99999999999999999999", ""])
 def test_period_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(periods.BadPeriod, match="instance_usage_audit_period"):
+    with pytest.raises(errors.quota.UsageBadPeriod, match="instance_usage_audit_period"):
         periods.parse(text)
 
 

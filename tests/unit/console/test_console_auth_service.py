@@ -11,7 +11,6 @@ import pytest
 
 from nova import errors
 from nova.console.service import ConsoleAuthService
-from nova.model.console_errors import CanNotTell
 from nova.model.consoles import (
     ConsoleAddress,
     ConsoleConnection,
@@ -113,10 +112,10 @@ def test_console_when_the_conductor_can_not_be_reached_then_it_says_so(keeper: K
 
 def test_token_whose_host_is_away_then_the_conductor_s_words_are_the_page_s(keeper: Keeper) -> None:
     """They are one refusal, whoever says it: known by its code on either side of the wire."""
-    keeper.error = CanNotTell(away="the server's host")
+    keeper.error = errors.console.CanNotTell(away="the server's host")
     with pytest.raises(errors.Unavailable, match="the server's host does not answer") as caught:
         service(keeper).check_token(TokenCheck(token_hash="0" * 64))
     keeper.error = errors.Unavailable("nova-conductor did not answer")
     with pytest.raises(errors.Unavailable, match="a part of the cloud does not answer") as other:
         service(keeper).check_token(TokenCheck(token_hash="0" * 64))
-    assert caught.value.code == other.value.code == CanNotTell.code
+    assert caught.value.code == other.value.code == errors.console.CanNotTell.code

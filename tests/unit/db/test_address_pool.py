@@ -7,6 +7,7 @@ import ipaddress
 import pytest
 import sqlalchemy as sa
 
+from nova import errors
 from nova.db import networks
 from nova.db.engine import Database
 from nova.db.models import cell as tables
@@ -53,7 +54,7 @@ def test_bind_when_the_pool_is_empty_then_nobody_gets_anything(cell):
     with cell.reading() as tx:
         free = tx.execute(sa.select(sa.func.count()).where(
             tables.fixed_addresses.c.reserved.is_(False), tables.fixed_addresses.c.server_uuid.is_(None))).scalar_one()
-    with pytest.raises(networks.NoAddressLeft):
+    with pytest.raises(errors.network.NoAddress):
         bind(cell, network, *(new_uuid() for _ in range(free + 1)))
     assert set(taken(cell).values()) == set(bound)
     bind(cell, network, *(new_uuid() for _ in range(free)))
@@ -63,13 +64,13 @@ def test_bind_when_an_address_is_named_then_that_one_is_given_once(cell):
     network, first, second = add_network(cell), new_uuid(), new_uuid()
     assert address_of(bind(cell, network, first, fixed_ip="10.0.0.9"), first) == "10.0.0.9"
     for asked in ("10.0.0.9", "10.0.0.0", "10.0.0.15", "192.168.0.1"):  # a server's, reserved, reserved, foreign
-        with pytest.raises(networks.AddressTaken):
+        with pytest.raises(errors.network.AddressTaken):
             bind(cell, network, second, fixed_ip=asked)
     assert set(taken(cell)) == {"10.0.0.9"}
 
 
 def test_bind_when_the_network_is_unknown_then_it_is_not_found(cell):
-    with pytest.raises(networks.NoSuchNetwork):
+    with pytest.raises(errors.network.NotFound):
         bind(cell, new_uuid(), new_uuid())
 
 
@@ -105,9 +106,9 @@ def test_on_host_when_addresses_change_then_the_whole_state_is_told_with_a_newer
 def test_delete_when_an_address_is_used_then_the_network_stays(cell):
     network, uuid = add_network(cell), new_uuid()
     bind(cell, network, uuid)
-    with pytest.raises(networks.NetworkInUse):
+    with pytest.raises(errors.network.InUse):
         cell.transact(lambda tx: networks.delete(tx, network))
     cell.transact(lambda tx: networks.unbind(tx, [uuid]))
     cell.transact(lambda tx: networks.delete(tx, network))
-    with pytest.raises(networks.NoSuchNetwork):
+    with pytest.raises(errors.network.NotFound):
         cell.transact(lambda tx: networks.delete(tx, network))

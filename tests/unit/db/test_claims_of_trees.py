@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
+from nova import errors
 from nova.db import audits, claims, ledger, provider_trees, reports
 from nova.db.engine import Database
 from nova.db.models import api as tables
@@ -100,7 +101,7 @@ def held(api: Database) -> Counter[tuple[str, str]]:
 ], ids=lambda value: value if isinstance(value, str) else "")
 def test_claim_when_a_wish_can_not_be_met_then_it_is_refused_in_words_and_nothing_is_held(api, wish, why):
     refused = claim(api, report(api, node()), wish)
-    assert isinstance(refused, claims.Unfit) and why in refused.message, refused.message
+    assert isinstance(refused, errors.host.ClaimUnfit) and why in refused.message, refused.message
     assert not held(api)
 
 
@@ -109,7 +110,7 @@ def test_claim_when_groups_want_what_is_below_the_node_then_each_holds_its_own(a
     wish = wishes(*[RequestGroup(suffix=f"_{number}", resources={"SRIOV_NET_VF": 1},
                                  required=((f"CUSTOM_NET{number}",),)) for number in range(2)])
     assert [claim(api, provider, wish) for _ in range(2)] == [None, None]
-    assert isinstance(claim(api, provider, wish), claims.Unfit)
+    assert isinstance(claim(api, provider, wish), errors.host.ClaimUnfit)
     assert held(api) == {("host1", "VCPU"): 2, ("host1", "MEMORY_MB"): 1024, ("host1", "DISK_GB"): 2,
                          ("nic0", "SRIOV_NET_VF"): 2, ("nic1", "SRIOV_NET_VF"): 2}
 
@@ -157,7 +158,7 @@ def test_claim_when_processors_and_devices_are_pinned_then_each_is_given_once_un
     pins = [cpu for one in packings for cell in one.cells for cpu in cell.pins.values()]
     assert sorted(pins) == [0, 1, 2, 3]
     assert len({device.address for one in packings for device in one.devices}) == 2
-    assert isinstance(claim(api, provider, pinned(1, 1)), claims.Unfit)
+    assert isinstance(claim(api, provider, pinned(1, 1)), errors.host.ClaimUnfit)
 
 
 def test_claim_when_devices_are_reported_as_providers_then_what_is_given_away_is_taken_of_them(api):
@@ -180,7 +181,7 @@ def test_claim_when_somebody_took_a_device_by_its_provider_then_it_is_not_given_
     provider = report(api, node(children=(card,), topology=HostTopology(cells=CELLS.cells, devices=CELLS.devices[:1])))
     assert claim(api, provider, wishes(RequestGroup(suffix="1", resources={"CUSTOM_PCI_10DE_1EB8": 1}))) is None
     refused = claim(api, provider, pinned(1, 1))
-    assert isinstance(refused, claims.Unfit) and "not enough CUSTOM_PCI_10DE_1EB8" in refused.message
+    assert isinstance(refused, errors.host.ClaimUnfit) and "not enough CUSTOM_PCI_10DE_1EB8" in refused.message
 
 
 def test_claim_when_a_group_holds_nothing_of_the_node_then_a_topology_is_refused(api):
@@ -189,7 +190,7 @@ def test_claim_when_a_group_holds_nothing_of_the_node_then_a_topology_is_refused
     only = Wishes(request=ResourceRequest(groups=(RequestGroup(suffix="1", resources={"SRIOV_NET_VF": 1}),)),
                   topology=wish.topology)
     refused = claim(api, provider, only)
-    assert isinstance(refused, claims.Unfit) and "nothing of the node itself" in refused.message
+    assert isinstance(refused, errors.host.ClaimUnfit) and "nothing of the node itself" in refused.message
 
 
 def test_move_when_it_begins_and_is_undone_then_the_packing_is_the_servers_again(api):
@@ -246,7 +247,7 @@ def test_report_when_a_child_or_class_is_gone_then_it_goes_unless_something_is_a
         assert (child.name, child.amounts["SRIOV_NET_VF"].capacity) == ("nic1", 0)
     assert "room for 0 SRIOV_NET_VF, and 1 are in use" in caplog.text
     assert "node host1 has room for 0 PCPU, and 1 are in use" in caplog.text
-    assert isinstance(claim(api, provider, pinned()), claims.Unfit)
+    assert isinstance(claim(api, provider, pinned()), errors.host.ClaimUnfit)
     caplog.clear()
     report(api, node(children=(), inventories=()), version=3)
     assert "in use" not in caplog.text  # it was said
@@ -387,4 +388,4 @@ def test_report_when_amounts_are_beyond_reason_then_what_is_kept_harms_nobody(ap
     assert kept.capacity == capacity < 2**63 and kept.step_size >= 1 and 1 <= kept.min_unit <= kept.max_unit < 2**31
     msgspec.msgpack.encode(child)
     refused = claim(api, provider, wishes(RequestGroup(resources={**PLAIN, "CUSTOM_GOLD": 1})))
-    assert refused is None or (isinstance(refused, claims.Unfit) and not capacity)
+    assert refused is None or (isinstance(refused, errors.host.ClaimUnfit) and not capacity)

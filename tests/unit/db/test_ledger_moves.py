@@ -211,4 +211,4 @@ def test_group_when_a_member_moves_then_both_ends_count_for_others_and_none_for_
         assert server_groups.placement(tx, [server.uuid]).hosts == {}
         assert server_groups.placement(tx, [other]).hosts == {"host1": 1, "host2": 1}
     wish = claims.Claim(other, 1, server.providers["host1"], SMALL, grouped=True)
-    assert isinstance(server.api.transact(lambda tx: claims.claim(tx, [wish]))[0][other], server_groups.PolicyBroken)
+    assert isinstance(server.api.transact(lambda tx: claims.claim(tx, [wish]))[0][other], errors.host.ClaimGroup)

@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import exc
 
+from nova import errors
 from nova.db import engine, networks, server_lists, servers, services
 from nova.db.engine import Database, DatabaseAway, DatabaseBusy
 from nova.db.models import api as api_tables
@@ -116,7 +117,7 @@ def test_filter_when_the_value_is_no_such_number_then_nothing_matches(cell: Data
 def test_filter_when_the_pattern_is_no_expression_then_invalid(cell: Database) -> None:
     add_servers(cell, server_row())
     query = ServerListQuery(conditions=(Condition(column="name", op="regex", value="[a"),))
-    with cell.reading() as tx, pytest.raises(server_lists.BadExpression):
+    with cell.reading() as tx, pytest.raises(errors.api.PageBadRegex):
         server_lists.select(tx, query, 10)
 
 
@@ -127,7 +128,7 @@ def test_network_when_an_address_is_a_servers_then_it_and_its_pool_stay(cell: Da
     before = count(cell, tables.fixed_addresses)
     server, wanted = new_uuid(), (RequestedNetwork(network_id=network),)
     cell.transact(lambda tx: networks.bind(tx, [networks.Wish(server, "vm", wanted)]))
-    with pytest.raises(networks.NetworkInUse, match="1 addresses"):
+    with pytest.raises(errors.network.InUse, match="1 addresses"):
         cell.transact(lambda tx: networks.delete(tx, network))
     assert count(cell, tables.fixed_addresses) == before
     cell.transact(lambda tx: networks.unbind(tx, [server]))

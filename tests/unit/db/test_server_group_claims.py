@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nova import errors
 from nova.db import claims, ledger, server_groups
 from nova.db.engine import Database
 from nova.db.models import api as tables
@@ -51,7 +52,7 @@ def test_anti_affinity_within_one_call_then_the_second_is_refused(api):
     provider, (_, key) = add_provider(api), add_group(api, ANTI_AFFINITY)
     first, second = add_members(api, key, 2)
     results = claim(api, (first, provider), (second, provider))
-    assert results[first] is None and isinstance(results[second], server_groups.PolicyBroken)
+    assert results[first] is None and isinstance(results[second], errors.host.ClaimGroup)
     assert "1 of its members are on that host" in results[second].message and places(api) == {first: "host1"}
 
 
@@ -60,7 +61,7 @@ def test_two_nodes_of_one_host_are_one_host(api):
     _, key = add_group(api, ANTI_AFFINITY)
     first, second = add_members(api, key, 2)
     assert claim(api, (first, one))[first] is None
-    assert isinstance(claim(api, (second, other))[second], server_groups.PolicyBroken)
+    assert isinstance(claim(api, (second, other))[second], errors.host.ClaimGroup)
 
 
 def test_affinity_when_the_first_does_not_fit_then_the_next_decides_where(api):
@@ -68,9 +69,9 @@ def test_affinity_when_the_first_does_not_fit_then_the_next_decides_where(api):
     _, key = add_group(api, AFFINITY)
     stranger, first, second = *add_ledger(api), *add_members(api, key, 2)
     assert claim(api, (stranger, full), grouped=False)[stranger] is None
-    assert isinstance(claim(api, (first, full))[first], claims.NotEnough)
+    assert isinstance(claim(api, (first, full))[first], errors.host.ClaimNotEnough)
     assert claim(api, (second, free))[second] is None
-    assert isinstance(claim(api, (first, full))[first], server_groups.PolicyBroken)
+    assert isinstance(claim(api, (first, full))[first], errors.host.ClaimGroup)
     assert claim(api, (first, free))[first] is None
 
 
@@ -150,7 +151,7 @@ def check_refusals(policy: str, most: int, before: dict[str, str], results: dict
     for uuid, refused in results.items():
         crowd = Counter(now.values())
         fine = not crowd or asked[uuid] in crowd if policy == AFFINITY else crowd[asked[uuid]] < most
-        if isinstance(refused, server_groups.PolicyBroken):
+        if isinstance(refused, errors.host.ClaimGroup):
             assert not fine
         elif refused is None:
             assert fine

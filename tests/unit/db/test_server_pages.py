@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nova import errors
 from nova.db import server_lists
 from nova.db.engine import Database
 from nova.db.models import cell as tables
@@ -102,7 +103,7 @@ def test_pages_when_concatenated_then_they_are_the_sorted_list(shared, rows, sor
 def test_page_when_the_marker_is_unknown_or_anothers_then_it_is_invalid(cell):
     [foreign] = add_servers(cell, server_row(project_id="other"))
     for marker in ("no such", foreign):
-        with pytest.raises(server_lists.NoSuchMarker), cell.reading() as tx:
+        with pytest.raises(errors.api.PageMarkerNotFound), cell.reading() as tx:
             server_lists.select(tx, ServerListQuery(scope=Scope(project_id="demo"), page=Page(marker=marker)), 10)
 
 

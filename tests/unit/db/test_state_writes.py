@@ -104,7 +104,7 @@ def test_begin_when_the_table_refuses_then_nothing_changes_and_else_the_epoch_ri
 
 def test_begin_when_there_is_no_such_live_server_then_it_is_not_found(cell):
     for uuid in (new_uuid(), add(cell, deleted=7)):
-        with pytest.raises(states.NoSuchServer):
+        with pytest.raises(errors.server.NotFound):
             begin(cell, uuid, "delete")
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from nova import errors
 from nova.conductor.queries import usage as queries
 from nova.db import usage
 from nova.db.engine import Database
 from nova.db.models import cell as tables
-from nova.db.server_lists import NoSuchMarker
 from nova.model.base import Page
 from nova.model.flavors import Flavor
 from nova.model.usage import ProjectUsage, UsageQuery
@@ -93,7 +93,7 @@ def test_pages_go_by_project_then_uuid_and_meet_every_server_once(cell: Database
 def test_marker_that_is_nobodys_or_anothers_is_invalid(cell: Database) -> None:
     mine, theirs = add_servers(cell, lived(1), lived(1, project_id="other"))
     for marker, project in (("nobody", None), (theirs, "demo")):
-        with cell.reading() as tx, pytest.raises(NoSuchMarker):
+        with cell.reading() as tx, pytest.raises(errors.api.PageMarkerNotFound):
             usage.page(tx, ask(project_id=project, page=Page(marker=marker)), 5)
     assert paged(cell, page=Page(marker=mine), project_id="demo") == ()
 

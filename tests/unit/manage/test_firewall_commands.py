@@ -13,7 +13,6 @@ from nova.cmd import compute
 from nova.compute.filter.host_filter import PacketFilters
 from nova.manage import doctor, firewall_commands
 from nova.manage.doctor_filter import packet_filter
-from nova.service import CanNotStart
 from tests.fakes.conductor_security_groups import SecurityGroupsOfFake
 
 
@@ -55,7 +54,7 @@ def test_compute_when_it_starts_then_its_filter_is_the_configured_one(tmp_path, 
 
 
 def test_compute_when_the_driver_is_unknown_then_it_does_not_start(tmp_path):
-    with pytest.raises(CanNotStart, match="firewall_driver"):
+    with pytest.raises(errors.service.CanNotStart, match="firewall_driver"):
         compute.packet_filters(options(tmp_path, firewall_driver="nova.virt.firewall.Magic"))
 
 

@@ -17,10 +17,11 @@ import pytest
 import webob
 from webob import Request
 
+from nova import errors
 from nova.errors import Conflict, NotFound, Unavailable
 from nova.metadata.app import MetadataApp
 from nova.metadata.cache import Cache, Making
-from nova.metadata.options import MetadataOptions, NoSecret, from_conf
+from nova.metadata.options import MetadataOptions, from_conf
 from nova.model import guest_tree
 from nova.model.guests import GuestFacts, GuestPassword, GuestQuery
 from nova.model.networks import FixedAddress, Interface
@@ -322,7 +323,7 @@ def test_signed_guest_is_not_told_from_the_cache_under_another_project(behind):
 
 
 def test_options_with_a_proxy_and_no_secret_are_refused():
-    with pytest.raises(NoSecret, match="metadata_proxy_shared_secret"):
+    with pytest.raises(errors.metadata.NoSecret, match="metadata_proxy_shared_secret"):
         MetadataOptions(behind_proxy=True)
     assert SECRET not in repr(MetadataOptions(behind_proxy=True, secret=SECRET))
 
@@ -344,13 +345,13 @@ def test_options_from_conf_have_the_documented_defaults():
 
 @pytest.mark.parametrize(("text", "reason"), [(None, "No such file"), ("{% for ifc in interfaces %}", r"\$interfaces")])
 def test_template_that_can_not_be_used_when_read_then_start_is_refused(tmp_path, text, reason):
-    from nova.metadata.options import BadTemplate, tree_options
+    from nova.metadata.options import tree_options
 
     path = tmp_path / "template"
     if text is not None:
         path.write_text(text)
     api = types.SimpleNamespace(dhcp_domain="", config_drive_skip_versions="")
-    with pytest.raises(BadTemplate, match=reason):
+    with pytest.raises(errors.metadata.Template, match=reason):
         tree_options(types.SimpleNamespace(api=api, injected_network_template=str(path)))
     path.write_text("mine\n$interfaces")
     found = tree_options(types.SimpleNamespace(api=api, injected_network_template=str(path)))

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from nova import errors
 from nova.errors import Conflict, Invalid
 from nova.model import addressing
 from nova.model.addressing import Defaults, plan
@@ -109,7 +110,7 @@ def test_plan_when_a_subnet_is_used_moves_to_the_next_free_one(used, cut):
     ("10.0.0.0/24", "10.0.0.0/8"),
 ])
 def test_plan_when_nothing_is_free_is_a_conflict_that_names_both(cidr, used):
-    with pytest.raises(addressing.CidrConflict, match=f"{cidr}.*{used}") as caught:
+    with pytest.raises(errors.network.CidrConflict, match=f"{cidr}.*{used}") as caught:
         plan(asked(cidr=cidr, network_size=256), existing(used))
     assert isinstance(caught.value, Conflict)
 
@@ -167,7 +168,7 @@ def test_plan_with_configured_defaults_uses_them_where_nothing_was_said():
     ("uuid", {"uuid": "net-1"}),
 ])
 def test_plan_with_bad_input_names_the_field(field, fields):
-    with pytest.raises(addressing.InvalidNetwork) as caught:
+    with pytest.raises(errors.network.Invalid) as caught:
         plan(asked(**fields), [])
     assert caught.value.data["field"] == field and isinstance(caught.value, Invalid)
 
@@ -195,7 +196,7 @@ def test_generate_mac_uses_our_prefix_and_the_bytes_given():
                                                ("cidr_v6", "fe80::/64"), ("cidr_v6", "::/64")])
 def test_network_when_hosts_speak_by_its_range_then_nobody_makes_it(field: str, range_: str) -> None:
     for by_project in (True, False):
-        with pytest.raises(addressing.InvalidNetwork, match=f"{field}. {range_} is partly in .* no network's"):
+        with pytest.raises(errors.network.Invalid, match=f"{field}. {range_} is partly in .* no network's"):
             addressing.plan(NewNetwork(label="n", bridge="br0", by_project=by_project, **{field: range_}), ())
     allowed = {"cidr": "172.0.0.0/24", "cidr_v6": "fd00::/64"}[field]
     assert addressing.plan(NewNetwork(label="n", bridge="br0", by_project=True, **{field: allowed}), ()).networks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nova import errors
 from nova.model import image_flavor_conflicts
 from nova.model.extra_specs import SPECS
 from nova.model.image_properties import problem
@@ -31,7 +32,7 @@ CONTRADICTIONS = [
 def test_conflict_when_image_and_flavor_contradict_each_other_then_it_names_the_property(image, specs, name, reason):
     found = image_flavor_conflicts.conflict(image, specs)
     assert found is not None and found.name == name and reason in found.reason
-    with pytest.raises(properties.WrongValue, match=f"{name}={found.value} is not possible"):
+    with pytest.raises(errors.image.WrongProperty, match=f"{name}={found.value} is not possible"):
         properties.wishes(image, specs)
 
 

@@ -13,7 +13,6 @@ from nova import errors
 from nova.model import candidates, pci_aliases
 from nova.model.flavors import Flavor
 from nova.model.providers import Amount, ProviderState, RequestGroup
-from nova.model.requirement_syntax import ImpossibleWish
 from nova.model.requirements import may_hold, needs_of
 from nova.model.scheduling import Resources, Wishes
 from nova.model.topology import GuestTopology, PciRequest, PciSpec
@@ -299,7 +298,7 @@ def test_needs_when_they_can_not_be_met_then_the_error_names_what_says_so(specs,
     error = refused(specs, image)
     assert error.message.startswith((f"{name}=", f"PCI alias {name} ", f"pci_passthrough:alias={name}"))
     assert words in error.message and error.status == 400
-    assert error.code in ("server.impossible_wish", "pci.no_such_alias", "pci.bad_request")
+    assert error.code in ("server.impossible_requirement", "pci.no_such_alias", "pci.bad_request")
 
 
 # -- devices
@@ -372,7 +371,7 @@ def test_needs_are_met_by_the_one_rule():
 
 
 def test_errors_tell_what_says_so_without_end():
-    with pytest.raises(ImpossibleWish) as caught:
+    with pytest.raises(errors.server.ImpossibleRequirement) as caught:
         needs_of(flavor({"hw:numa_nodes": "x" * 10000}), {})
     assert len(caught.value.message) < 500
 
@@ -407,7 +406,7 @@ def test_aliases_of_one_name_are_alternatives():
     (['{"name": "a"}', '{"name": "a", "numa_policy": "required"}'], "has another numa_policy"),
     (['{"name": "a"}', '{"name": "a", "device_type": "type-PF"}'], "has another numa_policy or device_type")])
 def test_alias_when_it_is_wrong_then_the_error_names_the_option(texts, words):
-    with pytest.raises(pci_aliases.BadAlias, match=r"^\[pci\]alias ") as caught:
+    with pytest.raises(errors.host.PciBadAlias, match=r"^\[pci\]alias ") as caught:
         pci_aliases.parse(texts)
     assert words in caught.value.message
 
@@ -419,15 +418,15 @@ def test_alias_when_it_is_wrong_then_the_error_names_the_option(texts, words):
 def test_needs_when_a_giant_flavors_processors_would_be_told_apart_then_it_is_refused_at_once(specs, image):
     started = timeit.default_timer()
     told = refused(specs, image, vcpus=2147483647, memory_mb=2147483647)
-    assert isinstance(told, ImpossibleWish) and "can not be told apart" in told.message
+    assert isinstance(told, errors.server.ImpossibleRequirement) and "can not be told apart" in told.message
     assert timeit.default_timer() - started < 1
 
 
 def test_needs_when_there_are_more_groups_than_can_be_looked_for_then_it_is_refused():
     told = refused({f"resources_{number}:CUSTOM_A": "1" for number in range(1200)})
-    assert isinstance(told, ImpossibleWish) and "more than 200" in told.message
+    assert isinstance(told, errors.server.ImpossibleRequirement) and "more than 200" in told.message
 
 
 def test_needs_when_aliases_ask_for_more_devices_than_a_server_has_places_then_it_is_refused():
-    assert isinstance(refused({"pci_passthrough:alias": "gpu:200,gpu:57"}), pci_aliases.TooManyDevices)
+    assert isinstance(refused({"pci_passthrough:alias": "gpu:200,gpu:57"}), errors.host.PciTooManyDevices)
     assert sum(one.count for one in wishes({"pci_passthrough:alias": "gpu:200,gpu:56"}).topology.devices) == 256

@@ -11,9 +11,9 @@ import time
 
 import pytest
 
+from nova import errors
 from nova.network import dnsmasq, processes
 from nova.network.dnsmasq import Dnsmasq, Lease
-from nova.privileged.runner import CommandFailed
 from tests.fakes.host import FakeRunner
 from tests.fakes.network import guest, network, options
 
@@ -141,7 +141,7 @@ class Pretender(FakeRunner):
             return done
         if self.refuse_once:
             self.refuse_once = False
-            raise CommandFailed(command="dnsmasq", where="here", reason="address already in use")
+            raise errors.host.CommandFailed(command="dnsmasq", where="here", reason="address already in use")
         process = subprocess.Popen([sys.executable, "-c", self.CODE, str(self.box), *argv[1:]],
                                    env={**os.environ, **(environment or {})})
         self.processes.append(process)
@@ -227,7 +227,7 @@ def test_serve_when_the_pid_file_is_lost_replaces_the_one_that_runs(tmp_path, pr
 
 def test_serve_when_dnsmasq_refuses_for_another_reason_says_it(tmp_path, pretender):
     pretender.refuse_once = True
-    with pytest.raises(CommandFailed, match="in use"):
+    with pytest.raises(errors.host.CommandFailed, match="in use"):
         Dnsmasq(options(tmp_path), pretender).serve(network(), [])
 
 

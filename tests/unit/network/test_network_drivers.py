@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from nova import errors
 from nova.model import gateways
 from nova.network import drivers, ipv6, manager
 from nova.network.gateway import Gateway
 from nova.network.manager import Flat, Manager, Vlans
-from nova.privileged.links import Address, LinkError
+from nova.privileged.links import Address
 from tests.fakes.host import FakeLinks, FakeRunner
 from tests.fakes.network import network, options
 
@@ -44,7 +45,7 @@ def test_flat_dhcp_prefers_the_networks_own_interface(tmp_path):
 
 
 def test_flat_dhcp_when_the_interface_is_missing_names_it(tmp_path):
-    with pytest.raises(LinkError, match="eth9"):
+    with pytest.raises(errors.host.Link, match="eth9"):
         Built(tmp_path, flat_interface="eth9").serve(network())
 
 
@@ -60,7 +61,7 @@ def test_vlans_make_a_device_and_lead_the_bridge_to_it(tmp_path, option, parent)
 
 
 def test_vlans_without_any_interface_say_what_to_set(tmp_path):
-    with pytest.raises(manager.NoInterface, match="vlan_interface"):
+    with pytest.raises(errors.network.NoVlanInterface, match="vlan_interface"):
         Built(tmp_path, Vlans).serve(network(vlan=100, bridge="br100"))
 
 
@@ -125,7 +126,7 @@ def test_load_of_a_driver_takes_the_names_operators_write(name):
 
 @pytest.mark.parametrize("name", ["my.own.LinuxOVSInterfaceDriver", "Other"])
 def test_load_of_another_driver_names_those_there_are(name):
-    with pytest.raises(drivers.DriverNotSupported, match="LinuxBridgeInterfaceDriver"):
+    with pytest.raises(errors.network.InterfaceDriver, match="LinuxBridgeInterfaceDriver"):
         drivers.load(name)
 
 
@@ -133,7 +134,7 @@ def test_load_of_managers_by_their_class_paths():
     base = "nova.network.manager."
     assert [manager.load(base + name) for name in ("FlatManager", "FlatDHCPManager", "VlanManager")] == [
         None, Flat, Vlans]
-    with pytest.raises(manager.ManagerNotSupported, match="VlanManager"):
+    with pytest.raises(errors.network.Manager, match="VlanManager"):
         manager.load("my.Manager")
 
 

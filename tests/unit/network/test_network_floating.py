@@ -5,15 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from nova import errors
 from nova.model.floating import FloatingOnHost
 from nova.model.networks import NetworkOnHost
 from nova.network import firewall, isolation
-from nova.network.floating import RECORD, FloatingOnDevices, NoFloatingIpInterface
+from nova.network.floating import RECORD, FloatingOnDevices
 from nova.network.local_network import here
 from nova.network.translation import Translated, translated
 from nova.privileged.iptables import Table
 from nova.privileged.links import Address
-from nova.privileged.runner import CommandFailed
 from tests.fakes.host import FakeLinks, FakeRunner
 from tests.fakes.network import network, options
 
@@ -178,7 +178,8 @@ def test_converge_when_a_device_is_missing_then_the_others_are_served(tmp_path, 
 
 
 def test_converge_when_conntrack_fails_then_the_address_goes_all_the_same(tmp_path, links):
-    runner = FakeRunner({"conntrack": CommandFailed(command="conntrack", where="here", reason="not installed")})
+    runner = FakeRunner({"conntrack": errors.host.CommandFailed(command="conntrack", where="here",
+                                                                reason="not installed")})
     devices(tmp_path, links, runner).converge([UP])
     devices(tmp_path, links, runner).converge([])
     assert standing(links) == []
@@ -196,5 +197,5 @@ def test_converge_when_the_record_is_torn_then_what_is_wanted_stands(tmp_path, l
 def test_check_names_the_device_that_is_not_there(tmp_path, links):
     devices(tmp_path, links).check("eth1")
     devices(tmp_path, links).check(None)
-    with pytest.raises(NoFloatingIpInterface, match="Interface eth7 not found"):
+    with pytest.raises(errors.network.NoFloatingInterface, match="Interface eth7 not found"):
         devices(tmp_path, links).check("eth7")

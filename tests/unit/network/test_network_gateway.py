@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from nova import errors
 from nova.network.gateway import Gateway
 from nova.privileged.links import Address, Route
-from nova.privileged.runner import CommandFailed
 from tests.fakes.host import FakeLinks, FakeRunner
 from tests.fakes.network import network, options
 
@@ -88,6 +88,6 @@ def test_ensure_with_arp_announces_only_what_is_new(tmp_path, links):
 
 def test_ensure_when_arping_is_missing_goes_on(tmp_path, links):
     links.ensure_bridge("br1")
-    runner = FakeRunner({"arping": CommandFailed(command="arping", where="h", reason="not installed")})
+    runner = FakeRunner({"arping": errors.host.CommandFailed(command="arping", where="h", reason="not installed")})
     gateway(tmp_path, links, runner, send_arp_for_ha=True).ensure(network())
     assert links.addresses("br1")

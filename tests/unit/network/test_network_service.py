@@ -6,16 +6,15 @@ import threading
 
 import pytest
 
+from nova import errors
 from nova.errors import Conflict, Unavailable
 from nova.model.networks import NetworkOnHost
 from nova.network import service as network_service
-from nova.network.host import BridgeTaken, Filters, Machine, NetworkHost, NoHost
+from nova.network.host import Filters, Machine, NetworkHost, NoHost
 from nova.network.leases import LeaseBook, LeaseEvent
-from nova.network.options import InvalidOption
 from nova.network.service import NetworkService
 from nova.privileged.ebtables import frame_filter
 from nova.privileged.iptables import IPV6, PacketFilter
-from nova.privileged.runner import CommandFailed
 from nova.rpc import local
 from nova.rpc.contracts.network import NetworkRPC
 from tests.fakes.host import FakeLinks, FakeRunner
@@ -123,7 +122,7 @@ def test_serve_networks_of_two_on_one_bridge_serves_the_older(host):
     host.conductor.orders = order(1, guest(3)), order(2, bridge="br1")
     with pytest.raises(Conflict, match="already serves network net1") as caught:
         host.serve(order(1, guest(3)), order(2, bridge="br1"))
-    assert caught.value.code == BridgeTaken.code
+    assert caught.value.code == errors.network.BridgeTaken.code
     assert host.runner.named("dnsmasq")[0].environment["NETWORK_ID"] == "net-1"
     assert len(host.runner.named("dnsmasq")) == 1
 
@@ -197,7 +196,8 @@ def test_released_address_without_force_dhcp_release_keeps_its_lease(tmp_path):
 
 
 def test_released_address_when_the_program_is_missing_is_no_failure(host):
-    host.runner.answers["dhcp_release"] = CommandFailed(command="dhcp_release", where="h", reason="not installed")
+    host.runner.answers["dhcp_release"] = errors.host.CommandFailed(command="dhcp_release", where="h",
+                                                                    reason="not installed")
     host.serve(order(1, guest(3), version=1))
     host.serve(order(1, version=2))
     assert host.hosts_file() == ""
@@ -289,7 +289,7 @@ def test_assemble_with_fake_network_touches_nothing(tmp_path):
     ({"iptables_top_regex": "("}, "iptables_top_regex"),
 ])
 def test_options_that_make_no_rule_are_refused_by_name(tmp_path, fields, word):
-    with pytest.raises(InvalidOption, match=word):
+    with pytest.raises(errors.network.Option, match=word):
         options(tmp_path, **fields)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from oslo_messaging.notify import _impl_test as memory
 
+from nova import errors
 from nova.notifications import oslo
 from nova.notifications.message import Event
 from nova.notifications.notifier import Notifier, Silent
@@ -30,7 +31,7 @@ def test_make_when_no_driver_is_named_then_it_is_silent(driver: Any) -> None:
 
 
 def test_make_when_there_is_no_such_driver_then_it_refuses_and_names_those_there_are() -> None:
-    with pytest.raises(oslo.NoSuchDriver, match="messagingv3.*messagingv2"):
+    with pytest.raises(errors.daemon.NotificationsNoSuchDriver, match="messagingv3.*messagingv2"):
         oslo.make(configured(driver=["messagingv3"]), "ctl")
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from nova import errors
 from nova.privileged.ebtables import ETHERNET, frame_filter
 from nova.privileged.iptables import Foreign, Table, changes, parse
-from nova.privileged.runner import CommandFailed
 from tests.fakes.host import FakeRunner
 
 RULE = "-p IPv4 -i eth0 --ip-proto udp --ip-dport 67:68 -j DROP"
@@ -51,10 +51,10 @@ def test_changes_when_nothing_is_wanted_any_more_empty_the_chain():
 
 
 def test_apply_without_the_program_fails_only_when_there_is_something_to_say(tmp_path):
-    missing = CommandFailed(command="ebtables-save", where="here", reason="not installed")
+    missing = errors.host.CommandFailed(command="ebtables-save", where="here", reason="not installed")
     frames = frame_filter(FakeRunner({"ebtables-save": missing}), tmp_path)
     assert frames.apply([table()]) is False
-    with pytest.raises(CommandFailed):
+    with pytest.raises(errors.host.CommandFailed):
         frames.apply([table(RULE)])
 
 

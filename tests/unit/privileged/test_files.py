@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from nova import errors
 from nova.privileged import files
-from nova.privileged.runner import CommandFailed, SystemRunner
+from nova.privileged.runner import SystemRunner
 
 
 def test_write_whole_when_the_text_is_there_changes_nothing(tmp_path):
@@ -29,7 +30,7 @@ def test_locked_when_another_holds_it_gives_up_in_time(tmp_path):
     path = tmp_path / "lock"
     with open(path, "w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(files.LockBusy), files.locked(path, patience_s=0.1):
+        with pytest.raises(errors.host.LockBusy), files.locked(path, patience_s=0.1):
             pass
     with files.locked(path, patience_s=0.1):
         pass
@@ -91,7 +92,7 @@ def test_ipv6_when_the_kernel_has_none_then_nothing_is_to_be_done(tmp_path):
     (["sleep", "5"], "longer than 0.2 s"),
 ])
 def test_run_when_it_fails_says_why(argv, reason):
-    with pytest.raises(CommandFailed, match=reason):
+    with pytest.raises(errors.host.CommandFailed, match=reason):
         SystemRunner(timeout_s=0.2).run(argv)
 
 

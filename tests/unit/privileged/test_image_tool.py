@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from nova.privileged.qemu_img import QemuImg, ToolFailed
+from nova import errors
+from nova.privileged.qemu_img import QemuImg
 from nova.privileged.runner import Completed
 
 
@@ -35,6 +36,6 @@ def test_convert_when_the_tool_aborts_once_then_it_is_run_again() -> None:
 @pytest.mark.parametrize("codes", [(-signal.SIGABRT,) * 3, (-signal.SIGXCPU,)])
 def test_convert_when_the_tool_keeps_dying_then_the_host_refuses(codes: tuple[int, ...]) -> None:
     runner = Scripted(*codes)
-    with pytest.raises(ToolFailed, match="exceeded its limits"):
+    with pytest.raises(errors.host.ImageTool, match="exceeded its limits"):
         tool(runner).convert("a", "raw", "b", "qcow2")
     assert runner.codes == []

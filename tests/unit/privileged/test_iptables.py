@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from nova import errors
 from nova.privileged import iptables
 from nova.privileged.iptables import Foreign, PacketFilter, Table, changes, parse
-from nova.privileged.runner import CommandFailed
 from tests.fakes.host import FakeRunner
 
 WANTED = Table("filter",
@@ -119,7 +119,7 @@ class Refuses(FakeRunner):
     def run(self, argv, *, stdin=None, ok=(0,), environment=None):
         super().run(argv, stdin=stdin, ok=ok, environment=environment)
         if "CHECKSUM" in (stdin or ""):
-            raise CommandFailed(command="iptables-restore", where="here", reason="CHECKSUM")
+            raise errors.host.CommandFailed(command="iptables-restore", where="here", reason="CHECKSUM")
         return super().run(["true"])
 
 
@@ -131,7 +131,7 @@ def test_apply_when_the_kernel_refuses_one_table_writes_the_others(tmp_path, opt
     if optional:
         packet_filter.apply([mangle, WANTED])
     else:
-        with pytest.raises(CommandFailed):
+        with pytest.raises(errors.host.CommandFailed):
             packet_filter.apply([mangle, WANTED])
     assert runner.named("iptables-restore")[-1].stdin.startswith("*filter")
 

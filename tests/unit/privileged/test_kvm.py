@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from nova import errors
 from nova.privileged import kvm
 from nova.privileged.kvm import Answer
-from nova.privileged.runner import CommandFailed, Completed, SystemRunner
+from nova.privileged.runner import Completed, SystemRunner
 
 
 class Runner:
@@ -18,7 +19,7 @@ class Runner:
     def run(self, argv, *, stdin=None, ok=(0,), environment=None):
         self.runs += 1
         if self._fails:
-            raise CommandFailed(command=argv[0], where="here", reason="it took longer than 5 s")
+            raise errors.host.CommandFailed(command=argv[0], where="here", reason="it took longer than 5 s")
         return Completed(self._code)
 
 

@@ -13,10 +13,10 @@ from nova.context import RequestContext
 from nova.model.base import Value
 from nova.model.services import ContractVersion
 from nova.rpc import codec
-from nova.rpc.client import NotDelivered, Peers, Sender, derive
+from nova.rpc.client import Peers, Sender, derive
 from nova.rpc.interface import Interface, call, cast
 from nova.rpc.local import LocalBus, connect
-from nova.rpc.server import Forged, NotProven, Receiver
+from nova.rpc.server import Receiver
 
 
 class Cake(Value):
@@ -159,7 +159,7 @@ def test_call_goes_to_the_server_that_is_addressed(kitchen):
     bus.serve(KitchenRPC, other, "h2")
     bus.client(KitchenRPC).smell("h2")
     assert (len(kitchen.seen), len(other.seen)) == (0, 1)
-    with pytest.raises(NotDelivered, match="kitchen on h3"):
+    with pytest.raises(errors.daemon.RpcNotDelivered, match="kitchen on h3"):
         bus.client(KitchenRPC).smell("h3")
 
 
@@ -220,7 +220,7 @@ def test_host_facing_call_when_another_host_is_named_then_forged():
     assert client.fetch("h1") == "wine for h1"
     with pytest.raises(errors.Forbidden) as error:
         client.fetch("h2")
-    assert error.value.code == Forged.code
+    assert error.value.code == errors.daemon.RpcForged.code
 
 
 @pytest.mark.parametrize(("secret", "change", "allowed"), [
@@ -276,7 +276,7 @@ def test_introduction_when_the_host_is_not_known_then_it_is_believed(known, secr
     else:
         with pytest.raises(errors.Forbidden, match="host_secret") as error:
             client.enter("h1")
-        assert error.value.code == NotProven.code
+        assert error.value.code == errors.daemon.RpcNotProven.code
     with pytest.raises(errors.Forbidden):
         Recorder(Receiver(CellarRPC, Cellar(), secrets_of({}))).client(CellarRPC, "h1", secret).fetch("h1")
 

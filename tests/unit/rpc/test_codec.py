@@ -40,28 +40,28 @@ def test_to_text_compresses_what_is_large(size, packing):
     None, 7, [], "", "not base64!", base64.b64encode(b"q123").decode(), base64.b64encode(b"znonsense").decode(),
     "r" * 5, "\N{SNOWMAN}"])
 def test_from_text_when_it_is_no_text_of_ours_then_malformed(text):
-    with pytest.raises(codec.Malformed):
+    with pytest.raises(errors.daemon.RpcMalformed):
         codec.from_text(text)
 
 
 def test_from_text_when_it_would_unpack_to_too_much_then_malformed():
     bomb = base64.b64encode(b"z" + zlib.compress(b"\0" * (codec.LARGEST + 1), 9)).decode()
     assert len(bomb) < codec.LARGEST / 500
-    with pytest.raises(codec.Malformed, match="more than"):
+    with pytest.raises(errors.daemon.RpcMalformed, match="more than"):
         codec.from_text(bomb)
 
 
 def test_from_text_when_the_compressed_text_is_cut_then_malformed():
     text = codec.to_text(codec.pack(["x" * 9999]))
     cut = base64.b64encode(raw(text)[:-8]).decode()
-    with pytest.raises(codec.Malformed):
+    with pytest.raises(errors.daemon.RpcMalformed):
         codec.unpack(codec.from_text(cut), tuple[str, ...])
 
 
 @pytest.mark.parametrize("data", [b"", b"\xc1", b"\x81", msgspec.msgpack.encode({"states": 7}),
                                   msgspec.msgpack.encode([1]), b"\x91" * 100_000])
 def test_unpack_when_the_bytes_are_no_such_value_then_malformed(data):
-    with pytest.raises(codec.Malformed):
+    with pytest.raises(errors.daemon.RpcMalformed):
         codec.unpack(data, HostStates)
 
 

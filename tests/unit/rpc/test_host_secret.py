@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nova import errors
 from nova.model.services import Registered, Registration
 from nova.rpc import host_secret
 
@@ -33,7 +34,7 @@ def test_secret_when_daemons_start_at_the_same_moment_then_all_have_the_same(tmp
 @pytest.mark.parametrize("content", [b"", b"short\n", b"\xff" * 80])
 def test_secret_when_its_file_is_damaged_then_the_message_has_the_cure(tmp_path: Path, content: bytes) -> None:
     (tmp_path / host_secret.FILE).write_bytes(content)
-    with pytest.raises(host_secret.Damaged, match="Restore it from a backup"):
+    with pytest.raises(errors.host.DamagedSecret, match="Restore it from a backup"):
         host_secret.load(tmp_path)
 
 

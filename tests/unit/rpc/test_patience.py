@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from nova import errors
 from nova.conductor.engine.announce import calls
 from nova.rpc import patience, server
-from nova.rpc.client import NoAnswer
 from nova.rpc.contracts.conductor import ConductorRPC
 from nova.rpc.contracts.placement import PlacementRPC
 from nova.rpc.interface import Interface, Method, Timeout, call
@@ -41,7 +41,7 @@ class Lossy:
     def once(self, seconds: int) -> str:
         self.waited.append(seconds)
         if len(self.waited) <= self.lost:
-            raise NoAnswer(topic="office", where="", method="look", seconds=seconds)
+            raise errors.daemon.RpcNoAnswer(topic="office", where="", method="look", seconds=seconds)
         return "answer"
 
 
@@ -57,7 +57,7 @@ def test_read_when_the_first_message_is_lost_then_it_is_answered_soon() -> None:
 
 def test_read_when_nobody_answers_then_it_fails_after_the_second() -> None:
     office = Lossy(9)
-    with pytest.raises(NoAnswer):
+    with pytest.raises(errors.daemon.RpcNoAnswer):
         patience.ask(patience.tries(method("look"), 60), office.once, "look")
     assert len(office.waited) == 2
 
@@ -65,7 +65,7 @@ def test_read_when_nobody_answers_then_it_fails_after_the_second() -> None:
 @pytest.mark.parametrize(("name", "seconds"), [("write", 60), ("study", 1800), ("look", 5)])
 def test_call_that_changes_something_or_has_no_time_to_share_is_asked_once(name: str, seconds: int) -> None:
     office = Lossy(9)
-    with pytest.raises(NoAnswer):
+    with pytest.raises(errors.daemon.RpcNoAnswer):
         patience.ask(patience.tries(method(name), seconds), office.once, name)
     assert office.waited == [seconds]
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nova import errors
 from nova.model.hints import all_named
-from nova.model.ratios import BadRatio, ratios
+from nova.model.ratios import ratios
 from nova.scheduler.filters import Filter
 from nova.scheduler.filters.cidr_affinity import SimpleCIDRAffinityFilter
 from nova.scheduler.filters.json_query import MOST_TERMS, JsonFilter
@@ -197,7 +198,7 @@ def test_metrics_filter_when_no_metric_is_named_then_it_is_not_asked():
     (["a=inf"], None, None), (["a="], 1.0, None), ([""], 1.0, None)])
 def test_ratios(given_, usual, expected):
     if expected is None:
-        with pytest.raises(BadRatio, match="is not NAME=NUMBER"):
+        with pytest.raises(errors.daemon.SchedulerBadRatio, match="is not NAME=NUMBER"):
             ratios("[x]y", given_, usual)
     else:
         assert ratios("[x]y", given_, usual) == expected

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nova.model.ratios import BadRatio
+from nova import errors
 from nova.model.topology import HostTopology, PackedDevice, Packing, PciDevice
 from nova.scheduler import plugins
 from nova.scheduler.pipeline import Pipeline
@@ -65,7 +65,7 @@ def test_metrics_weigher(reported, expected):
 
 
 def test_metrics_weigher_when_a_ratio_is_none_then_the_scheduler_does_not_start():
-    with pytest.raises(BadRatio, match=r"\[metrics\]weight_setting: 'cpu' is not NAME=NUMBER"):
+    with pytest.raises(errors.daemon.SchedulerBadRatio, match=r"\[metrics\]weight_setting: 'cpu' is not NAME=NUMBER"):
         Pipeline(filter_options(metrics={"weight_setting": ["cpu"]}))
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from nova import errors
 from nova.model.scheduling import PlacementRequest
 from nova.scheduler import plugins
 from nova.scheduler.filters import Filter
@@ -77,13 +78,13 @@ def test_load_weighers_by_path(path, expected):
      "nothing of that name comes with us"),
 ])
 def test_load_filters_when_the_configuration_is_wrong_then_it_says_what(options, told):
-    with pytest.raises(plugins.UnknownPlugin, match="filter_scheduler") as error:
+    with pytest.raises(errors.daemon.SchedulerUnknownPlugin, match="filter_scheduler") as error:
         plugins.load_filters(filter_options(**options))
     assert told in str(error.value)
 
 
 def test_load_weighers_when_the_class_is_no_weigher_then_it_says_so():
-    with pytest.raises(plugins.UnknownPlugin, match="weight_classes.*not a subclass"):
+    with pytest.raises(errors.daemon.SchedulerUnknownPlugin, match="weight_classes.*not a subclass"):
         plugins.load_weighers(filter_options(weight_classes=[here("EvenNamesFilter")]))
 
 

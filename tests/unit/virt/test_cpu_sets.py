@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nova import errors
 from nova.virt import cpu_sets
 
 
@@ -18,7 +19,7 @@ def test_parse_when_it_names_processors_then_these(text, cpus):
     ("a", "'a'"), ("1-", "'1-'"), ("-1", "'-1'"), ("1..3", "'1..3'"), ("5-2", "backwards"), ("2,^2", "no processor"),
     (",", "no processor"), ("9999999", "'9999999'"), ("^^1", "'^^1'")])
 def test_parse_when_it_can_not_be_read_then_option_and_reason_are_named(text, why):
-    with pytest.raises(cpu_sets.BadCpuSet) as caught:
+    with pytest.raises(errors.config.CpuSet) as caught:
         cpu_sets.parse("[compute]cpu_dedicated_set", text)
     assert "[compute]cpu_dedicated_set" in str(caught.value) and why in str(caught.value)
 

@@ -8,31 +8,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nova import errors
-from nova.clients.session import MissingThere, ServiceConflict
 from nova.conductor.engine.deps import Deps
 from nova.db import servers
 from nova.model.base import Scope
 from nova.model.ports import Port, belongs
 
 
-class BadId(errors.Invalid):
-    code, message = "network.bad_id", "{what} id should be uuid"
-
-
-class Refused(errors.Invalid):
-    code, message = "network.refused", "{reason}"
-
-
-class Absent(errors.NotFound):
-    code, message = "network.absent", "{what} {id} not found."
-
-
 def known_id(id: str, what: str) -> str:
-    """``id`` as Neutron writes it. BadId: it can name nothing there."""
+    """``id`` as Neutron writes it. network.BadId: it can name nothing there."""
     try:
         return str(uuid.UUID(id))
     except ValueError:
-        raise BadId(what=what) from None
+        raise errors.network.BadId(what=what) from None
 
 
 def is_id(text: str) -> bool:
@@ -44,13 +31,13 @@ def is_id(text: str) -> bool:
 
 
 @contextlib.contextmanager
-def said(what: str, id: str, conflict: type[errors.NovaError] = Refused) -> Iterator[None]:
+def said(what: str, id: str, conflict: type[errors.NovaError] = errors.network.Refused) -> Iterator[None]:
     """A missing thing is Absent by this name; a conflict is ``conflict``, with Neutron's reason."""
     try:
         yield
-    except MissingThere:
-        raise Absent(what=what, id=id) from None
-    except ServiceConflict as error:
+    except errors.service.ResourceNotFound:
+        raise errors.network.Absent(what=what, id=id) from None
+    except errors.service.Conflict as error:
         if isinstance(error, conflict):
             raise
         raise conflict(reason=error.data.get("reason", error.message)) from error

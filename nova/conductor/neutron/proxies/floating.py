@@ -7,36 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from nova import errors
-from nova.clients.session import ServiceConflict
 from nova.conductor.engine.deps import Deps
-from nova.conductor.neutron.proxies.asking import Absent, Refused, known_id, ports_of, said, server_row
+from nova.conductor.neutron.proxies.asking import known_id, ports_of, said, server_row
 from nova.model.base import Scope
 from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingPool, FloatingQuery
 from nova.model.ports import NeutronFloating, NeutronNetwork, Port
-
-
-class NoPool(errors.NotFound):
-    code, message = "floating.no_pool", "Floating IP pool {pool} could not be found."
-
-
-class PoolEmpty(errors.NotFound):
-    code, message = "floating.pool_empty", "No more floating IPs in pool {pool}."
-
-
-class SeveralPools(errors.Invalid):
-    code, message = "floating.several_pools", "Multiple floating IP pools are named {pool}."
-
-
-class NoFixedAddress(errors.Invalid):
-    code, message = "floating.no_fixed_address", "Server {server} has no fixed address to associate with."
-
-
-class OtherFixedAddress(errors.Invalid):
-    code, message = "floating.other_fixed_address", "Fixed address {address} is not server {server}'s."
-
-
-class NotItsAddress(errors.Conflict):
-    code, message = "floating.not_its_own", "Floating address {address} is not associated with server {server}."
 
 
 class Floating:
@@ -67,16 +42,16 @@ class Floating:
         network = self._pool(pool or self._default_pool)
         try:
             made = self._client.create_floating_ip(floating_network_id=network.id)
-        except ServiceConflict as error:
+        except errors.service.Conflict as error:
             if getattr(error, "neutron_type", "") == "IpAddressGenerationFailure":
-                raise PoolEmpty(pool=network.name) from error
-            raise Refused(reason=error.data.get("reason", error.message)) from error
+                raise errors.floating.PoolEmpty(pool=network.name) from error
+            raise errors.network.Refused(reason=error.data.get("reason", error.message)) from error
         return _value(made, {network.id: network.name}, {})
 
     def release_floating_address(self, id: str, scope: Scope) -> None:
         found = self._own(id, scope)
         holder = self._holders([found]).get(found.port_id or "")
-        with said("Floating IP", id, ServiceConflict):
+        with said("Floating IP", id, errors.service.Conflict):
             self._client.delete_floating_ip(found.id)
         if holder:
             self._changed(holder)
@@ -88,16 +63,16 @@ class Floating:
         before = self._holders([found]).get(found.port_id or "")
         try:
             self._client.update_floating_ip(found.id, port_id=port.id, fixed_ip_address=fixed)
-        except (ServiceConflict, errors.NotFound) as error:  # no router joins the two; the port has another one
-            raise Refused(reason=error.data.get("reason", error.message)) from error
+        except (errors.service.Conflict, errors.NotFound) as error:  # no router joins the two; the port has another one
+            raise errors.network.Refused(reason=error.data.get("reason", error.message)) from error
         for server in {row.uuid, before} - {None}:
             self._changed(server)
 
     def disassociate_floating_address(self, association: FloatingAssociation) -> None:
         found = self._named(association.address)
         if self._holders([found]).get(found.port_id or "") != association.server_uuid:
-            raise NotItsAddress(address=association.address, server=association.server_uuid)
-        with said("Floating IP", association.address, ServiceConflict):
+            raise errors.floating.NotItsOwn(address=association.address, server=association.server_uuid)
+        with said("Floating IP", association.address, errors.service.Conflict):
             self._client.update_floating_ip(found.id, port_id=None)
         self._changed(association.server_uuid)
 
@@ -110,22 +85,22 @@ class Floating:
     def _pool(self, named: str) -> NeutronNetwork:
         found = [one for one in self._outside() if named in (one.id, one.name)]
         if not found:
-            raise NoPool(pool=named)
+            raise errors.floating.NoPool(pool=named)
         if len(found) > 1:
-            raise SeveralPools(pool=named)
+            raise errors.floating.SeveralPools(pool=named)
         return found[0]
 
     def _own(self, id: str, scope: Scope) -> NeutronFloating:
         with said("Floating IP", id):
             found: NeutronFloating = self._client.floating_ip(known_id(id, "Floating IP"))
         if scope.project_id not in (None, found.project_id):
-            raise Absent(what="Floating IP", id=id)
+            raise errors.network.Absent(what="Floating IP", id=id)
         return found
 
     def _named(self, address: str) -> NeutronFloating:
         found = self._client.floating_ips({"floating_ip_address": address}, as_user=True)
         if not found:
-            raise Absent(what="Floating IP", id=address)
+            raise errors.network.Absent(what="Floating IP", id=address)
         only: NeutronFloating = found[0]
         return only
 
@@ -157,5 +132,5 @@ def _target(ports: Iterable[Port], association: FloatingAssociation) -> tuple[Po
         if address == wanted or (wanted is None and ipaddress.ip_address(address).version == 4):
             return port, address
     if wanted is None:
-        raise NoFixedAddress(server=association.server_uuid)
-    raise OtherFixedAddress(address=wanted, server=association.server_uuid)
+        raise errors.floating.NoFixedAddress(server=association.server_uuid)
+    raise errors.floating.OtherFixedAddress(address=wanted, server=association.server_uuid)

@@ -7,10 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nova import context, errors
-from nova.clients.session import ServiceConflict
 from nova.conductor.engine.deps import Deps
-from nova.conductor.neutron.proxies.asking import Absent, Refused, is_id, known_id, ports_of, said, server_row
-from nova.conductor.neutron.refusals import AmbiguousGroup
+from nova.conductor.neutron.proxies.asking import is_id, known_id, ports_of, said, server_row
 from nova.model.base import Page, Scope
 from nova.model.ports import NeutronGroup, NeutronRule, Port
 from nova.model.security_groups import (
@@ -29,17 +27,6 @@ ANY = -1  # a port or an ICMP type that does not matter
 ALL_PORTS = {"tcp": (1, 65535), "udp": (1, 65535)}
 ICMP_V6 = frozenset({"icmpv6", "ipv6-icmp", "icmp"})
 ANYWHERE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
-
-
-class NotInGroup(errors.NotFound):
-    code = "security_group.not_a_member"
-    message = "Security group {name} is not associated with server {server}."
-
-
-class NoGuardedPort(errors.Invalid):
-    code = "security_group.no_port"
-    message = "Security groups can not be applied to server {server}: none of its ports has port security and an " \
-              "address."
 
 
 class Groups:
@@ -89,7 +76,7 @@ class Groups:
         return _rule(made, self._sources([made]))
 
     def delete_security_rule(self, id: str, scope: Scope) -> None:
-        with said("Security group rule", id, ServiceConflict):
+        with said("Security group rule", id, errors.service.Conflict):
             self._client.delete_security_rule(known_id(id, "Security group rule"))
 
     # -- servers
@@ -111,14 +98,14 @@ class Groups:
 
     def _join(self, group: NeutronGroup, ports: Sequence[Port], change: GroupMembership) -> None:
         if not ports:
-            raise NoGuardedPort(server=change.server_uuid)
+            raise errors.security_group.NoPort(server=change.server_uuid)
         for port in ports:
             self._write(port, lambda now: (*(one for one in now if one != group.id), group.id))
 
     def _leave(self, group: NeutronGroup, ports: Sequence[Port], change: GroupMembership) -> None:
         inside = [port for port in ports if group.id in port.security_group_ids]
         if not inside:
-            raise NotInGroup(name=change.group, server=change.server_uuid)
+            raise errors.security_group.NotAMember(name=change.group, server=change.server_uuid)
         for port in inside:
             self._write(port, lambda now: tuple(one for one in now if one != group.id))
 
@@ -129,11 +116,11 @@ class Groups:
             if groups == port.security_group_ids:
                 return
             try:
-                with said("Port", port.id, ServiceConflict):
+                with said("Port", port.id, errors.service.Conflict):
                     self._client.update_port(port.id, {"security_groups": list(groups)}, if_match=port.revision,
                                              as_user=True)
                 return
-            except ServiceConflict:
+            except errors.service.Conflict:
                 if not left:
                     raise
                 port = self._client.port(port.id)
@@ -144,7 +131,7 @@ class Groups:
         with said("Security group", id):
             found: NeutronGroup = self._client.security_group(known_id(id, "Security group"), as_user=True)
         if scope.project_id not in (None, found.project_id):
-            raise Absent(what="Security group", id=id)
+            raise errors.network.Absent(what="Security group", id=id)
         return found
 
     def _find(self, named: str, member: bool, project: str) -> NeutronGroup:
@@ -157,9 +144,9 @@ class Groups:
         whose = context.current().project_id or project
         found = self._client.security_groups({"name": named, "project_id": whose}, as_user=True)
         if not found:
-            raise Absent(what="Security group", id=named)
+            raise errors.network.Absent(what="Security group", id=named)
         if len(found) > 1:
-            raise AmbiguousGroup(name=named)
+            raise errors.network.GroupAmbiguous(name=named)
         only: NeutronGroup = found[0]
         return only
 
@@ -205,11 +192,11 @@ def _rule(rule: NeutronRule, sources: Mapping[str, NeutronGroup]) -> SecurityRul
 
 
 def _fields(rule: NewSecurityRule) -> dict[str, Any]:
-    """A new rule by Neutron's names. Refused: a range that is none."""
+    """A new rule by Neutron's names. network.Refused: a range that is none."""
     try:
         version = ipaddress.ip_network(rule.cidr, strict=False).version if rule.cidr else 4
     except ValueError as error:
-        raise Refused(reason=f"Invalid cidr {rule.cidr}.") from error
+        raise errors.network.Refused(reason=f"Invalid cidr {rule.cidr}.") from error
     fields = {"ethertype": f"IPv{version}", "remote_ip_prefix": rule.cidr, "protocol": _protocol(rule, version),
               "port_range_min": _port(rule.from_port), "port_range_max": _port(rule.to_port)}
     return {name: value for name, value in fields.items() if value is not None}

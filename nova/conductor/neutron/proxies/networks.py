@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nova.conductor.neutron.proxies.asking import Absent, is_id
+from nova import errors
+from nova.conductor.neutron.proxies.asking import is_id
 from nova.model.base import Scope
 from nova.model.networks import NEUTRON, Network
 from nova.model.ports import NeutronNetwork
@@ -25,12 +26,12 @@ class Networks:
 
     def get_network(self, uuid: str, scope: Scope) -> Network:
         if not is_id(uuid):
-            raise Absent(what="Network", id=uuid)
+            raise errors.network.Absent(what="Network", id=uuid)
         found = [one for one in self._client.networks({"id": uuid}, as_user=True) if _usable(one, scope)]
         if not found and self._of_all:
             found = list(self._client.networks({"id": uuid, "tenant_id": self._of_all}))
         if not found:
-            raise Absent(what="Network", id=uuid)
+            raise errors.network.Absent(what="Network", id=uuid)
         return _shown(found[0])
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import libvirt
 
+from nova import errors
 from nova.virt.libvirt.connection.link import Link, reason_of
-from nova.virt.libvirt.hypervisor import AgentFailed, AgentSilent
 
 SILENT = frozenset({libvirt.VIR_ERR_AGENT_UNRESPONSIVE, libvirt.VIR_ERR_AGENT_UNSYNCED})
 ANSWERED = "QEMU agent command"  # what libvirt says when the agent answers with an error (it has no code for that)
@@ -31,8 +31,8 @@ class Agents(Link):
                 question(domain)
             except libvirt.libvirtError as error:
                 if error.get_error_code() in SILENT:
-                    raise AgentSilent(uuid=server_uuid, reason=reason_of(error)) from None
+                    raise errors.guest.AgentSilent(uuid=server_uuid, reason=reason_of(error)) from None
                 if ANSWERED in reason_of(error):
-                    raise AgentFailed(uuid=server_uuid, task=task, reason=reason_of(error)) from None
+                    raise errors.guest.AgentFailed(uuid=server_uuid, task=task, reason=reason_of(error)) from None
                 raise
         self.on_domain(task, server_uuid, asked, lasts=True)  # a guest takes as long as it likes, up to the timeout

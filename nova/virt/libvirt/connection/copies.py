@@ -6,8 +6,9 @@ from typing import Any
 
 import libvirt
 
+from nova import errors
 from nova.virt.libvirt.connection.link import Link, unless
-from nova.virt.libvirt.hypervisor import CopyState, NoGuest
+from nova.virt.libvirt.hypervisor import CopyState
 
 ENDED = frozenset({libvirt.VIR_DOMAIN_JOB_COMPLETED, libvirt.VIR_DOMAIN_JOB_FAILED, libvirt.VIR_DOMAIN_JOB_CANCELLED})
 
@@ -19,7 +20,7 @@ class Copies(Link):
     def copy_under_way(self, server_uuid: str) -> str | None:
         try:
             return self.on_domain("look for a copy that is made", server_uuid, _under_way)
-        except NoGuest:
+        except errors.guest.NotDefined:
             return None
 
     def copy_state(self, server_uuid: str) -> CopyState:
@@ -28,7 +29,7 @@ class Copies(Link):
     def stop_copy(self, server_uuid: str) -> None:
         try:
             self.on_domain("stop the copy of a disk", server_uuid, _stop)
-        except NoGuest:
+        except errors.guest.NotDefined:
             return
 
 

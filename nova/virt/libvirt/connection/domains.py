@@ -7,9 +7,10 @@ from typing import Any
 
 import libvirt
 
+from nova import errors
 from nova.model.states import PowerState
 from nova.virt.libvirt.connection.link import Link, unless
-from nova.virt.libvirt.hypervisor import Definitions, NoGuest
+from nova.virt.libvirt.hypervisor import Definitions
 
 P = PowerState
 STOP_TRIES = 3
@@ -37,13 +38,13 @@ class Domains(Link):
     def state(self, server_uuid: str) -> PowerState | None:
         try:
             return self.on_domain("tell a guest's state", server_uuid, _state)
-        except NoGuest:
+        except errors.guest.NotDefined:
             return None
 
     def noted(self, server_uuid: str, namespace: str) -> bool:
         try:
             return self.on_domain("read a guest's notes", server_uuid, lambda domain: _noted(domain, namespace))
-        except NoGuest:
+        except errors.guest.NotDefined:
             return False
 
     def stats(self, server_uuid: str) -> Mapping[str, Any]:
@@ -77,13 +78,13 @@ class Domains(Link):
     def stop_now(self, server_uuid: str) -> None:
         try:
             self.on_domain("power the guest off", server_uuid, _stop)
-        except NoGuest:
+        except errors.guest.NotDefined:
             return
 
     def undefine(self, server_uuid: str) -> None:
         try:
             self.on_domain("remove the guest's definition", server_uuid, lambda domain: domain.undefineFlags(UNDEFINE))
-        except NoGuest:
+        except errors.guest.NotDefined:
             return
 
     def interrupt(self, server_uuid: str) -> None:

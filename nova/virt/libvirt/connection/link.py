@@ -19,7 +19,7 @@ import libvirt
 
 from nova import concurrency, errors
 from nova.model.states import PowerState
-from nova.virt.libvirt.hypervisor import LibvirtDown, LibvirtRefused, Lost, NoGuest, PowerEvent, Sink
+from nova.virt.libvirt.hypervisor import Lost, PowerEvent, Sink
 
 LOG = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class Link:
                 except libvirt.libvirtError as error:
                     reason = reason_of(error)
             if self._closed or time.monotonic() >= deadline:
-                raise LibvirtDown(host=os.uname().nodename, uri=self._uri, reason=reason)
+                raise errors.host.LibvirtDown(host=os.uname().nodename, uri=self._uri, reason=reason)
             concurrency.sleep(RETRY_S)
 
     def _open(self) -> Any:
@@ -143,10 +143,11 @@ class Link:
                 return concurrency.run_in_thread(function, connection)
             except libvirt.libvirtError as error:
                 if not is_broken(error):
-                    raise LibvirtRefused(task=task, reason=reason_of(error)) from error
+                    raise errors.host.LibvirtRefused(task=task, reason=reason_of(error)) from error
                 self._forget(connection)
                 if last:
-                    raise LibvirtDown(host=os.uname().nodename, uri=self._uri, reason=reason_of(error)) from error
+                    raise errors.host.LibvirtDown(host=os.uname().nodename, uri=self._uri,
+                                                  reason=reason_of(error)) from error
         raise errors.Bug()
 
     def call_apart(self, task: str, function: Callable[[Any], T]) -> T:
@@ -157,11 +158,12 @@ class Link:
             return concurrency.run_apart(_with_own, self._uri, self._keepalive_s, function)
         except libvirt.libvirtError as error:
             if is_broken(error):
-                raise LibvirtDown(host=os.uname().nodename, uri=self._uri, reason=reason_of(error)) from error
-            raise LibvirtRefused(task=task, reason=reason_of(error)) from error
+                raise errors.host.LibvirtDown(host=os.uname().nodename, uri=self._uri,
+                                              reason=reason_of(error)) from error
+            raise errors.host.LibvirtRefused(task=task, reason=reason_of(error)) from error
 
     def on_domain(self, task: str, server_uuid: str, function: Callable[[Any], T], lasts: bool = False) -> T:
-        """``function`` on the domain. ``lasts``: it may take long. NoGuest."""
+        """``function`` on the domain. ``lasts``: it may take long. guest.NotDefined."""
         def find(connection: Any) -> tuple[bool, T | None]:
             try:
                 return True, function(connection.lookupByUUIDString(server_uuid))
@@ -171,7 +173,7 @@ class Link:
                 raise
         found, result = (self.call_apart if lasts else self.call)(task, find)
         if not found:
-            raise NoGuest(uuid=server_uuid)
+            raise errors.guest.NotDefined(uuid=server_uuid)
         return result  # type: ignore[return-value]
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import libvirt
 
+from nova import errors
 from nova.virt.libvirt.connection.link import Link, unless
-from nova.virt.libvirt.hypervisor import BrokenSave, LibvirtDown, LibvirtRefused, NoGuest
 
 #: libvirt waits 30 s for another call of the same guest: a save whose caller died may still be under way.
 SAVE_TRIES = 20
@@ -26,14 +26,14 @@ class Memory(Link):
     def save(self, server_uuid: str) -> None:
         try:
             self.on_domain("keep the guest's memory", server_uuid, _save, lasts=True)
-        except LibvirtDown:  # it was restarted: what was begun goes on, or is begun again
+        except errors.host.LibvirtDown:  # it was restarted: what was begun goes on, or is begun again
             self.on_domain("keep the guest's memory", server_uuid, _save, lasts=True)
 
     def has_saved(self, server_uuid: str) -> bool:
         try:
             return self.on_domain("look for the guest's saved memory", server_uuid,
                                   lambda domain: bool(domain.hasManagedSaveImage()))
-        except NoGuest:
+        except errors.guest.NotDefined:
             return False
 
     def drop_saved(self, server_uuid: str) -> None:
@@ -42,9 +42,9 @@ class Memory(Link):
     def restore(self, server_uuid: str, held: bool = False) -> None:
         try:
             self.start(server_uuid, held)  # type: ignore[attr-defined]
-        except LibvirtRefused as error:
+        except errors.host.LibvirtRefused as error:
             if any(sign in str(error).lower() for sign in UNREADABLE):
-                raise BrokenSave(uuid=server_uuid, reason=str(error)) from error
+                raise errors.guest.BrokenSave(uuid=server_uuid, reason=str(error)) from error
             raise
 
 

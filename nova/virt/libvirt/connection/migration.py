@@ -7,9 +7,9 @@ from typing import Any
 
 import libvirt
 
+from nova import errors
 from nova.model.migrations import MigrationProgress
 from nova.virt.libvirt.connection.link import Link, reason_of
-from nova.virt.libvirt.hypervisor import NoGuest
 from nova.virt.libvirt.moves.calls import CpuQuestion, Departure, Job
 
 ALWAYS = (libvirt.VIR_MIGRATE_LIVE | libvirt.VIR_MIGRATE_PEER2PEER | libvirt.VIR_MIGRATE_PERSIST_DEST
@@ -33,13 +33,13 @@ class Migration(Link):
     def job(self, server_uuid: str) -> Job | None:
         try:
             return self.on_domain("tell how a migration goes", server_uuid, _job)
-        except NoGuest:
+        except errors.guest.NotDefined:
             return None
 
     def migrated(self, server_uuid: str) -> bool:
         try:
             return self.on_domain("tell a guest's state", server_uuid, _migrated)
-        except NoGuest:
+        except errors.guest.NotDefined:
             return True
 
     def abort_migration(self, server_uuid: str) -> None:

@@ -18,18 +18,6 @@ VOLUME_LABEL = b"\x08"  # what a FAT directory's entry is, by its attributes
 ISO_MAKERS = ("xorrisofs", "genisoimage", "mkisofs")
 
 
-class TooMuch(errors.Invalid):
-    code, message = "config_drive.too_big", "The config drive would hold {bytes} bytes; {limit} are allowed."
-
-
-class NoMaker(errors.HostRefused):
-    code, message = "host.no_iso_maker", "This host can not make config drives: none of {programs} is installed."
-
-
-class BadPath(errors.Invalid):
-    code, message = "config_drive.path", "A config drive can not hold a file named '{path}'."
-
-
 class ConfigDrive:
     """Writes drives of ``limit_mb`` at most; ``image_format`` is iso9660 or vfat."""
 
@@ -40,7 +28,7 @@ class ConfigDrive:
         """Make ``target`` (0600) anew, whole or not at all; its length in bytes."""
         size = sum(len(content) for content in files.values())
         if size > self._limit:
-            raise TooMuch(bytes=size, limit=self._limit)
+            raise errors.guest.ConfigDriveTooBig(bytes=size, limit=self._limit)
         part = target.with_name(f"{target.name}.part")
         part.unlink(missing_ok=True)
         try:
@@ -59,7 +47,7 @@ class ConfigDrive:
     def _make_iso(self, tree: str, part: str) -> None:
         maker = next((program for program in ISO_MAKERS if shutil.which(program)), None)
         if maker is None:
-            raise NoMaker(programs=", ".join(ISO_MAKERS))
+            raise errors.host.NoIsoMaker(programs=", ".join(ISO_MAKERS))
         self._runner.run(iso_argv(maker, tree, part))
 
     def _make_vfat(self, tree: str, part: str) -> None:
@@ -94,7 +82,7 @@ def _lay_out(tree: Path, files: Mapping[str, bytes]) -> None:
     for name, content in files.items():
         path = PurePosixPath(name)
         if not path.parts or path.is_absolute() or ".." in path.parts:
-            raise BadPath(path=name)
+            raise errors.guest.ConfigDrivePath(path=name)
         target = tree.joinpath(*path.parts)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)

@@ -16,10 +16,6 @@ BY_SYSTEM = {"windows": "vfat", "linux": "ext4"}
 DEFAULT = "ext4"
 
 
-class UnknownFilesystem(errors.Invalid):
-    code, message = "disk.filesystem", "Disks are not formatted as {name} here, but as one of {known}."
-
-
 def choose(kind: str, asked: str | None, configured: str | None, os_type: str | None) -> str:
     """The request's choice, the operator's, or what the image's system reads."""
     if kind == "swap":
@@ -33,5 +29,5 @@ def label(kind: str, index: int) -> str:
 
 def argv(filesystem: str, label_: str, path: str) -> list[str]:
     if filesystem not in COMMANDS:
-        raise UnknownFilesystem(name=filesystem, known=", ".join(sorted(COMMANDS)))
+        raise errors.guest.DiskFilesystem(name=filesystem, known=", ".join(sorted(COMMANDS)))
     return [*COMMANDS[filesystem], label_, path]

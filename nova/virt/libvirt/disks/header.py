@@ -16,17 +16,13 @@ FEATURES_AT, EXTERNAL_DATA = 72, 1 << 2
 SECTOR = 512
 
 
-class BadDisk(errors.HostRefused):
-    code, message = "disk.unsafe", "The file {name} is no disk that may be used: {reason}."
-
-
 def size(path: Path, disk_format: str) -> int:
-    """What a guest sees, in bytes. BadDisk."""
+    """What a guest sees, in bytes. guest.DiskUnsafe."""
     return _header(path)[5] if disk_format == "qcow2" else path.stat().st_size
 
 
 def refers(path: Path) -> bool:
-    """Whether a qcow2 file lies over another. BadDisk when it keeps its content in another."""
+    """Whether a qcow2 file lies over another. guest.DiskUnsafe when it keeps its content in another."""
     return bool(_header(path)[2])
 
 
@@ -34,8 +30,8 @@ def _header(path: Path) -> tuple[bytes, int, int, int, int, int]:
     with open(path, "rb") as source:
         start = source.read(FEATURES_AT + 8)
     if len(start) < FEATURES_AT + 8 or not start.startswith(MAGIC):
-        raise BadDisk(name=path.name, reason="it is not in the format qcow2")
+        raise errors.guest.DiskUnsafe(name=path.name, reason="it is not in the format qcow2")
     found = HEADER.unpack_from(start)
     if found[1] >= 3 and struct.unpack_from(">Q", start, FEATURES_AT)[0] & EXTERNAL_DATA:
-        raise BadDisk(name=path.name, reason="it keeps its content in another file")
+        raise errors.guest.DiskUnsafe(name=path.name, reason="it keeps its content in another file")
     return found

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from nova import errors
 from nova.virt.libvirt.disks.folders import DiskRecord
-from nova.virt.libvirt.guest.properties import Wishes, WrongValue
+from nova.virt.libvirt.guest.properties import Wishes
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.xml.specs import Backing, DiskSpec, RbdAccess
 
@@ -31,7 +32,8 @@ class Slots:
         prefix = PREFIXES[bus]
         number = self._used.get(prefix, 0)
         if number >= len(LETTERS) or (bus == "ide" and number >= 4):
-            raise WrongValue(name="hw_disk_bus", value=bus, reason="the guest has more disks than this bus takes")
+            raise errors.image.WrongProperty(name="hw_disk_bus", value=bus,
+                                             reason="the guest has more disks than this bus takes")
         self._used[prefix] = number + 1
         return prefix + LETTERS[number]
 
@@ -91,6 +93,6 @@ def throttles(extra_specs: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
     for key, element in THROTTLES.items():
         if key in extra_specs:
             if not extra_specs[key].isdecimal():
-                raise WrongValue(name=key, value=extra_specs[key], reason="it is no number")
+                raise errors.image.WrongProperty(name=key, value=extra_specs[key], reason="it is no number")
             found.append((element, int(extra_specs[key])))
     return tuple(found)

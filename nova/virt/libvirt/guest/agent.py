@@ -10,7 +10,6 @@ from nova import errors
 from nova.model.images import Image
 from nova.model.states import PowerState
 from nova.virt.libvirt.base import OFF, Room
-from nova.virt.libvirt.hypervisor import NotRunning
 from nova.virt.libvirt.xml import running
 
 LOG = logging.getLogger(__name__)
@@ -22,21 +21,12 @@ ANSWER_S = 10
 FREEZE_S = 60  # all that the guest has not written yet is written then
 
 
-class NoAgent(errors.Conflict):
-    code = "agent.none"
-    message = "Guest {uuid} has no agent: its image must say hw_qemu_guest_agent=yes, and have qemu-guest-agent."
-
-
-class NotQuiet(errors.Conflict):
-    code, message = "agent.not_quiet", "The file systems of guest {uuid} must be frozen and can not be: {reason}"
-
-
 class LibvirtAgent(Room):
     def set_password(self, server_uuid: str, user: str, password: str) -> None:
         if self._state(server_uuid) != PowerState.RUNNING:
-            raise NotRunning(uuid=server_uuid)
+            raise errors.guest.NotRunning(uuid=server_uuid)
         if not running.has_agent(self._tools.hypervisor.definition(server_uuid)):
-            raise NoAgent(uuid=server_uuid)
+            raise errors.guest.AgentNone(uuid=server_uuid)
         order = self._folder(server_uuid).order()
         who = administrator(order.image if order else None) if user == ANYONE else user
         self._tools.hypervisor.set_password(server_uuid, who, password, ANSWER_S)
@@ -45,14 +35,15 @@ class LibvirtAgent(Room):
     def _quiet(self, server_uuid: str, required: bool) -> Iterator[bool]:
         """The guest's file systems are frozen for the block (whether they really are is given), and thawed after it.
 
-        NotQuiet, when ``required`` and impossible. Who dies inside leaves a mark: ``thaw_left_over`` goes by it.
+        guest.AgentNotQuiet, when ``required`` and impossible. Who dies inside leaves a mark: ``thaw_left_over`` goes by
+        it.
         """
         reason = self._freeze(server_uuid)
         if reason:
             LOG.info("the guest's file systems are not frozen: %s", reason, extra={"server": server_uuid})
         try:
             if reason and required:
-                raise NotQuiet(uuid=server_uuid, reason=reason)
+                raise errors.guest.AgentNotQuiet(uuid=server_uuid, reason=reason)
             yield not reason
         finally:
             self._thaw(server_uuid)
@@ -68,7 +59,7 @@ class LibvirtAgent(Room):
         if self._state(server_uuid) != PowerState.RUNNING:
             return "it does not run"
         if not running.has_agent(self._tools.hypervisor.definition(server_uuid)):
-            return str(NoAgent(uuid=server_uuid))
+            return str(errors.guest.AgentNone(uuid=server_uuid))
         self._folder(server_uuid).file(FROZEN).touch(mode=0o600)
         try:
             self._tools.hypervisor.freeze(server_uuid, FREEZE_S)

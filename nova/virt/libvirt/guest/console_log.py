@@ -6,14 +6,10 @@ import os
 import stat
 from pathlib import Path
 
-from nova import concurrency, errors
+from nova import concurrency
 
 MOST_PARTS = 64  # more than any virtlogd keeps
 MOST_BYTES = 4 << 20  # of one answer; QEMU's user can't write the log, but the guest decides what is in it
-
-
-class NoLog(errors.Conflict):
-    code, message = "guest.no_console_log", "Guest {uuid} has no console log yet."
 
 
 def tail(log: Path, lines: int | None) -> str | None:

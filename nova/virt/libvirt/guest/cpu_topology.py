@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nova.virt.libvirt.guest.properties import Wishes, WrongValue
+from nova import errors
+from nova.virt.libvirt.guest.properties import Wishes
 from nova.virt.libvirt.xml.specs import Topology
 
 MANY = 1 << 16
@@ -13,13 +14,13 @@ MANY = 1 << 16
 def topology(vcpus: int, wishes: Wishes) -> Topology:
     """The arrangement of exactly ``vcpus`` that meets most wishes within the limits; else as many sockets as can be.
 
-    WrongValue when the limits leave no arrangement.
+    image.WrongProperty when the limits leave no arrangement.
     """
     limits = (wishes.max_sockets or MANY, wishes.max_cores or MANY, wishes.max_threads or MANY)
     fitting = [one for one in _arrangements(vcpus) if all(n <= limit for n, limit in zip(one, limits, strict=True))]
     if not fitting:
-        raise WrongValue(name="the flavor's vcpus", value=vcpus,
-                         reason="no arrangement keeps within hw_cpu_max_sockets, _cores and _threads")
+        raise errors.image.WrongProperty(name="the flavor's vcpus", value=vcpus,
+                                         reason="no arrangement keeps within hw_cpu_max_sockets, _cores and _threads")
     wished = (wishes.sockets, wishes.cores, wishes.threads)
 
     def rank(one: Topology) -> tuple[int, int, int]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
 
+from nova import errors
 from nova.virt.libvirt.guest.firmware import check_pcie, is_kind
-from nova.virt.libvirt.guest.properties import NotHere, Wishes
+from nova.virt.libvirt.guest.properties import Wishes
 from nova.virt.libvirt.host.facts import HostFacts
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
@@ -38,16 +39,16 @@ OFFERS = (
 
 
 def check_offers(asked: Wishes, can: DomainCapabilities, host: HostFacts) -> None:
-    """NotHere names the first device asked for that this host's QEMU has not."""
+    """host.NoSuchGuest names the first device asked for that this host's QEMU has not."""
     for offer in OFFERS:
         value, named = getattr(asked, offer.field), offer.named(can)
         if value is not None and named and value not in named:
-            raise NotHere(name=asked.name_of(offer.field), value=value,
-                          reason=f"machine type {can.machine or 'used'} has no such {offer.what}")
+            raise errors.host.NoSuchGuest(name=asked.name_of(offer.field), value=value,
+                                          reason=f"machine type {can.machine or 'used'} has no such {offer.what}")
     for (field, model), version in SINCE.items():
         if getattr(asked, field) == model and host.version < version:
-            raise NotHere(name=asked.name_of(field), value=model,
-                          reason=f"it comes with QEMU {version // 1_000_000}.{version // 1000 % 1000}")
+            raise errors.host.NoSuchGuest(name=asked.name_of(field), value=model,
+                                          reason=f"it comes with QEMU {version // 1_000_000}.{version // 1000 % 1000}")
 
 
 def device_spec(asked: Wishes, settings: Settings, folder: Path, machine: str | None, host: HostFacts,
@@ -75,12 +76,13 @@ def _tpm(asked: Wishes, can: DomainCapabilities, host: HostFacts, server_uuid: s
     model = asked.tpm_model or (TPM_MODEL if version == "2.0" else "tpm-tis")
     name = asked.name_of("tpm_version")
     if not host.tpm:
-        raise NotHere(name=name, value=version, reason="guests have no TPM here: it takes [libvirt]swtpm_enabled, and "
-                                                       "the packages swtpm and swtpm-tools")
+        raise errors.host.NoSuchGuest(name=name, value=version,
+                                      reason="guests have no TPM here: it takes [libvirt]swtpm_enabled, and "
+                                      "the packages swtpm and swtpm-tools")
     if can.tpm_versions and version not in can.tpm_versions:
-        raise NotHere(name=name, value=version, reason="its TPM emulator has no such version")
+        raise errors.host.NoSuchGuest(name=name, value=version, reason="its TPM emulator has no such version")
     if can.tpm_models and model not in can.tpm_models:
-        raise NotHere(name=asked.name_of("tpm_model"), value=model, reason="its QEMU has no such TPM")
+        raise errors.host.NoSuchGuest(name=asked.name_of("tpm_model"), value=model, reason="its QEMU has no such TPM")
     return TpmSpec(model=model, version=version, secret=server_uuid)
 
 
@@ -89,7 +91,8 @@ def _iommu(asked: Wishes, machine: str | None) -> str | None:
         return None
     check_pcie(asked, machine, "iommu")
     if not any(is_kind(machine, kind) for kind in IOMMU_KINDS[asked.iommu]):
-        raise NotHere(name=asked.name_of("iommu"), value=asked.iommu, reason=f"machine type {machine} has another")
+        raise errors.host.NoSuchGuest(name=asked.name_of("iommu"), value=asked.iommu,
+                                      reason=f"machine type {machine} has another")
     return AUTO_IOMMU if asked.iommu == "auto" else asked.iommu
 
 

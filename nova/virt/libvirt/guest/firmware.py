@@ -7,8 +7,9 @@ import contextlib
 import json
 from pathlib import Path
 
+from nova import errors
 from nova.model.orders import BuildOrder
-from nova.virt.libvirt.guest.properties import NotHere, Wishes, WrongValue
+from nova.virt.libvirt.guest.properties import Wishes
 from nova.virt.libvirt.host.facts import HostFacts
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.xml.specs import BootSpec
@@ -31,14 +32,15 @@ def runnable(arch: str) -> frozenset[str]:
 def arch_of(asked: Wishes, host: HostFacts) -> str:
     arch = asked.architecture or host.arch
     if arch not in runnable(host.arch):
-        raise NotHere(name="hw_architecture", value=arch, reason=f"its processors are {host.arch}")
+        raise errors.host.NoSuchGuest(name="hw_architecture", value=arch, reason=f"its processors are {host.arch}")
     return arch
 
 
 def machine_of(asked: Wishes, settings: Settings, host: HostFacts) -> str | None:
     """The image's, else the operator's, else one that can have what is asked for; None is libvirt's choice."""
     if asked.machine and host.machines and asked.machine not in host.machines:
-        raise NotHere(name="hw_machine_type", value=asked.machine, reason="its QEMU has no such machine type")
+        raise errors.host.NoSuchGuest(name="hw_machine_type", value=asked.machine,
+                                      reason="its QEMU has no such machine type")
     arch = asked.architecture or host.arch
     machine = asked.machine or settings.machine_types.get(arch)
     if machine is None and (asked.iommu or asked.secure_boot == "required"):
@@ -52,9 +54,10 @@ def is_kind(machine: str | None, kind: str) -> bool:
 
 
 def check_pcie(asked: Wishes, machine: str | None, field: str) -> None:
-    """That the machine has PCI Express. WrongValue when the image says it hasn't, NotHere when the operator does."""
+    """That the machine has PCI Express. image.WrongProperty when the image says it hasn't, host.NoSuchGuest when the
+    operator does."""
     if not any(is_kind(machine, kind) for kind in ("q35", "virt")):
-        raise (WrongValue if asked.machine else NotHere)(
+        raise (errors.image.WrongProperty if asked.machine else errors.host.NoSuchGuest)(
             name=asked.name_of(field), value=getattr(asked, field),
             reason=f"it needs machine type q35 or virt, and this is {machine or 'the default one'}")
 
@@ -65,7 +68,8 @@ def boot_spec(order: BuildOrder, asked: Wishes, machine: str | None, folder: Pat
     secure = _secure(asked, machine, host)
     efi = secure or bool(asked.efi)
     if efi and not host.abilities(machine).efi:
-        raise NotHere(name=asked.name_of("efi"), value="uefi", reason="no UEFI firmware (package ovmf) is installed")
+        raise errors.host.NoSuchGuest(name=asked.name_of("efi"), value="uefi",
+                                      reason="no UEFI firmware (package ovmf) is installed")
     _check_stateless(asked, efi, host)
     return BootSpec(
         arch=arch_of(asked, host), machine=machine, menu=asked.boot_menu, efi=efi, secure=secure,
@@ -84,11 +88,12 @@ def _secure(asked: Wishes, machine: str | None, host: HostFacts) -> bool:
         return False
     name = asked.name_of("secure_boot")
     if asked.efi is False:
-        raise WrongValue(name=name, value="required", reason="hw_firmware_type is bios")
+        raise errors.image.WrongProperty(name=name, value="required", reason="hw_firmware_type is bios")
     if not is_kind(machine, "virt"):
         check_pcie(asked, machine, "secure_boot")
     if not possible:
-        raise NotHere(name=name, value="required", reason=f"no firmware for machine type {machine} has secure boot")
+        raise errors.host.NoSuchGuest(name=name, value="required",
+                                      reason=f"no firmware for machine type {machine} has secure boot")
     return True
 
 
@@ -97,9 +102,10 @@ def _check_stateless(asked: Wishes, efi: bool, host: HostFacts) -> None:
         return
     name = asked.name_of("stateless")
     if not efi:
-        raise WrongValue(name=name, value="yes", reason="it is of UEFI firmware alone (hw_firmware_type=uefi)")
+        raise errors.image.WrongProperty(name=name, value="yes",
+                                         reason="it is of UEFI firmware alone (hw_firmware_type=uefi)")
     if not host.stateless_firmware:
-        raise NotHere(name=name, value="yes", reason="no firmware without variables is installed")
+        raise errors.host.NoSuchGuest(name=name, value="yes", reason="no firmware without variables is installed")
 
 
 def has_stateless(folders: tuple[Path, ...] = DESCRIPTIONS) -> bool:

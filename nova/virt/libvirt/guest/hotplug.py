@@ -21,7 +21,7 @@ from nova.virt.libvirt.base import Room
 from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.guest.definition import vif_specs
 from nova.virt.libvirt.guest.properties import wishes
-from nova.virt.libvirt.hypervisor import Definitions, LibvirtRefused, NoGuest
+from nova.virt.libvirt.hypervisor import Definitions
 from nova.virt.libvirt.xml import interfaces as xml
 from nova.virt.libvirt.xml.specs import VifSpec
 
@@ -29,16 +29,6 @@ LOG = logging.getLogger(__name__)
 
 POLL_S = 0.1
 NOWHERE = Definitions(None, None)
-
-
-class KeepsInterface(errors.Conflict):
-    code = "guest.keeps_interface"
-    message = ("Guest {uuid} did not give up interface {interface} within {seconds:.0f} s: its system must be up, and "
-               "able to remove devices while it runs.")
-
-
-class GaveUp(errors.Conflict):
-    code, message = "guest.detach_stopped", "Guest {uuid} keeps interface {interface}: a newer order came."
 
 
 class LibvirtHotPlug(Room):
@@ -75,7 +65,7 @@ class LibvirtHotPlug(Room):
     # --- inside
 
     def _ask_for(self, order: InterfaceOrder, spec: VifSpec, stopped: Callable[[], bool]) -> None:
-        """Of the guest as it runs. KeepsInterface, GaveUp: it has it still."""
+        """Of the guest as it runs. guest.KeepsInterface, guest.DetachStopped: it has it still."""
         settings, clock, uuid = self._tools.settings, self._tools.clock, order.server_uuid
         for _ in range(settings.detach_attempts):
             text = self._definitions(uuid).running
@@ -84,7 +74,7 @@ class LibvirtHotPlug(Room):
                 return
             try:
                 self._tools.hypervisor.detach_device(uuid, ET.tostring(element, encoding="unicode"), True)
-            except LibvirtRefused as error:  # it is asked already, say
+            except errors.host.LibvirtRefused as error:  # it is asked already, say
                 LOG.info("asking for an interface: %s", error, extra={"server": uuid})
             deadline = clock.now() + settings.detach_timeout_s
             while clock.now() < deadline:
@@ -92,10 +82,10 @@ class LibvirtHotPlug(Room):
                 if text is None or xml.find(text, spec) is None:
                     return
                 if stopped():
-                    raise GaveUp(uuid=uuid, interface=order.interface.id)
+                    raise errors.guest.DetachStopped(uuid=uuid, interface=order.interface.id)
                 clock.sleep(POLL_S)
-        raise KeepsInterface(uuid=uuid, interface=order.interface.id,
-                             seconds=settings.detach_attempts * settings.detach_timeout_s)
+        raise errors.guest.KeepsInterface(uuid=uuid, interface=order.interface.id,
+                                          seconds=settings.detach_attempts * settings.detach_timeout_s)
 
     def _take_back(self, order: InterfaceOrder, folder: Folder) -> None:
         """After an attach that failed; what can't be taken back is so when the guest is unplugged as a whole."""
@@ -131,7 +121,7 @@ class LibvirtHotPlug(Room):
     def _definitions(self, server_uuid: str) -> Definitions:
         try:
             return self._tools.hypervisor.definitions_of(server_uuid)
-        except NoGuest:
+        except errors.guest.NotDefined:
             return NOWHERE
 
     def _state_or_none(self, server_uuid: str) -> PowerState:

@@ -17,11 +17,11 @@ from nova.privileged import disk_exports
 from nova.virt import image_files
 from nova.virt.interface import LocalImages
 from nova.virt.libvirt import vifs
-from nova.virt.libvirt.base import OFF, HostCannot, NoDisks, Room, Tools, as_refusals, base_of
+from nova.virt.libvirt.base import OFF, Room, Tools, as_refusals, base_of
 from nova.virt.libvirt.disks import plan
 from nova.virt.libvirt.guest.definition import KERNEL, RAMDISK
 
-__all__ = ["HostCannot", "LibvirtLifecycle", "NoDisks", "Tools"]
+__all__ = ["LibvirtLifecycle", "Tools"]
 
 LOG = logging.getLogger(__name__)
 

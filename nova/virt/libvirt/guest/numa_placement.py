@@ -12,12 +12,8 @@ from nova.virt.libvirt.xml.specs import HostDeviceSpec, NodeSpec, PlacementSpec
 GIVEN = frozenset({"type-PCI", "type-PF", "type-VF"})
 
 
-class BadPacking(errors.HostRefused):
-    code, message = "host.bad_packing", "What guest {uuid} holds of this host does not fit what it is: {reason}."
-
-
 def placement_of(order: BuildOrder, host: HostFacts) -> PlacementSpec:
-    """BadPacking: processors or memory of the order's flavor have no place, or have two."""
+    """host.BadPacking: processors or memory of the order's flavor have no place, or have two."""
     packing = order.packing
     if packing is None or not packing.cells:
         return PlacementSpec(cpuset=host.floating)
@@ -34,14 +30,15 @@ def placement_of(order: BuildOrder, host: HostFacts) -> PlacementSpec:
 
 
 def devices_of(order: BuildOrder) -> tuple[HostDeviceSpec, ...]:
-    """BadPacking: a device of a kind that is none to be handed over."""
+    """host.BadPacking: a device of a kind that is none to be handed over."""
     found, of_ports = [], {str(one.profile.get("pci_slot") or "").lower() for one in order.interfaces}
     for device in order.packing.devices if order.packing else ():
         if device.id and device.address in of_ports:
             continue  # its interface hands it over
         if device.kind not in GIVEN or device.id:
-            raise BadPacking(uuid=order.server_uuid, reason=f"device {device.address} ({device.kind}) is for a port, "
-                                                            "and no interface has it")
+            raise errors.host.BadPacking(uuid=order.server_uuid,
+                                         reason=f"device {device.address} ({device.kind}) is for a port, "
+                                         "and no interface has it")
         found.append(HostDeviceSpec(device.address, device.managed))
     return tuple(found)
 
@@ -76,4 +73,4 @@ def _check(order: BuildOrder, packing: Packing) -> None:
                                                         for cell in packing.cells):
         reason = "it is of processors that the guest has not got"
     if reason:
-        raise BadPacking(uuid=order.server_uuid, reason=reason)
+        raise errors.host.BadPacking(uuid=order.server_uuid, reason=reason)

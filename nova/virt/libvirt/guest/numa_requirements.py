@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from nova import errors
 from nova.model.topology import Packing
-from nova.virt.libvirt.guest.properties import NO, NotHere
+from nova.virt.libvirt.guest.properties import NO
 
 
 class Promise(NamedTuple):
@@ -50,12 +51,14 @@ PROMISES: dict[str, Promise] = {
 
 
 def check(image: Mapping[str, str], extra_specs: Mapping[str, str], packing: Packing | None) -> None:
-    """NotHere names the first promise that the packing does not keep. What a flavor says stands above its image."""
+    """host.NoSuchGuest names the first promise that the packing does not keep. What a flavor says stands above its
+    image."""
     told = {name.replace("hw:", "hw_", 1) for name in extra_specs if name in PROMISES}
     given = [*((name, value) for name, value in image.items() if name not in told), *extra_specs.items()]
     for name, value in given:
         promise, plain = PROMISES.get(name), value.strip().lower()
         if promise is not None and plain not in promise.harmless and (
                 packing is None or not promise.kept(packing, plain)):
-            raise NotHere(name=name, value=value, reason="the order brings no place on its processors, memory or "
-                                                         "devices that would keep it")
+            raise errors.host.NoSuchGuest(name=name, value=value,
+                                          reason="the order brings no place on its processors, memory or "
+                                          "devices that would keep it")

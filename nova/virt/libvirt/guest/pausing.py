@@ -3,25 +3,25 @@ write its crash dump (``CrashDumps``)."""
 
 from __future__ import annotations
 
+from nova import errors
 from nova.model.states import PowerState
 from nova.virt.libvirt.base import OFF, Room
-from nova.virt.libvirt.hypervisor import NotRunning
 
 
 class LibvirtPausing(Room):
     def pause(self, server_uuid: str) -> PowerState:
         if self._state(server_uuid) in OFF:
-            raise NotRunning(uuid=server_uuid)
+            raise errors.guest.NotRunning(uuid=server_uuid)
         self._tools.hypervisor.pause(server_uuid)
         return self._state(server_uuid)
 
     def unpause(self, server_uuid: str) -> PowerState:
         if self._state(server_uuid) in OFF:
-            raise NotRunning(uuid=server_uuid)
+            raise errors.guest.NotRunning(uuid=server_uuid)
         self._tools.hypervisor.unpause(server_uuid)
         return self._state(server_uuid)
 
     def crash(self, server_uuid: str) -> None:
         if self._state(server_uuid) in OFF:
-            raise NotRunning(uuid=server_uuid)
+            raise errors.guest.NotRunning(uuid=server_uuid)
         self._tools.hypervisor.interrupt(server_uuid)

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from nova import errors
 from nova.model.orders import BuildOrder
 from nova.virt.libvirt.guest.cpu_topology import topology
 from nova.virt.libvirt.guest.numa_placement import threads_of
-from nova.virt.libvirt.guest.properties import NotHere, Wishes, WrongValue
+from nova.virt.libvirt.guest.properties import Wishes
 from nova.virt.libvirt.host.cpu_traits import FEATURES
 from nova.virt.libvirt.host.facts import HostFacts
 from nova.virt.libvirt.settings import Settings
@@ -55,16 +56,16 @@ def choose_model(settings: Settings, abilities: DomainCapabilities, features_of:
     """The first of ``[libvirt]cpu_models`` that this host can give and that has what is wanted (with the flags set)."""
     usable = usable_models(settings.cpu_models, abilities)
     if not usable:
-        raise NotHere(name="[libvirt]cpu_models", value=",".join(settings.cpu_models),
-                      reason="its processor has none of these models' features")
+        raise errors.host.NoSuchGuest(name="[libvirt]cpu_models", value=",".join(settings.cpu_models),
+                                      reason="its processor has none of these models' features")
     added, removed = _flags(settings)
     missing: set[str] = set()
     for model in usable:
         missing = set(wanted) - ((features_of.get(model, frozenset()) | added) - removed)
         if not missing:
             return model
-    raise NotHere(name=f"trait:{wanted[min(missing)]}", value="required",
-                  reason=f"none of [libvirt]cpu_models has {', '.join(sorted(missing))}")
+    raise errors.host.NoSuchGuest(name=f"trait:{wanted[min(missing)]}", value="required",
+                                  reason=f"none of [libvirt]cpu_models has {', '.join(sorted(missing))}")
 
 
 def guest_features(settings: Settings, host: HostFacts, own: frozenset[str],
@@ -95,16 +96,19 @@ def _address(asked: Wishes, mode: str, host: HostFacts) -> dict[str, Any]:
     """How many bits of a physical address the guest's processor has. Nothing asked leaves it to QEMU."""
     if asked.address_mode is None:
         if asked.address_bits is not None:
-            raise WrongValue(name="hw_maxphysaddr_bits", value=asked.address_bits,
-                             reason="hw_maxphysaddr_mode must say how they are meant")
+            raise errors.image.WrongProperty(name="hw_maxphysaddr_bits", value=asked.address_bits,
+                                             reason="hw_maxphysaddr_mode must say how they are meant")
         return {}
     name = asked.name_of("address_mode")
     if host.virt_type != "kvm":
-        raise NotHere(name=name, value=asked.address_mode, reason="emulated processors have a fixed number of bits")
+        raise errors.host.NoSuchGuest(name=name, value=asked.address_mode,
+                                      reason="emulated processors have a fixed number of bits")
     if asked.address_mode == "passthrough" and mode != "host-passthrough":
-        raise NotHere(name=name, value=asked.address_mode, reason="[libvirt]cpu_mode is not host-passthrough")
+        raise errors.host.NoSuchGuest(name=name, value=asked.address_mode,
+                                      reason="[libvirt]cpu_mode is not host-passthrough")
     if asked.address_mode == "emulate" and asked.address_bits is None:
-        raise WrongValue(name=name, value=asked.address_mode, reason="hw_maxphysaddr_bits must say how many bits")
+        raise errors.image.WrongProperty(name=name, value=asked.address_mode,
+                                         reason="hw_maxphysaddr_bits must say how many bits")
     return {"address_mode": asked.address_mode, "address_bits": asked.address_bits}
 
 
@@ -115,8 +119,8 @@ def _tuning(extra_specs: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
             try:
                 value = int(extra_specs[name])
             except ValueError:
-                raise WrongValue(name=name, value=extra_specs[name], reason="it is no number") from None
+                raise errors.image.WrongProperty(name=name, value=extra_specs[name], reason="it is no number") from None
             if not least <= value <= most:
-                raise WrongValue(name=name, value=value, reason=f"it must be from {least} to {most}")
+                raise errors.image.WrongProperty(name=name, value=value, reason=f"it must be from {least} to {most}")
             found.append((element, value))
     return tuple(found)

@@ -18,14 +18,6 @@ from nova.model.extra_specs import SPECS
 from nova.model.image_properties import CHOICES, LOOSE
 
 
-class WrongValue(errors.Invalid):
-    code, message = "image.wrong_property", "{name}={value} is not possible: {reason}."
-
-
-class NotHere(errors.HostRefused):
-    code, message = "host.no_such_guest", "This host can not give {name}={value}: {reason}."
-
-
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
     """What was asked for; None where nothing was. ``names``: field -> the property or extra spec that set it."""
@@ -239,14 +231,15 @@ OLD_NAMES = {"architecture": "hw_architecture", "vm_mode": "hw_vm_mode"}
 
 
 def wishes(image: Mapping[str, str], extra_specs: Mapping[str, str]) -> Wishes:
-    """What image and flavor ask for together. WrongValue, or NotHere for what this driver never gives."""
+    """What image and flavor ask for together. image.WrongProperty, or host.NoSuchGuest for what this driver never
+    gives."""
     renamed = {OLD_NAMES.get(name, name): value for name, value in image.items()}
     for name, value in (*renamed.items(), *extra_specs.items()):
         _refuse_promise(name, value)
     wished, decided = _set_by(IMAGE, renamed.items()), _set_by(FLAVOR, extra_specs.items())
     contradiction = image_flavor_conflicts.conflict(renamed, extra_specs)
     if contradiction is not None:
-        raise WrongValue(**contradiction._asdict())
+        raise errors.image.WrongProperty(**contradiction._asdict())
     found = {**wished, **{field: one for field, one in decided.items() if field not in BOUNDED or field not in wished}}
     return replace(Wishes(), names={field: one.name for field, one in found.items()},
                    **{field: one.value for field, one in found.items()})
@@ -260,7 +253,7 @@ class _Said(NamedTuple):
 def _refuse_promise(name: str, value: str) -> None:
     promise = REFUSED.get(name)
     if promise is not None and value.strip().lower() not in promise.harmless:
-        raise NotHere(name=name, value=value, reason=promise.reason)
+        raise errors.host.NoSuchGuest(name=name, value=value, reason=promise.reason)
 
 
 def _set_by(table: Mapping[str, Sets], given: Iterable[tuple[str, str]]) -> dict[str, _Said]:
@@ -274,8 +267,9 @@ def _set_by(table: Mapping[str, Sets], given: Iterable[tuple[str, str]]) -> dict
             read = row.read(text)
         except ValueError as error:
             if text in _elsewhere(name):
-                raise NotHere(name=name, value=value, reason="KVM and QEMU have no such thing") from None
-            raise WrongValue(name=name, value=value, reason=str(error)) from None
+                raise errors.host.NoSuchGuest(name=name, value=value,
+                                              reason="KVM and QEMU have no such thing") from None
+            raise errors.image.WrongProperty(name=name, value=value, reason=str(error)) from None
         if row.field:
             found[row.field] = _Said(name, read)
     return found

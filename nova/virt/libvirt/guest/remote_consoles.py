@@ -7,46 +7,36 @@ from nova import errors
 from nova.model.consoles import PROTOCOLS, ConsoleType
 from nova.virt.interface import ConsolePlace
 from nova.virt.libvirt.base import OFF, Room
-from nova.virt.libvirt.hypervisor import NotRunning
 from nova.virt.libvirt.xml.consoles import lines_of, screen_of
 
 ANYWHERE = frozenset({"0.0.0.0", "::", ""})  # listening on these, QEMU is reached by the host's address
-
-
-class NoSuchConsole(errors.Conflict):
-    code = "guest.no_such_console"
-    message = ("The guest of instance {uuid} was made without a {what} console. Stop and start it, which makes it "
-               "anew.")
-
-
-class NeverHere(errors.NotSupported):
-    code, message = "host.no_such_console", "Guests of this hypervisor have no consoles of type {type}."
 
 
 class LibvirtRemoteConsoles(Room):
     def console_of(self, server_uuid: str, type: ConsoleType) -> ConsolePlace:
         protocol = PROTOCOLS.get(type)
         if protocol not in ("vnc", "spice", "serial"):
-            raise NeverHere(type=type.value)
+            raise errors.host.NoSuchConsole(type=type.value)
         if self._state(server_uuid) in OFF:
-            raise NotRunning(uuid=server_uuid)
+            raise errors.guest.NotRunning(uuid=server_uuid)
         definition = self._tools.hypervisor.definition(server_uuid)
         found = _serial(definition) if protocol == "serial" else _screen(definition, protocol)
         if found is None:
-            raise NoSuchConsole(uuid=server_uuid, what=protocol.upper() if protocol != "serial" else protocol)
+            raise errors.guest.NoSuchConsole(uuid=server_uuid,
+                                             what=protocol.upper() if protocol != "serial" else protocol)
         if found.port is None and found.tls_port is None and found.socket_path is None:
-            raise NotRunning(uuid=server_uuid)  # it has just stopped, or not been given a port yet
+            raise errors.guest.NotRunning(uuid=server_uuid)  # it has just stopped, or not been given a port yet
         if protocol == "spice":
             self._check_security(server_uuid, type, found)
         return found
 
     def _check_security(self, server_uuid: str, type: ConsoleType, found: ConsolePlace) -> None:
-        """A guest may be older than what is demanded of SPICE now. NoSuchConsole."""
+        """A guest may be older than what is demanded of SPICE now. guest.NoSuchConsole."""
         spice = self._tools.settings.consoles.spice
         if type == ConsoleType.SPICE_HTML5 and found.port is None:
-            raise NoSuchConsole(uuid=server_uuid, what="SPICE (without TLS)")
+            raise errors.guest.NoSuchConsole(uuid=server_uuid, what="SPICE (without TLS)")
         if spice is not None and spice.secure and found.port is not None:
-            raise NoSuchConsole(uuid=server_uuid, what="SPICE (over TLS alone)")
+            raise errors.guest.NoSuchConsole(uuid=server_uuid, what="SPICE (over TLS alone)")
 
 
 def _screen(definition: str, kind: str) -> ConsolePlace | None:

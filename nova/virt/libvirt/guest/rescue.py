@@ -17,12 +17,10 @@ from nova.model.images import Image
 from nova.model.orders import BuildOrder, RescueOrder
 from nova.model.states import PowerState
 from nova.virt.interface import LocalImages
-from nova.virt.libvirt.base import OFF, HostCannot, NoDisks, Room, as_refusals, base_of
+from nova.virt.libvirt.base import OFF, Room, as_refusals, base_of
 from nova.virt.libvirt.disks import plan
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder, RescueRecord
 from nova.virt.libvirt.disks.maker import PART
-from nova.virt.libvirt.guest.properties import WrongValue
-from nova.virt.libvirt.hypervisor import NoGuest
 from nova.virt.libvirt.xml import running
 
 DISK, CONFIG, KERNEL, RAMDISK = "disk.rescue", "disk.config.rescue", "kernel.rescue", "ramdisk.rescue"
@@ -37,7 +35,7 @@ class LibvirtRescuing(Room):
         if self._runs_rescued(order.server_uuid, folder):
             return self._state(order.server_uuid)
         if not folder.disks():
-            raise NoDisks(uuid=order.server_uuid, names="all")
+            raise errors.guest.NoDisks(uuid=order.server_uuid, names="all")
         record = self._planned_rescue(order, images, files is not None)
         old = folder.rescue()
         if old is not None and old.image_ids != record.image_ids:
@@ -76,7 +74,7 @@ class LibvirtRescuing(Room):
         return self._state(order.server_uuid)
 
     def _runs_rescued(self, server_uuid: str, folder: Folder) -> bool:
-        with contextlib.suppress(NoGuest):
+        with contextlib.suppress(errors.guest.NotDefined):
             return (folder.rescue() is not None and self._state(server_uuid) not in OFF
                     and running.target_of(self._tools.hypervisor.definition(server_uuid),
                                           str(folder.file(DISK))) is not None)
@@ -85,7 +83,7 @@ class LibvirtRescuing(Room):
     def _planned_rescue(self, order: RescueOrder, images: LocalImages | None, with_config: bool) -> RescueRecord:
         base = base_of(order.image, images)
         if base is None:
-            raise HostCannot(reason=f"Image {order.image.id} was not fetched to this host.")
+            raise errors.host.CouldNot(reason=f"Image {order.image.id} was not fetched to this host.")
         kernel, ramdisk, stable = order.image.kernel_id, order.image.ramdisk_id, is_stable(order.image)
         config = plan.config_drive(self._tools.settings) if with_config else None
         return RescueRecord(
@@ -112,15 +110,16 @@ def is_stable(image: Image) -> bool:
 
 
 def _disk(image: Image, base: plan.Base, cow: bool) -> DiskRecord:
-    """As large as its image. WrongValue for a device or bus that can't be."""
+    """As large as its image. image.WrongProperty for a device or bus that can't be."""
     device = image.properties.get("hw_rescue_device") or ("cdrom" if image.disk_format == "iso" else "disk")
     if device not in DEVICES:
-        raise WrongValue(name="hw_rescue_device", value=device, reason=f"it must be one of {', '.join(DEVICES)}")
+        raise errors.image.WrongProperty(name="hw_rescue_device", value=device,
+                                         reason=f"it must be one of {', '.join(DEVICES)}")
     bus = image.properties.get("hw_rescue_bus") or (None if is_stable(image) else image.properties.get("hw_disk_bus"))
     bus = bus or ("fdc" if device == "floppy" else None)
     if bus is not None and bus not in BUSES_OF[device]:
-        raise WrongValue(name="hw_rescue_bus", value=bus,
-                         reason=f"a {device} is on one of {', '.join(BUSES_OF[device])}")
+        raise errors.image.WrongProperty(name="hw_rescue_bus", value=bus,
+                                         reason=f"a {device} is on one of {', '.join(BUSES_OF[device])}")
     return DiskRecord(kind="rescue", name=DISK, format="qcow2" if cow else "raw", device=device, bus=bus,
                       size_bytes=plan.whole_sectors(base.size_bytes), backing=base.path if cow else None,
                       backing_format=base.format if cow else None)

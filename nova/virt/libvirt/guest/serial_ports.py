@@ -25,25 +25,8 @@ LOG = logging.getLogger(__name__)
 Lines = tuple[SerialLine, ...]
 
 
-class NoPortLeft(errors.HostRefused):
-    code = "host.no_serial_port"
-    message = ("All ports of [serial_console]port_range = {first}:{last} are taken on this host; a guest needs {count} "
-               "of them.")
-
-
-class NoAddress(errors.HostRefused):
-    code = "host.serial_address"
-    message = ("This host can not listen on [serial_console]proxyclient_address = {address}, where its guests' serial "
-               "ports shall be: {reason}.")
-
-
-class NoSocketFolder(errors.HostRefused):
-    code = "host.serial_sockets"
-    message = "[serial_console]socket_dir = {path} can not be made on this host: {reason}."
-
-
 def is_free(address: str, port: int) -> bool:
-    """Whether nobody listens there. NoAddress."""
+    """Whether nobody listens there. host.SerialAddress."""
     try:
         family, kind, protocol, _name, where = socket.getaddrinfo(
             address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -53,7 +36,7 @@ def is_free(address: str, port: int) -> bool:
     except OSError as error:
         if error.errno in (errno.EADDRINUSE, errno.EACCES):
             return False
-        raise NoAddress(address=address, reason=error.strerror or str(error)) from error
+        raise errors.host.SerialAddress(address=address, reason=error.strerror or str(error)) from error
     return True
 
 
@@ -69,7 +52,8 @@ class SerialLines:
     @contextlib.contextmanager
     def choose(self, server_uuid: str, count: int) -> Iterator[Lines]:
         """Where a guest's ``count`` serial ports shall be: where they are, if they can. Nobody else gets these until
-        the end of the block; by then they are in the guest's definition, or reserved. NoPortLeft, NoAddress."""
+        the end of the block; by then they are in the guest's definition, or reserved. host.NoSerialPort,
+        host.SerialAddress."""
         settings = self._settings
         if settings is None or not count:
             yield ()
@@ -95,7 +79,7 @@ class SerialLines:
                 folder.mkdir(parents=True, exist_ok=True)
                 folder.chmod(0o711)  # libvirtd makes the sockets there, each for QEMU's user and group alone
         except OSError as error:
-            raise NoSocketFolder(path=str(folder), reason=error.strerror or str(error)) from error
+            raise errors.host.SerialSockets(path=str(folder), reason=error.strerror or str(error)) from error
         return tuple(SerialLine(path=str(folder / f"{server_uuid}.{number}.sock")) for number in range(count))
 
     def _ports(self, settings: SerialSettings, server_uuid: str, count: int) -> Lines:
@@ -129,7 +113,7 @@ class SerialLines:
                 self._last = port
                 return port
         LOG.error("no port of [serial_console]port_range is left (%d of %d are guests')", len(taken), size)
-        raise NoPortLeft(first=settings.first, last=settings.last, count=count)
+        raise errors.host.NoSerialPort(first=settings.first, last=settings.last, count=count)
 
 
 def _own(definition: str) -> tuple[int, ...]:

@@ -17,13 +17,11 @@ from typing import NamedTuple
 
 from nova import concurrency, errors
 from nova.model.orders import Snapshot, SnapshotOrder
-from nova.privileged.qemu_img import DiskFull
-from nova.virt.libvirt.base import OFF, NoDisks, as_refusals
+from nova.virt.libvirt.base import OFF, as_refusals
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.maker import PART
 from nova.virt.libvirt.disks.xml import path_of
 from nova.virt.libvirt.guest.agent import LibvirtAgent
-from nova.virt.libvirt.hypervisor import LibvirtRefused
 from nova.virt.libvirt.xml import running
 
 LOG = logging.getLogger(__name__)
@@ -36,14 +34,6 @@ STOPS_WITHIN_S = 60.0
 TRIES = 3  # a guest that stops or starts meanwhile is begun with anew
 YES = frozenset({"yes", "true", "on", "1", "y", "t"})
 SPARE_BYTES = 64 << 20
-
-
-class BadName(errors.Invalid):
-    code, message = "snapshot.name", "'{image_id}' can not be an image's id."
-
-
-class Stalled(errors.HostRefused):
-    code, message = "snapshot.stalled", "The copy of the disk of guest {uuid} did not get on for {seconds} s."
 
 
 class Plan(NamedTuple):
@@ -74,7 +64,8 @@ class LibvirtSnapshots(LibvirtAgent):
                 if self._copied(plan, order):
                     break
             else:
-                raise LibvirtRefused(task="copy the guest's disk", reason="it stops and starts again and again")
+                raise errors.host.LibvirtRefused(task="copy the guest's disk",
+                                                 reason="it stops and starts again and again")
             plan.part.chmod(0o600)
             os.replace(plan.part, plan.target)
         finally:
@@ -94,7 +85,7 @@ class LibvirtSnapshots(LibvirtAgent):
         folder = self._folder(order.server_uuid)
         root = next((disk for disk in folder.disks() if disk.kind == "root"), None)
         if root is None or not self._tools.disks.exists(folder, root):
-            raise NoDisks(uuid=order.server_uuid, names="the root disk")
+            raise errors.guest.NoDisks(uuid=order.server_uuid, names="the root disk")
         wanted = self._tools.settings.snapshot_format or root.format
         target = folder.file(f"{_stem(order.image_id)}{wanted}")
         return Plan(order.server_uuid, folder, root, wanted, target, target.with_name(f"{target.name}{PART}"))
@@ -134,7 +125,7 @@ class LibvirtSnapshots(LibvirtAgent):
         definition = hypervisor.definition(plan.uuid)
         disk = running.target_of(definition, str(plan.source))
         if disk is None:
-            raise NoDisks(uuid=plan.uuid, names="the root disk")
+            raise errors.guest.NoDisks(uuid=plan.uuid, names="the root disk")
         path.unlink(missing_ok=True)
         copy = running.copy_xml(definition, disk, str(path), LIVE_FORMAT)
         try:
@@ -150,7 +141,7 @@ class LibvirtSnapshots(LibvirtAgent):
         path.unlink(missing_ok=True)
         if self._state(plan.uuid) in OFF:
             return False
-        raise LibvirtRefused(task="copy the guest's disk", reason=failure)
+        raise errors.host.LibvirtRefused(task="copy the guest's disk", reason=failure)
 
     def _stop_copy(self, server_uuid: str, path: str) -> None:
         """Of a copy into files that begin with ``path``; no other. Its end is waited for: QEMU writes until then."""
@@ -164,7 +155,7 @@ class LibvirtSnapshots(LibvirtAgent):
                 hypervisor.stop_copy(server_uuid)
                 asked = True
             if time.monotonic() > deadline:
-                raise Stalled(uuid=server_uuid, seconds=int(STOPS_WITHIN_S))
+                raise errors.server.SnapshotStalled(uuid=server_uuid, seconds=int(STOPS_WITHIN_S))
             concurrency.sleep(POLL_S)
 
     def _await_copy(self, server_uuid: str) -> str:
@@ -175,7 +166,7 @@ class LibvirtSnapshots(LibvirtAgent):
             if state.done_bytes != done_bytes:
                 done_bytes, since = state.done_bytes, time.monotonic()
             elif time.monotonic() - since > STALLED_S:
-                raise Stalled(uuid=server_uuid, seconds=int(STALLED_S))
+                raise errors.server.SnapshotStalled(uuid=server_uuid, seconds=int(STALLED_S))
             concurrency.sleep(min(LONGEST_POLL_S, max(POLL_S, POLL_PART * (time.monotonic() - began))))
         return state.failure
 
@@ -188,7 +179,7 @@ def _must_be_quiet(order: SnapshotOrder) -> bool:
 
 def _stem(image_id: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", image_id):  # it becomes a file's name
-        raise BadName(image_id=image_id)
+        raise errors.server.SnapshotName(image_id=image_id)
     return f"{PREFIX}{image_id}."
 
 
@@ -202,7 +193,7 @@ def _described(path: Path, root: DiskRecord) -> Snapshot:
 
 
 def _check_space(plan: Plan) -> None:
-    """DiskFull, when what is written of the disk may not fit. What is shown of a backing file is copied, too."""
+    """host.DiskFull, when what is written of the disk may not fit. What is shown of a backing file is copied, too."""
     files = [plan.source, *([Path(plan.root.backing)] if plan.root.backing else [])]
     needed = min(plan.root.size_bytes, sum(path.stat().st_blocks * 512 for path in files if path.exists()))
     if plan.root.store != "file":
@@ -211,4 +202,4 @@ def _check_space(plan: Plan) -> None:
     if plan.format != LIVE_FORMAT:
         needed *= 2  # a live copy is there beside what is made of it
     if needed + SPARE_BYTES > space.f_bavail * space.f_frsize:
-        raise DiskFull(what="a snapshot", host=os.uname().nodename)
+        raise errors.host.DiskFull(what="a snapshot", host=os.uname().nodename)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 
+from nova import errors
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
 from nova.virt.libvirt.base import OFF, Room
-from nova.virt.libvirt.hypervisor import BrokenSave, NotRunning
 
 LOG = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ class LibvirtSuspending(Room):
         if self._state(server_uuid) not in OFF:
             hypervisor.save(server_uuid)
         if not hypervisor.has_saved(server_uuid):  # it was off before, or went off by itself
-            raise NotRunning(uuid=server_uuid)
+            raise errors.guest.NotRunning(uuid=server_uuid)
         return self._state(server_uuid)
 
     def resume(self, order: BuildOrder) -> PowerState:
@@ -56,7 +56,7 @@ class LibvirtSuspending(Room):
                 hypervisor.restore(uuid, held)
                 return
             reason = "it is gone"
-        except BrokenSave as error:
+        except errors.guest.BrokenSave as error:
             reason = str(error)
         LOG.warning("guest %s can not go on from its saved memory and is started: %s", order.instance_name, reason,
                     extra={"server": uuid})

@@ -23,10 +23,6 @@ SECRET_BYTES = 32
 EMULATORS = ("swtpm", "swtpm_setup")
 
 
-class SecretLost(errors.HostRefused):
-    code, message = "guest.tpm_secret_lost", "The secret of the TPM of guest {uuid} is not on this host (any more)."
-
-
 class Tpms:
     """``root``: where libvirt keeps the states."""
 
@@ -34,12 +30,12 @@ class Tpms:
         self._hypervisor, self._root = hypervisor, root
 
     def prepare(self, server_uuid: str, folder: Folder) -> None:
-        """Have a secret for the guest's TPM. SecretLost: there is a state that an older one belongs to."""
+        """Have a secret for the guest's TPM. guest.TpmSecretLost: there is a state that an older one belongs to."""
         folder.file(MARK).touch(mode=0o600)
         if self._hypervisor.secret(server_uuid) is not None:
             return
         if self.state(server_uuid).exists():
-            raise SecretLost(uuid=server_uuid)
+            raise errors.guest.TpmSecretLost(uuid=server_uuid)
         self.bring(server_uuid, secrets.token_hex(SECRET_BYTES).encode())
 
     def bring(self, server_uuid: str, value: bytes) -> None:

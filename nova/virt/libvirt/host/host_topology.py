@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from nova import errors
 from nova.model.providers import ChildProvider, ClassInventory
 from nova.model.topology import HostCell, HostTopology, Pages, PciDevice
 from nova.virt import cpu_sets
-from nova.virt.libvirt.host.numa_settings import BadPlacing, Placing
+from nova.virt.libvirt.host.numa_settings import Placing
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 from nova.virt.libvirt.xml.cells import Cell
 from nova.virt.pci import providers
@@ -35,7 +36,7 @@ class Layout:
 
 
 def layout_of(cells: Iterable[Cell], placing: Placing) -> Layout:
-    """BadPlacing names the option that speaks of what the host has not got."""
+    """config.Placing names the option that speaks of what the host has not got."""
     found = tuple(cells)
     _check(found, placing)
     made = tuple(_host_cell(cell, placing) for cell in found)
@@ -68,11 +69,11 @@ def encryption(can: Iterable[DomainCapabilities], placing: Placing) -> Special:
 
 
 def persistent_memory(placing: Placing, there: Mapping[str, int]) -> tuple[ClassInventory, ...]:
-    """``there``: the host's namespaces. BadPlacing names one that is not."""
+    """``there``: the host's namespaces. config.Placing names one that is not."""
     missing = sorted({name for names in placing.pmem.values() for name in names} - set(there))
     if missing:
-        raise BadPlacing(option="[libvirt]pmem_namespaces", value=",".join(placing.pmem),
-                         reason=f"this host has no namespace {', '.join(missing)} (ndctl list -X shows them)")
+        raise errors.config.Placing(option="[libvirt]pmem_namespaces", value=",".join(placing.pmem), reason="this "
+                                    f"host has no namespace {', '.join(missing)} (ndctl list -X shows them)")
     return tuple(ClassInventory(resource_class=f"CUSTOM_PMEM_NAMESPACE_{label.upper()}", total=len(names),
                                 max_unit=len(names)) for label, names in sorted(placing.pmem.items()))
 
@@ -98,10 +99,11 @@ def _check(cells: tuple[Cell, ...], placing: Placing) -> None:
     for option, wanted in (("cpu_shared_set", placing.shared), ("cpu_dedicated_set", placing.dedicated)):
         missing = (wanted or frozenset()) - known
         if missing:
-            raise BadPlacing(option=f"[compute]{option}", value=cpu_sets.spec(wanted or ()),
-                             reason=f"this host has no processor {cpu_sets.spec(missing)} that is on")
+            raise errors.config.Placing(option=f"[compute]{option}", value=cpu_sets.spec(wanted or ()),
+                                        reason=f"this host has no processor {cpu_sets.spec(missing)} that is on")
     pages = {(cell.id, size): total for cell in cells for size, total in cell.pages.items()}
     for (cell_id, size), count in placing.reserved_pages.items():
         if count > pages.get((cell_id, size), 0):
-            raise BadPlacing(option="[DEFAULT]reserved_huge_pages", value=f"node:{cell_id},size:{size},count:{count}",
-                             reason=f"cell {cell_id} has {pages.get((cell_id, size), 0)} pages of {size} KiB")
+            raise errors.config.Placing(option="[DEFAULT]reserved_huge_pages",
+                                        value=f"node:{cell_id},size:{size},count:{count}", reason=f"cell {cell_id} "
+                                        f"has {pages.get((cell_id, size), 0)} pages of {size} KiB")

@@ -17,10 +17,6 @@ KIB = {"": 1, "k": 1, "K": 1, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
 LABEL = re.compile(r"[A-Za-z0-9_]+")
 
 
-class BadPlacing(errors.Invalid):
-    code, message = "config.placing", "nova-compute can not run with {option} = {value}: {reason}."
-
-
 @dataclass(frozen=True, kw_only=True)
 class Placing:
     """``shared`` and ``dedicated``: processors; None where the option is unset. ``reserved_pages``: (cell, size in
@@ -47,8 +43,8 @@ def placing_of(default: Any, libvirt: Any, compute: Any, pci: Any = None) -> Pla
     dedicated = _cpus("[compute]cpu_dedicated_set", compute.cpu_dedicated_set)
     both = (shared or frozenset()) & (dedicated or frozenset())
     if both:
-        raise BadPlacing(option="[compute]cpu_dedicated_set", value=compute.cpu_dedicated_set,
-                         reason=f"{cpu_sets.spec(both)} is in [compute]cpu_shared_set, too")
+        raise errors.config.Placing(option="[compute]cpu_dedicated_set", value=compute.cpu_dedicated_set,
+                                    reason=f"{cpu_sets.spec(both)} is in [compute]cpu_shared_set, too")
     return Placing(
         shared=shared, dedicated=dedicated, reserved_pages=reserved_pages(default.reserved_huge_pages),
         devices=specs.parse(pci.device_spec) if pci is not None else (),
@@ -57,7 +53,7 @@ def placing_of(default: Any, libvirt: Any, compute: Any, pci: Any = None) -> Pla
 
 
 def reserved_pages(texts: Iterable[str]) -> Mapping[tuple[int, int], int]:
-    """From ``node:0,size:2048,count:64``. BadPlacing."""
+    """From ``node:0,size:2048,count:64``. config.Placing."""
     found: dict[tuple[int, int], int] = {}
     for text in texts:
         given = {name.strip(): value.strip() for name, _, value in
@@ -65,14 +61,14 @@ def reserved_pages(texts: Iterable[str]) -> Mapping[tuple[int, int], int]:
         size = SIZE.fullmatch(given.get("size", ""))
         if set(given) != {"node", "size", "count"} or size is None or not (
                 given["node"].isdecimal() and given["count"].isdecimal()):
-            raise BadPlacing(option="[DEFAULT]reserved_huge_pages", value=text,
-                             reason="it must be like node:0,size:2048,count:64")
+            raise errors.config.Placing(option="[DEFAULT]reserved_huge_pages", value=text,
+                                        reason="it must be like node:0,size:2048,count:64")
         found[int(given["node"]), int(size[1]) * KIB[size[2]]] = int(given["count"])
     return found
 
 
 def pmem_of(texts: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    """From ``LABEL:ns0|ns1``. BadPlacing."""
+    """From ``LABEL:ns0|ns1``. config.Placing."""
     found: dict[str, tuple[str, ...]] = {}
     for text in texts:
         label, _, rest = text.strip().partition(":")
@@ -87,7 +83,7 @@ def pmem_of(texts: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
         else:
             found[label] = names
             continue
-        raise BadPlacing(option="[libvirt]pmem_namespaces", value=text, reason=reason)
+        raise errors.config.Placing(option="[libvirt]pmem_namespaces", value=text, reason=reason)
     return found
 
 

@@ -24,7 +24,7 @@ from nova.virt.libvirt.host.facts import HostFacts
 from nova.virt.libvirt.host.host_topology import Layout, device_children
 from nova.virt.libvirt.host.resources import Resources, page_kb
 from nova.virt.libvirt.hypervisor import Hypervisor
-from nova.virt.libvirt.settings import BadSetting, Settings
+from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.xml import capabilities
 
 GIB = 1 << 30
@@ -32,14 +32,6 @@ MACHINE_ID = Path("/etc/machine-id")
 HARDWARE_SERIAL = Path("/sys/class/dmi/id/product_uuid")
 HYPERVISOR = "QEMU"
 CPU_MAP = Path("/usr/share/libvirt/cpu_map")
-
-
-class BadNodeId(errors.Invalid):
-    code, message = "host.compute_id", "{path} does not hold a uuid; restore it, or remove it on a host without guests."
-
-
-class NoEmulator(errors.Unavailable):
-    code, message = "host.no_emulator", "libvirt on this host can not run {virt_type} guests: is qemu-system installed?"
 
 
 class Host:
@@ -58,7 +50,7 @@ class Host:
         self._resources, self._layout = Resources(hypervisor, settings.placing, runner), Layout(cells=())
 
     def look(self) -> None:
-        """Read what stays the same. Unavailable says what is missing, BadSetting what can't be on this host."""
+        """Read what stays the same. Unavailable says what is missing, config.Libvirt what can't be on this host."""
         text = self._hypervisor.capabilities()
         self._cpu, kinds = capabilities.host_cpu(text), capabilities.guestables(text)
         self._virt, self._abilities = self._virt_type({kind.domain for kind in kinds}), {}
@@ -66,9 +58,10 @@ class Host:
                             and kind.domain in ("qemu", self._virt))
         can = self.abilities(None)
         if self._settings.cpu_models and not usable_models(self._settings.cpu_models, can):
-            raise BadSetting(option="[libvirt]cpu_models", reason="this host's processor can be none of them")
+            raise errors.config.Libvirt(option="[libvirt]cpu_models",
+                                        reason="this host's processor can be none of them")
         if self._settings.consoles.spice is not None and can.screens and "spice" not in can.screens:
-            raise BadSetting(option="[spice]enabled", reason="this host's QEMU has no SPICE")
+            raise errors.config.Libvirt(option="[spice]enabled", reason="this host's QEMU has no SPICE")
         machines = frozenset(machine for kind in self._kinds for machine in kind.machines)
         self._layout = self._resources.look(text, self._kinds_of_machines(machines))
         self._facts = HostFacts(
@@ -80,7 +73,8 @@ class Host:
             cache_mode=self._settings.cache_mode or cache_mode(self._settings.instances_path))
 
     def abilities(self, machine: str | None) -> capabilities.DomainCapabilities:
-        """What guests of a machine type (None: the operator's, else libvirt's default) may have. LibvirtRefused."""
+        """What guests of a machine type (None: the operator's, else libvirt's default) may have.
+        host.LibvirtRefused."""
         assert self._cpu is not None
         asked = machine or self._settings.machine_types.get(self._cpu.arch)
         if asked not in self._abilities:
@@ -95,7 +89,7 @@ class Host:
             assert self._cpu is not None
             wanted = kvm.choose(self._settings.virt_type, self._cpu.arch, self._settings.state_path, self._runner)
         if wanted not in offered:
-            raise NoEmulator(virt_type=wanted)
+            raise errors.host.NoEmulator(virt_type=wanted)
         return wanted
 
     def facts(self) -> HostFacts:
@@ -148,14 +142,14 @@ class Host:
 
 
 def node_uuid(state_path: Path) -> str:
-    """The node's own uuid, made at the first start and kept in ``state_path/compute_id``. BadNodeId."""
+    """The node's own uuid, made at the first start and kept in ``state_path/compute_id``. host.ComputeId."""
     kept = state_path / "compute_id"
     try:
         return str(uuid.UUID(kept.read_text().strip()))
     except FileNotFoundError:
         pass
     except ValueError:
-        raise BadNodeId(path=str(kept)) from None
+        raise errors.host.ComputeId(path=str(kept)) from None
     made = str(uuid.uuid4())
     state_path.mkdir(parents=True, exist_ok=True)
     descriptor, fresh = tempfile.mkstemp(prefix=".compute_id.", dir=state_path)

@@ -7,11 +7,12 @@ import os
 from collections.abc import Collection
 from dataclasses import replace
 
+from nova import errors
 from nova.model.topology import PciDevice
-from nova.privileged.runner import CommandFailed, Runner
+from nova.privileged.runner import Runner
 from nova.virt.libvirt.host import host_topology
 from nova.virt.libvirt.host.host_topology import Layout
-from nova.virt.libvirt.host.numa_settings import BadPlacing, Placing
+from nova.virt.libvirt.host.numa_settings import Placing
 from nova.virt.libvirt.hypervisor import Hypervisor
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 from nova.virt.libvirt.xml.cells import cells
@@ -27,7 +28,7 @@ class Resources:
         self._hypervisor, self._placing, self._runner = hypervisor, placing, runner
 
     def look(self, capabilities: str, machines: Collection[DomainCapabilities]) -> Layout:
-        """``machines``: what guests of its machine types may have. BadPlacing."""
+        """``machines``: what guests of its machine types may have. config.Placing."""
         size = self._hypervisor.size()
         found = host_topology.layout_of(cells(capabilities, size.cpus, size.memory_mb), self._placing)
         contexts, traits = host_topology.encryption(machines, self._placing)
@@ -46,9 +47,9 @@ class Resources:
         """Name -> bytes, of the host's persistent memory."""
         try:
             told = json.loads(self._runner.run(["ndctl", "list", "-N"]).stdout or "[]")
-        except (CommandFailed, ValueError) as error:
-            raise BadPlacing(option="[libvirt]pmem_namespaces", value=",".join(self._placing.pmem),
-                             reason=f"this host's namespaces can not be listed ({error})") from error
+        except (errors.host.CommandFailed, ValueError) as error:
+            raise errors.config.Placing(option="[libvirt]pmem_namespaces", value=",".join(self._placing.pmem),
+                                        reason=f"this host's namespaces can not be listed ({error})") from error
         return {name: int(one.get("size", 0)) for one in told for name in (one.get("name"), one.get("dev")) if name}
 
 

@@ -44,7 +44,7 @@ class CpuQuestion(NamedTuple):
 
 
 class MigrationCalls(Protocol):
-    """Each call may raise LibvirtDown, NoGuest and LibvirtRefused."""
+    """Each call may raise host.LibvirtDown, NoGuest and host.LibvirtRefused."""
 
     def moving_xml(self, server_uuid: str) -> str:
         """A running guest's XML, as the hypervisor wants it back in :class:`Departure`."""

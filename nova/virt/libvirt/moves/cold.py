@@ -14,26 +14,12 @@ from nova.virt.interface import LocalImages
 from nova.virt.libvirt.base import OFF, Room, as_refusals
 from nova.virt.libvirt.disks import plan
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
-from nova.virt.libvirt.hypervisor import NoGuest
 from nova.virt.libvirt.moves import source_info as tell
 from nova.virt.libvirt.moves import tpm_transfer
-from nova.virt.libvirt.moves.file_transfer import DiskShrinks, Origin, Wanted, only
+from nova.virt.libvirt.moves.file_transfer import Origin, Wanted, only
 from nova.virt.libvirt.moves.source_info import Told
 
 LOG = logging.getLogger(__name__)
-
-
-class StillOn(errors.Conflict):
-    code, message = "move.guest_runs", "Guest {uuid} is not off."
-
-
-class OlderMove(errors.Conflict):
-    code = "move.not_forgotten"
-    message = "What guest {uuid} left here in an earlier move has not been removed yet."
-
-
-class NothingAside(errors.NotFound):
-    code, message = "move.nothing_aside", "Nothing of guest {uuid} was put aside on this host."
 
 
 class Moves(Room):
@@ -52,14 +38,14 @@ class LibvirtColdMoves(Moves):
         folder, aside = self._folder(server_uuid), self._tools.folders.aside(server_uuid)
         state = self._tools.hypervisor.state(server_uuid)
         if self._has(aside) and state is not None:
-            raise OlderMove(uuid=server_uuid)
+            raise errors.move.NotForgotten(uuid=server_uuid)
         if not self._has(aside):
             if not folder.exists() or not folder.owned:
-                raise NoGuest(uuid=server_uuid)
+                raise errors.guest.NotDefined(uuid=server_uuid)
             if state not in OFF | {None}:
-                raise StillOn(uuid=server_uuid)
+                raise errors.move.GuestRuns(uuid=server_uuid)
             if aside.exists():
-                raise OlderMove(uuid=server_uuid)
+                raise errors.move.NotForgotten(uuid=server_uuid)
             tell.check_files(folder, server_uuid)
             self._put_aside(server_uuid, folder, aside)
         tpm_transfer.pack(self._tools.tpms, server_uuid, aside)
@@ -121,7 +107,7 @@ class LibvirtColdMoves(Moves):
         aside, source, carrier = self._tools.folders.aside(order.server_uuid), order.source, self._tools.carrier
         if source is None:
             if not self._has(aside):
-                raise NothingAside(uuid=order.server_uuid)
+                raise errors.move.NothingAside(uuid=order.server_uuid)
             disks, facts = tell.told(aside, {})
             told = Told(GuestOnSource(disks=disks, facts=facts))
             return carrier.from_folder(aside), told, tell.probe_of(aside)
@@ -149,7 +135,8 @@ class LibvirtColdMoves(Moves):
 
 
 def _wanted(planned: tuple[DiskRecord, ...], had: tuple[DiskRecord, ...]) -> tuple[list[Wanted], list[DiskRecord]]:
-    """Which of the disks go on, and which begin anew: swap of another size, and what was not there. DiskShrinks."""
+    """Which of the disks go on, and which begin anew: swap of another size, and what was not there.
+    move.DiskShrinks."""
     there = {(disk.kind, disk.index): disk for disk in had}
     plans = {(disk.kind, disk.index): disk for disk in planned}
     wanted, fresh = [], []
@@ -158,11 +145,11 @@ def _wanted(planned: tuple[DiskRecord, ...], had: tuple[DiskRecord, ...]) -> tup
         if disk.kind == "root":
             size = shall.size_bytes if shall is not None and disk.device != "cdrom" else 0
             if 0 < size < disk.size_bytes:
-                raise DiskShrinks(kind="root", has_bytes=disk.size_bytes, wanted_bytes=size)
+                raise errors.move.DiskShrinks(kind="root", has_bytes=disk.size_bytes, wanted_bytes=size)
             wanted.append(Wanted(disk, size))
         elif disk.kind == "ephemeral":
             if shall is None:
-                raise DiskShrinks(kind="ephemeral", has_bytes=disk.size_bytes, wanted_bytes=0)
+                raise errors.move.DiskShrinks(kind="ephemeral", has_bytes=disk.size_bytes, wanted_bytes=0)
             wanted.append(Wanted(disk, shall.size_bytes))
         elif disk.kind == "swap" and shall is not None and shall.size_bytes == disk.size_bytes:
             wanted.append(Wanted(disk))

@@ -17,7 +17,7 @@ import msgspec
 from nova import errors
 from nova.model.orders import BuildOrder, GuestOnSource
 from nova.privileged import disk_exports
-from nova.privileged.qemu_img import DiskFull, Limits, QemuImg
+from nova.privileged.qemu_img import Limits, QemuImg
 from nova.privileged.runner import Runner
 from nova.virt import image_files
 from nova.virt.interface import LocalImages
@@ -25,17 +25,7 @@ from nova.virt.libvirt.disks import header
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.maker import whole
 from nova.virt.libvirt.moves.settings import MoveSettings, is_host
-from nova.virt.libvirt.moves.source_info import BASE, BadOffer, Told
-
-
-class Foreign(errors.HostRefused):
-    code = "move.other_files"
-    message = "This host has files of guest {uuid} from another time; they must be removed before it can come here."
-
-
-class DiskShrinks(errors.HostRefused):
-    code = "move.disk_shrinks"
-    message = "The {kind} disk has {has_bytes} bytes and would have to shrink to {wanted_bytes}."
+from nova.virt.libvirt.moves.source_info import BASE, Told
 
 
 class Origin(Protocol):
@@ -69,9 +59,10 @@ class FromHost:
 
     def get(self, name: str, target: Path) -> None:
         if not self.source.port:
-            raise BadOffer(reason="its disks can not be read from here")
+            raise errors.move.BadOffer(reason="its disks can not be read from here")
         if not is_host(self.source.address) or not 0 < self.source.port < 65536:
-            raise BadOffer(reason=f"they are said to be at {self.source.address[:100]!r} port {self.source.port}")
+            raise errors.move.BadOffer(reason=f"they are said to be at {self.source.address[:100]!r} port "
+                                       f"{self.source.port}")
         source = disk_exports.Source(self.source.address, self.source.port, self.told.export(name), self.certificates)
         with disk_exports.reading(source, target.parent) as (objects, options):
             self.tool.fetch(objects, options, str(target), _sectors(self.told.length(name)))
@@ -116,12 +107,12 @@ class Carrier:
         return FromHost(source, told, self._tool, self._settings.certificates if self._settings.tls else "")
 
     def open(self, folder: Folder, probe: str, uuid: str) -> None:
-        """Make the folder, for copies of what ``probe`` stands for. Foreign."""
+        """Make the folder, for copies of what ``probe`` stands for. move.OtherFiles."""
         kept = folder.copy_of()
         if kept is not None and kept != probe:
             folder.remove()  # copies that an earlier move did not finish with
         elif kept is None and folder.disks():
-            raise Foreign(uuid=uuid)
+            raise errors.move.OtherFiles(uuid=uuid)
         folder.make()
         folder.keep_copy_of(probe)
 
@@ -133,7 +124,7 @@ class Carrier:
 
     def bring_disk(self, origin: Origin, folder: Folder, told: Told, wanted: Wanted,
                    images: LocalImages | None) -> DiskRecord:
-        """A disk, over this host's own base, grown; its record here. DiskShrinks, BadOffer."""
+        """A disk, over this host's own base, grown; its record here. move.DiskShrinks, move.BadOffer."""
         disk = wanted.disk
         here = self.over_base_here(origin, folder, told, disk, images)
         if folder.file(disk.name).exists():
@@ -142,10 +133,10 @@ class Carrier:
             self._get(origin, told, disk.name, part)
             size = header.size(part, disk.format)
             if wanted.size_bytes and wanted.size_bytes < size:
-                raise DiskShrinks(kind=disk.kind, has_bytes=size, wanted_bytes=wanted.size_bytes)
+                raise errors.move.DiskShrinks(kind=disk.kind, has_bytes=size, wanted_bytes=wanted.size_bytes)
             if disk.format == "qcow2":
                 if header.refers(part) != bool(here.backing):
-                    raise BadOffer(reason=f"{disk.name} lies over another file than told")
+                    raise errors.move.BadOffer(reason=f"{disk.name} lies over another file than told")
                 if here.backing:
                     self._tool.rebase(str(part), here.backing, here.backing_format or "raw")
             if wanted.size_bytes > size:
@@ -165,17 +156,17 @@ class Carrier:
             with whole(folder.file(name)) as part:
                 self._get(origin, told, BASE + disk.name, part)
                 if disk.backing_format == "qcow2" and header.refers(part):
-                    raise BadOffer(reason=f"the base of {disk.name} lies over another file")
+                    raise errors.move.BadOffer(reason=f"the base of {disk.name} lies over another file")
         return _over(disk, str(folder.file(name)), disk.backing_format or "raw")
 
     def _get(self, origin: Origin, told: Told, name: str, part: Path) -> None:
         length = told.length(name)
         free = shutil.disk_usage(part.parent).free
         if free < told.used(name):
-            raise DiskFull(what="a disk", host=os.uname().nodename)
+            raise errors.host.DiskFull(what="a disk", host=os.uname().nodename)
         origin.get(name, part)
         if not length <= part.stat().st_size <= _sectors(length):
-            raise BadOffer(reason=f"{name} has {part.stat().st_size} bytes, and should have {length}")
+            raise errors.move.BadOffer(reason=f"{name} has {part.stat().st_size} bytes, and should have {length}")
         os.truncate(part, length)
 
 

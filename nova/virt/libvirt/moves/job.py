@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from nova import concurrency, errors
 from nova.model.states import PowerState
 from nova.virt.interface import ProgressListener
-from nova.virt.libvirt.hypervisor import Hypervisor, LibvirtDown, NoGuest
+from nova.virt.libvirt.hypervisor import Hypervisor
 from nova.virt.libvirt.moves.calls import Departure
 from nova.virt.libvirt.moves.watch import Act, Due, Watch
 
@@ -27,19 +27,6 @@ TELL_S = 2.0
 ASK_S = 1.0
 SETTLE_S = 30.0  # from a job's end until it shows where the guest is
 SILENCE_S = 120.0  # of a libvirtd that is being restarted
-
-
-class MigrationFailed(errors.Conflict):
-    code, message = "migration.failed", "The live migration of guest {uuid} failed: {reason}"
-
-
-class MigrationUnclear(errors.Unavailable):
-    code = "migration.unclear"
-    message = "Guest {uuid} stands still here, and may run where it was sent: libvirt can not tell."
-
-
-class NotMigrating(errors.Conflict):
-    code, message = "migration.none", "No live migration of guest {uuid} is under way."
 
 
 @dataclass(frozen=True)
@@ -65,11 +52,12 @@ class MigrationJob:
         self.error: Exception | None = None
 
     def run(self, ears: Ears) -> None:
-        """To the end. MigrationFailed: the guest is here; LibvirtDown, MigrationUnclear: only its destination knows."""
+        """To the end. move.MigrationFailed: the guest is here; host.LibvirtDown, move.MigrationUnclear: only its
+        destination knows."""
         try:
             if self._departure is not None:
                 if ears.stopped():
-                    raise MigrationFailed(uuid=self.uuid, reason="it was called off before it began")
+                    raise errors.move.MigrationFailed(uuid=self.uuid, reason="it was called off before it began")
                 concurrency.spawn(self._send, self._departure, name="migration")
             else:
                 self._sent.set()
@@ -111,7 +99,7 @@ class MigrationJob:
     def _send(self, departure: Departure) -> None:
         try:
             self._hypervisor.migrate(self.uuid, departure)
-        except LibvirtDown as error:
+        except errors.host.LibvirtDown as error:
             self._cut_off, self._reason = True, str(error)
         except errors.NovaError as error:
             self._reason = str(error)
@@ -130,7 +118,7 @@ class MigrationJob:
             try:
                 job = self._hypervisor.job(self.uuid)
                 silent_since = None
-            except LibvirtDown:
+            except errors.host.LibvirtDown:
                 silent_since = silent_since or now
                 if now - silent_since > SILENCE_S:
                     raise
@@ -171,8 +159,8 @@ class MigrationJob:
             self.abort()
 
     def _settle(self) -> None:
-        """Where the guest is. MigrationFailed: it is here, and as it was. One that stands still may have gone on there,
-        unless libvirt itself told how the migration ended."""
+        """Where the guest is. move.MigrationFailed: it is here, and as it was. One that stands still may have gone on
+        there, unless libvirt itself told how the migration ended."""
         until = time.monotonic() + SETTLE_S
         while True:
             if self._hypervisor.migrated(self.uuid):
@@ -183,10 +171,10 @@ class MigrationJob:
                 break
             concurrency.sleep(POLL_S)
         if state == PowerState.PAUSED and not told:
-            raise MigrationUnclear(uuid=self.uuid)
+            raise errors.move.MigrationUnclear(uuid=self.uuid)
         if self._held and state == PowerState.PAUSED:
             self._hypervisor.unpause(self.uuid)
-        raise MigrationFailed(uuid=self.uuid, reason=self._reason or "it did not come to its end")
+        raise errors.move.MigrationFailed(uuid=self.uuid, reason=self._reason or "it did not come to its end")
 
 
 class MigrationJobs:
@@ -223,7 +211,7 @@ def _harmless(uuid: str):  # type: ignore[no-untyped-def]
     """What is done along the way must not end the watch: the migration would go on unseen."""
     try:
         yield
-    except NoGuest:
+    except errors.guest.NotDefined:
         return
     except Exception as error:
         LOG.warning("while a guest migrates: %s", error, extra={"server": uuid})

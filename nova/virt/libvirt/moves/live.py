@@ -15,7 +15,7 @@ from nova import errors
 from nova.model.orders import BuildOrder, GuestArrival, GuestOnSource, LiveOrder, MoveOrder
 from nova.model.states import PowerState
 from nova.privileged import disk_exports
-from nova.privileged.qemu_img import DiskFull, Overlay
+from nova.privileged.qemu_img import Overlay
 from nova.virt.interface import LocalImages, ProgressListener
 from nova.virt.libvirt import vifs
 from nova.virt.libvirt.base import OFF, Tools, as_refusals
@@ -23,14 +23,13 @@ from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.maker import whole
 from nova.virt.libvirt.guest.numa_placement import placement_of
 from nova.virt.libvirt.guest.properties import wishes
-from nova.virt.libvirt.hypervisor import LibvirtRefused, NotRunning
 from nova.virt.libvirt.moves import source_info as tell
 from nova.virt.libvirt.moves import tpm_transfer
 from nova.virt.libvirt.moves.calls import CpuQuestion, Departure
 from nova.virt.libvirt.moves.cold import Moves
 from nova.virt.libvirt.moves.file_transfer import only
-from nova.virt.libvirt.moves.job import Ears, MigrationJob, MigrationJobs, NotMigrating
-from nova.virt.libvirt.moves.settings import BadDestination, bracketed, check_destination
+from nova.virt.libvirt.moves.job import Ears, MigrationJob, MigrationJobs
+from nova.virt.libvirt.moves.settings import bracketed, check_destination
 from nova.virt.libvirt.moves.source_info import Told
 from nova.virt.libvirt.moves.watch import Watch
 from nova.virt.libvirt.settings import Settings
@@ -41,29 +40,6 @@ from nova.virt.libvirt.xml.specs import PlacementSpec, SerialLine
 LOG = logging.getLogger(__name__)
 
 MIB = 1 << 20
-
-
-class UnfitCpu(errors.HostRefused):
-    code, message = "move.cpu", "The guest's processor is not possible on this host: {reason}"
-
-
-class SharedStorage(errors.HostRefused):
-    code = "move.shared_storage"
-    message = "Source and destination share the guest's storage: a block migration has nothing to copy."
-
-
-class NoSharedStorage(errors.HostRefused):
-    code = "move.no_shared_storage"
-    message = "Source and destination do not share the guest's storage: only a block migration is possible."
-
-
-class StillArriving(errors.Conflict):
-    code, message = "move.still_arrives", "Guest {uuid} is still on its way to this host."
-
-
-class HoldsDevices(errors.Conflict):
-    code = "move.devices"
-    message = "Guest {uuid} holds devices of its host ({devices}), and can not leave it while it runs."
 
 
 class LibvirtLiveMoves(Moves):
@@ -78,11 +54,11 @@ class LibvirtLiveMoves(Moves):
     def describe(self, server_uuid: str) -> GuestOnSource:
         state, folder = self._state(server_uuid), self._folder(server_uuid)
         if state in OFF:
-            raise NotRunning(uuid=server_uuid)
+            raise errors.guest.NotRunning(uuid=server_uuid)
         kept = folder.order()
         held = devices_held(kept) if kept is not None else ()
         if held:
-            raise HoldsDevices(uuid=server_uuid, devices=", ".join(held))
+            raise errors.move.Devices(uuid=server_uuid, devices=", ".join(held))
         tell.check_files(folder, server_uuid)
         tpm_transfer.pack(self._tools.tpms, server_uuid, folder, live=True)
         definition = self._tools.hypervisor.definition(server_uuid)
@@ -116,7 +92,7 @@ class LibvirtLiveMoves(Moves):
         folder, told = self._folder(uuid), Told(source)
         shared = tell.sees(self._tools.folders.root, source.probe)
         if order.block is not None and order.block == shared:
-            raise (SharedStorage if shared else NoSharedStorage)()
+            raise (errors.move.SharedStorage if shared else errors.move.NoSharedStorage)()
         self._compare(source)
         placement = placement_of(order.build, self._tools.facts())
         if "shape" in source.facts:
@@ -141,7 +117,7 @@ class LibvirtLiveMoves(Moves):
         state = self._state(uuid)
         job = hypervisor.job(uuid)
         if job is not None and job.incoming:
-            raise StillArriving(uuid=uuid)
+            raise errors.move.StillArrives(uuid=uuid)
         if state in OFF:
             LOG.warning("the guest is off after its migration", extra={"server": uuid})
         self._define(order.build)
@@ -156,7 +132,7 @@ class LibvirtLiveMoves(Moves):
             return job
         found = self._tools.hypervisor.job(server_uuid)
         if found is None or found.incoming:
-            raise NotMigrating(uuid=server_uuid)
+            raise errors.move.MigrationNone(uuid=server_uuid)
         return self._watched(server_uuid, None, 0)
 
     def _departing(self, order: LiveOrder) -> MigrationJob:
@@ -166,7 +142,7 @@ class LibvirtLiveMoves(Moves):
         if found is not None and not found.incoming:
             return self._watched(uuid, None, found.progress.memory_total_bytes + found.progress.disk_total_bytes)
         if state in OFF:
-            raise NotRunning(uuid=uuid)
+            raise errors.guest.NotRunning(uuid=uuid)
         moves, text = self._tools.settings.moves, hypervisor.moving_xml(uuid)
         check_destination(moves.uri, there.uri, there.address)
         disks = () if there.shared else copied_disks(text)
@@ -188,7 +164,7 @@ class LibvirtLiveMoves(Moves):
     # --- inside: the destination
 
     def _compare(self, source: GuestOnSource) -> None:
-        """UnfitCpu names the flags that are missing."""
+        """move.Cpu names the flags that are missing."""
         facts = source.facts
         if not source.cpu:
             return
@@ -196,10 +172,10 @@ class LibvirtLiveMoves(Moves):
                                source.cpu)
         try:
             reason = self._tools.hypervisor.unfit_cpu(question)
-        except LibvirtRefused as error:
-            raise UnfitCpu(reason=str(error)) from error
+        except errors.host.LibvirtRefused as error:
+            raise errors.move.Cpu(reason=str(error)) from error
         if reason:
-            raise UnfitCpu(reason=reason)
+            raise errors.move.Cpu(reason=reason)
 
     def _make_room(self, order: MoveOrder, folder: Folder, told: Told, images: LocalImages | None,
                    shared: bool) -> None:
@@ -212,7 +188,7 @@ class LibvirtLiveMoves(Moves):
         root = self._tools.folders.root
         need = sum(told.used(disk.name) if order.over_commit else disk.size_bytes for disk in told.records)
         if _free(root) < need:
-            raise DiskFull(what="the guest's disks", host=os.uname().nodename)
+            raise errors.host.DiskFull(what="the guest's disks", host=os.uname().nodename)
         source = order.source or GuestOnSource()
         carrier.open(folder, source.probe, uuid)
         folder.keep_order(order.build)
@@ -300,7 +276,8 @@ def _places(there: GuestArrival) -> Places:
                       wires=told("wires", dict[str, Wire]) or {}, screens=told("screens", Screens),
                       lines=told("lines", tuple[SerialLine, ...]) or ())
     except (KeyError, msgspec.DecodeError) as error:
-        raise BadDestination(reason=f"it does not tell where the guest's things will be ({error})") from error
+        raise errors.move.BadDestination(reason="it does not tell where the guest's things will be "
+                                         f"({error})") from error
 
 
 def _free(path: Path) -> int:

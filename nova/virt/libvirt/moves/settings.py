@@ -14,15 +14,6 @@ CERTIFICATES = "/etc/pki/qemu"
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,253}|\[[0-9A-Fa-f:.]{2,45}\]")
 
 
-class BadMoveSetting(errors.Invalid):
-    code, message = "config.libvirt", "nova-compute can not run with {option}: {reason}."
-
-
-class BadDestination(errors.HostRefused):
-    code = "move.bad_destination"
-    message = "Where the destination is to be reached can not be: {reason}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class MoveSettings:
     """``address``: this host's, for other hosts; ``uri``: its libvirt's. Times in seconds, but for the downtime's.
@@ -58,13 +49,14 @@ def _mutable(libvirt: Any) -> dict[str, Any]:
 
 
 def move_settings_of(default: Any, libvirt: Any) -> MoveSettings:
-    """From ``[DEFAULT]`` and ``[libvirt]``. BadMoveSetting names what can't be."""
+    """From ``[DEFAULT]`` and ``[libvirt]``. config.Libvirt names what can't be."""
     address = str(libvirt.live_migration_inbound_addr or default.my_ip or "127.0.0.1")
     tls = libvirt.live_migration_with_native_tls
     scheme = libvirt.live_migration_scheme or ("tls" if tls else "tcp")
     template = libvirt.live_migration_uri or f"qemu+{scheme}://%s/system"
     if template.count("%") != template.count("%s") or template.count("%s") > 1:
-        raise BadMoveSetting(option=f"[libvirt]live_migration_uri={template}", reason="it must have one %s at most")
+        raise errors.config.Libvirt(option=f"[libvirt]live_migration_uri={template}",
+                                    reason="it must have one %s at most")
     return MoveSettings(
         address=address, uri=template.replace("%s", bracketed(address)), tls=tls,
         post_copy=libvirt.live_migration_permit_post_copy, auto_converge=libvirt.live_migration_permit_auto_converge,
@@ -82,12 +74,12 @@ def bracketed(address: str) -> str:
 def _ports(text: str) -> tuple[int, int]:
     first, _, last = text.partition("-")
     if not (first.isdecimal() and (last or first).isdecimal() and 0 < int(first) <= int(last or first) < 65536):
-        raise BadMoveSetting(option=f"[libvirt]disk_export_ports={text}", reason="it must be like 49216-49279")
+        raise errors.config.Libvirt(option=f"[libvirt]disk_export_ports={text}", reason="it must be like 49216-49279")
     return int(first), int(last or first)
 
 
 def check_destination(own_uri: str, uri: str, address: str) -> None:
-    """Raise BadDestination, unless ``uri`` is this host's own with another host in it, and ``address`` is one.
+    """Raise move.BadDestination, unless ``uri`` is this host's own with another host in it, and ``address`` is one.
 
     Our libvirtd, which is root, opens what a destination told: a URI may name a command to run (``qemu+ext``, or
     ``ssh`` with parameters), so that its form is ours to say.
@@ -95,10 +87,11 @@ def check_destination(own_uri: str, uri: str, address: str) -> None:
     own, told = _split(own_uri), _split(uri)
     if not HOST.fullmatch(_host(told)) or told._replace(netloc="") != own._replace(netloc="") \
             or _around(told) != _around(own):
-        raise BadDestination(reason=f"its libvirt is at {uri[:200]!r}, and ours at {own_uri!r}: they may differ in the "
-                                    "host alone ([libvirt]live_migration_scheme, live_migration_uri)")
+        raise errors.move.BadDestination(reason=f"its libvirt is at {uri[:200]!r}, and ours at {own_uri!r}: they may "
+                                         "differ in the "
+                                         "host alone ([libvirt]live_migration_scheme, live_migration_uri)")
     if not address.startswith("tcp://") or not HOST.fullmatch(address.removeprefix("tcp://")):
-        raise BadDestination(reason=f"it takes guests at {address[:200]!r}")
+        raise errors.move.BadDestination(reason=f"it takes guests at {address[:200]!r}")
 
 
 def _split(uri: str) -> SplitResult:
@@ -107,7 +100,7 @@ def _split(uri: str) -> SplitResult:
             return urlsplit(uri)
     except ValueError:
         pass
-    raise BadDestination(reason=f"{uri[:200]!r} is no URI")
+    raise errors.move.BadDestination(reason=f"{uri[:200]!r} is no URI")
 
 
 def _host(uri: SplitResult) -> str:

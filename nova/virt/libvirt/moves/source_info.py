@@ -31,20 +31,11 @@ NAMES = {"root": "disk", "ephemeral": "disk.eph{index}", "swap": "disk.swap", "c
 DEVICES = frozenset({"disk", "cdrom"})
 
 
-class NotInFiles(errors.Conflict):
-    code = "move.no_files"
-    message = "Guest {uuid} has disks that are kept as {store}: this release moves only those in files."
-
-
-class BadOffer(errors.HostRefused):
-    code, message = "move.bad_offer", "What the guest's source tells of its files can not be: {reason}"
-
-
 def check_files(folder: Folder, uuid: str) -> None:
-    """NotInFiles."""
+    """move.NoFiles."""
     for disk in folder.disks():
         if disk.store != "file":
-            raise NotInFiles(uuid=uuid, store=disk.store)
+            raise errors.move.NoFiles(uuid=uuid, store=disk.store)
 
 
 def probe_of(folder: Folder) -> str:
@@ -101,27 +92,27 @@ def told(folder: Folder, names: Mapping[str, str]) -> tuple[tuple[DiskOnSource, 
 
 
 class Told:
-    """What a source told, checked. BadOffer."""
+    """What a source told, checked. move.BadOffer."""
 
     def __init__(self, source: GuestOnSource) -> None:
         try:
             self.records = msgspec.json.decode(source.facts["records"], type=tuple[DiskRecord, ...])
         except (KeyError, msgspec.DecodeError) as error:
-            raise BadOffer(reason=f"its disks are not told ({error})") from error
+            raise errors.move.BadOffer(reason=f"its disks are not told ({error})") from error
         self._facts = source.facts
         self._disks = {disk.name: disk for disk in source.disks}
         names = [*(disk.name for disk in self.records), *self._disks]
         for name in names:
             if not PLAIN_NAME.fullmatch(name):
-                raise BadOffer(reason=f"a file is called {name[:60]!r}")
+                raise errors.move.BadOffer(reason=f"a file is called {name[:60]!r}")
         for disk in self.records:
             if disk.store != "file" or disk.kind not in MOVED or disk.format not in FORMATS or disk.size_bytes < 0 \
                     or (disk.backing and (disk.format != "qcow2" or disk.backing_format not in FORMATS)):
-                raise BadOffer(reason=f"a disk is {disk.kind} {disk.format} over {disk.backing_format}")
+                raise errors.move.BadOffer(reason=f"a disk is {disk.kind} {disk.format} over {disk.backing_format}")
             if disk.name != NAMES[disk.kind].format(index=disk.index) or disk.device not in DEVICES:
-                raise BadOffer(reason=f"a {disk.kind} disk is the {disk.device} {disk.name[:60]!r}")
+                raise errors.move.BadOffer(reason=f"a {disk.kind} disk is the {disk.device} {disk.name[:60]!r}")
             if disk.kind == "config" and (disk.format != "raw" or disk.backing):  # nothing looks into it
-                raise BadOffer(reason=f"a config drive is {disk.format}")
+                raise errors.move.BadOffer(reason=f"a config drive is {disk.format}")
 
     def bytes(self, name: str) -> int:
         """How long a file is."""
@@ -143,11 +134,11 @@ class Told:
         return self._disks[name].image_id if name in self._disks else ""
 
     def export(self, name: str) -> str:
-        """BadOffer when it is not offered."""
+        """move.BadOffer when it is not offered."""
         disk = self._disks.get(name.removeprefix(BASE))
         found = (disk.base_export if name.startswith(BASE) else disk.export) if disk else ""
         if not re.fullmatch("[0-9a-f]{32}", found):
-            raise BadOffer(reason=f"{name} is not offered")
+            raise errors.move.BadOffer(reason=f"{name} is not offered")
         return found
 
     def extras(self) -> tuple[DiskOnSource, ...]:
@@ -156,5 +147,5 @@ class Told:
     def _number(self, name: str) -> int:
         text = self._facts.get(name, "0")
         if not text.isdecimal():
-            raise BadOffer(reason=f"{name} is no number")
+            raise errors.move.BadOffer(reason=f"{name} is no number")
         return int(text)

@@ -20,10 +20,6 @@ STATE, SECRET = "tpm.state", "tpm.secret"
 LONGEST_STATE = 16 << 20
 
 
-class BadState(errors.HostRefused):
-    code, message = "move.tpm", "The state of the guest's TPM can not be used: {reason}"
-
-
 def pack(tpms: Tpms, server_uuid: str, folder: Folder, live: bool = False) -> None:
     """Nothing for a guest without a TPM; what is packed stays."""
     secret = tpms.secret(server_uuid) if folder.file(MARK).exists() else None
@@ -38,7 +34,7 @@ def pack(tpms: Tpms, server_uuid: str, folder: Folder, live: bool = False) -> No
 
 
 def unpack(tpms: Tpms, server_uuid: str, folder: Folder) -> None:
-    """Nothing when nothing came. BadState."""
+    """Nothing when nothing came. move.Tpm."""
     if not folder.file(SECRET).exists():
         return
     folder.file(MARK).touch(mode=0o600)
@@ -63,17 +59,17 @@ def _keep(folder: Folder, name: str, content: bytes) -> None:
 def _lay_out(packed: Path, state: Path) -> None:
     """Owned by root: libvirt hands it to the emulator's user at the start."""
     if packed.stat().st_size > LONGEST_STATE:
-        raise BadState(reason="it is too long")
+        raise errors.move.Tpm(reason="it is too long")
     try:
         found = msgspec.msgpack.decode(packed.read_bytes(), type=dict[str, bytes])
     except msgspec.DecodeError as error:
-        raise BadState(reason=str(error)) from error
+        raise errors.move.Tpm(reason=str(error)) from error
     part = state.with_name(f"{state.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     for name, content in found.items():
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or len(path.parts) > 3:
-            raise BadState(reason=f"it has a file called {name[:60]!r}")
+            raise errors.move.Tpm(reason=f"it has a file called {name[:60]!r}")
         target = part / path
         target.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
         target.touch(mode=0o600)

@@ -15,7 +15,7 @@ from nova import errors
 from nova.model.networks import Interface
 from nova.virt.libvirt.disks.folders import PlugRecord
 from nova.virt.libvirt.vifs import bridge, direct, macvtap, ovs, tap, vhostuser
-from nova.virt.libvirt.vifs.common import Asked, BadPort, Hands, Kind, NotPluggable, Place, tap_name
+from nova.virt.libvirt.vifs.common import Asked, Hands, Kind, Place, tap_name
 from nova.virt.libvirt.xml.specs import VifSpec
 
 LOG = logging.getLogger(__name__)
@@ -51,10 +51,10 @@ TABLE: Mapping[tuple[str, str], str] = {
 
 
 def kind_of(interface: Interface) -> Kind:
-    """NotPluggable: none is of that type, or the type and what its owner asks for don't go together."""
+    """host.VifType: none is of that type, or the type and what its owner asks for don't go together."""
     name = TABLE.get((interface.type, interface.vnic_type))
     if name is None:
-        raise NotPluggable(id=interface.id, type=interface.type, vnic=interface.vnic_type)
+        raise errors.host.VifType(id=interface.id, type=interface.type, vnic=interface.vnic_type)
     return KINDS[name]
 
 

@@ -17,29 +17,9 @@ from nova.virt.libvirt.xml.specs import VifSpec
 LOCAL_PATIENCE_S, POLL_S = 10.0, 0.2  # for a bridge that nova-network on this host makes
 
 
-class NoBridge(errors.HostRefused):
-    code, message = "host.no_bridge", "The bridge {bridge} of network {network} is not on this host."
-
-
-class NoLocalBridge(NoBridge):
-    code = "host.no_local_bridge"
-    message = ("The bridge {bridge} of the multi-host network {network} is not on this host: nova-network, which makes "
-               "it, does not run here or could not.")
-
-
-class NoUplink(errors.HostRefused):
-    code = "host.no_uplink"
-    message = ("Network {network} has VLAN {vlan}, and this host no interface to carry it: set [DEFAULT]vlan_interface "
-               "in nova.conf, or the network's bridge_interface.")
-
-
-class NotBridged(errors.HostRefused):
-    code, message = "host.vif_type", "Interface {id} is of type {type}, which this host can not plug."
-
-
 def record(interface: Interface) -> PlugRecord:
     if interface.type != "bridge" or not interface.bridge:
-        raise NotBridged(id=interface.id, type=interface.type)
+        raise errors.host.VifNotBridged(id=interface.id, type=interface.type)
     return PlugRecord(id=interface.id, device=tap_name(interface), bridge=interface.bridge)
 
 
@@ -62,10 +42,11 @@ def prepare(interface: Interface, settings: Settings, patience_s: float = LOCAL_
     if (interface.should_create_bridge or interface.should_create_vlan) and not interface.multi_host:
         try:
             links.ensure_bridge(wanted.bridge, _uplink(interface, settings), interface.mtu)
-        except links.LinkError as error:
-            raise NoBridge(str(error), bridge=wanted.bridge, network=interface.label) from error
+        except errors.host.Link as error:
+            raise errors.host.NoBridge(str(error), bridge=wanted.bridge, network=interface.label) from error
     elif not _comes(wanted.bridge, patience_s if interface.multi_host else 0):
-        raise (NoLocalBridge if interface.multi_host else NoBridge)(bridge=wanted.bridge, network=interface.label)
+        missing = errors.host.NoLocalBridge if interface.multi_host else errors.host.NoBridge
+        raise missing(bridge=wanted.bridge, network=interface.label)
 
 
 def _uplink(interface: Interface, settings: Settings) -> str | None:
@@ -74,7 +55,7 @@ def _uplink(interface: Interface, settings: Settings) -> str | None:
         return interface.bridge_interface or settings.flat_interface
     parent, device = settings.vlan_interface or interface.bridge_interface, f"vlan{interface.vlan}"
     if not parent:
-        raise NoUplink(vlan=interface.vlan, network=interface.label)
+        raise errors.host.NoUplink(vlan=interface.vlan, network=interface.label)
     links.ensure_vlan(links.Vlan(device, parent, interface.vlan, mtu=interface.mtu))
     return device
 

@@ -11,7 +11,7 @@ from nova.model.networks import Interface
 from nova.privileged import links, vfs
 from nova.privileged.ovs import OpenVSwitch
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.guest.properties import Wishes, WrongValue
+from nova.virt.libvirt.guest.properties import Wishes
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.vifs.os_vif_plugs import Plugs
 from nova.virt.libvirt.xml.specs import VifSpec
@@ -19,14 +19,6 @@ from nova.virt.libvirt.xml.specs import VifSpec
 TAP_CHARACTERS = 11  # of the interface's id; a device's name has 15 at most
 MOST_QUEUES = 8
 BANDWIDTH = ("average", "peak", "burst")
-
-
-class NotPluggable(errors.HostRefused):
-    code, message = "host.vif_type", "Interface {id} is of type {type} ({vnic}), which this host can not plug."
-
-
-class BadPort(errors.HostRefused):
-    code, message = "host.vif_data", "Interface {id} can not be plugged: {reason}."
 
 
 class Hands(NamedTuple):
@@ -61,7 +53,7 @@ class Kind(Protocol):
     """One kind of interface: a module of this package."""
 
     def record(self, interface: Interface) -> PlugRecord:
-        """What will be plugged, and how it is found again. BadPort."""
+        """What will be plugged, and how it is found again. host.VifData."""
 
     def prepare(self, interface: Interface, place: Place) -> None:
         """Have all there is on this host before the guest starts. HostRefused. Repeated: the same."""
@@ -89,20 +81,21 @@ def detail(interface: Interface, name: str) -> str:
 
 
 def pci_address(interface: Interface) -> str:
-    """Of the device that its claim found. BadPort: there is none, or it is no address."""
+    """Of the device that its claim found. host.VifData: there is none, or it is no address."""
     address = str(interface.profile.get("pci_slot") or "").lower()
     if not vfs.PCI.fullmatch(address):
-        raise BadPort(id=interface.id, reason=f"its binding profile names no PCI device ({address or 'none'})")
+        raise errors.host.VifData(id=interface.id,
+                                  reason=f"its binding profile names no PCI device ({address or 'none'})")
     return address
 
 
 def vlan_of(interface: Interface) -> int | None:
-    """The VLAN that its device must tag. BadPort: what it says is none."""
+    """The VLAN that its device must tag. host.VifData: what it says is none."""
     text = detail(interface, "vlan")
     if not text:
         return None
     if not text.isdecimal() or not 0 <= int(text) < 4095:
-        raise BadPort(id=interface.id, reason=f"VLAN {text} is none")
+        raise errors.host.VifData(id=interface.id, reason=f"VLAN {text} is none")
     return int(text) or None
 
 
@@ -129,11 +122,12 @@ def bandwidth(extra_specs: Mapping[str, str]) -> Mapping[str, Mapping[str, int]]
             if name in extra_specs:
                 found.setdefault(direction, {})[amount] = _number(name, extra_specs[name])
         if direction in found and "average" not in found[direction]:
-            raise WrongValue(name=f"quota:vif_{direction}_*", value="", reason="it needs an average, too")
+            raise errors.image.WrongProperty(name=f"quota:vif_{direction}_*", value="",
+                                             reason="it needs an average, too")
     return found or None
 
 
 def _number(name: str, text: str) -> int:
     if not text.isdecimal():
-        raise WrongValue(name=name, value=text, reason="it is no number")
+        raise errors.image.WrongProperty(name=name, value=text, reason="it is no number")
     return int(text)

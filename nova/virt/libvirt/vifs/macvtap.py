@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nova import errors
 from nova.model.networks import Interface
 from nova.privileged import vfs
-from nova.privileged.links import LinkError
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.common import Asked, BadPort, Hands, Place, detail, named, pci_address, plain, vlan_of
+from nova.virt.libvirt.vifs.common import Asked, Hands, Place, detail, named, pci_address, plain, vlan_of
 from nova.virt.libvirt.xml.specs import VifSpec
 
 OF_FUNCTION = "hw_veb"
@@ -28,16 +28,17 @@ def prepare(interface: Interface, place: Place) -> None:
     if interface.type != OF_FUNCTION:
         source = _source(interface)
         if not place.hands.links.exists(source):
-            raise BadPort(id=interface.id, reason=f"the device {source} is not on this host")
+            raise errors.host.VifData(id=interface.id, reason=f"the device {source} is not on this host")
         return
     address = pci_address(interface)
     function = vfs.function_of(address, place.hands.sysfs)
     if function is None or vfs.device_of(address, place.hands.sysfs) is None:
-        raise BadPort(id=interface.id, reason=f"PCI device {address} is no virtual function with a network device")
+        raise errors.host.VifData(id=interface.id,
+                                  reason=f"PCI device {address} is no virtual function with a network device")
     try:
         vfs.set_up(function, interface.mac, vlan_of(interface) or 0)
-    except LinkError as error:
-        raise BadPort(id=interface.id, reason=error.message) from error
+    except errors.host.Link as error:
+        raise errors.host.VifData(id=interface.id, reason=error.message) from error
 
 
 def unplug(plug: PlugRecord, hands: Hands) -> None:
@@ -50,12 +51,12 @@ def spec(interface: Interface, asked: Asked) -> VifSpec:
     else:
         source, mode = vfs.device_of(pci_address(interface), asked.sysfs) or "", "passthrough"
     if mode not in MODES:
-        raise BadPort(id=interface.id, reason=f"a macvtap has no mode {mode}")
+        raise errors.host.VifData(id=interface.id, reason=f"a macvtap has no mode {mode}")
     return replace(plain(interface, asked), type="direct", source={"dev": source, "mode": mode}, mtu=None)
 
 
 def _source(interface: Interface) -> str:
     source = detail(interface, "macvtap_source") or detail(interface, "physical_interface")
     if not source:
-        raise BadPort(id=interface.id, reason="its binding names no device of the host's (macvtap_source)")
+        raise errors.host.VifData(id=interface.id, reason="its binding names no device of the host's (macvtap_source)")
     return source

@@ -35,10 +35,6 @@ OVSDB_TIMEOUT_S = 30  # as nova.privileged.ovs; what is not there by then holds 
 NOBODY = "00000000-0000-0000-0000-000000000000"  # in place of what unplugging does not ask for
 
 
-class NotPlugged(errors.HostRefused):
-    code, message = "host.not_plugged", "Interface {id} can not be {what} {bridge}: {reason}."
-
-
 @dataclass(frozen=True, kw_only=True)
 class Port:
     """What os-vif is told. ``between``: the Linux bridge of hybrid plugging. To unplug, the first five are enough."""
@@ -59,10 +55,10 @@ class Port:
 
 class Plugs(Protocol):
     def plug(self, port: Port, server_uuid: str) -> None:
-        """Have all of it on this host but the guest's tap. NotPlugged. Repeated: the same."""
+        """Have all of it on this host but the guest's tap. host.NotPlugged. Repeated: the same."""
 
     def unplug(self, port: Port) -> None:
-        """Leave nothing of it. NotPlugged. Safe when there is nothing."""
+        """Leave nothing of it. host.NotPlugged. Safe when there is nothing."""
 
 
 class OsVif:
@@ -90,7 +86,7 @@ class OsVif:
         except Exception as error:  # plugins raise what they like, which os-vif wraps with all it knows of the port
             cause = error.__context__ or error
             reason = str(cause).strip().rstrip(".") or type(cause).__name__
-            raise NotPlugged(id=port.id, what=what, bridge=port.bridge, reason=reason) from error
+            raise errors.host.NotPlugged(id=port.id, what=what, bridge=port.bridge, reason=reason) from error
 
     def _load(self) -> Any:
         import os_vif

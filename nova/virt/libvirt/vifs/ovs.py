@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nova import errors
 from nova.model.networks import Interface
-from nova.privileged.runner import CommandFailed
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.bridge import NoBridge
-from nova.virt.libvirt.vifs.common import Asked, BadPort, Hands, Place, detail, named, plain, tap_name
+from nova.virt.libvirt.vifs.common import Asked, Hands, Place, detail, named, plain, tap_name
 from nova.virt.libvirt.vifs.os_vif_plugs import OVS, Port
 from nova.virt.libvirt.xml.specs import VifSpec
 
@@ -48,7 +47,7 @@ def prepare(interface: Interface, place: Place) -> None:
     switch = plug.details[SWITCH]
     try:
         if not hands.ovs.has_bridge(switch):
-            raise NoBridge(bridge=switch, network=interface.label)
+            raise errors.host.NoBridge(bridge=switch, network=interface.label)
         port = replace(_port(plug), datapath=plug.details[DATAPATH] or hands.ovs.datapath_of(switch), mtu=interface.mtu,
                        mac=interface.mac, network_id=interface.network_id, label=interface.label,
                        filtered=interface.filtered)
@@ -56,8 +55,8 @@ def prepare(interface: Interface, place: Place) -> None:
         if port.between and not hands.ovs.has_port(switch, plug.details[PORT]):
             hands.os_vif.unplug(port)  # to os-vif a cable is a port, should whoever laid it have died before the end
             hands.os_vif.plug(port, place.server_uuid)
-    except CommandFailed as error:
-        raise BadPort(id=interface.id, reason=error.message) from error
+    except errors.host.CommandFailed as error:
+        raise errors.host.VifData(id=interface.id, reason=error.message) from error
 
 
 def ids_of(interface: Interface, place: Place) -> dict[str, str]:

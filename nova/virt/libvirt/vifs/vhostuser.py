@@ -6,11 +6,10 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
+from nova import errors
 from nova.model.networks import Interface
-from nova.privileged.runner import CommandFailed
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.vifs.bridge import NoBridge
-from nova.virt.libvirt.vifs.common import Asked, BadPort, Hands, Place, detail, plain
+from nova.virt.libvirt.vifs.common import Asked, Hands, Place, detail, plain
 from nova.virt.libvirt.vifs.ovs import PORT, SWITCH, ids_of, switch_of
 from nova.virt.libvirt.xml.specs import VifSpec
 
@@ -31,11 +30,11 @@ def prepare(interface: Interface, place: Place) -> None:
     mode = _mode(interface)
     try:
         if not ovs.has_bridge(plug.details[SWITCH]):
-            raise NoBridge(bridge=plug.details[SWITCH], network=interface.label)
+            raise errors.host.NoBridge(bridge=plug.details[SWITCH], network=interface.label)
         options = {"vhost-server-path": plug.device} if mode == "server" else {}
         ovs.ensure_port(plug.details[SWITCH], plug.details[PORT], ids_of(interface, place), OTHER_END[mode], options)
-    except CommandFailed as error:
-        raise BadPort(id=interface.id, reason=error.message) from error
+    except errors.host.CommandFailed as error:
+        raise errors.host.VifData(id=interface.id, reason=error.message) from error
 
 
 def unplug(plug: PlugRecord, hands: Hands) -> None:
@@ -56,12 +55,12 @@ def _on_switch(interface: Interface) -> bool:
 def _path(interface: Interface) -> str:
     path = detail(interface, "vhostuser_socket")
     if not path.startswith("/") or os.path.normpath(path) != path:
-        raise BadPort(id=interface.id, reason=f"its binding names no socket ({path or 'none'})")
+        raise errors.host.VifData(id=interface.id, reason=f"its binding names no socket ({path or 'none'})")
     return path
 
 
 def _mode(interface: Interface) -> str:
     mode = detail(interface, "vhostuser_mode") or "client"
     if mode not in OTHER_END:
-        raise BadPort(id=interface.id, reason=f"a socket is served or used, and not '{mode}'")
+        raise errors.host.VifData(id=interface.id, reason=f"a socket is served or used, and not '{mode}'")
     return mode

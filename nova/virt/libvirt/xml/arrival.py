@@ -16,10 +16,6 @@ from nova.virt.libvirt.xml.placement import add_pins, fill_numa_tuning, spelled
 from nova.virt.libvirt.xml.specs import PlacementSpec, SerialLine
 
 
-class UnlikePlace(errors.HostRefused):
-    code, message = "move.unlike_place", "The guest's place at its destination is unlike the one it has: {reason}."
-
-
 @dataclass(frozen=True, kw_only=True)
 class Wire:
     """What is behind an interface: libvirt's type, the attributes of its source, the device's name (empty: libvirt
@@ -80,11 +76,11 @@ def shape_of(text: str) -> str:
 
 
 def check_alike(shape: str, there: PlacementSpec) -> None:
-    """``shape``: a running guest's (see :func:`shape_of`). UnlikePlace."""
+    """``shape``: a running guest's (see :func:`shape_of`). move.UnlikePlace."""
     wanted = _spelled_shape(len(there.nodes) if there.numa else 0, {node.page_kb for node in there.nodes
                                                                     if node.page_kb})
     if shape != wanted:
-        raise UnlikePlace(reason=f"it has {shape}, and there it would have {wanted}")
+        raise errors.move.UnlikePlace(reason=f"it has {shape}, and there it would have {wanted}")
 
 
 def cpu_of(text: str) -> tuple[str, str, str | None, str]:
@@ -144,11 +140,11 @@ def _put_wire(interface: Element, wires: Mapping[str, Wire]) -> None:
 
 def _put_placement(domain: Element, there: PlacementSpec | None) -> None:
     """Pins and cells are of the host, and are the destination's; how many nodes the guest has, and the size of their
-    pages, can't change while it runs. UnlikePlace."""
+    pages, can't change while it runs. move.UnlikePlace."""
     tuning, numa = domain.find("cputune"), domain.find("numatune")
     if there is None:
         if numa is not None or (tuning is not None and tuning.find("vcpupin") is not None):
-            raise UnlikePlace(reason="the destination does not tell of any")
+            raise errors.move.UnlikePlace(reason="the destination does not tell of any")
         return
     check_alike(_shape(domain), there)
     vcpu = domain.find("vcpu")

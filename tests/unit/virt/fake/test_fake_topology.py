@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from nova import errors
 from nova.conf import fake as fake_options
 from nova.virt.fake import FakeDriver
-from nova.virt.fake.topology import BadTopology, parse
+from nova.virt.fake.topology import parse
 from tests.fakes.compute import options
 
 WORDS = "2 cells x 4 cpus x 8192 MB, 2 threads, 64 x 2048 KB pages, 3 devices"
@@ -33,7 +34,7 @@ def test_parse_when_nothing_is_dedicated_then_there_are_no_pcpus():
     ("1 cell x 4 cpus x 8 MB, 5 dedicated", "no 5 to dedicate"), ("1 cell x 4 cpus x 8 MB, 3 threads", "3 threads"),
     ("1 cell x 4 cpus x 8 MB, 9 x 1024 KB pages", "more than"), ("1 cell x 1 cpu x 1 MB, 9999 devices", "1024")])
 def test_parse_when_it_can_not_be_then_option_and_reason_are_named(text, why):
-    with pytest.raises(BadTopology) as caught:
+    with pytest.raises(errors.config.FakeTopology) as caught:
         parse(text)
     assert "[fake]topology" in str(caught.value) and why in str(caught.value)
 

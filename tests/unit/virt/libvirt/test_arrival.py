@@ -6,9 +6,10 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from nova import errors
 from nova.virt.libvirt.moves.settings import MoveSettings
 from nova.virt.libvirt.moves.watch import GIB, Act, Due, Watch, downtimes
-from nova.virt.libvirt.xml.arrival import Places, UnlikePlace, arrival_xml, copied_disks, cpu_of
+from nova.virt.libvirt.xml.arrival import Places, arrival_xml, copied_disks, cpu_of
 from nova.virt.libvirt.xml.specs import NodeSpec, PlacementSpec
 
 HERE, THERE = "/srv/a/5f1c2d0a", "/srv/b/5f1c2d0a"
@@ -86,7 +87,7 @@ def test_arrival_when_the_guest_floats_then_it_is_on_the_processors_that_are_sha
 @pytest.mark.parametrize("there", [None, place(page_kb=1048576), place(page_kb=None), place(numa=False),
                                    PlacementSpec()])
 def test_arrival_when_the_place_there_can_not_be_the_guests_then_it_is_refused(there):
-    with pytest.raises(UnlikePlace) as caught:
+    with pytest.raises(errors.move.UnlikePlace) as caught:
         arrival_xml(PINNED, HERE, Places(folder=HERE, placement=there))
     assert caught.value.code == "move.unlike_place"
 

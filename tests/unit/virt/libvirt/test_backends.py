@@ -11,14 +11,14 @@ import pytest
 
 from nova import errors
 from nova.model.orders import Disk
-from nova.privileged.lvm import Clearing, Lvm, VolumeFailed, clearing_argvs
-from nova.privileged.qemu_img import DiskFull, Limits, QemuImg
-from nova.privileged.rbd import Pool, Rbd, RbdFailed
+from nova.privileged.lvm import Clearing, Lvm, clearing_argvs
+from nova.privileged.qemu_img import Limits, QemuImg
+from nova.privileged.rbd import Pool, Rbd
 from nova.privileged.runner import Completed, SystemRunner
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.disks import plan
 from nova.virt.libvirt.disks import xml as disk_xml
-from nova.virt.libvirt.disks.backends import Backends, NoBackend, Space
+from nova.virt.libvirt.disks.backends import Backends, Space
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.guest.properties import Wishes
@@ -222,7 +222,7 @@ def test_volume_that_can_not_be_cleared_is_not_given_away(folder):
     maker(LVM, lvm).make(ONE, folder, disks, RAW)
     folder.keep_disks(disks)
     lvm.fails["blkdiscard"] = (1, "Input/output error")
-    with pytest.raises(VolumeFailed, match="clear a volume"):
+    with pytest.raises(errors.host.Lvm, match="clear a volume"):
         maker(LVM, lvm).remove(folder)
     assert f"{UUID}_disk" in lvm.volumes
 
@@ -238,14 +238,14 @@ def test_clearing_is_as_the_operator_wants(clearing, expected):
 def test_full_group_is_a_full_disk():
     lvm = FakeLvm()
     lvm.fails["lvcreate"] = (5, 'Volume group "guests" has insufficient free space (3 extents): 256 required.')
-    with pytest.raises(DiskFull):
+    with pytest.raises(errors.host.DiskFull):
         Lvm("guests", lvm).create("a", GIB)
 
 
 def test_group_that_is_not_there_is_said():
     lvm = FakeLvm()
     lvm.fails["lvs"] = (5, '  Volume group "guests" not found\n  Cannot process volume group guests')
-    with pytest.raises(VolumeFailed, match="Cannot process volume group guests"):
+    with pytest.raises(errors.host.Lvm, match="Cannot process volume group guests"):
         Lvm("guests", lvm).volumes()
 
 
@@ -302,7 +302,7 @@ def test_image_that_failed_midway_is_made_at_the_next_try_and_gone_after_removal
     ceph, disks = FakeCeph(), plan.plan(ONE, RBD, RAW)[:1]
     folder.keep_disks(disks)
     ceph.fails[cut_at] = (5, "rbd: error: Input/output error")
-    with pytest.raises(RbdFailed, match="Input/output error"):
+    with pytest.raises(errors.host.Rbd, match="Input/output error"):
         maker(RBD, ceph).make(ONE, folder, disks, RAW)
     ceph.fails.clear()
     maker(RBD, ceph).make(ONE, folder, disks, RAW)
@@ -348,7 +348,7 @@ def test_image_of_a_guest_that_another_host_has_now_is_not_removed(tmp_path):
 def test_full_pool_is_a_full_disk():
     ceph = FakeCeph()
     ceph.fails["create"] = (28, "rbd: create error: (28) No space left on device")
-    with pytest.raises(DiskFull):
+    with pytest.raises(errors.host.DiskFull):
         Rbd(Pool("vms", "nova", "/etc/ceph/c.conf"), ceph).create("a", GIB)
 
 
@@ -376,7 +376,7 @@ def test_record_stands_above_what_the_settings_say_now(folder):
 
 @pytest.mark.parametrize("record", [{"store": "floppy", "place": "a/b"}, {"store": "lvm"}])
 def test_record_of_a_back_end_that_is_not_here_refuses_the_host(record):
-    with pytest.raises(NoBackend):
+    with pytest.raises(errors.host.NoBackend):
         Backends(settings(), None, None).of(DiskRecord(kind="root", name="disk", format="raw", size_bytes=1, **record))
 
 
@@ -435,7 +435,7 @@ class LvmOrReal(FakeLvm):
 class NoLinks:
     """Bridges need root: see tests/machine for real ones."""
 
-    LinkError = bridge.links.LinkError
+    LinkError = errors.host.Link
 
     def exists(self, device):
         return True

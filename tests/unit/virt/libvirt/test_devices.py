@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from nova import errors
 from nova.model.images import Image
 from nova.model.traits import TRAITS
 from nova.virt.libvirt.guest import firmware
 from nova.virt.libvirt.guest.definition import guest_spec
 from nova.virt.libvirt.guest.processor import guest_features
-from nova.virt.libvirt.guest.properties import NotHere, WrongValue
 from nova.virt.libvirt.host import host_traits
 from nova.virt.libvirt.host.cpu_traits import FEATURES, traits_of
 from nova.virt.libvirt.xml.domain import domain_xml
@@ -172,7 +172,7 @@ IMPOSSIBLE = [
 
 @pytest.mark.parametrize(("properties", "specs", "message"), IMPOSSIBLE, ids=lambda value: str(value)[:40])
 def test_what_no_host_can_give_is_invalid_and_says_why(properties, specs, message):
-    with pytest.raises(WrongValue, match=message):
+    with pytest.raises(errors.image.WrongProperty, match=message):
         xml_of(properties, specs)
 
 
@@ -212,7 +212,7 @@ ELSEWHERE = [
 
 @pytest.mark.parametrize(("properties", "specs", "others", "message"), ELSEWHERE, ids=lambda value: str(value)[:40])
 def test_what_this_host_can_not_give_is_refused_by_name(properties, specs, others, message):
-    with pytest.raises(NotHere, match=message):
+    with pytest.raises(errors.host.NoSuchGuest, match=message):
         xml_of(properties, specs, **others)
 
 
@@ -245,13 +245,13 @@ def test_flag_that_is_added_counts_and_one_that_is_taken_away_does_not():
     assert tree_of({}, {"trait:HW_CPU_X86_AVX2": "required"}, host=able(cpu_features=MAP),
                    settings_=added).findtext("cpu/model") == "Nehalem"
     removed = settings(cpu_mode="custom", cpu_models=("Haswell",), cpu_flags=("-avx2",))
-    with pytest.raises(NotHere, match="avx2"):
+    with pytest.raises(errors.host.NoSuchGuest, match="avx2"):
         xml_of({}, {"trait:HW_CPU_X86_AVX2": "required"}, host=able(cpu_features=MAP), settings_=removed)
 
 
 def test_models_that_the_host_can_not_be_are_passed_over():
     models = settings(cpu_mode="custom", cpu_models=("EPYC-Rome",))
-    with pytest.raises(NotHere, match="cpu_models=EPYC-Rome"):
+    with pytest.raises(errors.host.NoSuchGuest, match="cpu_models=EPYC-Rome"):
         xml_of(settings_=models)
     assert tree_of(settings_=models, host=able(abilities=lambda machine: abilities(machine, cpu_models=()))).findtext(
         "cpu/model") == "EPYC-Rome"

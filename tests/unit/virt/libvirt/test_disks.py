@@ -6,9 +6,10 @@ import subprocess
 
 import pytest
 
+from nova import errors
 from nova.model.images import Image
 from nova.model.orders import Disk
-from nova.privileged.qemu_img import DiskFull, Limits, QemuImg, ToolFailed
+from nova.privileged.qemu_img import Limits, QemuImg
 from nova.privileged.runner import Completed, SystemRunner
 from nova.virt import image_files
 from nova.virt.libvirt.disks import config_drive, filesystems, plan
@@ -126,9 +127,9 @@ def test_disks_that_are_there_are_not_made_again(tmp_path):
     assert recorder.ran == []
 
 
-@pytest.mark.parametrize(("stderr", "error"), [("qemu-img: ...: No space left on device", DiskFull),
-                                               ("qemu-img: Disk quota exceeded", DiskFull),
-                                               ("qemu-img: something", ToolFailed)])
+@pytest.mark.parametrize(("stderr", "error"), [("qemu-img: ...: No space left on device", errors.host.DiskFull),
+                                               ("qemu-img: Disk quota exceeded", errors.host.DiskFull),
+                                               ("qemu-img: something", errors.host.ImageTool)])
 def test_disk_that_can_not_be_made_leaves_no_part(tmp_path, stderr, error):
     recorder = Recorder(1, stderr)
     with pytest.raises(error):
@@ -140,7 +141,7 @@ def test_disk_that_can_not_be_made_leaves_no_part(tmp_path, stderr, error):
 def test_preallocation_on_a_full_disk_is_refused(tmp_path):
     full = Recorder(1, "fallocate: fallocate failed: No space left on device")
     one, space = order(disks=(Disk(kind="root", size_gb=1),)), settings(preallocate=True)
-    with pytest.raises(DiskFull):
+    with pytest.raises(errors.host.DiskFull):
         DiskMaker(space, tool(Recorder()), full).make(one, Folder(tmp_path), plan.plan(one, space, BASE), BASE)
 
 
@@ -161,7 +162,7 @@ def test_filesystem_is_the_requests_the_operators_or_the_systems(kind, asked, co
 
 
 def test_filesystem_outside_the_closed_set_is_refused():
-    with pytest.raises(filesystems.UnknownFilesystem):
+    with pytest.raises(errors.guest.DiskFilesystem):
         filesystems.argv("reiserfs; rm -rf /", "x", "/x")
 
 
@@ -228,14 +229,14 @@ def test_config_drive_written_again_replaces_the_old_one(tmp_path):
 
 
 def test_config_drive_with_too_much_in_it_is_refused(tmp_path):
-    with pytest.raises(config_drive.TooMuch):
+    with pytest.raises(errors.guest.ConfigDriveTooBig):
         config_drive.ConfigDrive("iso9660", 1, Recorder()).write(tmp_path / "d", {"a": bytes(MIB + 1)})
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../up", "a/../../up", ""])
 def test_config_drive_with_a_path_that_leaves_it_is_refused(tmp_path, path):
-    with pytest.raises(config_drive.BadPath):
+    with pytest.raises(errors.guest.ConfigDrivePath):
         config_drive.ConfigDrive("iso9660", 1, Recorder()).write(tmp_path / "d", {path: b""})
     assert list(tmp_path.iterdir()) == []
 

@@ -9,7 +9,7 @@ import pytest
 from nova import errors
 from nova.model.images import Image
 from nova.virt.libvirt.guest.definition import guest_spec
-from nova.virt.libvirt.guest.properties import FLAVOR, IMAGE, REFUSED, NotHere, WrongValue
+from nova.virt.libvirt.guest.properties import FLAVOR, IMAGE, REFUSED
 from nova.virt.libvirt.xml.domain import domain_xml
 from tests.unit.virt.libvirt.orders import DISKS, FOLDER, able, facts, flavor, image, order, settings
 
@@ -139,14 +139,14 @@ def test_flavor_stands_above_its_image(specs, properties, where, attribute, expe
     ("hw_video_ram", "16"), ("os_type", "beos"), ("hw_firmware_type", "coreboot"),
 ])
 def test_image_property_with_a_wrong_value_is_invalid(name, value):
-    with pytest.raises(WrongValue, match=name):
+    with pytest.raises(errors.image.WrongProperty, match=name):
         xml_of(order(image=image(**{name: value})))
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_promise_that_is_not_kept_is_refused(name):
     table = {"extra": {name: "required"}} if ":" in name else {"image": {name: "required"}}
-    with pytest.raises(NotHere, match=name):
+    with pytest.raises(errors.host.NoSuchGuest, match=name):
         xml_of(order(image=image(**table.get("image", {})), flavor=flavor(extra_specs=table.get("extra", {}))))
 
 
@@ -173,7 +173,7 @@ def test_foreign_architecture_is_refused():
 
 
 def test_disks_on_ide_beyond_its_four_are_refused():
-    with pytest.raises(WrongValue, match="more disks"):
+    with pytest.raises(errors.image.WrongProperty, match="more disks"):
         xml_of(order(image=image(hw_disk_bus="ide")), disks=(*DISKS[:3], DISKS[1], DISKS[1]))
 
 

@@ -8,7 +8,6 @@ import pytest
 from nova import errors
 from nova.virt.libvirt import vifs
 from nova.virt.libvirt.guest.definition import guest_spec
-from nova.virt.libvirt.guest.hotplug import GaveUp, KeepsInterface
 from nova.virt.libvirt.xml.domain import domain_xml
 from tests.contract.driver_conformance import build, make_order, unbuild
 from tests.contract.driver_hotplug_cases import another, attach, detach, plug_order
@@ -52,7 +51,7 @@ def test_detach_when_the_guest_never_gives_it_up_then_it_keeps_all_of_it(quick, 
     attach(quick.driver, guest, extra)
     quick.links.devices.add(vifs.tap_name(extra))
     quick.hypervisor.deaf = 99
-    with pytest.raises(KeepsInterface, match=extra.id):
+    with pytest.raises(errors.guest.KeepsInterface, match=extra.id):
         detach(quick.driver, guest, extra)
     assert has(quick, guest, extra) == (True, True) and vifs.tap_name(extra) in quick.links.devices
     quick.hypervisor.deaf = 0
@@ -64,7 +63,7 @@ def test_detach_when_a_newer_order_comes_then_it_is_given_up(quick, guest):
     extra = another(quick.bridge)
     attach(quick.driver, guest, extra)
     quick.hypervisor.deaf = 99
-    with pytest.raises(GaveUp):
+    with pytest.raises(errors.guest.DetachStopped):
         quick.driver.detach_interface(plug_order(guest, extra, False), lambda: True)
     assert has(quick, guest, extra) == (True, True)
 

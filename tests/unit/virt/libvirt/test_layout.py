@@ -12,7 +12,7 @@ from nova import errors
 from nova.model.traits import is_resource_class, is_trait
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.host import host_topology
-from nova.virt.libvirt.host.numa_settings import BadPlacing, Placing, placing_of
+from nova.virt.libvirt.host.numa_settings import Placing, placing_of
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities, domain_capabilities
 from nova.virt.libvirt.xml.cells import cells
 from tests.fakes.hypervisor import FakeHypervisor
@@ -115,7 +115,7 @@ def test_layout_when_pages_are_reserved_then_the_cell_says_so():
      "[DEFAULT]reserved_huge_pages", "cell 1 has 0 pages"),
 ])
 def test_layout_when_an_option_names_what_is_not_there_then_it_is_named(machine, groups, option, why):
-    with pytest.raises(BadPlacing) as caught:
+    with pytest.raises(errors.config.Placing) as caught:
         host_topology.layout_of(cells_of(machine), placing(**groups))
     assert option in str(caught.value) and why in str(caught.value)
 
@@ -163,7 +163,7 @@ def test_persistent_memory_when_its_namespaces_are_there_then_each_label_is_a_cl
     assert [(one.resource_class, one.total) for one in found] == [
         ("CUSTOM_PMEM_NAMESPACE_6GB", 2), ("CUSTOM_PMEM_NAMESPACE_BIG", 1)]
     assert all(is_resource_class(one.resource_class) for one in found)
-    with pytest.raises(BadPlacing, match="no namespace ns2"):
+    with pytest.raises(errors.config.Placing, match="no namespace ns2"):
         host_topology.persistent_memory(given, {"ns0": 1, "ns1": 1})
 
 
@@ -198,11 +198,11 @@ def test_node_when_nothing_is_set_then_all_processors_are_for_all(tmp_path):
 
 
 def test_driver_when_a_set_names_what_the_host_has_not_then_it_does_not_come_up(tmp_path):
-    with pytest.raises(BadPlacing, match="cpu_dedicated_set"):
+    with pytest.raises(errors.config.Placing, match="cpu_dedicated_set"):
         driver_on(tmp_path, "one-socket", compute={"cpu_dedicated_set": "4"}).connect()
 
 
 def test_driver_when_namespaces_can_not_be_listed_then_the_option_is_named(tmp_path):
     driver = driver_on(tmp_path, "one-socket", libvirt={"pmem_namespaces": ["a:ns0"]})
-    with pytest.raises(BadPlacing, match="pmem_namespaces"):
+    with pytest.raises(errors.config.Placing, match="pmem_namespaces"):
         driver.connect()

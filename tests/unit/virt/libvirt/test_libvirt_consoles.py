@@ -14,9 +14,6 @@ from nova.model.images import Image
 from nova.model.orders import Fence, RescueOrder
 from nova.virt.libvirt import LibvirtDriver, from_conf
 from nova.virt.libvirt.console_settings import ConsoleSettings, SerialSettings
-from nova.virt.libvirt.guest.remote_consoles import NeverHere, NoSuchConsole
-from nova.virt.libvirt.guest.serial_ports import NoPortLeft
-from nova.virt.libvirt.settings import BadSetting
 from nova.virt.libvirt.xml.consoles import lines_of
 from nova.virt.libvirt.xml.specs import SerialLine, SpiceSpec
 from tests.contract.driver_conformance import IMAGE_ID, build, make_order, unbuild
@@ -93,14 +90,14 @@ def test_spice_that_must_be_secure_has_a_tls_port_alone(rig, order):
     rig.set(consoles_of(10000))
     build(rig, order)
     rig.set(consoles_of(10000, secure=True))
-    with pytest.raises(NoSuchConsole, match="TLS alone"):  # it was made before
+    with pytest.raises(errors.guest.NoSuchConsole, match="TLS alone"):  # it was made before
         rig.driver.console_of(order.server_uuid, T.SPICE_DIRECT)
     rig.driver.destroy(order.server_uuid)
     rig.driver.start_new(order)
     found = rig.driver.console_of(order.server_uuid, T.SPICE_DIRECT)
     assert found.port is None and found.tls_port
     rig.set(consoles_of(10000))
-    with pytest.raises(NoSuchConsole, match="without TLS"):
+    with pytest.raises(errors.guest.NoSuchConsole, match="without TLS"):
         rig.driver.console_of(order.server_uuid, T.SPICE_HTML5)
 
 
@@ -108,7 +105,7 @@ def test_driver_when_its_qemu_has_no_spice_then_it_says_so_at_start(rig):
     text = rig.hypervisor.domain_capabilities("x86_64", None, "qemu")
     devices = "<graphics><enum name='type'><value>vnc</value></enum></graphics></devices>"
     rig.hypervisor.domain_capabilities = lambda *_arguments: text.replace("</devices>", devices)
-    with pytest.raises(BadSetting, match=r"\[spice\]enabled.*has no SPICE"):
+    with pytest.raises(errors.config.Libvirt, match=r"\[spice\]enabled.*has no SPICE"):
         rig.set(consoles_of(10000))
 
 
@@ -138,7 +135,7 @@ def test_guest_from_before_the_option_was_switched_on_is_a_conflict_until_it_sta
     build(rig, order)
     rig.set(consoles_of(10000), vnc_listen="127.0.0.1")
     for kind in ALL:
-        with pytest.raises(NoSuchConsole, match="Stop and start it, which makes it anew"):
+        with pytest.raises(errors.guest.NoSuchConsole, match="Stop and start it, which makes it anew"):
             rig.driver.console_of(order.server_uuid, kind)
     rig.driver.shut_down(order.server_uuid, 0)
     rig.driver.start_new(order)
@@ -147,7 +144,7 @@ def test_guest_from_before_the_option_was_switched_on_is_a_conflict_until_it_sta
 
 def test_webmks_is_not_supported(rig, order):
     build(rig, order)
-    with pytest.raises(NeverHere):
+    with pytest.raises(errors.host.NoSuchConsole):
         rig.driver.console_of(order.server_uuid, T.WEBMKS)
 
 
@@ -155,7 +152,7 @@ def test_build_when_the_range_is_exhausted_then_the_host_is_refused_and_nothing_
     rig.set(consoles_of(10000, 10000))
     build(rig, order)
     second = make_order(rig.bridge)
-    with pytest.raises(NoPortLeft):
+    with pytest.raises(errors.host.NoSerialPort):
         build(rig, second)
     unbuild(rig, second)
     assert rig.left_over(second) == []
@@ -221,7 +218,7 @@ def test_arrival_when_the_range_is_exhausted_there_then_the_host_is_refused_and_
     rig.other.set(consoles_of(20000, 20000))
     neighbour = make_order(rig.bridge)
     build(rig.other, neighbour)
-    with pytest.raises(NoPortLeft):
+    with pytest.raises(errors.host.NoSerialPort):
         prepared(rig, order, rig.other)
     assert not (rig.other.root / order.server_uuid).exists()
     unbuild(rig.other, neighbour)
@@ -232,13 +229,13 @@ def test_guest_that_moves_to_a_host_without_consoles_runs_and_has_none_until_it_
     rig.other.set(ConsoleSettings(), vnc_listen=None)
     moved(rig, order)
     for kind in ALL:
-        with pytest.raises(NoSuchConsole):
+        with pytest.raises(errors.guest.NoSuchConsole):
             rig.other.driver.console_of(order.server_uuid, kind)
     rig.other.other = rig
     unbuild(rig, order)
     moved(rig.other, order)
     assert rig.driver.console_of(order.server_uuid, T.SERIAL).port
-    with pytest.raises(NoSuchConsole):  # it has no screen any more, and can't be given one while it runs
+    with pytest.raises(errors.guest.NoSuchConsole):  # it has no screen any more, and can't be given one while it runs
         rig.driver.console_of(order.server_uuid, T.NOVNC)
     rig.driver.destroy(order.server_uuid)
     rig.driver.start_new(order)

@@ -25,7 +25,7 @@ from nova.privileged import qemu_img
 from nova.virt import interface
 from nova.virt.libvirt import LibvirtDriver, from_conf
 from nova.virt.libvirt.disks.folders import Folder
-from nova.virt.libvirt.settings import BadSetting, settings_of
+from nova.virt.libvirt.settings import settings_of
 from nova.virt.libvirt.vifs import bridge
 from tests.contract.driver_conformance import IMAGE_ID, DriverConformance, build, eventually, make_order, unbuild
 from tests.fakes.clocks import QuickClock
@@ -44,7 +44,7 @@ def sparse(path: Path, size_bytes: int) -> None:
 class FakeLinks:
     """Devices of a host, by name; the real module needs root."""
 
-    LinkError = bridge.links.LinkError
+    LinkError = errors.host.Link
 
     def __init__(self) -> None:
         self.devices: set[str] = set()
@@ -209,7 +209,7 @@ def test_start_that_libvirt_refuses_can_be_undone(rig, order):
 def test_bridge_that_is_not_there_and_not_ours_to_make_refuses_the_host(rig, order):
     (vif,) = order.interfaces
     foreign = msgspec.structs.replace(order, interfaces=(msgspec.structs.replace(vif, should_create_bridge=False),))
-    with pytest.raises(bridge.NoBridge):
+    with pytest.raises(errors.host.NoBridge):
         rig.driver.plug(foreign)
     flat = msgspec.structs.replace(order, interfaces=(msgspec.structs.replace(vif, bridge_interface="missing0"),))
     with pytest.raises(errors.HostRefused, match="missing0"):
@@ -428,7 +428,7 @@ def test_settings_follow_the_file(tmp_path):
 @pytest.mark.parametrize("text", ["[libvirt]\ncpu_mode = custom\n",
                                   "[libvirt]\ncpu_models = Haswell\n", "[libvirt]\nhw_machine_type = q35\n"])
 def test_settings_that_can_not_be_are_said(tmp_path, text):
-    with pytest.raises(BadSetting):
+    with pytest.raises(errors.config.Libvirt):
         read(tmp_path, text)
 
 
@@ -466,7 +466,7 @@ def test_guest_with_a_tpm_keeps_its_secret_over_hard_reboots_and_loses_it_with_i
 
 
 def test_processor_models_that_this_host_can_not_be_stop_the_start(tmp_path, links):
-    with pytest.raises(BadSetting, match="cpu_models"):
+    with pytest.raises(errors.config.Libvirt, match="cpu_models"):
         LibvirtDriver(settings(tmp_path, cpu_mode="custom", cpu_models=("EPYC-Rome",)), FakeHypervisor()).connect()
 
 
@@ -489,5 +489,5 @@ def test_settings_of_cache_modes_are_by_what_a_disk_is(tmp_path):
 @pytest.mark.parametrize("text", ["images_type = lvm\n", "images_type = rbd\nrbd_user = nova\n",
                                   "disk_cachemodes = file=sometimes\n", "disk_cachemodes = tape=none\n"])
 def test_settings_of_disks_that_can_not_be_are_said(tmp_path, text):
-    with pytest.raises(BadSetting):
+    with pytest.raises(errors.config.Libvirt):
         read(tmp_path, f"[libvirt]\n{text}")

@@ -22,9 +22,8 @@ from nova.privileged.qemu_img import QemuImg
 from nova.virt import interface
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.disks import header
-from nova.virt.libvirt.hypervisor import LibvirtDown
 from nova.virt.libvirt.moves import source_info as tell
-from nova.virt.libvirt.moves.settings import BadMoveSetting, MoveSettings, check_destination, move_settings_of
+from nova.virt.libvirt.moves.settings import MoveSettings, check_destination, move_settings_of
 from nova.virt.libvirt.moves.watch import GIB, Act, Due, Watch
 from nova.virt.libvirt.vifs import bridge
 from tests.contract.driver_conformance import build, eventually, make_order, unbuild
@@ -347,7 +346,7 @@ def test_offer_without_a_free_port_is_a_refusal(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         (tmp_path / "f").write_bytes(b"x" * 512)
-        with pytest.raises(disk_exports.CannotOffer, match="no port"):
+        with pytest.raises(errors.host.Export, match="no port"):
             disk_exports.offer(tmp_path, {"f": tmp_path / "f"}, disk_exports.Listen("127.0.0.1", (port, port)))
 
 
@@ -355,7 +354,7 @@ def test_offer_without_a_free_port_is_a_refusal(tmp_path):
 def test_offer_when_the_program_is_missing_or_ends_at_once_then_it_is_a_refusal(tmp_path, monkeypatch, program):
     monkeypatch.setattr(disk_exports, "PROGRAM", program)
     (tmp_path / "f").write_bytes(b"x" * 512)
-    with pytest.raises(disk_exports.CannotOffer):
+    with pytest.raises(errors.host.Export):
         disk_exports.offer(tmp_path, {"f": tmp_path / "f"}, disk_exports.Listen("127.0.0.1", (49152, 49215)))
 
 
@@ -607,13 +606,13 @@ def test_call_that_is_lost_while_the_guest_stands_still_is_no_failure_that_may_b
 
     def cut_off(uuid, departure):
         rig.hypervisor.power[uuid] = PowerState.PAUSED  # sent whole; what became of it there was not heard
-        raise LibvirtDown(host="host1", uri="fake:///", reason="it went away")
+        raise errors.host.LibvirtDown(host="host1", uri="fake:///", reason="it went away")
     monkeypatch.setattr(rig.hypervisor, "migrate", cut_off)
     with pytest.raises(errors.Unavailable, match="may run where it was sent"):
         rig.driver.migrate(live_order, nobody, lambda: False)
     rig.hypervisor.power[order.server_uuid] = PowerState.RUNNING
     monkeypatch.setattr(rig.hypervisor, "migrate", lambda uuid, departure: (_ for _ in ()).throw(
-        LibvirtDown(host="host1", uri="fake:///", reason="it went away")))
+        errors.host.LibvirtDown(host="host1", uri="fake:///", reason="it went away")))
     with pytest.raises(errors.Conflict, match="went away"):
         rig.driver.migrate(live_order, nobody, lambda: False)
 
@@ -818,7 +817,7 @@ def test_setting_that_can_not_be_is_named(option, value):
     conf = nova_conf.register(cfg.ConfigOpts())
     conf([])
     conf.set_override(option, value, "libvirt")
-    with pytest.raises(BadMoveSetting, match=option):
+    with pytest.raises(errors.config.Libvirt, match=option):
         move_settings_of(conf, conf.libvirt)
 
 

@@ -183,7 +183,7 @@ def test_copy_of_somebody_else_is_left_alone(rig, order):
 def test_copy_that_does_not_get_on_is_given_up(rig, order, monkeypatch):
     monkeypatch.setattr(snapshots, "STALLED_S", 0.1)  # minutes otherwise
     rig.hypervisor.copy_hangs = True
-    with pytest.raises(snapshots.Stalled):
+    with pytest.raises(errors.server.SnapshotStalled):
         rig.driver.take_snapshot(snapshot_order(order))
     assert rig.hypervisor.copying == {} and list(folder(rig, order).glob("snapshot*")) == []
 

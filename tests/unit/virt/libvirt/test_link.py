@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from nova import concurrency
+from nova import concurrency, errors
 from tests.contract.driver_conformance import eventually
 
 libvirt = pytest.importorskip("libvirt")
 
 from nova.virt.libvirt.connection.link import Link  # noqa: E402
-from nova.virt.libvirt.hypervisor import LibvirtDown, LibvirtRefused, NoGuest  # noqa: E402
 
 GUEST = "6695eb01-f6a4-8304-79aa-97f2502e193f"  # the test driver's one
 
@@ -80,14 +79,14 @@ def test_call_while_others_last_then_it_is_answered(link):
 
 @pytest.mark.parametrize("lasts", [False, True])
 def test_call_when_the_guest_is_not_there_or_libvirt_says_no_then_it_is_told_the_same(link, lasts):
-    with pytest.raises(NoGuest):
+    with pytest.raises(errors.guest.NotDefined):
         link.on_domain("ask", "00000000-0000-0000-0000-000000000000", lambda domain: None, lasts=lasts)
-    with pytest.raises(LibvirtRefused, match="ask"):
+    with pytest.raises(errors.host.LibvirtRefused, match="ask"):
         link.on_domain("ask", GUEST, lambda domain: domain.setMemory(1 << 40), lasts=lasts)
 
 
 def test_call_that_lasts_when_there_is_no_libvirt_then_it_is_down(link, monkeypatch):
     link.call("ask", lambda connection: None)
     monkeypatch.setattr(link, "_uri", "qemu+unix:///system?socket=/nonexistent")
-    with pytest.raises(LibvirtDown):
+    with pytest.raises(errors.host.LibvirtDown):
         link.call_apart("ask", lambda connection: None)

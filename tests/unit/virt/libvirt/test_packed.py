@@ -9,11 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from nova import errors
 from nova.model.topology import PackedCell, PackedDevice, Packing
 from nova.virt.libvirt.guest.definition import guest_spec
-from nova.virt.libvirt.guest.numa_placement import BadPacking
 from nova.virt.libvirt.guest.numa_requirements import PROMISES
-from nova.virt.libvirt.guest.properties import NotHere
 from nova.virt.libvirt.xml.domain import domain_xml
 from tests.unit.virt.libvirt.orders import DISKS, FOLDER, abilities, able, facts, flavor, image, order, settings
 
@@ -120,7 +119,7 @@ def test_device_when_it_is_not_managed_then_libvirt_leaves_it_alone():
     (Packing(devices=(PackedDevice(address="0000:81:10.2", request=0, kind="vdpa"),)), "vdpa"),
     (Packing(devices=(PackedDevice(address="0000:81:10.2", request=0, kind="type-VF", id="port"),)), "for a port")])
 def test_packing_that_does_not_fit_its_flavor_is_refused(held, why):
-    with pytest.raises(BadPacking, match=why):
+    with pytest.raises(errors.host.BadPacking, match=why):
         xml_of(held)
 
 
@@ -141,7 +140,7 @@ def test_every_promise_has_a_case():
 def test_promise_when_the_order_brings_no_place_then_it_is_refused_and_else_kept(name):
     asked = {"specs" if ":" in name else "properties": {name: ASKED[name]}}
     for held in (None, packing(cell(pins={}, shared=(0,)), numa=False)):
-        with pytest.raises(NotHere, match=name):
+        with pytest.raises(errors.host.NoSuchGuest, match=name):
             xml_of(held, **asked)
     assert xml_of(KEEPS_ALL, **asked)
 
@@ -155,7 +154,7 @@ def test_promise_that_asks_for_nothing_is_no_hindrance(name, value):
 
 def test_promise_of_the_image_when_the_flavor_says_otherwise_then_the_flavor_counts():
     assert xml_of(packing(), specs={"hw:cpu_policy": "dedicated"}, properties={"hw_cpu_policy": "shared"})
-    with pytest.raises(NotHere, match="hw:cpu_policy"):
+    with pytest.raises(errors.host.NoSuchGuest, match="hw:cpu_policy"):
         xml_of(packing(cell(pins={0: 3}, shared=(0,))), specs={"hw:cpu_policy": "dedicated"})
 
 
@@ -186,7 +185,7 @@ def test_encryption_of_registers_when_the_host_has_it_then_the_policy_says_so():
     (SEV, {**UEFI, "hw_mem_encryption_model": "amd-sev-es"}, "SEV-ES"),
     (SEV, {**UEFI, "hw_mem_encryption_model": "amd-sev-snp"}, "amd-sev-snp")])
 def test_encryption_when_something_is_missing_then_it_is_named(host, properties, why):
-    with pytest.raises(NotHere, match=why):
+    with pytest.raises(errors.host.NoSuchGuest, match=why):
         xml_of(host=host, properties=properties)
 
 

@@ -8,10 +8,11 @@ import uuid
 
 import pytest
 
+from nova import errors
 from nova.model.states import PowerState
-from nova.virt.libvirt.console_settings import BadConsoleSetting, SerialSettings, console_settings_of, ports_of
+from nova.virt.libvirt.console_settings import SerialSettings, console_settings_of, ports_of
 from nova.virt.libvirt.disks.folders import Folders
-from nova.virt.libvirt.guest.serial_ports import NoAddress, NoPortLeft, NoSocketFolder, SerialLines, is_free
+from nova.virt.libvirt.guest.serial_ports import SerialLines, is_free
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.unit.virt.libvirt.test_libvirt_driver import conf_of
 
@@ -53,7 +54,7 @@ def test_choose_when_the_range_is_exhausted_then_the_option_is_named_and_a_port_
     first, second, third, fourth = uuids(4)
     for one in (first, second, third):
         host.define(one, 2)
-    with pytest.raises(NoPortLeft, match=r"\[serial_console\]port_range = 10:15"):
+    with pytest.raises(errors.host.NoSerialPort, match=r"\[serial_console\]port_range = 10:15"):
         host.define(fourth)
     host.hypervisor.undefine(second)
     assert host.define(fourth, 2) == (12, 13)
@@ -156,7 +157,8 @@ def test_choose_when_there_is_a_folder_for_sockets_then_each_port_has_one_and_th
 def test_choose_when_the_folder_for_sockets_can_not_be_made_then_the_option_is_named(tmp_path):
     (tmp_path / "file").touch()
     host = Host(tmp_path, sockets=tmp_path / "file" / "serial")
-    with pytest.raises(NoSocketFolder, match=r"\[serial_console\]socket_dir"), host.lines.choose(uuids(1)[0], 1):
+    with (pytest.raises(errors.host.SerialSockets, match=r"\[serial_console\]socket_dir"),
+          host.lines.choose(uuids(1)[0], 1)):
         pass
 
 
@@ -172,7 +174,7 @@ def test_is_free_when_somebody_listens_then_not_and_else_it_is(address):
 
 
 def test_is_free_when_the_address_is_not_this_hosts_then_the_option_is_named():
-    with pytest.raises(NoAddress, match=r"\[serial_console\]proxyclient_address = 192.0.2.1"):
+    with pytest.raises(errors.host.SerialAddress, match=r"\[serial_console\]proxyclient_address = 192.0.2.1"):
         is_free("192.0.2.1", 10000)
 
 
@@ -213,5 +215,5 @@ def test_settings_whose_range_is_none_are_those_of_the_default(tmp_path, caplog)
 
 
 def test_settings_with_a_folder_whose_sockets_names_would_be_too_long_are_refused(tmp_path):
-    with pytest.raises(BadConsoleSetting, match="socket_dir"):
+    with pytest.raises(errors.config.LibvirtConsole, match="socket_dir"):
         read(tmp_path, f"[serial_console]\nenabled = True\nsocket_dir = /{'x' * 80}\n")

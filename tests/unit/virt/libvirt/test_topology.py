@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nova import errors
 from nova.virt.libvirt.guest.cpu_topology import topology
-from nova.virt.libvirt.guest.properties import Wishes, WrongValue
+from nova.virt.libvirt.guest.properties import Wishes
 
 
 @pytest.mark.parametrize(("vcpus", "wishes", "expected"), [
@@ -18,7 +19,7 @@ def test_topology_meets_what_it_can(vcpus, wishes, expected):
 
 
 def test_topology_within_impossible_limits_is_refused():
-    with pytest.raises(WrongValue):
+    with pytest.raises(errors.image.WrongProperty):
         topology(5, Wishes(max_sockets=2, max_cores=2, max_threads=2))
 
 

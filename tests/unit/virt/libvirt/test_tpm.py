@@ -4,7 +4,7 @@ import pytest
 
 from nova import errors
 from nova.virt.libvirt.disks.folders import Folder
-from nova.virt.libvirt.guest.tpm import MARK, SecretLost, Tpms, secret_xml
+from nova.virt.libvirt.guest.tpm import MARK, Tpms, secret_xml
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.unit.virt.libvirt.orders import UUID
 
@@ -44,7 +44,7 @@ def test_secret_that_was_lost_is_not_made_anew_under_an_older_state(room):
     room.tpms.prepare(UUID, room.folder)
     room.start_guest()
     room.hypervisor.secrets.clear()
-    with pytest.raises(SecretLost, match=UUID):
+    with pytest.raises(errors.guest.TpmSecretLost, match=UUID):
         room.tpms.prepare(UUID, room.folder)
     assert room.hypervisor.secrets == {}
 

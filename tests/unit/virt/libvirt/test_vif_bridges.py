@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nova import errors
 from nova.model.networks import Interface
 from nova.privileged import links as real
 from nova.virt.libvirt.settings import Settings
@@ -15,7 +16,7 @@ from nova.virt.libvirt.vifs import bridge
 class Links:
     """Records what is made; ``there``: devices of the host."""
 
-    LinkError, Vlan = real.LinkError, real.Vlan
+    LinkError, Vlan = errors.host.Link, real.Vlan
 
     def __init__(self, *there: str) -> None:
         self.there, self.made = set(there), []
@@ -25,7 +26,7 @@ class Links:
 
     def ensure_bridge(self, name, interface=None, mtu=None):
         if interface and interface not in self.there:
-            raise real.LinkError(device=interface, reason="there is no such device")
+            raise errors.host.Link(device=interface, reason="there is no such device")
         self.made.append((name, interface, mtu))
 
     def ensure_vlan(self, vlan):
@@ -65,18 +66,18 @@ def test_prepare_with_a_vlan_makes_its_device_and_the_bridge_on_it(links, option
 
 
 def test_prepare_with_a_vlan_and_no_interface_says_what_to_set(links):
-    with pytest.raises(bridge.NoUplink, match="vlan_interface"):
+    with pytest.raises(errors.host.NoUplink, match="vlan_interface"):
         bridge.prepare(interface(should_create_vlan=True, vlan=100), settings())
 
 
 def test_prepare_when_the_uplink_is_missing_names_it(links):
-    with pytest.raises(bridge.NoBridge, match="eth9"):
+    with pytest.raises(errors.host.NoBridge, match="eth9"):
         bridge.prepare(interface(bridge_interface="eth9"), settings())
 
 
 def test_prepare_of_a_multi_host_network_leaves_the_bridge_to_nova_network_here(links):
     wanted = interface(multi_host=True, should_create_vlan=True, vlan=100)
-    with pytest.raises(bridge.NoLocalBridge, match="nova-network"):
+    with pytest.raises(errors.host.NoLocalBridge, match="nova-network"):
         bridge.prepare(wanted, settings(vlan_interface="eth0"), patience_s=0)
     links.there.add("br100")
     bridge.prepare(wanted, settings(vlan_interface="eth0"))
@@ -84,7 +85,7 @@ def test_prepare_of_a_multi_host_network_leaves_the_bridge_to_nova_network_here(
 
 
 def test_prepare_of_a_bridge_that_is_the_operators_makes_none(links):
-    with pytest.raises(bridge.NoBridge, match="br100"):
+    with pytest.raises(errors.host.NoBridge, match="br100"):
         bridge.prepare(interface(should_create_bridge=False), settings())
     links.there.add("br100")
     bridge.prepare(interface(should_create_bridge=False), settings())

@@ -12,12 +12,12 @@ from nova import errors
 from nova.model.networks import Interface
 from nova.privileged import vfs
 from nova.privileged.ovs import OpenVSwitch
-from nova.privileged.runner import CommandFailed, Completed
+from nova.privileged.runner import Completed
 from nova.virt.libvirt import vifs
 from nova.virt.libvirt.disks.folders import PlugRecord
 from nova.virt.libvirt.guest.properties import wishes
 from nova.virt.libvirt.settings import Settings
-from nova.virt.libvirt.vifs.os_vif_plugs import NotPlugged, Port
+from nova.virt.libvirt.vifs.os_vif_plugs import Port
 from nova.virt.libvirt.xml import interfaces as xml
 from nova.virt.libvirt.xml.arrival import Places, Wire, arrival_xml
 
@@ -39,7 +39,7 @@ class Runner:
         self.ran.append(" ".join(words))
         code = self.codes.get(words[0].replace("-", "_"), 0)
         if code not in ok:
-            raise CommandFailed(command=argv[0], where="here", reason=f"exit {code}")
+            raise errors.host.CommandFailed(command=argv[0], where="here", reason=f"exit {code}")
         return Completed(code, self.said)
 
 
@@ -51,7 +51,7 @@ class OsVif:
 
     def plug(self, port: Port, server_uuid: str) -> None:
         if self.broken:
-            raise NotPlugged(id=port.id, what="plugged into", bridge=port.bridge, reason="no answer")
+            raise errors.host.NotPlugged(id=port.id, what="plugged into", bridge=port.bridge, reason="no answer")
         self.plugged.append((port, server_uuid))
 
     def unplug(self, port: Port) -> None:

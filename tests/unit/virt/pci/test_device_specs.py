@@ -7,10 +7,10 @@ import uuid
 
 import pytest
 
+from nova import errors
 from nova.model.traits import is_resource_class, is_trait
 from nova.virt.libvirt.xml.nodedevs import node_devices
 from nova.virt.pci import providers, specs
-from nova.virt.pci.specs import BadDeviceSpec
 
 NODE = "6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11"
 
@@ -91,7 +91,7 @@ def test_devices_when_two_specs_fit_then_the_first_says_what_is_told():
     ('{"address": "81:00.0", "devname": "ens4"}', "not by both"), ('{"managed": "perhaps"}', "managed"),
     ('{"address": "*:*:*.*.*"}', "0000:81:00.0")])
 def test_parse_when_a_spec_can_not_be_then_it_is_named(text, why):
-    with pytest.raises(BadDeviceSpec) as caught:
+    with pytest.raises(errors.config.DeviceSpec) as caught:
         specs.parse([text])
     assert "[pci]device_spec" in str(caught.value) and text in str(caught.value) and why in str(caught.value)
 

@@ -18,11 +18,6 @@ from nova.virt.libvirt.settings import Settings
 __all__ = ["Backend", "Backends", "Format", "NoBackend", "Space"]
 
 
-class NoBackend(errors.HostRefused):
-    code = "host.no_backend"
-    message = "A disk of the guest is kept as {store} ({place}), which this host does not have."
-
-
 class Backends:
     """All of this host's, made when they are needed."""
 
@@ -30,7 +25,7 @@ class Backends:
         self._settings, self._tool, self._runner = settings, tool, runner
 
     def of(self, disk: DiskRecord) -> Backend:
-        """By the record; NoBackend when this host has none of the kind."""
+        """By the record; host.NoBackend when this host has none of the kind."""
         if disk.store == "file":
             kind = Qcow2Files if disk.format == "qcow2" else RawFiles
             return kind(self._settings, self._tool, self._runner)
@@ -41,7 +36,7 @@ class Backends:
         if disk.store == "rbd" and where:
             pool = Pool(where, self._settings.rbd_user, self._settings.rbd_conf)
             return Images(Rbd(pool, self._runner), self._tool, self._runner)
-        raise NoBackend(store=disk.store, place=disk.place)
+        raise errors.host.NoBackend(store=disk.store, place=disk.place)
 
     def space(self) -> Space:
         """Of the back end that new disks are kept in."""

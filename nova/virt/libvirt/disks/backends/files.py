@@ -8,8 +8,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from nova.privileged.qemu_img import DiskFull, QemuImg
-from nova.privileged.runner import CommandFailed, Runner
+from nova import errors
+from nova.privileged.qemu_img import QemuImg
+from nova.privileged.runner import Runner
 from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends.interface import Format, Space
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
@@ -57,8 +58,9 @@ class Files:
         done = self._runner.run(["fallocate", *keep_size, "-l", str(disk.size_bytes), str(part)], ok=(0, 1))
         if done.code and os.strerror(errno.EOPNOTSUPP) not in done.stderr:
             if os.strerror(errno.ENOSPC) in done.stderr:
-                raise DiskFull(what="a disk", host=os.uname().nodename)
-            raise CommandFailed(command="fallocate", where=os.uname().nodename, reason=done.stderr.strip()[:200])
+                raise errors.host.DiskFull(what="a disk", host=os.uname().nodename)
+            raise errors.host.CommandFailed(command="fallocate", where=os.uname().nodename,
+                                            reason=done.stderr.strip()[:200])
 
 
 def format_file(runner: Runner, path: Path, size_bytes: int, wanted: Format) -> None:
@@ -91,7 +93,7 @@ def whole(path: Path) -> Iterator[Path]:
         os.replace(part, path)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFull(what="a disk", host=os.uname().nodename) from error
+            raise errors.host.DiskFull(what="a disk", host=os.uname().nodename) from error
         raise
     finally:
         part.unlink(missing_ok=True)

@@ -1,27 +1,35 @@
-"""The kinds of error there are, and what each means to HTTP and to a workflow.
-
-A concrete error is a subclass with a stable ``code`` and a ``message`` template, written beside the code that raises
-it. Between processes an error travels as (kind, code, message, data); the receiver raises the *kind*, and whoever
-must tell two errors of a kind apart compares ``code``.
-"""
+"""The kinds of error there are, and what each means to HTTP and to a workflow."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import re
+from typing import Any, ClassVar, Self, cast
 
 
 class NovaError(Exception):
-    """Base of all our errors. ``data`` fills the message template and crosses the wire (JSON scalars only)."""
+    """Base of all our errors. ``data`` fills the message template and crosses the wire (JSON scalars only). ``cure``:
+    what whoever gets it does next, for ``doc/generated/errors.rst``; a row has its own where its message does not say.
+    """
 
     kind: ClassVar[str] = "bug"
     status: ClassVar[int] = 500
     code: str = "nova.bug"
     message: str = "An unexpected failure happened."
+    cure: ClassVar[str] = "Look for the request id in the logs, and report it."
 
     def __init__(self, message: str | None = None, **data: Any) -> None:
         self.data = data
         self.message = message if message is not None else self.message.format(**data)
         super().__init__(self.message)
+
+    @classmethod
+    def row(cls, code: str, message: str = "", cure: str = "", *, status: int | None = None) -> type[Self]:
+        """One row of a catalogue: an error of this kind, named by its code's words after the noun. What it does not
+        say is as its kind has it."""
+        noun, _, words = code.partition(".")
+        own: dict[str, Any] = {"code": code, "message": message, "cure": cure, "status": status}
+        own = {name: value for name, value in own.items() if value} | {"__module__": f"nova.errors.{noun}"}
+        return cast("type[Self]", type("".join(map(str.capitalize, re.split("[._]", words))), (cls,), own))
 
 
 class Bug(NovaError):
@@ -30,64 +38,77 @@ class Bug(NovaError):
 
 class NotFound(NovaError):
     kind, status, code, message = "not_found", 404, "nova.not_found", "The resource could not be found."
+    cure = "Look whether it is there, and whether it is yours: `list` it, then ask again with its id."
 
 
 class Invalid(NovaError):
     kind, status, code, message = "invalid", 400, "nova.invalid", "The request is invalid."
+    cure = "Change what the message names in the request, and send it again."
 
 
 class Conflict(NovaError):
     kind, status, code, message = "conflict", 409, "nova.conflict", "The request conflicts with what is there."
+    cure = "Look at the thing as it is now; change or wait for what stands in the way, then ask again."
 
 
 class WrongState(NovaError):
     """A state change that the state table does not allow, or one that somebody else made first."""
 
     kind, status, code, message = "wrong_state", 409, "server.wrong_state", "The server is in the wrong state."
+    cure = "Wait until the action under way has ended (`openstack server show`), then ask again."
 
 
 class Forbidden(NovaError):
     kind, status, code, message = "forbidden", 403, "nova.forbidden", "Policy doesn't allow this to be performed."
+    cure = "Ask somebody with the role, or an operator for another policy."
 
 
 class OverQuota(NovaError):
     kind, status, code, message = "over_quota", 403, "nova.over_quota", "Quota exceeded."
+    cure = "Delete what is not needed, or ask an operator for a higher quota."
 
 
 class Unavailable(NovaError):
     """A service that is needed does not answer; the message names it. The request may be tried again."""
 
     kind, status, code, message = "unavailable", 503, "nova.unavailable", "A needed service does not answer."
+    cure = "Try again later. The operator looks at the service that the message names, with `nova-manage doctor`."
 
 
 class Gone(NovaError):
     kind, status, code, message = "gone", 410, "nova.gone", "This API is gone for good."
+    cure = "Use what took its place."
 
 
 class NotSupported(NovaError):
     kind, status, code, message = "not_supported", 501, "nova.not_supported", "The back end can not do this."
+    cure = "Do without it, or ask for another host, hypervisor or back end."
 
 
 class HostRefused(NovaError):
     """A host will not take an order (or can not be reached): try the next one."""
 
     kind, status, code, message = "host_refused", 500, "host.refused", "The host refused."
+    cure = "The next host is tried. When it comes back, look at this host's nova-compute log and `nova-manage doctor`."
 
 
 class ClaimConflict(NovaError):
     """The resources the scheduler proposed are taken: try the next host."""
 
     kind, status, code, message = "claim_conflict", 500, "claim.conflict", "The resources are taken."
+    cure = "The next host is tried; nothing is to be done."
 
 
 class PeerTooOld(NovaError):
     kind, status, code, message = "peer_too_old", 503, "rpc.peer_too_old", "The peer is too old for this call."
+    cure = "Upgrade the daemon that the message names, or wait until its upgrade is done."
 
 
 class Overtaken(NovaError):
     """A newer epoch owns the server: whoever gets this stops at once and changes nothing more."""
 
     kind, status, code, message = "overtaken", 409, "server.overtaken", "A newer operation owns the server."
+    cure = "Nothing: a newer action has the server."
 
 
 KINDS: dict[str, type[NovaError]] = {

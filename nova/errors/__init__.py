@@ -1,0 +1,53 @@
+"""The errors: their kinds, and one catalogue a noun.
+
+A row of a catalogue is an exception class with a stable ``code``, which means one thing, and a ``message`` template:
+``raise errors.host.NotFound(host=name)`` has the code ``host.not_found``. Between processes an error travels as (kind,
+code, message, data); the receiver raises the *kind*, and whoever must tell two errors of a kind apart compares
+``code``. ``doc/generated/errors.rst`` has them all.
+"""
+
+from nova.errors import (
+    aggregate,
+    api,
+    config,
+    console,
+    daemon,
+    dns,
+    flavor,
+    floating,
+    guest,
+    host,
+    image,
+    metadata,
+    move,
+    network,
+    placement,
+    quota,
+    security_group,
+    server,
+    service,
+)
+from nova.errors.kinds import (
+    KINDS,
+    Bug,
+    ClaimConflict,
+    Conflict,
+    Forbidden,
+    Gone,
+    HostRefused,
+    Invalid,
+    NotFound,
+    NotSupported,
+    NovaError,
+    OverQuota,
+    Overtaken,
+    PeerTooOld,
+    Unavailable,
+    WrongState,
+    from_wire,
+)
+
+__all__ = ["Bug", "ClaimConflict", "Conflict", "Forbidden", "Gone", "HostRefused", "Invalid", "KINDS", "NotFound",
+           "NotSupported", "NovaError", "OverQuota", "Overtaken", "PeerTooOld", "Unavailable", "WrongState",
+           "aggregate", "api", "config", "console", "daemon", "dns", "flavor", "floating", "from_wire", "guest", "host",
+           "image", "metadata", "move", "network", "placement", "quota", "security_group", "server", "service"]

@@ -1,0 +1,36 @@
+"""Errors about host aggregates and availability zones."""
+
+from __future__ import annotations
+
+from nova.errors import kinds
+
+BadId = kinds.Invalid.row("aggregate.bad_id", "Invalid aggregate id {id}: it must be a whole number.")
+BadImage = kinds.Invalid.row("aggregate.bad_image", "Image {image_id} can not be cached: {reason}.")
+BadZone = kinds.Invalid.row("aggregate.bad_zone", "Invalid availability_zone '{zone}': {reason}.")
+EmptyZone = kinds.Invalid.row("aggregate.empty_zone",
+    "Invalid input for field/attribute set_metadata: {key} can not be empty; null takes it away.")
+HasServers = kinds.Invalid.row("aggregate.has_servers",
+    "Cannot update aggregate {id}. Reason: its availability zone can not change while hosts of it ({hosts}) have "
+    "servers.")
+HostExists = kinds.Conflict.row("aggregate.host_exists", "Aggregate {id} already has host {host}.")
+HostInZone = kinds.Conflict.row("aggregate.host_in_zone",
+    "Cannot add host {host} to aggregate {id}. Reason: the host is in availability zone {zone} already, by another "
+    "aggregate, and would get {wanted} too.")
+HostNotFound = kinds.NotFound.row("aggregate.host_not_found", "Host {host} is not in aggregate {id}.")
+ImageDoubled = kinds.Invalid.row("aggregate.image_doubled",
+    "Invalid input for field/attribute cache: image {id} is in it twice.")
+NameTaken = kinds.Conflict.row("aggregate.name_taken", "Aggregate {name} already exists.")
+NotEmpty = kinds.Invalid.row("aggregate.not_empty",
+    "Cannot delete aggregate {id}. Reason: it still has hosts ({hosts}); remove them first.")
+NotFound = kinds.NotFound.row("aggregate.not_found", "Aggregate {id} could not be found.")
+PinnedServers = kinds.Conflict.row("aggregate.pinned_servers",
+    "Cannot {act} host {host}, aggregate {id}. Reason: a server on it asked for availability zone {zone}, which the "
+    "host would leave; migrate it first.")
+SecondZone = kinds.Invalid.row("aggregate.second_zone",
+    "Cannot update aggregate {id}. Reason: its host {host} is in availability zone {zone} already, by another "
+    "aggregate.")
+
+#: Its words may end up in a fault that users read: they name no host.
+ZoneHostMoved = kinds.HostRefused.row("zone.host_moved",
+    "The chosen host is in availability zone {zone} now, not in {wanted}.")
+ZoneNotAvailable = kinds.Invalid.row("zone.not_available", "The requested availability zone is not available: {zone}")

@@ -1,0 +1,16 @@
+"""Errors in nova.conf that keep a daemon from its start."""
+
+from __future__ import annotations
+
+from nova.errors import kinds
+
+CpuSet = kinds.Invalid.row("config.cpu_set", "nova-compute can not run with {option} = {text}: {reason}.")
+Credentials = kinds.Invalid.row("config.credentials", "The credentials in [{section}] can not be used: {reason}.")
+DeviceSpec = kinds.Invalid.row("config.device_spec",
+    "nova-compute can not run with [pci]device_spec = {text}: {reason}.")
+FakeTopology = kinds.Invalid.row("config.fake_topology",
+    "nova-compute can not run with [fake]topology = {text}: {reason}.")
+Libvirt = kinds.Invalid.row("config.libvirt", "nova-compute can not run with {option}: {reason}.")
+LibvirtConsole = kinds.Invalid.row("config.libvirt_console", "nova-compute can not run with {option}: {reason}.")
+Placing = kinds.Invalid.row("config.placing", "nova-compute can not run with {option} = {value}: {reason}.")
+Provider = kinds.Invalid.row("config.provider", "nova-compute can not run with {path}: {key} {reason}.")

@@ -1,0 +1,47 @@
+"""Errors between daemons, and about the database and the journal."""
+
+from __future__ import annotations
+
+from nova.errors import kinds
+
+DbSchemaBehind = kinds.Unavailable.row("db.schema_behind",
+    "the {schema} database is at schema {have}, this release needs {want}: run 'nova-manage {command} sync'")
+DbSyncUnderWay = kinds.Unavailable.row("db.sync_under_way",
+    "another sync of the {schema} database has been under way for ten minutes: see whether it still is")
+
+RpcBrokerAway = kinds.Unavailable.row("rpc.broker_away",
+    "The message broker does not answer, so {method} could not be sent: {reason}")
+RpcForged = kinds.Forbidden.row("rpc.forged", "The sender '{sender}' has no right to make this call.")
+RpcMalformed = kinds.Bug.row("rpc.malformed", "The message does not keep the contract: {reason}")
+RpcNoAnswer = kinds.Unavailable.row("rpc.no_answer",
+    "{topic}{where} did not answer {method} within {seconds} s: is it running, and connected to the broker?")
+RpcNotDelivered = kinds.Unavailable.row("rpc.not_delivered",
+    "{topic}{where} has no queue on the broker for {method}: it has never started, or is gone.")
+RpcNotProven = RpcForged.row("rpc.not_proven",
+    "'{sender}' is known, and this call does not prove that it comes from there: state_path/host_secret is missing, "
+    "or another's. Restore that file; or, if the host was installed anew, delete its services (openstack compute "
+    "service delete) and start its daemons again.")
+
+RunnerLeaseLost = kinds.Overtaken.row("runner.lease_lost",
+    "This runner could not renew its lease in time; others go on with its work.")
+
+#: A step can neither go on nor be undone while something is away: its operation waits, and the step is done again by
+#: a later sweep, as long as it takes (or until a delete, say, overtakes it).
+WorkflowNotYet = kinds.Unavailable.row("workflow.not_yet", "It waits for {what}.")
+
+NotificationsNoSuchDriver = kinds.Invalid.row("notifications.no_such_driver",
+    "[oslo_messaging_notifications]driver = {name}: there is no such driver, and nothing would be sent. There are: "
+    "{known}.")
+
+LedgerClosed = kinds.Bug.row("ledger.closed",
+    "The ledger row of {server} was closed before it could be placed; ask for the server again.")
+LedgerOpen = kinds.Conflict.row("ledger.open", "These servers were asked for already.")
+
+SchedulerBadRatio = kinds.Invalid.row("scheduler.bad_ratio", "{option}: {given!r} is not NAME=NUMBER")
+SchedulerHostsExhausted = kinds.Bug.row("scheduler.hosts_exhausted",
+    "Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for instance "
+    "{server}. Last error: {last}")
+SchedulerNoValidHost = kinds.Bug.row("scheduler.no_valid_host", "No valid host was found. {reason}")
+SchedulerNotReady = kinds.Unavailable.row("scheduler.not_ready",
+    "The scheduler has not been told of the hosts yet: is nova-conductor running?")
+SchedulerUnknownPlugin = kinds.Invalid.row("scheduler.unknown_plugin", "[filter_scheduler]{option}: {problem}")

@@ -1,0 +1,23 @@
+"""Errors about names in DNS."""
+
+from __future__ import annotations
+
+from nova.errors import kinds
+
+Away = kinds.Unavailable.row("dns.away", "The DNS driver {driver} does not answer: {reason}")
+BadEntry = kinds.Invalid.row("dns.bad_entry",
+    "A DNS entry of type {type} has no address {address}: there are A and AAAA.")
+BadName = kinds.Invalid.row("dns.bad_name", "'{name}' is not a name in DNS.")
+BadType = kinds.Invalid.row("dns.bad_type", "This DNS driver has no entries of type {type}.")
+DomainExists = kinds.Conflict.row("dns.domain_exists", "The DNS domain {domain} already exists.")
+EntryExists = kinds.Conflict.row("dns.entry_exists", "The DNS entry {name} already exists in domain {domain}.")
+Ldap = kinds.Unavailable.row("dns.ldap", "The LDAP server at {url} refused {what}: {reason}")
+NoDriver = kinds.Invalid.row("dns.no_driver", "nova.conf, [DEFAULT]{option} = {name}: {reason}")
+NoEntries = kinds.NotFound.row("dns.no_entries", "DNS entries not found.")
+NoSuchDomain = kinds.NotFound.row("dns.no_such_domain", "The DNS domain {domain} could not be found.")
+NoSuchEntry = kinds.NotFound.row("dns.no_such_entry", "The DNS entry {name} could not be found in domain {domain}.")
+NotYourDomain = kinds.Forbidden.row("dns.not_your_domain",
+    "Names in the private domain {domain} are servers': they are not yours to say.")
+NotYourName = kinds.Forbidden.row("dns.not_your_name",
+    "{address} is no floating address of your project: its name in the domain {domain} is not yours to say.")
+WrongOwner = kinds.Invalid.row("dns.wrong_owner", "A {scope} domain may have {may} and can not have {may_not}.")

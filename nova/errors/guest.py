@@ -1,0 +1,51 @@
+"""Errors about guests on a host, their disks and agents."""
+
+from __future__ import annotations
+
+from nova.errors import kinds
+
+BaseLost = kinds.Conflict.row("guest.base_lost",
+    "The image {image_id}, which the disk of guest {uuid} is made of, is not on its host any more, and could not be "
+    "fetched again: {why}")
+BrokenSave = kinds.HostRefused.row("guest.broken_save", "The saved memory of guest {uuid} can not be read: {reason}")
+DetachStopped = kinds.Conflict.row("guest.detach_stopped",
+    "Guest {uuid} keeps interface {interface}: a newer order came.")
+HalfBuilt = kinds.Conflict.row("guest.half_built",
+    "Guest {uuid} on host {host} was only built in part; rebuild the server, or delete it.")
+KeepsInterface = kinds.Conflict.row("guest.keeps_interface",
+    "Guest {uuid} did not give up interface {interface} within {seconds:.0f} s: its system must be up, and able to "
+    "remove devices while it runs.")
+NoConsole = kinds.Conflict.row("guest.no_console", "Guest {uuid} has no console log.")
+NoConsoleLog = kinds.Conflict.row("guest.no_console_log", "Guest {uuid} has no console log yet.")
+NoDisks = kinds.Conflict.row("guest.no_disks", "The disks of guest {uuid} are not there: {names}.")
+NoSharedDisks = kinds.HostRefused.row("guest.no_shared_disks",
+    "The disks of guest {uuid} should be on storage that host {host} shares, and are not there.")
+NoSuchConsole = kinds.Conflict.row("guest.no_such_console",
+    "The guest of instance {uuid} was made without a {what} console. Stop and start it, which makes it anew.")
+NotDefined = kinds.NotFound.row("guest.not_defined", "There is no guest {uuid} on this host.")
+NotFound = kinds.NotFound.row("guest.not_found", "There is no guest {uuid} on host {host}.")
+NotRunning = kinds.Conflict.row("guest.not_running", "Guest {uuid} does not run.")
+PasswordKept = kinds.Conflict.row("guest.password_kept", "A password is kept already.")
+TpmSecretLost = kinds.HostRefused.row("guest.tpm_secret_lost",
+    "The secret of the TPM of guest {uuid} is not on this host (any more).")
+UnknownName = kinds.NotFound.row("guest.unknown_name", "No live server is known by {name}.")
+WrongPower = kinds.Conflict.row("guest.wrong_power", "Guest {uuid} is {state}.")
+
+AgentFailed = kinds.Conflict.row("agent.failed", "The agent in guest {uuid} could not {task}: {reason}")
+AgentNone = kinds.Conflict.row("agent.none",
+    "Guest {uuid} has no agent: its image must say hw_qemu_guest_agent=yes, and have qemu-guest-agent.")
+AgentNotQuiet = kinds.Conflict.row("agent.not_quiet",
+    "The file systems of guest {uuid} must be frozen and can not be: {reason}")
+AgentSilent = kinds.Conflict.row("agent.silent",
+    "The agent in guest {uuid} does not answer ({reason}). Is qemu-guest-agent installed and running there?")
+
+DiskFilesystem = kinds.Invalid.row("disk.filesystem", "Disks are not formatted as {name} here, but as one of {known}.")
+DiskUnsafe = kinds.HostRefused.row("disk.unsafe", "The file {name} is no disk that may be used: {reason}.")
+DiskWouldShrink = kinds.HostRefused.row("disk.would_shrink",
+    "Disk {disk} of guest {uuid} would have to shrink from {old} to {new} GB.")
+
+ConfigDrivePath = kinds.Invalid.row("config_drive.path", "A config drive can not hold a file named '{path}'.")
+ConfigDriveTooBig = kinds.Invalid.row("config_drive.too_big",
+    "The config drive would hold {bytes} bytes; {limit} are allowed.")
+
+FakeInjected = kinds.Bug.row("fake.injected", "The fake driver was told to fail in {call}.")

@@ -1,0 +1,147 @@
+"""Errors about compute hosts: what an order needs of them, claims, devices, the programs they run."""
+
+from __future__ import annotations
+
+from nova.errors import kinds
+
+BadPacking = kinds.HostRefused.row("host.bad_packing",
+    "What guest {uuid} holds of this host does not fit what it is: {reason}.")
+CanNot = kinds.NotSupported.row("host.can_not", "The hypervisor driver of host {host} can not {what}.")
+CommandFailed = kinds.Unavailable.row("host.command_failed", "`{command}` failed on {where}: {reason}")
+ComputeId = kinds.Invalid.row("host.compute_id",
+    "{path} does not hold a uuid; restore it, or remove it on a host without guests.")
+CouldNot = kinds.HostRefused.row("host.could_not", "{reason}")
+CpuUnfit = kinds.HostRefused.row("host.cpu_unfit", "Guest {uuid} needs a processor {needed}; host {host} has {has}.")
+DamagedId = kinds.Conflict.row("host.damaged_id",
+    "{path} does not hold a uuid. It is this host's identity: restore it from a backup, or, when the host is new or "
+    "has no guests, remove it and delete the host's nova-compute service.")
+DamagedSecret = kinds.Conflict.row("host.damaged_secret",
+    "{path} does not hold this host's secret: {reason}. Restore it from a backup; or remove it, delete this host's "
+    "services (openstack compute service delete), and start its daemons again.")
+DiskFull = kinds.HostRefused.row("host.disk_full", "There is no space left for {what} on {host}.")
+Down = kinds.Invalid.row("host.down", "Compute service of {host} is unavailable at this time.")
+Export = kinds.HostRefused.row("host.export", "This host can not offer the guest's disks: {reason}")
+GroupsNotHeld = kinds.HostRefused.row("host.groups_not_held",
+    "Security groups do not hold between guests on one bridge of host {host} ({reason}): {cure}.")
+ImageTool = kinds.HostRefused.row("host.image_tool", "The image tool could not {task}: {reason}")
+LibvirtDown = kinds.Unavailable.row("host.libvirt_down",
+    "libvirt on {host} does not answer at {uri}: {reason}. Is libvirtd running?")
+LibvirtRefused = kinds.HostRefused.row("host.libvirt_refused", "libvirt could not {task}: {reason}")
+Link = kinds.Unavailable.row("host.link", "The network device {device} could not be set up: {reason}")
+LockBusy = kinds.Unavailable.row("host.lock_busy", "Another process has held the lock {path} for {seconds} s")
+Lvm = kinds.HostRefused.row("host.lvm", "LVM could not {task}: {reason}")
+Misaddressed = kinds.HostRefused.row("host.misaddressed", "This is host {host}; the order is for {given}.")
+#: The host itself said nothing (an error of this kind in its answer is another thing).
+NoAnswer = kinds.Unavailable.row("host.no_answer")
+NoBackend = kinds.HostRefused.row("host.no_backend",
+    "A disk of the guest is kept as {store} ({place}), which this host does not have.")
+NoBridge = kinds.HostRefused.row("host.no_bridge", "The bridge {bridge} of network {network} is not on this host.")
+NoConsoles = kinds.NotSupported.row("host.no_consoles",
+    "The hypervisor driver of host {host} does not serve its guests' consoles.")
+NoDiagnostics = kinds.NotSupported.row("host.no_diagnostics",
+    "The hypervisor driver of host {host} does not tell what its guests use.")
+NoEmulator = kinds.Unavailable.row("host.no_emulator",
+    "libvirt on this host can not run {virt_type} guests: is qemu-system installed?")
+NoHostDaemon = kinds.Forbidden.row("host.no_host_daemon",
+    "'{host}' can not register a {binary}: that is none of a host's daemons.")
+NoImageService = kinds.NotSupported.row("host.no_image_service", "Host {host} has no way to the image service.")
+NoIsoMaker = kinds.HostRefused.row("host.no_iso_maker",
+    "This host can not make config drives: none of {programs} is installed.")
+NoMonitor = kinds.Invalid.row("host.no_monitor",
+    "[DEFAULT]compute_monitors: there is no monitor {name!r}; there are: {known}")
+NoPowerActions = kinds.NotSupported.row("host.no_power_actions",
+    "The hypervisor driver of host {host} can not turn the host on or off, reboot it or put it in maintenance.")
+NoSerialPort = kinds.HostRefused.row("host.no_serial_port",
+    "All ports of [serial_console]port_range = {first}:{last} are taken on this host; a guest needs {count} of them.")
+NoSuchAction = kinds.NotSupported.row("host.no_such_action", "A fake host can not do {action}.")
+NoSuchConsole = kinds.NotSupported.row("host.no_such_console",
+    "Guests of this hypervisor have no consoles of type {type}.")
+NoSuchGuest = kinds.HostRefused.row("host.no_such_guest", "This host can not give {name}={value}: {reason}.")
+NoUplink = kinds.HostRefused.row("host.no_uplink",
+    "Network {network} has VLAN {vlan}, and this host no interface to carry it: set [DEFAULT]vlan_interface in "
+    "nova.conf, or the network's bridge_interface.")
+NoUptime = kinds.NotSupported.row("host.no_uptime", "The hypervisor driver of host {host} does not tell the uptime.")
+NotFound = kinds.NotFound.row("host.not_found", "Compute host {host} could not be found.")
+NotPlugged = kinds.HostRefused.row("host.not_plugged", "Interface {id} can not be {what} {bridge}: {reason}.")
+NotRegistered = kinds.Conflict.row("host.not_registered",
+    "nova-compute on '{host}' is not registered with id {host_id}.")
+NotYours = kinds.Forbidden.row("host.not_yours", "'{host}' may not speak for '{other}'.")
+PlaceTaken = kinds.HostRefused.row("host.place_taken", "Guest {uuid} can not have its place on host {host}: {reason}.")
+Rbd = kinds.HostRefused.row("host.rbd", "Ceph could not {task}: {reason}")
+#: The conductor doesn't know this host as who it says it is; its message has the cure.
+Refused = kinds.Conflict.row("host.refused")
+Renamed = kinds.Conflict.row("host.renamed",
+    "this machine's id {given} is known as host '{known}', but [DEFAULT]host says '{host}'. Set [DEFAULT]host = "
+    "{known}; or, if its state_path was copied from there, remove state_path/host_id.")
+SerialAddress = kinds.HostRefused.row("host.serial_address",
+    "This host can not listen on [serial_console]proxyclient_address = {address}, where its guests' serial ports "
+    "shall be: {reason}.")
+SerialSockets = kinds.HostRefused.row("host.serial_sockets",
+    "[serial_console]socket_dir = {path} can not be made on this host: {reason}.")
+Stopping = kinds.HostRefused.row("host.stopping", "nova-compute on {host} is stopping and begins nothing new.")
+TwoDaemons = kinds.Conflict.row("host.two_daemons",
+    "Another nova-compute runs with {path}: stop it, or give this one a state_path of its own.")
+VifData = kinds.HostRefused.row("host.vif_data", "Interface {id} can not be plugged: {reason}.")
+VifNotBridged = kinds.HostRefused.row("host.vif_not_bridged",
+    "Interface {id} is of type {type}, which this host can not plug.")
+VifNotPlugged = kinds.HostRefused.row("host.vif_not_plugged",
+    "The network service did not say within {seconds} s that interface {interface} of guest {uuid} is connected "
+    "(vif_plugging_timeout): look at its agent on host {host}.")
+VifPlugFailed = kinds.HostRefused.row("host.vif_plug_failed",
+    "The network service could not connect interface {interface} of guest {uuid} on host {host}.")
+VifType = kinds.HostRefused.row("host.vif_type",
+    "Interface {id} is of type {type} ({vnic}), which this host can not plug.")
+WrongIdentity = kinds.Conflict.row("host.wrong_identity",
+    "host '{host}' is known with id {known}, but this machine says {given}. If it was installed anew, restore "
+    "state_path/host_id (put {known} into it) or delete the old service first (openstack compute service delete); if "
+    "it is another machine, give it another [DEFAULT]host.")
+#: It was killed, as it had not ended in time.
+CommandTooSlow = CommandFailed.row("host.command_too_slow")
+NoLocalBridge = NoBridge.row("host.no_local_bridge",
+    "The bridge {bridge} of the multi-host network {network} is not on this host: nova-network, which makes it, does "
+    "not run here or could not.")
+
+HypervisorBadId = kinds.Invalid.row("hypervisor.bad_id", "Invalid {what} {id}: it must be {wanted}.")
+HypervisorHostDown = kinds.Invalid.row("hypervisor.host_down",
+    "The compute service of host {host} is down: its uptime is not known.")
+HypervisorNoMatch = kinds.NotFound.row("hypervisor.no_match", "No hypervisor matching '{pattern}' could be found.")
+HypervisorNotFound = kinds.NotFound.row("hypervisor.not_found", "Hypervisor with ID '{id}' could not be found.")
+HypervisorPatternIsNotPaged = kinds.Invalid.row("hypervisor.pattern_is_not_paged",
+    "Paging over hypervisors with the hypervisor_hostname_pattern query parameter is not supported.")
+HypervisorUptimeUnknown = kinds.NotSupported.row("hypervisor.uptime_unknown",
+    "The driver of hypervisor {name} does not tell its uptime.")
+
+BaremetalNotHere = kinds.Invalid.row("baremetal.not_here",
+    "Nodes can not be changed here. Ask the bare metal service: openstack baremetal {command}.")
+BaremetalUnavailable = kinds.NotSupported.row("baremetal.unavailable",
+    "The bare metal service is not available here: its nodes can not be shown.")
+
+OrderBadUuid = kinds.Invalid.row("order.bad_uuid", "'{given}' is not the uuid of a server.")
+OrderCannotAsk = kinds.HostRefused.row("order.cannot_ask",
+    "Host {host} could not ask the conductor whether to go on, so it did not: {reason}")
+OrderClosed = kinds.HostRefused.row("order.closed",
+    "Guest {uuid} was ordered away at epoch {epoch}; this order of epoch {asked} came late.")
+OrderIncomplete = kinds.Invalid.row("order.incomplete",
+    "The order to {what} {uuid} does not say what the guest is made of.")
+OrderNotGranted = kinds.Overtaken.row("order.not_granted",
+    "The conductor has a newer operation on {uuid} than epoch {epoch}.")
+OrderOvertaken = kinds.Overtaken.row("order.overtaken",
+    "Server {uuid} is at epoch {newest} here; an order of epoch {epoch} is too old.")
+OrderStale = kinds.HostRefused.row("order.stale",
+    "The order to {kind} {uuid} came {late:.0f} s after the time it had to begin by (if many do, compare the clocks "
+    "of this host and the conductor's).")
+OrderStopped = kinds.Overtaken.row("order.stopped", "The order to {kind} {uuid} was stopped by a newer one.")
+
+ClaimGroup = kinds.ClaimConflict.row("claim.group", "Server group {group} has the policy {policy}, and {why}.")
+ClaimHeld = kinds.Conflict.row("claim.held", "These servers hold something of their providers already.")
+ClaimNotEnough = kinds.ClaimConflict.row("claim.not_enough",
+    "The chosen host has {free} {resource_class} left, {wanted} are needed.")
+ClaimUnfit = kinds.ClaimConflict.row("claim.unfit", "The chosen host can not take it: {why}.")
+
+PciBadAlias = kinds.Invalid.row("pci.bad_alias", "[pci]alias {alias}: {problem}")
+PciBadRequest = kinds.Invalid.row("pci.bad_request",
+    "pci_passthrough:alias={value} is not possible: it must have the form <alias>:<count>,<alias>:<count>.")
+PciNoSuchAlias = kinds.Invalid.row("pci.no_such_alias",
+    "PCI alias {alias} is not defined: pci_passthrough:alias={value}.")
+PciTooManyDevices = kinds.Invalid.row("pci.too_many_devices",
+    "pci_passthrough:alias={value} is not possible: a server gets {most} devices at most.")

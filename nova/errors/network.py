@@ -1,0 +1,102 @@
+"""Errors about networks, their addresses and ports, and VPN servers."""
+
+from __future__ import annotations
+
+from nova.errors import kinds
+
+Absent = kinds.NotFound.row("network.absent", "{what} {id} not found.")
+AcceleratedPort = kinds.Invalid.row("network.accelerated_port",
+    "Port {port_id} is of an accelerator, and this cloud has no service for those.")
+AddressTaken = kinds.Invalid.row("network.address_taken",
+    "Fixed IP address {address} is already in use or is not in network {network}.")
+Ambiguous = kinds.Conflict.row("network.ambiguous",
+    "Multiple possible networks found, use a Network ID to be more specific.")
+BadAddress = kinds.Invalid.row("network.bad_address", "Fixed IP address {address} is invalid.")
+BadId = kinds.Invalid.row("network.bad_id", "{what} id should be uuid")
+BadPort = kinds.Invalid.row("network.bad_port", "Port id {port_id} could not be found.")
+BindingFailed = kinds.HostRefused.row("network.binding_failed",
+    "Binding failed for port {port_id}, please check neutron logs for more information: host {host} has no way to "
+    "its network.")
+BridgeHasNetwork = kinds.Conflict.row("network.bridge_has_network",
+    "Network {label}: the bridge {bridge} has network {other} already, and a bridge serves one network with DHCP. "
+    "Name another bridge, or delete network {other} first.")
+BridgeTaken = kinds.Conflict.row("network.bridge_taken",
+    "Network {label}: the bridge {bridge} of this host already serves network {other}")
+CanNotAdd = kinds.Invalid.row("network.can_not_add",
+    "Cannot associate network {network} with project {project}: {reason}")
+CidrConflict = kinds.Conflict.row("network.cidr_conflict",
+    "Requested cidr ({cidr}) conflicts with existing cidr ({other})")
+CreationFailed = kinds.Unavailable.row("network.creation_failed", "Create networks failed: {reason}")
+DaemonStillRunning = kinds.Unavailable.row("network.daemon_still_running",
+    "{program} (pid {pid}) of {device} does not end")
+DemandingPort = kinds.Invalid.row("network.demanding_port",
+    "Port {port_id} takes resources of its host (a device, or a share of bandwidth), and can not be given to a "
+    "server that lives: create the server with it.")
+External = kinds.Forbidden.row("network.external",
+    "It is not allowed to create an interface on external network {network_id}")
+GroupAmbiguous = kinds.Conflict.row("network.group_ambiguous",
+    "Multiple security groups found matching '{name}'. Use an ID to be more specific.")
+HasProject = kinds.Conflict.row("network.has_project",
+    "Network must be disassociated from project {project_id} before it can be deleted.")
+HostDown = kinds.Unavailable.row("network.host_down", "nova-network on '{host}' does not report.")
+HostLate = kinds.Unavailable.row("network.host_late",
+    "nova-network on '{host}' has not done what it was told in {seconds:.0f} s.")
+InUse = kinds.Conflict.row("network.in_use", "Network {network_id} is still in use: {count} addresses are a server's.")
+InterfaceDriver = kinds.NotSupported.row("network.interface_driver",
+    "nova.conf, [DEFAULT]linuxnet_interface_driver = {name}: there is no such class. There are {known}.")
+Invalid = kinds.Invalid.row("network.invalid", "Invalid input for field {field}. {reason}")
+Manager = kinds.NotSupported.row("network.manager",
+    "nova.conf, [DEFAULT]network_manager = {name}: there is no such class. There are {known}.")
+NoAddress = kinds.Conflict.row("network.no_address", "Zero fixed ips available in network {network}.")
+NoAutoAllocation = kinds.Invalid.row("network.no_auto_allocation",
+    "Unable to automatically allocate a network for project {project_id}")
+NoCidr = kinds.Invalid.row("network.no_cidr", "No CIDR requested")
+NoFloatingInterface = kinds.Invalid.row("network.no_floating_interface", "Interface {interface} not found.")
+NoHost = kinds.Unavailable.row("network.no_host", "Network {network} has no host: start nova-network on one.")
+#: Of /v2 alone, where what is well formed and says too little is another code.
+NoId = kinds.Invalid.row("network.no_id",
+    "The request needs id: a network's, or null for any that is nobody's.", status=422)
+NoMac = kinds.Unavailable.row("network.no_mac", "No free MAC address was found in {attempts} attempts.")
+NoOwners = kinds.NotSupported.row("network.no_owners",
+    "The networks of {manager} are everybody's: they have no project or host of their own to change.")
+NoPortSecurity = kinds.Invalid.row("network.no_port_security",
+    "Network requires port_security_enabled and subnet associated in order to apply security groups: network "
+    "{network_id} has not.")
+NoPortThere = kinds.Invalid.row("network.no_port_there", "Network {network} could not be found for instance {server}.")
+NoSubnet = kinds.Invalid.row("network.no_subnet",
+    "Network {network_id} requires a subnet in order to boot instances on.")
+NoSuchAddress = kinds.NotFound.row("network.no_such_address", "Fixed IP not found for address {address}.")
+NoSuchGroup = kinds.Invalid.row("network.no_such_group", "Security group {name} not found.")
+NoSuchRange = kinds.NotFound.row("network.no_such_range", "There is no network {range}.")
+NoVlan = kinds.Conflict.row("network.no_vlan", "No VLAN number is left: {vlan} is above {last}.")
+NoVlanInterface = kinds.NotSupported.row("network.no_vlan_interface",
+    "Network {label} has VLAN {vlan}, and no interface to carry it: set [DEFAULT]vlan_interface in nova.conf, or the "
+    "network's bridge_interface")
+NoneFree = kinds.Invalid.row("network.none_free", "No network is left that is nobody's, for project {project_id}.")
+NotFound = kinds.NotFound.row("network.not_found", "Network {network_id} could not be found.")
+NotItsAddress = kinds.Invalid.row("network.not_its_address", "Instance {server} has no fixed IP address {address}.")
+NotServed = kinds.NotSupported.row("network.not_served", "The network service in use ({back_end}) has no {call}.")
+OfAnother = kinds.Conflict.row("network.of_another", "Network {network_id} is of project {project_id}.")
+Option = kinds.Invalid.row("network.option", "nova.conf, [DEFAULT]{option} = {value}: {reason}")
+OverPortQuota = kinds.OverQuota.row("network.over_port_quota", "The network service refused: {reason}")
+OverQuota = kinds.OverQuota.row("network.over_quota", "Quota exceeded, too many networks: at most {limit}.")
+PortDnsName = kinds.Invalid.row("network.port_dns_name",
+    "Port {port_id} not usable for server {server}: its DNS name is {dns_name}, not {hostname}.")
+PortInUse = kinds.Conflict.row("network.port_in_use", "Port {port_id} is still in use.")
+PortTwice = kinds.Invalid.row("network.port_twice", "Port {port_id} is asked for more than once.")
+PortWithoutAddress = kinds.Invalid.row("network.port_without_address",
+    "Port {port_id} requires a FixedIP in order to be used.")
+Refused = kinds.Invalid.row("network.refused", "{reason}")
+TellingLate = kinds.Unavailable.row("network.telling_late", "Network hosts could not be told within {seconds:.0f} s.")
+TooLarge = kinds.Invalid.row("network.too_large", "{field}: a project makes at most {most} at once, not {given}.")
+TooManyPorts = kinds.OverQuota.row("network.too_many_ports", "Maximum number of ports exceeded")
+Unclear = kinds.Invalid.row("network.unclear", "{reason}")
+UnknownManager = kinds.Invalid.row("network.unknown_manager",
+    "nova.conf, [DEFAULT]network_manager = {value}: there are {known}.")
+VlanTaken = kinds.Conflict.row("network.vlan_taken", "Detected existing vlan with id {vlan}")
+WrongHost = kinds.Conflict.row("network.wrong_host", "An order for {asked} came to {host}")
+
+CloudpipeNoNetwork = kinds.NotFound.row("cloudpipe.no_network", "Project {project_id} has no network.")
+CloudpipeNotFound = kinds.NotFound.row("cloudpipe.not_found",
+    "There is no {id} of VPN servers to change: only configure-project.")
+CloudpipeUnavailable = kinds.Invalid.row("cloudpipe.unavailable", "No VPN server can be made: {reason}.")

@@ -1,0 +1,44 @@
+"""Errors about quotas, usage and audits."""
+
+from __future__ import annotations
+
+from nova.errors import kinds
+
+AboveProject = kinds.Invalid.row("quota.above_project",
+    "Quota limit {limit} for {resource} must be less than or equal to {project_limit}.")
+BelowUse = kinds.Invalid.row("quota.below_use",
+    "Quota limit {limit} for {resource} must be greater than or equal to already used and reserved {used}.")
+Exceeded = kinds.OverQuota.row("quota.exceeded",
+    "Quota exceeded for {over}: Requested {requested}, but already used {used} of {limit} {over}")
+FixedIps = kinds.OverQuota.row("quota.fixed_ips",
+    "Quota exceeded for fixed_ips: Requested {requested}, but already used {used} of {limit} fixed_ips")
+KeptElsewhere = kinds.Forbidden.row("quota.kept_elsewhere", "{reason}")
+LimitsAway = kinds.Unavailable.row("quota.limits_away",
+    "The limits that [quota]driver = nova.quota.UnifiedLimitsDriver keeps in Keystone can not be read: {reason}")
+TooMany = kinds.OverQuota.row("quota.too_many", "Quota exceeded, {what}: at most {limit}.")
+
+LimitsNoEndpoint = kinds.Unavailable.row("limits.no_endpoint",
+    "Keystone has {count} endpoints for [oslo_limit]{wanted}; exactly one is needed.")
+
+UsageBadPeriod = kinds.Invalid.row("usage.bad_period",
+    "instance_usage_audit_period = {text}: it must be hour, day, month or year, if need be with an offset: hour@0 to "
+    "hour@59 (minutes), day@0 to day@23 (hours), month@1 to month@31 (days; the last day of a shorter month), year@1 "
+    "to year@12 (months).")
+UsageBadTime = kinds.Invalid.row("usage.bad_time",
+    "Invalid {name} time [{value}]: it must be an ISO 8601 date and time, for example 2026-11-21T10:00:00, "
+    "2026-11-21T10:00:00.000000 or 2026-11-21 10:00:00.000000.")
+UsageStartAfterEnd = kinds.Invalid.row("usage.start_after_end",
+    "Invalid start time. The start time {start} cannot occur after the end time {end}.")
+
+UsageAuditBadTimestamp = kinds.Invalid.row("usage_audit.bad_timestamp",
+    "Invalid timestamp for date {value}: it must have the form 2026-11-21 10:00:00 or 2026-11-21 10:00:00.000000, in "
+    "UTC.")
+
+AuditIncurable = kinds.Conflict.row("audit.incurable", "{what}")
+AuditNoNode = AuditIncurable.row("audit.no_node", "{host} has no node {node}: is its nova-compute registered?")
+
+DebtHostIsThere = kinds.Conflict.row("debt.host_is_there",
+    "nova-compute on {host} is registered and pays what it owes when it is back: only the debts of a host that was "
+    "removed (DELETE /os-services/ID) can be forgiven.")
+DebtUnknownStep = kinds.NotSupported.row("debt.unknown_step",
+    "This nova-compute does not know how to do '{step}': upgrade it.")

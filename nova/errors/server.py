@@ -1,0 +1,125 @@
+"""Errors about servers, their groups, keys, actions and snapshots."""
+
+from __future__ import annotations
+
+from nova.errors import kinds
+
+AttachInterrupted = kinds.Conflict.row("server.attach_interrupted",
+    "Attaching an interface to instance {server} was interrupted by another action on it.")
+AttachSlow = kinds.Unavailable.row("server.attach_slow",
+    "Attaching an interface to instance {server} takes longer than {seconds:.0f} s, and goes on: its actions tell "
+    "how it ends.")
+BadBlockDevice = kinds.Invalid.row("server.bad_block_device",
+    "Block Device Mapping is Invalid: device {number}: {reason}")
+BadCreate = kinds.Invalid.row("server.bad_create")
+BadFixedIp = kinds.Invalid.row("server.bad_fixed_ip",
+    "Invalid fixed_ip: {address} is not an address of network {network} ({cidr}).")
+BadFlavor = kinds.Invalid.row("server.bad_flavor", "Flavor {flavor_id} could not be found.")
+BadGroup = kinds.Invalid.row("server.bad_group",
+    "ServerGroup {group} in the scheduler hint 'group' could not be found.")
+BadImage = kinds.Invalid.row("server.bad_image", "Can not find requested image {image_id}: {reason}")
+BadImageProperty = kinds.Invalid.row("server.bad_image_property", "Image {image_id} can not be used: {reason}.")
+BadKeypair = kinds.Invalid.row("server.bad_keypair", "Invalid key_name provided.")
+BadNetwork = kinds.Invalid.row("server.bad_network", "Network {network_id} could not be found.")
+BadTag = kinds.Invalid.row("server.bad_tag", "Tag '{tag}' is invalid. {reason}")
+DiskConfigDisabled = kinds.Invalid.row("server.disk_config_disabled",
+    "Invalid OS-DCF:diskConfig: it must be MANUAL, for image {image} says (auto_disk_config) that its file system "
+    "can not be grown.")
+FixedIpInUse = kinds.Invalid.row("server.fixed_ip_in_use",
+    "Invalid fixed_ip: {address} of network {network} is in use already.")
+FixedIpV6 = kinds.Invalid.row("server.fixed_ip_v6",
+    "Invalid fixed_ip: {address}: IPv6 addresses follow from the interface's MAC, and can not be chosen.")
+FlavorTooSmall = kinds.Invalid.row("server.flavor_too_small", "{reason}")
+ForcedNowhere = kinds.Invalid.row("server.forced_nowhere",
+    "Can't force to a non-provided destination: force needs a host.")
+Going = kinds.WrongState.row("server.going", "Instance {server} is being deleted.")
+#: Its disks may be gone: what would start it would give its owner an empty server.
+HalfDestroyed = kinds.WrongState.row("server.half_destroyed",
+    "Instance {server} was deleted in part, and can only be deleted: delete it again.")
+HasOwnCall = kinds.Bug.row("server.has_own_call", "'{action}' takes arguments: there is a call for it.")
+HostForcedDown = kinds.WrongState.row("server.host_forced_down",
+    "Cannot '{action}' instance {server}: an operator said that its host is down. Wait until it is back, or until "
+    "the instance is evacuated.")
+ImageAndFlavor = kinds.Invalid.row("server.image_and_flavor", "{name}={value} is not possible: {reason}.")
+#: A flavor or an image asks for what no host could give, or both contradict each other.
+ImpossibleRequirement = kinds.Invalid.row("server.impossible_requirement", "{name}={value} is not possible: {reason}.")
+InterfacesBusy = kinds.Conflict.row("server.interfaces_busy",
+    "Another interface of instance {server} is being attached or detached: try again when it has ended.")
+InterfacesUnsettled = kinds.Conflict.row("server.interfaces_unsettled",
+    "An interface could not be attached to instance {server}, and will be taken back when its host answers again: "
+    "until then its address stays taken, and no other can be attached or detached.")
+Locked = kinds.Conflict.row("server.locked", "Instance {uuid} is locked")
+LockedMeanwhile = kinds.Conflict.row("server.locked_meanwhile",
+    "Instance {server} is locked by its {by} by now; ask again.")
+MetadataKeyMismatch = kinds.Invalid.row("server.metadata_key_mismatch",
+    "Request body and URI mismatch: the body must hold the key {key}.")
+NeedsVolumes = kinds.Invalid.row("server.needs_volumes",
+    "Block device {number} needs a volume ({what}), and this cloud has no volume service. Use an image, with local "
+    "ephemeral or swap disks.")
+NetworkOfNobody = kinds.Invalid.row("server.network_of_nobody",
+    "Network {network_id} is no project's yet. Ask for none, and the project gets one at its first server; or let an "
+    "administrator give it to the project (os-networks/add).")
+NoGuest = kinds.Conflict.row("server.no_guest", "Instance {server} is not ready: its host has no guest of it.")
+NoHost = kinds.Conflict.row("server.no_host", "Instance {server} is not ready: it is on no host.")
+NoNetworks = kinds.Invalid.row("server.no_networks", "No network is available to the project.")
+NoShelvedImage = kinds.Conflict.row("server.no_shelved_image",
+    "Instance {server} stays on its host: {reason}, and its disk is nowhere else.")
+NoSuchHost = kinds.Invalid.row("server.no_such_host", "Compute host {host} could not be found.")
+NoSuchInterface = kinds.NotFound.row("server.no_such_interface", "Instance {server} has no interface {interface}.")
+NoSuchMetadata = kinds.NotFound.row("server.no_such_metadata", "Metadata item was not found")
+NoSuchNetwork = kinds.NotFound.row("server.no_such_network",
+    "Network {label} was not found among the server's addresses")
+NoSuchNode = kinds.Invalid.row("server.no_such_node", "Compute node {node} could not be found{where}.")
+NoSuchPort = kinds.NotFound.row("server.no_such_port", "Instance {server} does not have a port with id {port}")
+NoSuchSecurityGroup = kinds.Invalid.row("server.no_such_security_group", "Security group {name} could not be found.")
+NoSuchTag = kinds.NotFound.row("server.no_such_tag", "Server {server} has no tag '{tag}'")
+NotForIt = kinds.Conflict.row("server.not_for_it", "Cannot '{action}' instance {server}: it {has}.")
+#: What stands where a server's id should be is no uuid: nobody needs to be asked.
+NotFound = kinds.NotFound.row("server.not_found", "Instance {server} could not be found.")
+PasswordLost = kinds.Conflict.row("server.password_lost",
+    "The password for instance {server} was lost before its guest had it; set it again.")
+PasswordOfKeptDisk = kinds.Invalid.row("server.password_of_kept_disk",
+    "adminPass can not be set on a disk that is kept: leave it out, or onSharedStorage.")
+PinConflict = kinds.Conflict.row("server.pin_conflict",
+    "Server {uuid} can not be pinned to availability zone {zone}: it is in {current}, and a pin may only be taken "
+    "away, or set to the zone the server is in.")
+TooManyTags = kinds.Invalid.row("server.too_many_tags", "The number of tags exceeded the per-server limit {limit}")
+UnderWay = kinds.WrongState.row("server.under_way", "Cannot '{action}' instance {server}: this is being done already.")
+WrongState = kinds.WrongState.row("server.wrong_state",
+    "Cannot '{action}' instance {server} while it is in {attribute} {value}")
+
+ServersBadFilter = kinds.Invalid.row("servers.bad_filter", "Invalid filter {name}={value}: {reason}")
+ServersBadSort = kinds.Invalid.row("servers.bad_sort", "Invalid sorting: {reason}")
+ServersDeletedForbidden = kinds.Forbidden.row("servers.deleted_forbidden",
+    "Only administrators may list deleted instances")
+ServersSortForbidden = kinds.Forbidden.row("servers.sort_forbidden", "Only administrators can sort servers by {keys}")
+
+ServerGroupNotFound = kinds.NotFound.row("server_group.not_found", "Instance group {group} could not be found.")
+ServerGroupRuleTooLarge = kinds.Invalid.row("server_group.rule_too_large",
+    "Invalid input for field/attribute max_server_per_host. Value: {value}. It must be at most {most}.")
+ServerGroupRules = kinds.Invalid.row("server_group.rules",
+    "Invalid input for field/attribute rules. Only anti-affinity policy supports rules, not {policy}.")
+
+#: A host that fails in an unforeseen way: another may do better.
+BuildFailed = kinds.HostRefused.row("build.failed", "The host could not {kind} the guest ({reason}).")
+
+RebuildOtherTopology = kinds.Invalid.row("rebuild.other_topology",
+    "Image {image_id} can not be used: it asks for other NUMA nodes, dedicated processors or pages than the server "
+    "has. A rebuild keeps them; resize the server, or use an image that asks for the same.")
+
+InterfaceAddressWithoutNetwork = kinds.Invalid.row("interface.address_without_network",
+    "Must input network_id when request IP address")
+InterfaceNetworkAndPort = kinds.Invalid.row("interface.network_and_port", "Must not input both network_id and port_id")
+
+ActionNotFound = kinds.NotFound.row("action.not_found",
+    "Action for request_id {request_id} on instance {server} not found")
+
+KeypairBadKey = kinds.Invalid.row("keypair.bad_key", "Keypair data is invalid: {reason}")
+KeypairNotFound = kinds.NotFound.row("keypair.not_found", "Keypair {name} not found for user {user_id}")
+KeypairTaken = kinds.Conflict.row("keypair.taken", "Key pair '{name}' already exists.")
+
+SnapshotName = kinds.Invalid.row("snapshot.name", "'{image_id}' can not be an image's id.")
+SnapshotNotFound = kinds.Conflict.row("snapshot.not_found",
+    "There is no snapshot of guest {uuid} for image {image_id} on host {host} (any more).")
+SnapshotStalled = kinds.HostRefused.row("snapshot.stalled",
+    "The copy of the disk of guest {uuid} did not get on for {seconds} s.")

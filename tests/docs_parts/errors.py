@@ -1,0 +1,51 @@
+"""The page of errors, from the catalogues in ``nova.errors``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+
+from nova import errors
+from nova.console import target
+from nova.db import engine
+from nova.errors import kinds
+from tests.docs_parts import rst
+
+INTRO = """\
+Each error has a code, which means one thing in every daemon and release: the logs have it, and errors that cross from
+daemon to daemon are told apart by it. An API's answer has the HTTP status and the message. What stands in braces is
+filled in. Errors of a *kind* are treated alike; the cure of a kind is the cure of each of its errors that has none of
+its own here.
+"""
+
+#: Errors that are more than a row, beside what raises them.
+OF_ROOMS = (engine, target)
+
+
+def page() -> str:
+    of_kinds = ((rst.literal(kind), str(cls.status), rst.plain(cls.cure)) for kind, cls in errors.KINDS.items())
+    parts = [rst.MARK, rst.heading("Errors"), INTRO, rst.heading("Kinds", "-"),
+             rst.table(("Kind", "Status", "Cure"), of_kinds, (20, 10, 70))]
+    for noun, rows in sorted(by_noun().items()):
+        parts += [rst.heading(noun, "-"),
+                  rst.table(("Code", "Kind", "Message", "Cure"), map(_row, rows), (20, 12, 40, 28))]
+    return "\n".join(parts)
+
+
+def by_noun() -> dict[str, list[type[errors.NovaError]]]:
+    """Every error that can be raised, by its code's noun and in the order of codes."""
+    found: dict[str, list[type[errors.NovaError]]] = {}
+    for cls in sorted(_all(), key=lambda one: one.code):
+        found.setdefault(cls.code.partition(".")[0], []).append(cls)
+    return found
+
+
+def _all() -> Iterator[type[errors.NovaError]]:
+    nouns = (one for one in vars(errors).values() if isinstance(one, ModuleType) and one is not kinds)
+    for room in (*nouns, *OF_ROOMS):
+        yield from (cls for cls in vars(room).values() if isinstance(cls, type) and issubclass(cls, errors.NovaError))
+
+
+def _row(cls: type[errors.NovaError]) -> tuple[str, ...]:
+    kind = f"{rst.literal(cls.kind)} ({cls.status})"
+    return rst.literal(cls.code), kind, rst.plain(cls.message), rst.plain(cls.cure if "cure" in vars(cls) else "")
