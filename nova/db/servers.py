@@ -20,6 +20,7 @@ from nova.db.models.cell import (
     servers,
     services,
 )
+from nova.db.server_row import ServerRow
 from nova.db.services import COMPUTE
 from nova.db.statements import insert_all
 from nova.db.states import ENTRY_COLUMNS, Entry
@@ -63,14 +64,15 @@ def insert(tx: Connection, rows: Sequence[Mapping[str, Any]], entries: Sequence[
 #: Statements that are built once. ``uuids`` and the like are bound when they are executed.
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
 _ENTRIES = sa.select(*ENTRY_COLUMNS).where(operations.c.server_uuid.in_(_UUIDS)).order_by(operations.c.id)
-_ROWS = sa.select(servers).where(servers.c.uuid.in_(_UUIDS))
+_ROWS = sa.select(*[servers.c[name] for name in ServerRow.__struct_fields__]).where(servers.c.uuid.in_(_UUIDS))
 _LIVE_ROWS = _ROWS.where(servers.c.deleted == 0)
 _EPOCHS = sa.select(servers.c.uuid, servers.c.epoch).where(servers.c.uuid.in_(_UUIDS), servers.c.deleted == 0)
 
 
-def rows_of(tx: Connection, uuids: Sequence[str], with_deleted: bool = False) -> dict[str, AnyRow]:
+def rows_of(tx: Connection, uuids: Sequence[str], with_deleted: bool = False) -> dict[str, ServerRow]:
     """Whole rows by uuid, for the workflow's own use."""
-    return {row.uuid: row for row in tx.execute(_ROWS if with_deleted else _LIVE_ROWS, {"uuids": list(uuids)})}
+    found = tx.execute(_ROWS if with_deleted else _LIVE_ROWS, {"uuids": list(uuids)})
+    return {row.uuid: ServerRow(*row) for row in found}
 
 
 class _One(NamedTuple):

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from nova import context, errors
 from nova.conductor.engine.network_back_end import NetworkBackEnd, NetworkWish
 from nova.conductor.engine.workflow import Op
-from nova.db import states
+from nova.db import servers, states
 from nova.model.base import Scope
 from nova.model.networks import Interface, NewNetwork, RequestedNetwork
 from nova.model.server_parts import ExternalEvent
@@ -71,7 +70,8 @@ def cloud(request: Any, tmp_path: Path, templates: Path) -> Iterator[Any]:
 
 def op_of(cloud: Any, uuid: str, **data: Any) -> Op:
     """An operation on the server, in nobody's hands."""
-    row = cloud.server(uuid)
+    with cloud.cell.reading() as tx:
+        row = servers.rows_of(tx, [uuid])[uuid]
     last = cloud.journal(uuid)[-1]
     entry = states.Entry(id=last.id, server_uuid=uuid, action="create", epoch=row.epoch,
                          data={"host": row.host, "node": row.node, **data})
@@ -208,7 +208,7 @@ def test_interface_when_made_and_removed_twice_then_it_is_one_and_none(cloud):
         taken = cloud.cell.transact(lambda tx: back_end.take_interface(tx, op, wish))
         if taken is not None:
             op.see(interfaces=(*[found for found in op.server.interfaces if found.id != taken.id], taken))
-            op.change(data={**op.data, "interface": msgspec.to_builtins(taken)})
+            op.note(interface=taken)
         made.append(back_end.make_interface(op, wish))
     assert made[0].id == made[1].id
     op.see(interfaces=(*[found for found in op.server.interfaces if found.id != made[0].id], made[0]))
@@ -228,10 +228,10 @@ def test_admit_when_it_is_not_there_then_invalid(cloud, wish, kind):
 
 def test_admit_when_an_address_can_not_be_then_invalid(cloud):
     uuid = one(cloud, fixed_ip=cloud.inside(77))
-    for address, servers in (("192.0.2.1", 1), (cloud.inside(77), 1), (cloud.inside(78), 2)):
+    for address, count in (("192.0.2.1", 1), (cloud.inside(77), 1), (cloud.inside(78), 2)):
         wish = RequestedNetwork(network_id=cloud.net, fixed_ip=address)
         with context.entered(DEMO), pytest.raises(errors.Invalid):
-            cloud.deps.networking.admit(NetworkWish("demo", (wish,), servers=servers))
+            cloud.deps.networking.admit(NetworkWish("demo", (wish,), servers=count))
     assert cloud.server(uuid).vm_state == "active"
 
 

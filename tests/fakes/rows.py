@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from nova.db import ledger, networks, reports
 from nova.db.engine import Database
 from nova.db.models import api, cell
+from nova.db.server_row import ServerRow
 from nova.model import addressing
 from nova.model.flavors import Flavor
 from nova.model.hosts import Inventory, Node
@@ -29,6 +30,12 @@ def server_row(**fields: Any) -> dict[str, Any]:
     return {"uuid": new_uuid(), "project_id": "demo", "user_id": "joe", "name": "vm", "created_at": BORN,
             "vm_state": "active", "flavorid": "1",
             "flavor": Flavor(flavorid="1", name="m1", memory_mb=512, vcpus=1, root_gb=1), **fields}
+
+
+def server_value(**fields: Any) -> ServerRow:
+    """A server's whole row as it is read."""
+    unset = {column.name: column.default.arg if column.default is not None else None for column in cell.servers.c}
+    return ServerRow(**{**unset, "id": 1, "epoch": 1, **server_row(**fields)})
 
 
 def add_servers(database: Database, *rows: dict[str, Any]) -> list[str]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from nova import errors
+from nova.conductor.actions.delete import Restore
 from nova.conductor.actions.resize import ENDINGS
 from nova.conductor.engine.begin import begin, locked
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import Arguments
 from nova.db import states
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
 from nova.model.servers import ServerMemo, ServerOrder
 from nova.model.states import TaskState, VmState
 
@@ -27,7 +27,7 @@ def begin_order(deps: Deps, tx: Connection, order: ServerOrder) -> states.Entry:
         return _begin_delete(deps, tx, order)
     if order.action == "restore":
         return begin(deps, tx, "restore", order.uuid, _restoring(locked(tx, order.uuid)))
-    entry = begin(deps, tx, order.action, order.uuid, order.arguments)
+    entry = begin(deps, tx, order.action, order.uuid, Arguments())
     return ENDINGS[order.action](deps, tx, entry) if order.action in ENDINGS else entry
 
 
@@ -35,20 +35,18 @@ def _begin_delete(deps: Deps, tx: Connection, order: ServerOrder) -> states.Entr
     """For good, where deleted servers are not kept, where it is forced, and where there is nothing to keep: the server
     never ran, or was deleted before."""
     force = order.action == "force_delete" or order.arguments.get("force") == "true"
-    arguments = {name: value for name, value in order.arguments.items() if name != "force"}
     if force or deps.settings.reclaim_instance_interval <= 0:
-        return begin(deps, tx, "delete", order.uuid, arguments)
+        return begin(deps, tx, "delete", order.uuid, Arguments())
     row = locked(tx, order.uuid)
     begun = row.memo is not None and row.memo.destroying
     going = row.vm_state == VmState.SOFT_DELETED.value or row.task_state == TaskState.DELETING.value or begun
     soft = row.launched_at is not None and not going
-    return begin(deps, tx, "soft_delete" if soft else "delete", order.uuid, arguments)
+    return begin(deps, tx, "soft_delete" if soft else "delete", order.uuid, Arguments())
 
 
-def _restoring(row: Any) -> Mapping[str, Any]:
-    """``start``: its guest runs after it. ``becomes``: the vm_state after it; a shelved server is shelved again (but
-    one whose unshelve was overtaken by its delete has a guest)."""
+def _restoring(row: ServerRow) -> Restore:
+    """A shelved server is shelved again (but one whose unshelve was overtaken by its delete has a guest)."""
     was = (row.memo or ServerMemo()).deleted_from
     if was == VmState.SHELVED.value or (was == VmState.SHELVED_OFFLOADED.value and row.host is None):
-        return {"start": False, "becomes": was}
-    return {"start": True, "becomes": was if was == VmState.RESIZED.value else VmState.ACTIVE.value}
+        return Restore(becomes=was)
+    return Restore(start=True, becomes=was if was == VmState.RESIZED.value else VmState.ACTIVE.value)

@@ -19,8 +19,10 @@ from nova.conductor import steps
 from nova.conductor.actions import checks
 from nova.conductor.actions.checks import check_flavor, check_items, keypair, usable_image, wants_drive
 from nova.conductor.engine import quota, zones
+from nova.conductor.engine.begin import builtins
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_back_end import Admitted, NetworkWish
+from nova.conductor.engine.operation import PlacementArguments
 from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.db import flavors, hosts, ledger, security_groups, server_groups, servers, services, states
 from nova.db.engine import Connection
@@ -34,7 +36,7 @@ from nova.model.orders import Disk
 from nova.model.quotas import UNLIMITED
 from nova.model.server_groups import hinted
 from nova.model.servers import CreatedServers, NewServer, ServerFacts
-from nova.model.states import TaskState, VmState
+from nova.model.states import PowerState, TaskState, VmState
 
 
 def check_place(tx: Connection, order: NewServer) -> None:
@@ -284,7 +286,8 @@ def _disks(order: NewServer, flavor: Flavor) -> tuple[Disk, ...] | None:
 
 
 def _entry(deps: Deps, order: NewServer, row: Mapping[str, Any], who: context.RequestContext) -> dict[str, Any]:
-    arguments = {"host": order.host, "node": order.node, "forced": order.forced, "metadata": dict(order.metadata)}
+    arguments = builtins(PlacementArguments(host=order.host, node=order.node, forced=order.forced,
+                                            metadata=order.metadata))
     return {"server_uuid": row["uuid"], "action": "create", "epoch": 1,
             "runner_id": deps.runner.journal.runner_id, "arguments": arguments, "data": {}, "history": (),
             "step": "", "direction": "do", "attempt": 1, "request_id": who.request_id, "user_id": who.user_id,
@@ -292,7 +295,10 @@ def _entry(deps: Deps, order: NewServer, row: Mapping[str, Any], who: context.Re
 
 
 def launched(ops: Sequence[Op]) -> Mapping[str, Any]:
-    return {"launched_at": utc_now(), "power_state": PerServer({op.uuid: op.data.get("power_state", 1) for op in ops})}
+    """Their hosts said how they are; one that fell silent had reported that they run."""
+    told = {op.uuid: op.progress.power_state for op in ops}
+    return {"launched_at": utc_now(), "power_state": PerServer({
+        uuid: PowerState.RUNNING.value if state is None else state for uuid, state in told.items()})}
 
 
 take_host = steps.TakeNextHost()                              # the chosen host first, then its alternates
@@ -306,4 +312,5 @@ CREATE_SERVER = Workflow(
     retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
     again_on=(errors.Unavailable,),                           # a scheduler that is away is asked again
     ending=launched,
+    asks=PlacementArguments,
 )

@@ -11,6 +11,7 @@ from nova import errors
 from nova.conductor import steps
 from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import Arguments
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
 from nova.conductor.steps.guests import destroy, owe_destroy
 from nova.db import migrations
@@ -39,7 +40,7 @@ class DestroyGuests(Step):
 
     def _everywhere(self, deps: Deps, op: Op) -> Result:
         """All hosts are asked, also when one fails. The first failure ends the delete, and the owner learns of it."""
-        hosts = dict.fromkeys([op.server.host, *op.entry.arguments.get("hosts", ()), *op.data.get("claimed", ())])
+        hosts = dict.fromkeys([op.server.host, *(op.asked(Arguments).hosts or ()), *op.progress.claimed])
         failures = []
         for host in filter(None, hosts):
             try:
@@ -60,8 +61,8 @@ def gone(ops: Sequence[Op]) -> Mapping[str, Any]:
 def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
     """Its moves are over with the server itself: a delete that failed leaves them as they are, for the next one."""
     memo = op.server.memo
-    moved = (memo and memo.move) or set(op.data.get("claimed", ())) - {op.server.host}
-    if error is None and ("hosts" in op.entry.arguments or moved):
+    moved = (memo and memo.move) or set(op.progress.claimed) - {op.server.host}
+    if error is None and (op.asked(Arguments).hosts is not None or moved):
         migrations.end_open(tx, op.uuid, CANCELLED)
     return {}
 
@@ -79,6 +80,13 @@ DELETE_SERVER = Workflow(
 )
 
 
+class Restore(Arguments):
+    """What a restore is begun with. ``becomes``: the vm_state after it; ``start``: its guest runs then."""
+
+    becomes: str
+    start: bool = False
+
+
 def set_aside(ops: Sequence[Op]) -> Mapping[str, Any]:
     """(One server: no request deletes several.)"""
     return {**powered(ops), **remembering(ops, soft_deleted_at=utcnow(), deleted_from=ops[0].server.vm_state)}
@@ -87,7 +95,7 @@ def set_aside(ops: Sequence[Op]) -> Mapping[str, Any]:
 def restored(ops: Sequence[Op]) -> Mapping[str, Any]:
     """A shelved server is shelved again; a stopped one runs."""
     return {**powered(ops), **remembering(ops, soft_deleted_at=None, deleted_from=None),
-            "vm_state": PerServer({op.uuid: op.entry.arguments["becomes"] for op in ops})}
+            "vm_state": PerServer({op.uuid: op.asked(Restore).becomes for op in ops})}
 
 
 SOFT_DELETE_SERVER = Workflow(
@@ -103,4 +111,5 @@ RESTORE_SERVER = Workflow(
     "restore",
     steps.StartGuests(when="start", event="compute_restore_instance"),
     ending=restored,
+    asks=Restore,
 )

@@ -14,7 +14,7 @@ from nova.model.servers import ServerMemo
 
 def powered(ops: Sequence[Op]) -> Mapping[str, Any]:
     """Power states as the hosts told them; where one told none, what is known stays."""
-    told = {op.uuid: op.data["power_state"] for op in ops if op.data.get("power_state")}
+    told = {op.uuid: op.progress.power_state for op in ops if op.progress.power_state}
     return {"power_state": PerServer(told)} if told else {}
 
 

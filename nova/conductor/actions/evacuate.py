@@ -20,6 +20,7 @@ from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.conductor.steps import moves, moving
 from nova.conductor.steps.guests import fence
 from nova.conductor.steps.moves import AskDestination, Settle, ask, rebind, remove
+from nova.conductor.steps.placement import taken
 from nova.db import migrations, services
 from nova.db.engine import Connection
 from nova.db.states import PerServer
@@ -42,10 +43,17 @@ class Evacuations:
             if host_up(self.deps, tx, row.host):
                 raise errors.move.EvacuateHostInUse(host=row.host)
             check_target(self.deps, tx, row, order.host, errors.host.NotFound)
-        arguments = {"host": order.host, "forced": order.force, "on_shared_storage": order.on_shared_storage,
-                     "stay_off": order.stay_off}
-        begin_move(self.deps, Plan("evacuate", kinds.EVACUATION, kinds.ACCEPTED, order.uuid, arguments, check),
-                    {"admin_password": order.admin_password})
+        asked = {"host": order.host, "forced": order.force, "on_shared_storage": order.on_shared_storage,
+                 "stay_off": order.stay_off}
+        begin_move(self.deps, Plan("evacuate", kinds.EVACUATION, kinds.ACCEPTED, order.uuid, Evacuation, asked, check),
+                   {"admin_password": order.admin_password})
+
+
+class Evacuation(moving.MoveArguments):
+    """What an evacuation is begun with. ``on_shared_storage``: as who asked said it; None: the hosts find out."""
+
+    on_shared_storage: bool | None = None
+    stay_off: bool = False
 
 
 class Evacuate(Settle):
@@ -63,17 +71,17 @@ class RebuildAtDestination(AskDestination):
     status, event = PRE_MIGRATING, "compute_rebuild_instance"
 
     def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, Any]:
-        deps.networking.follow(tx, op, op.data["host"])
+        deps.networking.follow(tx, op, taken(op).host)
         return {}
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         rebind(deps, op, moving.destination(op))
-        shared = op.entry.arguments.get("on_shared_storage")
+        shared = op.asked(Evacuation).on_shared_storage
         build = msgspec.structs.replace(moving.build_at(deps, op, moving.destination(op)),
                                         admin_password=op.secrets.get("admin_password"))
         order = RebuildOrder(server_uuid=op.uuid, fence=fence(op), build=build, keep_disks=shared,
-                             start=moving.runs(op) and not op.entry.arguments.get("stay_off"))
-        outcome = ask(deps, "rebuild_guests", op.data["host"], op, order)
+                             start=moving.runs(op) and not op.asked(Evacuation).stay_off)
+        outcome = ask(deps, "rebuild_guests", taken(op).host, op, order)
         if shared is None:
             shared = outcome.arrival is not None and outcome.arrival.shared
         return {"power_state": int(outcome.power_state), "shared": shared}
@@ -85,8 +93,8 @@ class RebuildAtDestination(AskDestination):
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            if op.data.get("host"):
-                apart = op.data.get("shared") is False or op.entry.arguments.get("on_shared_storage") is False
+            if op.progress.host:
+                apart = op.progress.shared is False or op.asked(Evacuation).on_shared_storage is False
                 remove(deps, op, moving.destination(op), keep_disks=not apart)
                 rebind(deps, op, moving.source(op))
 
@@ -94,12 +102,12 @@ class RebuildAtDestination(AskDestination):
 def evacuated(ops: Sequence[Op]) -> Mapping[str, Any]:
     """It is the destination's from here on. What was off stays off, and so does what was asked to."""
     places = {op.uuid: moving.row_at(op, moving.destination(op)) for op in ops}
-    off = {op.uuid for op in ops if not moving.runs(op) or op.entry.arguments.get("stay_off")}
+    off = {op.uuid for op in ops if not moving.runs(op) or op.asked(Evacuation).stay_off}
     return {**{name: PerServer({uuid: place[name] for uuid, place in places.items()})
                for name in ("host", "node", "availability_zone")},
             "vm_state": PerServer({op.uuid: (VmState.STOPPED if op.uuid in off else VmState.ACTIVE).value
                                    for op in ops}),
-            "power_state": PerServer({op.uuid: op.data.get("power_state", 0) for op in ops}),
+            "power_state": PerServer({op.uuid: op.progress.power_state or 0 for op in ops}),
             "memo": PerServer({op.uuid: moves.remembered(op, vm_state=None, move=None) for op in ops})}
 
 
@@ -109,8 +117,8 @@ def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[st
     if error is not None:
         migrations.advance(tx, move, status=status.FAILED)
         return {}
-    arguments = {"instance_name": op.entry.arguments["instance_name"], "operation_id": str(op.entry.id), "move": move}
-    if op.data.get("shared"):
+    arguments = {"instance_name": op.asked(Evacuation).instance_name, "operation_id": str(op.entry.id), "move": move}
+    if op.progress.shared:
         arguments["keep_disks"] = "1"
     services.owe(tx, [{"host": moving.source(op).host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
                        "step": "destroy_guests", "arguments": arguments}])
@@ -130,4 +138,5 @@ EVACUATE = Workflow(
     again_on=(errors.Unavailable,),
     ending=evacuated,
     closing=closed,
+    asks=Evacuation,
 )

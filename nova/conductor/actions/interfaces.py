@@ -10,13 +10,15 @@ from typing import Any
 import msgspec
 
 from nova import concurrency, context, errors
-from nova.conductor.engine.begin import begin_on_host, builtins, locked, row_of
+from nova.conductor.engine.begin import begin_on_host, locked, row_of
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import Arguments, FailedWith, OperationProgress
 from nova.conductor.engine.orders import build_order
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
 from nova.conductor.steps.guests import fence, results_of
 from nova.db import operations, servers, states
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
 from nova.db.states import PerServer
 from nova.model.base import Scope
 from nova.model.networks import Interface, RequestedNetwork
@@ -45,14 +47,14 @@ class Interfaces:
         waits_s = min(self._wait_s, context.patience().left_s)
         end = time.monotonic() + waits_s
         checked = self.deps.networking.check_interface(row_of(self.deps, server_uuid), wish)
-        entry = self._begin(ATTACH, server_uuid, lambda row: {WISH: builtins(checked)}, end)
+        entry = self._begin(ATTACH, server_uuid, lambda row: AttachInterface(wish=checked), end)
         return self._attached(entry, end, waits_s)
 
     def detach_interface(self, server_uuid: str, interface_id: str) -> None:
-        def arguments(row: Any) -> Mapping[str, Any]:
+        def arguments(row: ServerRow) -> DetachInterface:
             for one in row.interfaces or ():
                 if one.id == interface_id:
-                    return {INTERFACE: builtins(one)}
+                    return DetachInterface(interface=one)
             raise errors.server.NoSuchInterface(server=server_uuid, interface=interface_id)
         self._begin(DETACH, server_uuid, arguments, time.monotonic() + min(self._wait_s, context.patience().left_s))
 
@@ -73,7 +75,7 @@ class Interfaces:
             raise errors.NotSupported(f"The network service in use ({self.deps.networking.name}) has no {call}.")
         return method
 
-    def _begin(self, action: str, uuid: str, arguments: Callable[[Any], Mapping[str, Any]], end: float
+    def _begin(self, action: str, uuid: str, arguments: Callable[[ServerRow], Arguments], end: float
                ) -> states.Entry:
         """Begin and run it. One at a time a server, in the order in which they come in the end: the states' table lets
         an action overtake these, and they must not overtake each other."""
@@ -102,7 +104,7 @@ class Interfaces:
             if found is None or found.outcome == "overtaken":
                 raise errors.server.AttachInterrupted(server=entry.server_uuid)
             if found.outcome == "success":
-                return self._made(entry, found.data)
+                return self._made(entry, msgspec.convert(found.data["interface"], Interface))
             if found.outcome is not None or found.direction == "undo":
                 raise _fault(found)
             if time.monotonic() + pause > end:
@@ -110,33 +112,36 @@ class Interfaces:
             concurrency.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
-    def _made(self, entry: states.Entry, data: Mapping[str, Any]) -> Interface:
+    def _made(self, entry: states.Entry, made: Interface) -> Interface:
         """As the server's row has it now; what came after it may have changed it, or taken it away again."""
-        made = msgspec.convert(data[INTERFACE], Interface)
         with self.deps.cell.reading() as tx:
             row = servers.detail_row(tx, entry.server_uuid, Scope(), True)
         return next((one for one in row.interfaces or () if one.id == made.id), made)
 
 
 def _fault(found: operations.Progress) -> errors.NovaError:
-    fault = found.data.get("fault") or {}
-    return errors.from_wire(fault.get("kind", "bug"), fault.get("code", errors.Bug.code),
-                            fault.get("message") or found.fault or errors.Bug.message, {})
+    fault = msgspec.convert(found.data, OperationProgress).fault or FailedWith(
+        code=errors.Bug.code, message=found.fault or errors.Bug.message)
+    return errors.from_wire(fault.kind, fault.code, fault.message, {})
 
 
 LOG = logging.getLogger(__name__)
 
-INTERFACE, WISH = "interface", "wish"  # in the journal: what it is about, and (an argument) what was asked for
+class AttachInterface(Arguments):
+    """What is asked for, as its back end checked it."""
+
+    wish: RequestedNetwork
+
+
+class DetachInterface(Arguments):
+    """The interface that is to go; None: of an attaching, which :class:`OperationProgress` tells."""
+
+    interface: Interface | None = None
 
 
 def interface_of(op: Op) -> Interface | None:
     """What the operation is about; None before it is known."""
-    known = op.data.get(INTERFACE) or op.entry.arguments.get(INTERFACE)
-    return msgspec.convert(known, Interface) if known else None
-
-
-def wish_of(op: Op) -> RequestedNetwork:
-    return msgspec.convert(op.entry.arguments[WISH], RequestedNetwork)
+    return op.progress.interface or op.asked(DetachInterface).interface
 
 
 def detach_at_once(deps: Deps) -> Callable[[str, str], None]:
@@ -150,7 +155,7 @@ class TakeInterface(Step):
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
         added = {}
         for op in ops:
-            taken = deps.networking.take_interface(tx, op, wish_of(op))
+            taken = deps.networking.take_interface(tx, op, op.asked(AttachInterface).wish)
             if taken is not None:
                 added[op.uuid] = _with(op, taken)
                 op.see(interfaces=added[op.uuid])
@@ -162,7 +167,7 @@ class TakeInterface(Step):
     @staticmethod
     def _make(deps: Deps, op: Op) -> Result:
         try:
-            made = deps.networking.make_interface(op, wish_of(op))
+            made = deps.networking.make_interface(op, op.asked(AttachInterface).wish)
         except errors.daemon.WorkflowNotYet:
             raise  # it may be there, and nobody can say: whoever goes on finds out
         except errors.NovaError as error:
@@ -269,7 +274,7 @@ def _with(op: Op, interface: Interface) -> tuple[Interface, ...]:
     earlier, current = interface_of(op), tuple(op.server.interfaces or ())
     if earlier is not None and earlier.id != interface.id:
         current = tuple(one for one in current if one.id != earlier.id)
-    op.change(data={**op.data, INTERFACE: msgspec.to_builtins(interface)})
+    op.note(interface=interface)
     if any(one.id == interface.id for one in current):
         return tuple(interface if one.id == interface.id else one for one in current)
     return (*current, interface)
@@ -297,10 +302,12 @@ ATTACH_INTERFACE = Workflow(
     "attach_interface",
     TakeInterface(),   # an address, or a port, bound on the server's host; undo: given back
     PlugInterface(),   # the guest has it, now or at its next start; undo: unplugged
+    asks=AttachInterface,
 )
 
 DETACH_INTERFACE = Workflow(
     "detach_interface",
     UnplugInterface(),  # the guest gives it up; undo: plugged in again
     DropInterface(),    # nobody's, or the user's own port again
+    asks=DetachInterface,
 )

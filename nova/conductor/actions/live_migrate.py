@@ -19,6 +19,7 @@ from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.conductor.steps import moves, moving
 from nova.conductor.steps.guests import fence
 from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, place, rebind, remove
+from nova.conductor.steps.placement import taken
 from nova.db import actions, migrations, servers, states
 from nova.db.engine import Connection
 from nova.db.states import PerServer
@@ -35,7 +36,7 @@ from nova.model.migrations import (
     RUNNING,
     Migration,
 )
-from nova.model.orders import GuestArrival, GuestOnSource, LiveOrder
+from nova.model.orders import GuestArrival, LiveOrder
 from nova.model.server_orders import LiveMigrateServer, MigrationOrder
 from nova.model.servers import Fault
 from nova.model.states import ACTIONS, API_NAMES, TaskState, VmState, refusal
@@ -64,10 +65,10 @@ class LiveMigrations:
         def check(tx: Connection, row: Any) -> None:
             check_source(self.deps, tx, row, errors.move.HostDown)
             check_target(self.deps, tx, row, order.host, errors.move.NoSuchHost)
-        arguments = {"host": order.host, "forced": order.force, "block": order.block_migration,
-                     "over_commit": order.disk_over_commit}
-        entry = begin_move(self.deps, Plan("live-migration", kinds.LIVE_MIGRATION, kinds.QUEUED, order.uuid, arguments,
-                                            check))
+        asked = {"host": order.host, "forced": order.force, "block": order.block_migration,
+                 "over_commit": order.disk_over_commit}
+        entry = begin_move(self.deps, Plan("live-migration", kinds.LIVE_MIGRATION, kinds.QUEUED, order.uuid,
+                                           LiveMigrate, asked, check))
         if order.wait_for_checks:
             wait_for_checks(self.deps, entry)
 
@@ -156,6 +157,13 @@ def _raise_fault(deps: Deps, entry: states.Entry) -> None:
         raise errors.move.ChecksFailed(why=action.fault or "it could not be begun")
 
 
+class LiveMigrate(moving.MoveArguments):
+    """What a live migration is begun with. ``block``: disks are copied; None: the hosts find out."""
+
+    block: bool | None = None
+    over_commit: bool | None = None
+
+
 class DescribeGuest(MoveStep):
     """What the destination must know of the guest."""
 
@@ -163,7 +171,7 @@ class DescribeGuest(MoveStep):
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         outcome = ask_source(deps, "describe_guests", op, moving.order_at(deps, op, moving.source(op)))
-        return {"offer": moving.kept(outcome.source)}
+        return {"offer": outcome.source}
 
 
 class PrepareLiveMigration(MoveStep):
@@ -172,22 +180,22 @@ class PrepareLiveMigration(MoveStep):
     event, undo_event = "compute_pre_live_migration", "compute_rollback_live_migration_at_destination"
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
-        arguments = op.entry.arguments
-        arriving = deps.networking.prepare_arrival(op, op.data["host"])
-        order = moving.first_order(deps, op, moving.destination(op), msgspec.convert(op.data["offer"], GuestOnSource),
-                                   block=arguments.get("block"), over_commit=bool(arguments.get("over_commit")))
+        asked = op.asked(LiveMigrate)
+        arriving = deps.networking.prepare_arrival(op, taken(op).host)
+        order = moving.first_order(deps, op, moving.destination(op), op.progress.offer,
+                                   block=asked.block, over_commit=bool(asked.over_commit))
         order = msgspec.structs.replace(order, build=msgspec.structs.replace(order.build, interfaces=arriving))
-        outcome = ask(deps, "prepare_arrivals", op.data["host"], op, order)
+        outcome = ask(deps, "prepare_arrivals", taken(op).host, op, order)
         arrival = outcome.arrival or GuestArrival()
-        return {"arrival": moving.kept(arrival), "shared": arrival.shared}
+        return {"arrival": arrival, "shared": arrival.shared}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         """Where it is not known whether both hosts see the same disks, they are not touched: they may be the guest's
         only ones."""
         for op in ops:
-            if op.data.get("host"):
-                remove(deps, op, moving.destination(op), keep_disks=op.data.get("shared") is not False)
-                deps.networking.abandon_arrival(op, op.data["host"])
+            if op.progress.host:
+                remove(deps, op, moving.destination(op), keep_disks=op.progress.shared is not False)
+                deps.networking.abandon_arrival(op, taken(op).host)
 
 
 class MigrateGuests(MoveStep):
@@ -198,8 +206,8 @@ class MigrateGuests(MoveStep):
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         end = moving.source(op)
-        order = LiveOrder(server_uuid=op.uuid, instance_name=op.entry.arguments["instance_name"], fence=fence(op),
-                          arrival=msgspec.convert(op.data["arrival"], GuestArrival),
+        order = LiveOrder(server_uuid=op.uuid, instance_name=op.asked(LiveMigrate).instance_name, fence=fence(op),
+                          arrival=op.progress.arrival or GuestArrival(),
                           build=moving.build_at(deps, op, end))
         try:
             ask(deps, "migrate_guests", end.host, op, order)
@@ -214,7 +222,7 @@ class MigrateGuests(MoveStep):
     def _without_answer(self, deps: Deps, op: Op, error: errors.NovaError) -> Mapping[str, Any]:
         """From here on the source may not hand over any more; whether it has is asked after that."""
         op.entry = deps.runner.journal.leave_behind(op.entry, lambda tx: None)
-        host = op.data["host"]
+        host = taken(op).host
         try:
             outcome = ask(deps, "land_guests", host, op, moving.move_order(deps, op, moving.destination(op)))
         except (errors.host.NoAnswer, errors.Conflict):  # away as well; or it still arrives
@@ -240,7 +248,7 @@ class ArriveAtDestination(MoveStep):
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         rebind(deps, op, moving.destination(op))
-        host = op.data["host"]
+        host = taken(op).host
         try:
             outcome = ask(deps, "land_guests", host, op, moving.move_order(deps, op, moving.destination(op)))
         except errors.host.NoAnswer:
@@ -249,7 +257,7 @@ class ArriveAtDestination(MoveStep):
             raise errors.daemon.WorkflowNotYet(what=f"the guest's arrival on host {host}") from None
         except errors.NotFound:
             error = errors.move.Lost(server=op.uuid, host=host)
-            op.change(data={**op.data, "stranded": error.message, "committed": False})
+            op.note(stranded=error.message, committed=False)
             raise error from None
         except errors.Overtaken:
             raise
@@ -269,7 +277,7 @@ class CleanSource(MoveStep):
     """Nothing is left where the server was; but disks that the destination sees too are its own now."""
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
-        remove(deps, op, moving.source(op), keep_disks=bool(op.data.get("shared")))
+        remove(deps, op, moving.source(op), keep_disks=bool(op.progress.shared))
         return {}
 
 
@@ -277,8 +285,8 @@ def arrived(ops: Sequence[Op]) -> Mapping[str, Any]:
     """In the state it was; but a guest that its new host could not make its own is in ERROR there."""
     changes: dict[str, Any] = {"memo": PerServer({op.uuid: moves.remembered(op, vm_state=None, move=None)
                                                   for op in ops})}
-    power = {op.uuid: op.data["power_state"] for op in ops if "power_state" in op.data}
-    stranded = {op.uuid: op.data["stranded"] for op in ops if op.data.get("stranded")}
+    power = {op.uuid: op.progress.power_state for op in ops if op.progress.power_state is not None}
+    stranded = {op.uuid: op.progress.stranded for op in ops if op.progress.stranded}
     if power:
         changes["power_state"] = PerServer(power)
     if stranded:
@@ -295,9 +303,9 @@ def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[st
         return {}
     cancelled = actions.any_since(tx, op.uuid, "live_migration_cancel", op.entry.id)
     migrations.advance(tx, moving.move_of(op), status=status.CANCELLED if cancelled else status.ERROR)
-    if op.committed:  # it runs there, and nothing of that could be undone: the next move settles what is left
+    if op.progress.committed:  # it runs there, and nothing of that could be undone: the next move settles what is left
         return {**moving.row_at(op, moving.destination(op)), "vm_state": VmState.ERROR.value}
-    return {"vm_state": VmState.ERROR.value} if op.data.get("stranded") else {}
+    return {"vm_state": VmState.ERROR.value} if op.progress.stranded else {}
 
 
 take_host = steps.TakeNextHost()
@@ -318,4 +326,5 @@ LIVE_MIGRATE = Workflow(
     again_on=(errors.Unavailable,),
     ending=arrived,
     closing=closed,
+    asks=LiveMigrate,
 )

@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import msgspec
-
 from nova import errors
 from nova.conductor.engine import quota
-from nova.conductor.engine.begin import begin
+from nova.conductor.engine.begin import begin, builtins
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import Arguments
 from nova.conductor.steps import moving
 from nova.db import ledger, migrations, servers, services, states
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
 from nova.model.flavors import Flavor
 from nova.model.migrations import NewMigration
 
 
-def base(deps: Deps, row: Any) -> dict[str, Any]:
+def base(deps: Deps, row: ServerRow) -> dict[str, Any]:
     """What every move must know of where the server comes from."""
     name = servers.instance_name(deps.settings.instance_name_template, row.id, row.uuid)
     return {"source": row.host, "source_node": row.node or "", "source_zone": row.availability_zone,
-            "old_flavor": msgspec.to_builtins(row.flavor), "instance_name": name}
+            "old_flavor": row.flavor, "instance_name": name}
+
+
+ArgumentsKind = type[moving.MoveArguments]
 
 
 class Plan(NamedTuple):
@@ -32,7 +35,8 @@ class Plan(NamedTuple):
     type: str
     status: str
     uuid: str
-    arguments: Mapping[str, Any]
+    asks: ArgumentsKind
+    asked: Mapping[str, object]  # those of its fields that are the request's
     check: Callable[[Connection, Any], None]
     flavor: Flavor | None = None
     row: Mapping[str, Any] = {}
@@ -71,15 +75,14 @@ def begin_move(deps: Deps, plan: Plan, secrets: Mapping[str, Any] | None = None)
 
 
 def _write(deps: Deps, tx: Connection, plan: Plan) -> states.Entry:
-    entry = begin(deps, tx, plan.action, plan.uuid, {})
+    entry = begin(deps, tx, plan.action, plan.uuid, Arguments())
     row = servers.rows_of(tx, [plan.uuid])[plan.uuid]
     if row.host is None:
         raise errors.server.NoHost(server=plan.uuid)
     plan.check(tx, row)
     metadata, _tags = servers.children(tx, [plan.uuid])
-    arguments = {"exclude": [row.host], **plan.arguments, **base(deps, row),
-                 "metadata": metadata.get(plan.uuid, {}), "vm_state": row.vm_state}
-    entry = states.argue(tx, entry, arguments)
+    known = {**base(deps, row), "metadata": metadata.get(plan.uuid, {}), "vm_state": row.vm_state}
+    entry = states.argue(tx, entry, builtins(plan.asks(**{"exclude": (row.host,), **plan.asked, **known})))
     if plan.row:
         servers.update(tx, plan.uuid, plan.row)
     migrations.insert(tx, NewMigration(

@@ -9,6 +9,7 @@ from nova.conductor import steps
 from nova.conductor.actions.endings import powered
 from nova.conductor.engine.begin import begin_on_host
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import Arguments
 from nova.conductor.engine.workflow import Op, Result, Workflow
 from nova.conductor.steps.guests import GuestStep, fence
 from nova.db.servers import instance_name
@@ -25,7 +26,7 @@ class Passwords:
 
     def change_password(self, order: ChangePassword) -> None:
         entry = self.deps.cell.transact(lambda tx: begin_on_host(self.deps, tx, "changePassword", order.uuid,
-                                                                  lambda row: {}))
+                                                                  lambda row: Arguments()))
         self.deps.runner.start([entry], secrets={"password": order.password})
 
 

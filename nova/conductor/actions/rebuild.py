@@ -13,16 +13,19 @@ from nova.conductor.actions import checks
 from nova.conductor.actions.checks import check_fits, check_items, keypair, usable_image, wants_drive
 from nova.conductor.actions.endings import powered
 from nova.conductor.engine import quota
-from nova.conductor.engine.begin import begin_on_host, builtins, row_of
+from nova.conductor.engine.begin import begin_on_host, row_of
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import Arguments
 from nova.conductor.engine.orders import build_order
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
 from nova.conductor.steps.guests import GuestStep, fence
 from nova.conductor.steps.placement import no_valid_host, plain_request_of
 from nova.db import ledger, servers, services, states
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
 from nova.db.states import PerServer
 from nova.db.types import utc_now
+from nova.model.base import Value
 from nova.model.counting import classes
 from nova.model.images import Image
 from nova.model.orders import RebuildOrder
@@ -35,7 +38,24 @@ from nova.model.states import TaskState, VmState
 #: Fields of the order that are columns of the row, as they stand.
 PLAIN = ("name", "description", "hostname", "user_data", "access_ip_v4", "access_ip_v6", "disk_config",
          "trusted_certs")
-OF_IMAGE = ("image", "image_id", "kernel_id", "ramdisk_id")
+class OfImage(Value):
+    """Columns of a server's row that say what it is made of."""
+
+    image: Image | None
+    image_id: str
+    kernel_id: str
+    ramdisk_id: str
+
+
+class Rebuild(Arguments):
+    """What a rebuild is begun with. ``old``: what the server was made of."""
+
+    old: OfImage
+    other_image: bool = False
+    keep_ephemeral: bool = False
+    was_off: bool = False
+
+
 
 
 class Rebuilds:
@@ -76,11 +96,10 @@ class Rebuilds:
 
     def _begin(self, tx: Connection, order: RebuildServer, changes: Mapping[str, Any]) -> states.Entry:
         """The fields are written with the journal's row: whoever runs it finds them."""
-        def arguments(row: Any) -> Mapping[str, Any]:
-            old = {name: builtins(getattr(row, name)) for name in OF_IMAGE}
-            return {"old": old, "other_image": order.image_id != row.image_id, "keep_ephemeral":
-                    order.preserve_ephemeral, "was_off": row.vm_state == VmState.STOPPED.value,
-                    "metadata": _change_metadata(tx, order)}
+        def arguments(row: ServerRow) -> Rebuild:
+            old = OfImage(**{name: getattr(row, name) for name in OfImage.__struct_fields__})
+            return Rebuild(old=old, other_image=order.image_id != row.image_id, keep_ephemeral=order.preserve_ephemeral,
+                           was_off=row.vm_state == VmState.STOPPED.value, metadata=_change_metadata(tx, order))
         entry = begin_on_host(self.deps, tx, "rebuild", order.uuid, arguments)
         servers.update(tx, order.uuid, changes)
         return entry
@@ -112,7 +131,7 @@ class RebuildScheduled(Step):
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         with deps.cell.reading() as tx:
             enabled = services.enabled_hosts(tx)
-        return [self._asked(deps, op) if op.entry.arguments.get("other_image") and op.server.host in enabled else {}
+        return [self._asked(deps, op) if op.asked(Rebuild).other_image and op.server.host in enabled else {}
                 for op in ops]
 
     @staticmethod
@@ -127,8 +146,7 @@ class RebuildScheduled(Step):
         if any(event.step == "RebuildGuests" for op in ops for event in op.entry.history):
             return {}
         [op] = ops
-        old = op.entry.arguments["old"]
-        columns = {**old, "image": msgspec.convert(old["image"], Image | None)}
+        columns = msgspec.structs.asdict(op.asked(Rebuild).old)
         op.see(**columns)
         return columns
 
@@ -171,15 +189,15 @@ class RebuildGuests(GuestStep):
     method, event, plugs = "rebuild_guests", "compute_rebuild_instance", True
 
     def order(self, deps: Deps, op: Op) -> RebuildOrder:
-        arguments = op.entry.arguments
+        asked = op.asked(Rebuild)
         return RebuildOrder(
             server_uuid=op.uuid, fence=fence(op), build=build_order(deps, op.server, op, fence(op)),
-            keep_ephemeral=bool(arguments.get("keep_ephemeral")), start=not arguments.get("was_off"))
+            keep_ephemeral=asked.keep_ephemeral, start=not asked.was_off)
 
 
 def rebuilt(ops: Sequence[Op]) -> Mapping[str, Any]:
     """What was off is off, and what failed before is well."""
-    after = {op.uuid: VmState.STOPPED if op.entry.arguments.get("was_off") else VmState.ACTIVE for op in ops}
+    after = {op.uuid: VmState.STOPPED if op.asked(Rebuild).was_off else VmState.ACTIVE for op in ops}
     return {**powered(ops), "vm_state": PerServer({uuid: state.value for uuid, state in after.items()}),
             "launched_at": utc_now(), "fault": None}
 
@@ -191,4 +209,5 @@ REBUILD_SERVER = Workflow(
     RebuildGuests(task=TaskState.REBUILD_SPAWNING),     # ComputeRPC.rebuild_guests: there is no way back
     again_on=(errors.Unavailable,),
     ending=rebuilt,
+    asks=Rebuild,
 )

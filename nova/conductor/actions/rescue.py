@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
+from nova import errors
 from nova.conductor.actions.checks import usable_image
 from nova.conductor.actions.endings import powered, remembering
-from nova.conductor.engine.begin import begin_on_host, builtins, metadata_of, row_of
+from nova.conductor.engine.begin import begin_on_host, metadata_of, row_of
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import Arguments
 from nova.conductor.engine.orders import build_order
 from nova.conductor.engine.workflow import Op, Workflow
 from nova.conductor.steps.guests import GuestStep, fence
@@ -30,16 +30,24 @@ class Rescues:
     def rescue_server(self, order: RescueServer) -> None:
         """From the image that is asked for, or the server's own as it was when it was made."""
         image = usable_image(self.deps, order.image_id) if order.image_id else row_of(self.deps, order.uuid).image
+        if image is None:
+            raise errors.server.BadImage(image_id=order.image_id, reason="the server was made from none")
 
         def write(tx: Connection) -> states.Entry:
             return begin_on_host(self.deps, tx, "rescue", order.uuid,
-                                 lambda row: {**_rescue(image), "metadata": metadata_of(tx, row)})
+                                 lambda row: Rescue(rescue_image=image, rescue_image_ref=image.id,
+                                                    metadata=metadata_of(tx, row)))
         entry = self.deps.cell.transact(write)
         self.deps.runner.start([entry], secrets={"admin_password": order.admin_password})
 
 
-def _rescue(image: Image | None) -> Mapping[str, Any]:
-    return {"rescue_image": builtins(image), "rescue_image_ref": image.id if image else None}
+class Rescue(Arguments):
+    """What a rescue is begun with: the image as it was found then."""
+
+    rescue_image: Image
+    rescue_image_ref: str
+
+
 
 
 class UnrescueGuests(GuestStep):
@@ -56,17 +64,17 @@ class RescueGuests(GuestStep):
         build = build_order(deps, op.server, op, fence(op))
         return RescueOrder(
             server_uuid=op.uuid, instance_name=build.instance_name, fence=build.fence, build=build,
-            image=msgspec.convert(op.entry.arguments["rescue_image"], Image),
+            image=op.asked(Rescue).rescue_image,
             admin_password=op.secrets.get("admin_password"), timeout_s=deps.settings.shutdown_timeout)
 
 
 def rescued(ops: Sequence[Op]) -> Mapping[str, Any]:
-    return {**powered(ops), **remembering(ops, rescue_image_id=ops[0].entry.arguments.get("rescue_image_ref"))}
+    return {**powered(ops), **remembering(ops, rescue_image_id=ops[0].asked(Rescue).rescue_image_ref)}
 
 
 def unrescued(ops: Sequence[Op]) -> Mapping[str, Any]:
     return {**powered(ops), **remembering(ops, rescue_image_id=None)}
 
 
-RESCUE_SERVER = Workflow("rescue", RescueGuests(), ending=rescued)
+RESCUE_SERVER = Workflow("rescue", RescueGuests(), asks=Rescue, ending=rescued)
 UNRESCUE_SERVER = Workflow("unrescue", UnrescueGuests(), ending=unrescued)

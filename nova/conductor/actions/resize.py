@@ -18,7 +18,8 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.conductor.steps import moves, moving
 from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, is_up, owe_removal, place, rebind, remove
-from nova.conductor.steps.placement import owed
+from nova.conductor.steps.moving import MoveArguments
+from nova.conductor.steps.placement import owed, taken
 from nova.db import flavors, ledger, migrations, servers, services, states
 from nova.db.engine import Connection
 from nova.db.states import PerServer
@@ -85,12 +86,18 @@ def ending(deps: Deps, tx: Connection, entry: states.Entry) -> states.Entry:
     metadata, _tags = servers.children(tx, [row.uuid])
     ran = VmState.ACTIVE if row.power_state == PowerState.RUNNING else VmState.STOPPED
     zone = zones.of_hosts(deps, [move.source_compute]).get(move.source_compute)
-    return states.argue(tx, entry, {
+    return states.argue(tx, entry, builtins(EndOfResize(**{
         **base(deps, row), "move": move.uuid, "source": move.source_compute, "source_node": move.source_node or "",
-        "source_zone": zone or deps.settings.default_availability_zone,
-        "old_flavor": msgspec.to_builtins(move.old_flavor),
+        "source_zone": zone or deps.settings.default_availability_zone, "old_flavor": move.old_flavor,
         "destination": row.host, "destination_node": row.node or "", "metadata": metadata.get(row.uuid, {}),
-        "vm_state": memo.vm_state or ran.value})
+        "vm_state": memo.vm_state or ran.value})))
+
+
+class EndOfResize(MoveArguments):
+    """What a confirming or reverting is begun with."""
+
+    destination: str
+    destination_node: str
 
 
 ENDINGS = {"confirmResize": ending, "revertResize": ending}
@@ -112,16 +119,16 @@ class Resizes:
             checks.check_needs(self.deps, flavor, row.image)
             check_source(self.deps, tx, row, errors.move.SourceDown)
         changes = {"disk_config": order.disk_config} if order.disk_config else {}
-        begin_move(self.deps, Plan("resize", kinds.RESIZE, kinds.PRE_MIGRATING, order.uuid,
-                                    {"flavor": builtins(flavor), "exclude": [] if again else [row.host]}, check, flavor,
+        begin_move(self.deps, Plan("resize", kinds.RESIZE, kinds.PRE_MIGRATING, order.uuid, moving.MoveArguments,
+                                    {"flavor": flavor, "exclude": () if again else (row.host,)}, check, flavor,
                                     changes, quota.owner(self.deps, row.project_id, row.user_id)))
 
     def migrate_server(self, order: MigrateServer) -> None:
         def check(tx: Connection, row: Any) -> None:
             check_source(self.deps, tx, row, errors.move.SourceDown)
             check_target(self.deps, tx, row, order.host, errors.move.NoSuchHost, must_be_up=False)
-        begin_move(self.deps, Plan("migrate", kinds.MIGRATION, kinds.PRE_MIGRATING, order.uuid, {"host": order.host},
-                                    check))
+        begin_move(self.deps, Plan("migrate", kinds.MIGRATION, kinds.PRE_MIGRATING, order.uuid,
+                                   moving.MoveArguments, {"host": order.host}, check))
 
 
 class LeaveSource(MoveStep):
@@ -131,7 +138,7 @@ class LeaveSource(MoveStep):
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         outcome = ask_source(deps, "leave_guests", op, moving.order_at(deps, op, moving.source(op)))
-        return {"offer": moving.kept(outcome.source)}
+        return {"offer": outcome.source}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
@@ -147,7 +154,7 @@ def take_back(deps: Deps, op: Op) -> None:
     except (errors.Unavailable, errors.HostRefused, errors.Overtaken):
         raise
     except errors.NovaError as error:
-        op.change(data={**op.data, "stranded": error.message})
+        op.note(stranded=error.message)
 
 
 class FetchDisks(MoveStep):
@@ -158,17 +165,17 @@ class FetchDisks(MoveStep):
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         order = moving.move_order(deps, op, moving.destination(op), _offer(op))
-        ask(deps, "fetch_guests", op.data["host"], op, order)
+        ask(deps, "fetch_guests", taken(op).host, op, order)
         return {}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            if op.data.get("host") and not moving.same_host(op):
+            if op.progress.host and not moving.same_host(op):
                 remove(deps, op, moving.destination(op))
 
 
 def _offer(op: Op) -> GuestOnSource | None:
-    return None if moving.same_host(op) else msgspec.convert(op.data["offer"], GuestOnSource)
+    return None if moving.same_host(op) else op.progress.offer
 
 
 class FinishResize(MoveStep):
@@ -182,7 +189,7 @@ class FinishResize(MoveStep):
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         rebind(deps, op, moving.destination(op))
         order = moving.first_order(deps, op, moving.destination(op), _offer(op))
-        outcome = ask(deps, "finish_guests", op.data["host"], op, order)
+        outcome = ask(deps, "finish_guests", taken(op).host, op, order)
         return {"power_state": int(outcome.power_state)}
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
@@ -242,15 +249,15 @@ class RevertAtDestination(MoveStep):
     event, decisive = "compute_revert_resize", True
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
-        arguments = op.entry.arguments
-        flavor = moving.source(op).flavor
+        asked = op.asked(EndOfResize)
         if not _within_one_host(op):
-            remove(deps, op, moving.End(arguments["destination"], arguments["destination_node"], None, flavor))
+            remove(deps, op, moving.End(asked.destination, asked.destination_node, None, asked.old_flavor))
         return {"committed": True}
 
 
 def _within_one_host(op: Op) -> bool:
-    return bool(op.entry.arguments["destination"] == op.entry.arguments["source"])
+    asked = op.asked(EndOfResize)
+    return asked.destination == asked.source
 
 
 class ReturnToSource(MoveStep):
@@ -287,14 +294,14 @@ class ReturnToSource(MoveStep):
 
 def moved(ops: Sequence[Op]) -> Mapping[str, Any]:
     """RESIZED, until somebody confirms or reverts it: for that the server remembers what it was."""
-    return {"power_state": PerServer({op.uuid: op.data.get("power_state", 0) for op in ops}),
-            "memo": PerServer({op.uuid: moves.remembered(op, vm_state=op.entry.arguments["vm_state"],
+    return {"power_state": PerServer({op.uuid: op.progress.power_state or 0 for op in ops}),
+            "memo": PerServer({op.uuid: moves.remembered(op, vm_state=op.asked(MoveArguments).vm_state,
                                                          move=moving.move_of(op)) for op in ops})}
 
 
 def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
     migrations.advance(tx, moving.move_of(op), status=status.ERROR if error else status.FINISHED)
-    return {"vm_state": VmState.ERROR.value} if op.data.get("stranded") else {}
+    return {"vm_state": VmState.ERROR.value} if op.progress.stranded else {}
 
 
 def _cold(action: str) -> Workflow:
@@ -314,6 +321,7 @@ def _cold(action: str) -> Workflow:
         again_on=(errors.Unavailable,),                           # a scheduler that is away is asked again
         ending=moved,
         closing=closed,
+        asks=moving.MoveArguments,
     )
 
 
@@ -323,9 +331,9 @@ RESIZE, MIGRATE = _cold("resize"), _cold("migrate")
 def settled(ops: Sequence[Op]) -> Mapping[str, Any]:
     """The server is what it was before, and remembers no move."""
     found: dict[str, Any] = {
-        "vm_state": PerServer({op.uuid: op.entry.arguments["vm_state"] for op in ops}),
+        "vm_state": PerServer({op.uuid: op.asked(MoveArguments).vm_state for op in ops}),
         "memo": PerServer({op.uuid: moves.remembered(op, vm_state=None, move=None) for op in ops})}
-    power = {op.uuid: op.data["power_state"] for op in ops if "power_state" in op.data}
+    power = {op.uuid: op.progress.power_state for op in ops if op.progress.power_state is not None}
     return {**found, "power_state": PerServer(power)} if power else found
 
 
@@ -349,6 +357,7 @@ CONFIRM_RESIZE = Workflow(
     again_on=(errors.Unavailable,),
     ending=settled,
     closing=confirmed,
+    asks=EndOfResize,
 )
 
 REVERT_RESIZE = Workflow(
@@ -358,4 +367,5 @@ REVERT_RESIZE = Workflow(
     ReturnToSource(),                                  # the row, the claims, the guest: as before
     ending=settled,
     closing=reverted,
+    asks=EndOfResize,
 )

@@ -17,13 +17,15 @@ from nova.conductor.actions.snapshot import origin_of as _origin
 from nova.conductor.engine import zones
 from nova.conductor.engine.begin import SHELVED, begin, locked, metadata_of
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import PlacementArguments
 from nova.conductor.engine.orders import build_order
 from nova.conductor.engine.workflow import Op, Result, Retry, Step, Workflow
 from nova.conductor.steps.guests import BuildGuests, StopGuests, destroy, fence, owe_destroy
-from nova.conductor.steps.images import ACTIVE, discard, offloading
-from nova.conductor.steps.placement import owed
+from nova.conductor.steps.images import ACTIVE, ImageArguments, discard, offloading
+from nova.conductor.steps.placement import owed, taken
 from nova.db import ledger, servers, services, states
 from nova.db.engine import Connection, DatabaseAway
+from nova.db.server_row import ServerRow
 from nova.db.states import PerServer
 from nova.db.types import utc_now
 from nova.model.base import utcnow
@@ -54,8 +56,8 @@ class Unshelving:
         if order.host is not None and order.host not in services.compute_hosts(tx):
             raise errors.server.NoSuchHost(host=order.host)
         away = row.host is None
-        entry = begin(self.deps, tx, "unshelve", order.uuid, {
-            "offloaded": away, "on_host": not away, "host": order.host, "metadata": metadata_of(tx, row)})
+        entry = begin(self.deps, tx, "unshelve", order.uuid, Unshelve(
+            offloaded=away, on_host=not away, host=order.host, metadata=metadata_of(tx, row)))
         if "availability_zone" in order.fields:
             servers.update(tx, order.uuid, {"pinned_availability_zone": order.availability_zone})
         return entry
@@ -63,9 +65,9 @@ class Unshelving:
 
 def shelve(deps: Deps, uuid: str) -> None:
     """Begin to shelve a server, and with no time to wait, to offload it."""
-    def arguments(row: Any) -> Mapping[str, Any]:
+    def arguments(row: ServerRow) -> Shelve:
         image = NewImage(id=str(uuids.uuid4()), name=f"{row.name}-shelved"[:255], properties=_origin(row, SNAPSHOT))
-        return {**holding(deps, row, image), "offload": deps.settings.shelved_offload_time == 0}
+        return Shelve(**holding(deps, row, image), offload=deps.settings.shelved_offload_time == 0)
     begin_with_image(deps, "shelve", uuid, arguments)
 
 
@@ -73,6 +75,19 @@ LOG = logging.getLogger(__name__)
 
 _IN_MEMORY = (VmState.PAUSED.value, VmState.SUSPENDED.value)
 _OFF: dict[str, Any] = {"host": None, "node": None, "availability_zone": None}
+
+
+class Shelve(ImageArguments):
+    """What a shelving is begun with. ``offload``: it leaves its host at once."""
+
+    offload: bool = False
+
+
+class Unshelve(PlacementArguments):
+    """What an unshelving is begun with: the server is on its host still, or was offloaded."""
+
+    offloaded: bool = False
+    on_host: bool = False
 
 
 class SetAsideGuests(StopGuests):
@@ -97,7 +112,7 @@ class SetAsideGuests(StopGuests):
 
 
 def _has_stopped(op: Op) -> bool:
-    return op.data.get("power_state") == int(PowerState.SHUTDOWN)
+    return op.progress.power_state == int(PowerState.SHUTDOWN)
 
 
 class CheckShelvedImage(Step):
@@ -130,7 +145,7 @@ class OffloadGuests(Step):
         for op in ops:
             host = op.server.host
             if host:  # else it was released already, by a runner that died after it
-                op.change(data={**op.data, "left": host})
+                op.note(left=host)
                 self._leave(deps, host, op)
         return [{"power_state": int(PowerState.SHUTDOWN)} for _ in ops]
 
@@ -150,8 +165,8 @@ class OffloadGuests(Step):
         """Whatever failed, the server is on no host from now on, and its disk is its image's."""
         memos = {}
         for op in ops:
-            op.change(data={**op.data, "left": op.server.host or op.data.get("left")})
-            image_id = op.entry.arguments.get("snapshot_image_id") or shelved_image(op)
+            op.note(left=op.server.host or op.progress.left)
+            image_id = op.asked(ImageArguments).snapshot_image_id or shelved_image(op)
             memos[op.uuid] = msgspec.structs.replace(op.server.memo or ServerMemo(), shelved_image_id=image_id)
             op.see(**_OFF, vm_state=VmState.SHELVED_OFFLOADED.value, memo=memos[op.uuid])
         return {**_OFF, "vm_state": VmState.SHELVED_OFFLOADED.value, "memo": PerServer(memos)}
@@ -159,8 +174,8 @@ class OffloadGuests(Step):
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         """There is no way back: what is left to do is done (or owed), and the claim goes back."""
         for op in ops:
-            if op.data.get("left"):
-                self._leave(deps, op.data["left"], op)
+            if op.progress.left:
+                self._leave(deps, op.progress.left, op)
         release(deps, ops)
 
 
@@ -188,12 +203,12 @@ class PlaceOnHost(Step):
     """The servers are on the host of their claim, with the addresses they kept; undo: they are on none."""
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
-        zone = ops[0].data.get("zone") or deps.settings.default_availability_zone  # one host, so one zone
+        zone = ops[0].progress.zone or deps.settings.default_availability_zone  # one host, so one zone
         for op in ops:
-            op.see(host=op.data["host"], node=op.data["node"], availability_zone=zone)
-            deps.networking.follow(tx, op, op.data["host"])
-        return {"host": ops[0].data["host"], "availability_zone": zone,
-                "node": PerServer({op.uuid: op.data["node"] for op in ops})}
+            op.see(host=op.progress.host, node=op.progress.node, availability_zone=zone)
+            deps.networking.follow(tx, op, taken(op).host)
+        return {"host": ops[0].progress.host, "availability_zone": zone,
+                "node": PerServer({op.uuid: op.progress.node for op in ops})}
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         return [self._bound(deps, op) for op in ops]
@@ -201,7 +216,7 @@ class PlaceOnHost(Step):
     @staticmethod
     def _bound(deps: Deps, op: Op) -> Result:
         try:
-            deps.networking.bind_to(op, op.data["host"])
+            deps.networking.bind_to(op, taken(op).host)
         except (DatabaseAway, errors.daemon.WorkflowNotYet):
             raise
         except errors.NovaError as error:
@@ -252,15 +267,15 @@ def shelved_image(op: Op) -> str | None:
 
 def shelved(ops: Sequence[Op]) -> Mapping[str, Any]:
     """(One server: no request shelves several.)"""
-    arguments = ops[0].entry.arguments
-    state = VmState.SHELVED_OFFLOADED if arguments.get("offload") else VmState.SHELVED
+    asked = ops[0].asked(Shelve)
+    state = VmState.SHELVED_OFFLOADED if asked.offload else VmState.SHELVED
     return {**powered(ops), "vm_state": state.value, **remembering(
-        ops, shelved_image_id=arguments["snapshot_image_id"], shelved_host=ops[0].data.get("host"),
+        ops, shelved_image_id=asked.snapshot_image_id, shelved_host=ops[0].progress.host,
         shelved_at=utcnow())}
 
 
 def unshelved(ops: Sequence[Op]) -> Mapping[str, Any]:
-    launched = {"launched_at": utc_now()} if ops[0].entry.arguments.get("offloaded") else {}
+    launched = {"launched_at": utc_now()} if ops[0].asked(Unshelve).offloaded else {}
     return {**powered(ops), **launched,
             **remembering(ops, shelved_image_id=None, shelved_host=None, shelved_at=None)}
 
@@ -274,6 +289,7 @@ SHELVE_SERVER = Workflow(
     OffloadGuests(task=TaskState.SHELVING_OFFLOADING, when="offload"),  # with shelved_offload_time 0
     ReleaseHost(when="offload"),
     ending=shelved,
+    asks=Shelve,
 )
 
 SHELVE_OFFLOAD_SERVER = Workflow(
@@ -298,4 +314,5 @@ UNSHELVE_SERVER = Workflow(
     retry=Retry(back_to=take_host, on=(errors.HostRefused, errors.ClaimConflict, errors.Unavailable)),
     again_on=(errors.Unavailable,),
     ending=unshelved,
+    asks=Unshelve,
 )

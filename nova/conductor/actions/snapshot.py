@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid as uuids
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -16,11 +16,12 @@ import msgspec
 from nova import context, errors
 from nova.conductor import steps
 from nova.conductor.engine import quota
-from nova.conductor.engine.begin import begin_on_host, builtins
+from nova.conductor.engine.begin import begin_on_host
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
-from nova.conductor.steps.images import ACTIVE, discard
+from nova.conductor.steps.images import ACTIVE, ImageArguments, discard
 from nova.db import states
+from nova.db.server_row import ServerRow
 from nova.model.images import Image, ImageQuery, NewImage
 from nova.model.server_orders import CreateBackup, CreateImage
 from nova.model.states import TaskState
@@ -44,10 +45,10 @@ class ImagesOfServers:
         _check_metadata(self.deps, order)
         image_id = str(uuids.uuid4())
 
-        def arguments(row: Any) -> Mapping[str, Any]:
-            return holding(self.deps, row, NewImage(
+        def arguments(row: ServerRow) -> ImageArguments:
+            return ImageArguments(**holding(self.deps, row, NewImage(
                 id=image_id, name=order.name,
-                properties={**order.metadata, **origin_of(row, order.metadata.get("image_type", SNAPSHOT))}))
+                properties={**order.metadata, **origin_of(row, order.metadata.get("image_type", SNAPSHOT))})))
         begin_with_image(self.deps, "createImage", order.uuid, arguments)
         return image_id
 
@@ -55,49 +56,46 @@ class ImagesOfServers:
         _check_metadata(self.deps, order)
         image_id = str(uuids.uuid4())
 
-        def arguments(row: Any) -> Mapping[str, Any]:
-            rotation = {"backup_type": order.backup_type, "rotation": order.rotation, "kept": order.rotation > 0}
+        def arguments(row: ServerRow) -> Backup:
             image = NewImage(id=image_id, name=order.name, properties={
                 **order.metadata, **origin_of(row, BACKUP), "backup_type": order.backup_type})
-            return {**(holding(self.deps, row, image) if order.rotation else {}), **rotation}
+            return Backup(**(holding(self.deps, row, image) if order.rotation else {}), kept=order.rotation > 0,
+                          backup_type=order.backup_type, rotation=order.rotation)
         begin_with_image(self.deps, "createBackup", order.uuid, arguments)
         return image_id if order.rotation else ""
 
 
-def begin_with_image(deps: Deps, action: str, uuid: str, arguments: Callable[[Any], Mapping[str, Any]]) -> None:
+def begin_with_image(deps: Deps, action: str, uuid: str, arguments: Callable[[ServerRow], ImageArguments]) -> None:
     """Begin, and make the image's record as the user. An image service that says no ends the operation at once, and
     what it says is the answer."""
     entry = deps.cell.transact(lambda tx: begin_on_host(deps, tx, action, uuid, arguments))
     with deps.runner.holding(entry):
-        if "image" in entry.arguments:
-            _make(deps, entry)
+        image = msgspec.convert(entry.arguments, ImageArguments).image
+        if image is not None:
+            _make(deps, entry, image)
         deps.runner.start([entry], secrets={"image_made": True})
 
 
-def _make(deps: Deps, entry: states.Entry) -> None:
+def _make(deps: Deps, entry: states.Entry, image: NewImage) -> None:
     try:
-        deps.images.create(_image_of(entry), as_user=True)
+        deps.images.create(image, as_user=True)
     except errors.NovaError as error:
         text = error.message
         with contextlib.suppress(errors.Overtaken):
             deps.cell.transact(lambda tx: states.finish(tx, [entry], {}, "error", {entry.id: text}))
         raise
     if not deps.runner.journal.still_mine([entry]):
-        discard(deps, _image_of(entry).id)  # a delete came, and knew of an image that was not there yet
+        discard(deps, image.id)  # a delete came, and knew of an image that was not there yet
 
 
-def _image_of(entry: states.Entry) -> NewImage:
-    return msgspec.convert(entry.arguments["image"], NewImage)
-
-
-def holding(deps: Deps, row: Any, image: NewImage) -> Mapping[str, Any]:
+def holding(deps: Deps, row: ServerRow, image: NewImage) -> dict[str, Any]:
     """The arguments of an operation that makes ``image`` of a server: with what the image inherits."""
     base: Image | None = row.image
     inherited = _inherited(base, deps.settings.non_inheritable_image_properties) if base else {}
     whole = msgspec.structs.replace(
         image, min_disk_gb=max(base.min_disk_gb if base else 0, row.flavor.root_gb),
         min_ram_mb=base.min_ram_mb if base else 0, properties={**inherited, **image.properties})
-    return {"snapshot_image_id": image.id, "image": builtins(whole)}
+    return {"snapshot_image_id": image.id, "image": whole}
 
 
 def _inherited(base: Image, but: tuple[str, ...]) -> dict[str, str]:
@@ -127,6 +125,14 @@ def _check_metadata(deps: Deps, order: CreateImage | CreateBackup) -> None:
         raise errors.quota.TooMany(what="too many items of metadata", limit=limits["metadata_items"])
 
 
+class Backup(ImageArguments):
+    """What a backup is begun with. ``rotation``: how many of its type stay; ``kept``: this one does."""
+
+    backup_type: str
+    rotation: int
+    kept: bool = False
+
+
 class RotateBackups(Step):
     """Of one type of a server's backups the newest stay: as many as its rotation says.
 
@@ -143,13 +149,13 @@ class RotateBackups(Step):
     @staticmethod
     def _rotate(deps: Deps, op: Op) -> None:
         """Images of others may say that they are this server's backups: only its own project's count."""
-        arguments = op.entry.arguments
-        newest = arguments.get("snapshot_image_id")
+        asked = op.asked(Backup)
         found = deps.images.list(ImageQuery(filters={
-            "image_type": "backup", "backup_type": arguments["backup_type"], "instance_uuid": op.uuid,
+            "image_type": "backup", "backup_type": asked.backup_type, "instance_uuid": op.uuid,
             "owner": op.server.project_id, "status": ACTIVE}))
-        newest_first = sorted(found, key=lambda image: (str(image.created_at), image.id == newest), reverse=True)
-        for image in newest_first[int(arguments["rotation"]):]:
+        newest_first = sorted(found, reverse=True,
+                              key=lambda image: (str(image.created_at), image.id == asked.snapshot_image_id))
+        for image in newest_first[asked.rotation:]:
             discard(deps, image.id)
 
 
@@ -159,6 +165,7 @@ CREATE_IMAGE = Workflow(
     steps.TakeSnapshots(task=TaskState.IMAGE_SNAPSHOT,        # a file on the host; undo: drop it
                         event="compute_snapshot_instance"),
     steps.UploadSnapshots(task=TaskState.IMAGE_UPLOADING),    # the host sends it, and drops it
+    asks=ImageArguments,
 )
 
 CREATE_BACKUP = Workflow(
@@ -167,4 +174,5 @@ CREATE_BACKUP = Workflow(
     steps.TakeSnapshots(when="kept", event="compute_backup_instance"),
     steps.UploadSnapshots(when="kept"),
     RotateBackups(),                                    # the oldest go
+    asks=Backup,
 )

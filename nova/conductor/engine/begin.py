@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from nova import context, errors
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import Arguments
 from nova.db import servers, states
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
 from nova.model import image_flavor_conflicts
 from nova.model.states import ACTIONS, VmState
 
@@ -20,11 +22,11 @@ SHELVED = (VmState.SHELVED.value, VmState.SHELVED_OFFLOADED.value)
 ONCE = frozenset({"confirmResize", "evacuate"})
 
 
-def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Mapping[str, Any]) -> states.Entry:
+def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Arguments) -> states.Entry:
     """Take the server over for an action, as who asks. WrongState, NotFound; server.NotForIt."""
     who = context.current()
     entry, overtaken = states.begin(tx, states.Begin(
-        action=ACTIONS[action], server_uuid=uuid, arguments=dict(arguments), request_id=who.request_id,
+        action=ACTIONS[action], server_uuid=uuid, arguments=builtins(arguments), request_id=who.request_id,
         user_id=who.user_id, project_id=who.project_id, runner_id=deps.runner.journal.runner_id, step=""))
     if action in ONCE and any(old.action == action for old in overtaken):
         raise errors.server.UnderWay(action=action, server=uuid)
@@ -33,7 +35,7 @@ def begin(deps: Deps, tx: Connection, action: str, uuid: str, arguments: Mapping
 
 
 def begin_on_host(deps: Deps, tx: Connection, action: str, uuid: str,
-                  arguments: Callable[[Any], Mapping[str, Any]]) -> states.Entry:
+                  arguments: Callable[[ServerRow], Arguments]) -> states.Entry:
     """The same for an action whose arguments come from the server's row, locked. Conflict: it is on no host."""
     row = locked(tx, uuid)
     entry = begin(deps, tx, action, uuid, arguments(row))
@@ -42,13 +44,13 @@ def begin_on_host(deps: Deps, tx: Connection, action: str, uuid: str,
     return entry
 
 
-def locked(tx: Connection, uuid: str) -> Any:
+def locked(tx: Connection, uuid: str) -> ServerRow:
     """The server's whole row, which nobody else changes before the end of the transaction. NotFound."""
     servers.lock_row(tx, uuid)
     return servers.rows_of(tx, [uuid])[uuid]
 
 
-def row_of(deps: Deps, uuid: str) -> Any:
+def row_of(deps: Deps, uuid: str) -> ServerRow:
     """The server's whole row as it is now. NotFound."""
     with deps.cell.reading() as tx:
         row = servers.rows_of(tx, [uuid]).get(uuid)
@@ -57,24 +59,22 @@ def row_of(deps: Deps, uuid: str) -> Any:
     return row
 
 
-# -- actions that are begun by their names
-
-
-def metadata_of(tx: Connection, row: Any) -> dict[str, str]:
+def metadata_of(tx: Connection, row: ServerRow) -> dict[str, str]:
     """For a config drive that is made anew."""
     return servers.children(tx, [row.uuid])[0].get(row.uuid, {})
 
 
-def builtins(value: Any) -> Any:
-    """A value as the journal keeps it."""
-    return msgspec.to_builtins(value)
+def builtins(arguments: Arguments) -> dict[str, Any]:
+    """As the journal keeps them."""
+    found: dict[str, Any] = msgspec.to_builtins(arguments)
+    return found
 
 
 def check_kept(tx: Connection, action: str, uuid: str) -> None:
     """server.NotForIt. One statement, and none for most actions."""
     if action not in image_flavor_conflicts.BROKEN_BY:
         return
-    row: Any = servers.rows_of(tx, [uuid])[uuid]
+    row = servers.rows_of(tx, [uuid])[uuid]
     broken = image_flavor_conflicts.broken(action, row.image.properties if row.image else {}, row.flavor.extra_specs)
     if broken is not None:
         raise errors.server.NotForIt(action=action, server=uuid, has=broken)

@@ -60,8 +60,8 @@ class NetworkBackEnd(Protocol):
         """Each server's interfaces, by uuid; empty where they come from ``bind``."""
 
     def bind(self, ops: Sequence[Op]) -> Sequence[Result]:
-        """The interfaces are there, on the host of ``op.data["host"]``, which is told what it must serve. What is known
-        only now is written with ``op.write(interfaces=...)``."""
+        """The interfaces are there, on ``op.progress.host``, which is told what it must serve. What is known only now
+        is written with ``op.write(interfaces=...)``."""
 
     def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
         """The servers' addresses are nobody's."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import Arguments
 from nova.db import claims, servers
 from nova.db.servers import instance_name
 from nova.model.images import Image
@@ -42,19 +43,19 @@ def build_order(deps: Deps, server: Any, op: Op, fence: Fence, host: str = "", l
         instance_name=instance_name(settings.instance_name_template, server.id, server.uuid),
         project_id=server.project_id, user_id=server.user_id, fence=fence, flavor=server.flavor, image=server.image,
         kernel=_part(server.kernel_id, "aki"), ramdisk=_part(server.ramdisk_id, "ari"),
-        node=op.data.get("node") or server.node or "", disks=disks_of(server), interfaces=server.interfaces or (),
+        node=op.progress.node or server.node or "", disks=disks_of(server), interfaces=server.interfaces or (),
         metadata=_metadata(deps, server, op), key_name=server.key_name, public_key=server.public_key,
         key_type=server.key_type, user_data=server.user_data,
         config_drive=server.config_drive,
         admin_password=secrets.get("admin_password"), availability_zone=server.availability_zone,
         launch_index=server.launch_index, reservation_id=server.reservation_id,
         security_groups=server.security_groups or (), files=server.files or {}, created_at=server.created_at,
-        packing=packing_at(deps, server, host or op.data.get("host") or server.host, leaving))
+        packing=packing_at(deps, server, host or op.progress.host or server.host, leaving))
 
 
 def _metadata(deps: Deps, server: Any, op: Op) -> Mapping[str, str]:
     """The user's own, for a config drive: an operation that begins with it has it, others read it for that alone."""
-    told: Mapping[str, str] | None = op.entry.arguments.get("metadata")
+    told: Mapping[str, str] | None = op.asked(Arguments).metadata
     if told is not None or not server.config_drive:
         return told or {}
     with deps.cell.reading() as tx:

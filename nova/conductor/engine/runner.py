@@ -20,6 +20,7 @@ from nova.conductor.engine import announce
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.faults import fault_of
 from nova.conductor.engine.journal import Journal
+from nova.conductor.engine.operation import FailedWith
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow, by_host, entries_of
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.states import Entry, PerServer
@@ -100,9 +101,8 @@ class Runner:
             return
         position = workflow.position(entry.step) if entry.step else 0
         if entry.direction == "undo":
-            fault = entry.data.get("fault") or {}
-            ops[0].error = errors.from_wire(fault.get("kind", "bug"), fault.get("code", ""),
-                                            fault.get("message", "interrupted"), {})
+            fault = ops[0].progress.fault or FailedWith()
+            ops[0].error = errors.from_wire(fault.kind, fault.code, fault.message, {})
             self._unwind(workflow, ops[0], position)
         else:
             self._run(workflow, ops, position)
@@ -145,7 +145,7 @@ class Runner:
             for op in over:
                 self._active.discard(op.entry.id)
                 LOG.info("'%s' succeeded after %.2f s", workflow.action.name, _age(op),
-                         extra={"server": op.uuid, "host_": op.data.get("host")})
+                         extra={"server": op.uuid, "host_": op.progress.host})
 
     def _success(self, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, Any]:
         """What the state table says, and what the workflow's own ending knows better."""
@@ -200,7 +200,7 @@ class Runner:
             LOG.exception("step %s failed unexpectedly", step.name, extra={"server": ops[0].uuid})
             results = [errors.Bug(f"{step.name}: {type(error).__name__}")] * len(ops)
             for op in ops:
-                op.change(data={**op.data, "traceback": traceback.format_exc(limit=20)})
+                op.note(traceback=traceback.format_exc(limit=20))
         faults.reached(workflow.action.name, step.name, "after")
         if step.lenient:
             results = [_let_pass(step, op, result) for op, result in zip(ops, results, strict=True)]
@@ -210,7 +210,7 @@ class Runner:
             if isinstance(result, errors.NovaError):
                 self._fail_one(workflow, op, position, result)
                 continue
-            op.change(data={**op.data, **result})
+            op.note(**result)
             self._note_end(op, "Success")
             done.append(op)
         return done
@@ -223,13 +223,12 @@ class Runner:
             self._drop([op], "a newer operation owns the server")
             return
         LOG.warning("step %s of '%s' failed: %s", workflow.steps[position].name, workflow.action.name, error.message,
-                    extra={"server": op.uuid, "host_": op.data.get("host")})
+                    extra={"server": op.uuid, "host_": op.progress.host})
         op.error = error
         self._note_end(op, "Error", error.message)
-        fault = {"kind": error.kind, "code": error.code, "message": error.message}
-        op.change(data={**op.data, "fault": fault})
+        op.note(fault=FailedWith(kind=error.kind, code=error.code, message=error.message))
         unclear = workflow.steps[position].decisive and type(error) is errors.Bug
-        here_again = op.committed or unclear or (isinstance(error, workflow.again_on)
+        here_again = op.progress.committed or unclear or (isinstance(error, workflow.again_on)
                                                  and not workflow.goes_back(error, position, op))
         if here_again and op.entry.attempt < AGAIN:
             concurrency.spawn(self._in_context, context.current(), self._again, workflow, op, position, name="again")
@@ -246,7 +245,7 @@ class Runner:
         retry = workflow.retry
         again = workflow.goes_back(error, position, op)
         floor = workflow.steps.index(retry.back_to) if again and retry else 0
-        for index in range(position, floor - 1, -1) if not op.committed else ():
+        for index in range(position, floor - 1, -1) if not op.progress.committed else ():
             if not self._undo(workflow.steps[index], op):
                 return
         if again:
@@ -340,7 +339,7 @@ class Runner:
 
     def _note_begin(self, op: Op, step: Step) -> None:
         event = ActionEvent(event=step.event, started_at=utcnow(), step=step.name, attempt=op.entry.attempt,
-                            host=op.data.get("host") if step.event.startswith("compute") else None)
+                            host=op.progress.host if step.event.startswith("compute") else None)
         before = op.entry.history
         if len(before) > 1 and all(one.step == step.name and one.finished_at is None for one in before[-2:]):
             before = before[:-1]  # a step that waits is begun again and again, for as long as it takes
@@ -348,7 +347,7 @@ class Runner:
 
     def _note_undone(self, op: Op, step: Step, begun: Any) -> None:
         event = ActionEvent(event=step.undo_event, started_at=begun, finished_at=utcnow(), result="Success",
-                            step=f"{step.name}.undo", attempt=op.entry.attempt, host=op.data.get("host"))
+                            step=f"{step.name}.undo", attempt=op.entry.attempt, host=op.progress.host)
         op.change(history=(*op.entry.history, event))
 
     def _note_end(self, op: Op, result: str, details: str | None = None) -> None:
@@ -358,8 +357,8 @@ class Runner:
         now = utcnow()
         last = msgspec.structs.replace(
             last, finished_at=now, result=result, details=details,
-            traceback=op.data.get("traceback") if result == "Error" else None,
-            host=op.data.get("host") or last.host, duration_ms=int((now - last.started_at).total_seconds() * 1000))
+            traceback=op.progress.traceback if result == "Error" else None,
+            host=op.progress.host or last.host, duration_ms=int((now - last.started_at).total_seconds() * 1000))
         op.change(history=(*before, last))
 
 

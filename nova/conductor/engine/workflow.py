@@ -6,19 +6,22 @@
 from __future__ import annotations
 
 import dataclasses
-import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import Arguments, OperationProgress
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
 from nova.db.states import Entry
 from nova.model.states import ACTIONS, TaskState
 
-Result = Mapping[str, Any] | errors.NovaError  # what a step adds to the operation's data, or why it failed
+A = TypeVar("A", bound=Arguments)
+
+Result = Mapping[str, object] | errors.NovaError  # fields of OperationProgress that a step sets, or why it failed
 
 
 @dataclasses.dataclass
@@ -26,7 +29,7 @@ class Op:
     """One server's operation in the hands of this runner. ``secrets`` live in memory only, never in the journal."""
 
     entry: Entry
-    server: Any  # the servers row as it was read
+    server: ServerRow  # as it was read, and as the operation's own steps changed it since
     secrets: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     error: errors.NovaError | None = None
     untold: bool = False  # its start is in the journal as told, and will be once that is committed
@@ -38,24 +41,28 @@ class Op:
     def uuid(self) -> str:
         return self.entry.server_uuid
 
-    @property
-    def data(self) -> Mapping[str, Any]:
-        return self.entry.data
+    def asked(self, kind: type[A]) -> A:
+        """What the operation was begun with, as far as ``kind`` has it."""
+        return msgspec.convert(self.entry.arguments, kind)
 
     @property
-    def committed(self) -> bool:
-        """A step said (in its data) that there is no way back: what fails after it is tried again, and never undone."""
-        return bool(self.data.get("committed"))
+    def progress(self) -> OperationProgress:
+        """What its steps found out so far."""
+        return msgspec.convert(self.entry.data, OperationProgress)
 
-    def change(self, **fields: Any) -> None:
+    def note(self, **found: object) -> None:
+        """More fields of :class:`OperationProgress`; they are in the journal with its next line."""
+        self.change(data=msgspec.structs.replace(self.progress, **found).over(self.entry.data))
+
+    def change(self, **fields: object) -> None:
+        """Other fields of the journal's entry."""
         self.entry = msgspec.structs.replace(self.entry, **fields)
 
-    def see(self, **columns: Any) -> None:
+    def see(self, **columns: object) -> None:
         """The server's row as a step of ours leaves it: nobody has to read it again."""
-        before = self.server._mapping if hasattr(self.server, "_mapping") else vars(self.server)
-        self.server = types.SimpleNamespace(**{**before, **columns})
+        self.server = msgspec.structs.replace(self.server, **columns)
 
-    def write(self, **columns: Any) -> None:
+    def write(self, **columns: object) -> None:
         """Columns of the server's row that a step learnt outside a transaction: written with the journal's next line.
         Whoever dies before that does the step again, and learns them again."""
         self.see(**columns)
@@ -124,20 +131,22 @@ Closing = Callable[[Connection, Op, errors.NovaError | None], Mapping[str, Any]]
 class Workflow:
     """A named list of steps: a row of ``model.states.ACTIONS`` and what it takes.
 
-    ``again_on``: a step that fails so is done again after a while, AGAIN times, before the operation gives up.
+    ``asks``: what its operations are begun with. ``again_on``: a step that fails so is done again after a while, AGAIN
+    times, before the operation gives up.
     """
 
-    def __init__(self, action: str, *steps: Step, retry: Retry | None = None,
+    def __init__(self, action: str, *steps: Step, asks: type[Arguments] = Arguments, retry: Retry | None = None,
                  again_on: tuple[type[errors.NovaError], ...] = (),
                  ending: Callable[[Sequence[Op]], Mapping[str, Any]] | None = None,
                  closing: Closing | None = None) -> None:
-        self.action, self.steps, self.retry, self.again_on = ACTIONS[action], steps, retry, again_on
+        self.action, self.steps, self.asks = ACTIONS[action], steps, asks
+        self.retry, self.again_on = retry, again_on
         self.ending = ending or (lambda ops: {})
         self.closing = closing or (lambda tx, op, error: {})
 
     def goes_back(self, error: errors.NovaError, position: int, op: Op) -> bool:
         """Whether a failure at this position is one to go back on, to the next host."""
-        if op.committed:
+        if op.progress.committed:
             return False
         return self.retry is not None and isinstance(error, self.retry.on) and self.retry.back_to.applies(op) and \
             position > self.steps.index(self.retry.back_to)
@@ -156,9 +165,9 @@ def entries_of(ops: Sequence[Op]) -> list[Entry]:
 
 def by_host(ops: Sequence[Op]) -> list[list[Op]]:
     """Those of one chosen host together; those without one, too."""
-    groups: dict[Any, list[Op]] = {}
+    groups: dict[str | None, list[Op]] = {}
     for op in ops:
-        groups.setdefault(op.data.get("host"), []).append(op)
+        groups.setdefault(op.progress.host, []).append(op)
     return list(groups.values())
 
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import PlacementArguments
 from nova.conductor.engine.workflow import Op, Result
 from nova.db import aggregates, hosts, services
 from nova.db.claims import Usage
@@ -22,10 +23,10 @@ LOG = logging.getLogger(__name__)
 def for_server(deps: Deps, op: Op, claimed: Sequence[Usage]) -> Result:
     """The zone that a server gets with the host of its claim; aggregate.ZoneHostMoved when it asked for another: the
     host was moved since the scheduler chose it."""
-    made = {one.provider_id: one.zone for one in claimed}.get(op.data["provider_id"])
+    made = next((one.zone for one in claimed if one.provider_id == op.progress.provider_id), None)
     zone = made or deps.settings.default_availability_zone
     wanted = op.server.pinned_availability_zone
-    if wanted and wanted != zone and not op.entry.arguments.get("forced"):
+    if wanted and wanted != zone and not op.asked(PlacementArguments).forced:
         return errors.aggregate.ZoneHostMoved(zone=zone, wanted=wanted)
     return {"zone": zone}
 

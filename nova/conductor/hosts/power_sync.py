@@ -17,6 +17,7 @@ from nova import context, errors
 from nova.conductor.engine import announce
 from nova.conductor.engine.begin import begin
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import Arguments
 from nova.db import states
 from nova.db.engine import Connection
 from nova.model.orders import PowerReport
@@ -58,4 +59,4 @@ def _stop(deps: Deps, host: str, strays: Mapping[str, states.Power]) -> None:
 
 def _begin(tx: Connection, deps: Deps, host: str, uuid: str, power: states.Power) -> states.Entry | None:
     action = states.set_running(tx, host, uuid, power)
-    return begin(deps, tx, action, uuid, {}) if action else None
+    return begin(deps, tx, action, uuid, Arguments()) if action else None

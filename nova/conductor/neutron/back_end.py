@@ -100,7 +100,7 @@ class Neutron:
         try:
             self._mover.bind_to(op, host)
         except errors.Unavailable as error:
-            if op.committed:  # there is no way back, and the server works where it is
+            if op.progress.committed:  # there is no way back, and the server works where it is
                 raise errors.daemon.WorkflowNotYet(what=f"{SERVICE} ({error.message})") from None
             raise
 

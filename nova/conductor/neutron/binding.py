@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -27,7 +27,6 @@ from nova.model.security_groups import DEFAULT
 LOG = logging.getLogger(__name__)
 
 AT_ONCE = 20  # ports made by one request, which takes some seconds
-ROUND = "ports"  # in an operation's data: how often its ports were begun with
 
 
 @dataclasses.dataclass
@@ -59,7 +58,7 @@ class Binder:
     def bind(self, ops: Sequence[Op]) -> list[Result]:
         """Of servers of one host."""
         wanted = [Wanted(op, tuple(op.server.requested_networks or ())) for op in ops]
-        again = [one.op.uuid for one in wanted if one.op.data.get(ROUND, 1) > 1 and one.requested]
+        again = [one.op.uuid for one in wanted if (one.op.progress.ports or 1) > 1 and one.requested]
         self.known.doubt(again)  # what another runner asked for before it died may still be made
         self._adopt(wanted, self.client.ports_of(again))
         for one in wanted:
@@ -108,7 +107,7 @@ class Binder:
                 raise errors.network.NoAutoAllocation(project_id=project)
             one.requested = tuple(msgspec.structs.replace(request, network_id=network)
                                   if request.network_id == AUTO else request for request in one.requested)
-            self._adopt([one], self.client.ports_of([one.op.uuid]) if one.op.data.get(ROUND, 1) > 1 else ())
+            self._adopt([one], self.client.ports_of([one.op.uuid]) if (one.op.progress.ports or 1) > 1 else ())
 
     # -- ports that were given
 
@@ -153,7 +152,7 @@ class Binder:
         return fields
 
     def _whose(self, op: Op) -> dict[str, Any]:
-        zone = op.server.availability_zone or op.data.get("zone") or self.deps.settings.default_availability_zone
+        zone = op.server.availability_zone or op.progress.zone or self.deps.settings.default_availability_zone
         named = {"dns_name": op.server.hostname} if op.server.hostname and self.client.has(DNS) else {}
         return {"device_id": op.uuid, "device_owner": f"{OWNER}{zone}", **named}
 
@@ -303,7 +302,7 @@ class Binder:
 
 def host_of(op: Op) -> str:
     """Where its ports are to be bound: the host that was taken for it, or that it is on."""
-    return str(op.data.get("host") or op.server.host)
+    return str(op.progress.host or op.server.host)
 
 
 def _check_bound(ports: Iterable[Port], host: str) -> None:
@@ -326,21 +325,20 @@ def known_ids(op: Op) -> set[str]:
 
 def given_ids(op: Op) -> set[str]:
     """Ports that were the user's before they were the server's."""
-    return {one.id for one in op.server.interfaces or () if one.given} | set(op.data.get("given", ())) | {
+    return {one.id for one in op.server.interfaces or () if one.given} | set(op.progress.given) | {
         one.port_id for one in op.server.requested_networks or () if one.port_id}
 
 
 def keep_given(op: Op) -> None:
     """What the row knows of them now, it may not know when they are freed."""
-    found: Mapping[str, Any] = op.data
-    ids = sorted(given_ids(op))
-    if ids != list(found.get("given", ())):
-        op.change(data={**found, "given": ids})
+    ids = tuple(sorted(given_ids(op)))
+    if ids != op.progress.given:
+        op.note(given=ids)
 
 
 def begin_round(op: Op) -> None:
     """From the second on there may be ports already."""
-    op.change(data={**op.data, ROUND: op.data.get(ROUND, 0) + 1})
+    op.note(ports=(op.progress.ports or 0) + 1)
 
 
 __all__ = ["Binder", "begin_round", "given_ids", "keep_given", "known_ids"]

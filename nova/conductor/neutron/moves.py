@@ -35,7 +35,7 @@ class Mover:
         failed = next((port for port in ports if port.vif_type == FAILED), None)
         if failed is None:
             return
-        if not op.committed:
+        if not op.progress.committed:
             raise errors.network.BindingFailed(port_id=failed.id, host=host)
         LOG.error("port %s could not be bound on host %s, where its server is", failed.id, host,
                   extra={"server": op.uuid})

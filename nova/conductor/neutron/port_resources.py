@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import PlacementArguments
 from nova.conductor.engine.workflow import Op
 from nova.db import claims, port_claims
 from nova.model.networks import PortDemand
@@ -32,8 +33,8 @@ class ClaimedPorts:
     @property
     def _leaving(self) -> bool:
         """Whether it is the end that the move leaves."""
-        source = self._op.entry.arguments.get("source")
-        return bool(source) and source == self._host and self._op.data.get("host") != source
+        source = self._op.asked(PlacementArguments).source
+        return bool(source) and source == self._host and self._op.progress.host != source
 
     @functools.cached_property
     def _providers(self) -> Mapping[tuple[str, str], str]:

@@ -33,7 +33,6 @@ LOG = logging.getLogger(__name__)
 
 RESOURCE = "fixed_ips"
 LATELY_S, MOST_PROJECTS = 60.0, 10_000
-NETWORKS, HOSTS = "networks", "network_hosts"  # in an operation's data: whom its end must be told to
 Known = Mapping[str, Network]
 
 
@@ -135,29 +134,29 @@ class Addresses:
     # -- a server's interfaces
 
     def take(self, tx: Connection, ops: Sequence[Op]) -> dict[str, tuple[Interface, ...]]:
-        wishes = [wish_of(op, op.server.requested_networks or (), op.data.get("host")) for op in ops]
+        wishes = [wish_of(op, op.server.requested_networks or (), op.progress.host) for op in ops]
         terms = dataclasses.replace(self.terms(), limits=self._limits_lately(wish.project_id for wish in wishes))
         bound = rows.bind(tx, wishes, terms)
         for op in ops:
-            op.change(data={**op.data, NETWORKS: sorted({one.network_id for one in bound[op.uuid]})})
+            op.note(networks=tuple(sorted({one.network_id for one in bound[op.uuid]})))
         return bound
 
     def tell_taken(self, ops: Sequence[Op]) -> None:
         """Unavailable: a host that these servers need does not serve them."""
-        self.deps.teller.tell({uuid for op in ops for uuid in op.data.get(NETWORKS, ())},
-                               self._hosts(op.data.get("host") for op in ops))
+        self.deps.teller.tell({uuid for op in ops for uuid in op.progress.networks},
+                               self._hosts(op.progress.host for op in ops))
 
     def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
         changed = rows.unbind(tx, [op.uuid for op in ops], self.options.keeps_leased)
         hosts, given_back = {host for _uuid, host in changed if host}, {uuid for uuid, _host in changed}
         for op in ops:  # what came after the operation had read its server is given back, too
-            used = {one.network_id for one in op.server.interfaces or ()} | set(op.data.get(NETWORKS, ())) | given_back
-            op.change(data={**op.data, NETWORKS: sorted(used), HOSTS: sorted(hosts | set(op.data.get(HOSTS, ())))})
+            used = {one.network_id for one in op.server.interfaces or ()} | set(op.progress.networks) | given_back
+            op.note(networks=tuple(sorted(used)), network_hosts=tuple(sorted(hosts | set(op.progress.network_hosts))))
 
     def tell_left(self, ops: Sequence[Op]) -> None:
         """The hosts where the servers were; one that is away changes nothing."""
-        uuids = {uuid for op in ops for uuid in op.data.get(NETWORKS, ())}
-        self.tell(uuids, {host for op in ops for host in op.data.get(HOSTS, ())})
+        uuids = {uuid for op in ops for uuid in op.progress.networks}
+        self.tell(uuids, {host for op in ops for host in op.progress.network_hosts})
 
     def tell(self, uuids: Iterable[str], hosts: Iterable[str], server: str = "") -> None:
         """These networks' hosts, and of multi-host ones these, which give back their own addresses if they may: those
@@ -189,12 +188,12 @@ class Addresses:
         if moved != op.server.interfaces:
             servers.update(tx, op.uuid, {"interfaces": moved})
         op.see(interfaces=moved)
-        known = {op.server.host, host} - {None}  # an evacuation that turns back leaves one its row never named
-        op.change(data={**op.data, HOSTS: sorted({*op.data.get(HOSTS, ()), *known})})
+        known = {op.server.host or host, host}  # an evacuation that turns back leaves one its row never named
+        op.note(network_hosts=tuple(sorted({*op.progress.network_hosts, *known})))
 
     def bind_to(self, op: Op, host: str) -> None:
         uuids = {one.network_id for one in op.server.interfaces or ()}
-        self.tell(uuids, {host, *op.data.get(HOSTS, ())}, op.uuid)
+        self.tell(uuids, {host, *op.progress.network_hosts}, op.uuid)
 
     def prepare_arrival(self, op: Op, host: str) -> tuple[Interface, ...]:
         """Its interfaces as they will be on that host, which serves their multi-host networks by then."""
@@ -218,7 +217,7 @@ class Addresses:
         if not many:
             return
         hosts = self.deps.cell.transact(lambda tx: rows.leave(tx, [op.uuid for op in many]))
-        self.tell({one.network_id for op in many for one in op.server.interfaces}, hosts)
+        self.tell({one.network_id for op in many for one in op.server.interfaces or ()}, hosts)
 
     def _own(self, tx: Connection, networks_: Sequence[Any], host: str) -> dict[str, str]:
         """Network's uuid -> the host's own address there."""

@@ -68,7 +68,7 @@ class NovaNetwork:
     def give_back(self, tx: Connection, ops: Sequence[Op]) -> None:
         rule_hosts = set(self.groups.hosts_letting_in(tx, [op.uuid for op in ops])) | _rule_hosts(ops)
         for op in ops:
-            op.change(data={**op.data, "rule_hosts": sorted(rule_hosts)})
+            op.note(rule_hosts=tuple(sorted(rule_hosts)))
         security_groups.forget(tx, [op.uuid for op in ops if op.entry.action == "delete"])
         self.floating.at_leave(tx, ops)
         self.addresses.give_back(tx, ops)
@@ -156,4 +156,4 @@ class NovaNetwork:
 
 def _rule_hosts(ops: Sequence[Op]) -> set[str]:
     """Hosts whose guests let the ops' servers in."""
-    return {host for op in ops for host in op.data.get("rule_hosts", ())}
+    return {host for op in ops for host in op.progress.rule_hosts}

@@ -27,7 +27,6 @@ PRIVATE, PUBLIC = "private", "public"
 TYPES = {"A": 4, "AAAA": 6}
 LABEL_LENGTH = 63
 BUDGET_S = 10.0  # of all names of one order: a batch of boots waits no longer for a slow DNS server
-NAMED = "dns_names"  # in an operation's data: (name, address) of what its server had
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*")
 
 
@@ -131,11 +130,11 @@ class Names:
     def note_names(self, op: Op) -> None:
         """Before a server's addresses are given back: which names go with them."""
         if self._wanted and (pairs := names_of(op.server)):
-            op.change(data={**op.data, NAMED: pairs})
+            op.note(dns_names=tuple(pairs))
 
     def forget_servers(self, ops: Iterable[Op]) -> None:
         """The servers' own names: by now, somebody else may have the address."""
-        pairs = [(name, address) for op in ops for name, address in op.data.get(NAMED, ())]
+        pairs = [(name, address) for op in ops for name, address in op.progress.dns_names]
         if pairs and self._wanted:
             _quietly(self.managers.instances, "forget", pairs, self.deps.settings.floating.instance_dns_domain,
                      BUDGET_S)

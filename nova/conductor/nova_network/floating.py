@@ -23,7 +23,6 @@ from nova.model.quotas import UNLIMITED
 LOG = logging.getLogger(__name__)
 
 RESOURCE = "floating_ips"
-LEFT = "floating_left"  # in an operation's data: what its server had, until others were told
 #: How errors are called that say of a host only that it could not be asked.
 AWAY = ("rpc.", "network.no_host", "network.host_down", "network.host_late", "network.telling_late")
 
@@ -210,12 +209,12 @@ class Floating(Names):
             self.note_names(op)
             mine = [(one.address, one.project_id) for one in left if one.server_uuid == op.uuid]
             if mine:
-                op.change(data={**op.data, LEFT: mine})
+                op.note(floating_left=tuple(mine))
 
     def left(self, ops: Sequence[Op]) -> None:
         """After it, outside the transaction: others are told."""
         for op in ops:
-            for address, project in op.data.get(LEFT, ()):
+            for address, project in op.progress.floating_left:
                 self._announce("disassociate", FloatingAddress(id="", address=address, pool="", project_id=project,
                                                                server_uuid=op.uuid))
 

@@ -7,7 +7,9 @@ import contextlib
 import msgspec
 
 from nova import context, errors
+from nova.conductor.engine.begin import builtins
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import ResetState
 from nova.db import claims, ledger, migrations, server_tags, servers, states
 from nova.db.engine import Connection
 from nova.model.base import utcnow
@@ -82,7 +84,8 @@ class ServerParts:
 
         def write(tx: Connection) -> states.Entry | None:
             entry, overtaken = states.begin(tx, states.Begin(
-                action=ACTIONS["reset_state"], server_uuid=reset.uuid, arguments={"state": reset.state},
+                action=ACTIONS["reset_state"], server_uuid=reset.uuid,
+                arguments=builtins(ResetState(state=reset.state)),
                 request_id=who.request_id, user_id=who.user_id, project_id=who.project_id,
                 runner_id=self.deps.runner.journal.runner_id, step=""))
             if overtaken:

@@ -11,6 +11,7 @@ from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.orders import build_order, guarded, guest_order
 from nova.conductor.engine.workflow import Op, Result, Step
+from nova.conductor.steps.placement import taken
 from nova.db import services
 from nova.model.base import Time, utcnow
 from nova.model.orders import BuildOrder, Fence, Outcome
@@ -44,7 +45,7 @@ def results_of(ops: Sequence[Op], outcomes: Sequence[Outcome]) -> list[Result]:
             results.append({"power_state": int(outcome.power_state)})
         else:
             if outcome.details:
-                op.change(data={**op.data, "fault_details": outcome.details})
+                op.note(fault_details=outcome.details)
             results.append(errors.from_wire(outcome.error_kind, outcome.error_code, outcome.error_message, {}))
     return results
 
@@ -55,7 +56,7 @@ class BuildGuests(Step):
     event = "compute__do_build_and_run_instance"
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
-        host = ops[0].data["host"]
+        host = taken(ops[0]).host
         try:
             orders = guarded(deps, [self.order(deps, op) for op in ops], [op.server for op in ops])
             return results_of(ops, deps.compute.build_guests(host, orders))
@@ -74,7 +75,7 @@ class BuildGuests(Step):
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         """A host that fails to destroy owes it too: the server must not stay in BUILD until it is mended."""
         for op in ops:
-            host = op.data.get("host")
+            host = op.progress.host
             if not host:
                 continue
             try:

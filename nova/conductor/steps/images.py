@@ -15,6 +15,7 @@ import msgspec
 from nova import errors
 from nova.clients.glance import BASE_KEYS
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import Arguments
 from nova.conductor.engine.orders import build_order
 from nova.conductor.engine.workflow import Op, Result, Step
 from nova.conductor.steps.guests import fence, results_of
@@ -35,6 +36,13 @@ ACTIVE = "active"
 YES = ("true", "1", "yes", "on", "t", "y")
 
 
+class ImageArguments(Arguments):
+    """What an operation that makes an image of a server is begun with. None: a backup of which none is kept."""
+
+    snapshot_image_id: str | None = None
+    image: NewImage | None = None
+
+
 class HoldImage(Step):
     """The image's record is there. Undo: it goes, unless it has its data and stays for its owner (``whole_stays``)."""
 
@@ -48,7 +56,7 @@ class HoldImage(Step):
     def _hold(self, deps: Deps, op: Op) -> Result:
         if op.secrets.get("image_made"):
             return {}
-        wanted = msgspec.convert(op.entry.arguments["image"], NewImage)
+        wanted = image_wanted(op)
         try:
             deps.images.show(wanted.id)
         except errors.NotFound:
@@ -112,7 +120,7 @@ def _owe(deps: Deps, op: Op, why: errors.NovaError) -> None:
 def _kept(op: Op, host: str, outcome: Outcome) -> Result:
     if outcome.snapshot is None:
         return errors.image.NothingKept(server=op.uuid)
-    return {"snapshot": msgspec.to_builtins(outcome.snapshot), "host": host}
+    return {"snapshot": outcome.snapshot, "host": host}
 
 
 class UploadSnapshots(Step):
@@ -127,7 +135,7 @@ class UploadSnapshots(Step):
             image: Image = deps.images.show(image_of(op))
             if image.status == ACTIVE:
                 return self._sent_before(deps, op)
-            deps.images.update(image.id, _members(image, msgspec.convert(op.data["snapshot"], Snapshot)))
+            deps.images.update(image.id, _members(image, _snapshot(op)))
             return _without_power(results_of([op], deps.compute.upload_snapshots(
                 op.server.host, (snapshot_order(deps, op),)))[0])
         except errors.Overtaken:
@@ -171,8 +179,8 @@ class DropImages(Step):
             memo = op.server.memo
             if memo is not None and memo.shelved_image_id:
                 discard(deps, memo.shelved_image_id)
-            for image_id, whole_stays in op.entry.arguments.get("images", ()):
-                discard(deps, image_id, whole_stays)
+            for left in op.asked(Arguments).images:
+                discard(deps, left.image_id, left.whole_stays)
         return [{} for _ in ops]
 
 
@@ -181,9 +189,24 @@ def offloading(op: Op) -> bool:
     return any(event.step == "OffloadGuests" for event in op.entry.history)
 
 
+def image_wanted(op: Op) -> NewImage:
+    """What the operation makes an image as. Bug: it makes none."""
+    wanted = op.asked(ImageArguments).image
+    if wanted is None:
+        raise errors.Bug(f"'{op.entry.action}' makes no image")
+    return wanted
+
+
+def _snapshot(op: Op) -> Snapshot:
+    found = op.progress.snapshot
+    if found is None:
+        raise errors.Bug(f"'{op.entry.action}' has taken no snapshot")
+    return found
+
+
 def image_of(op: Op) -> str:
     """The image that the operation makes."""
-    return str(op.entry.arguments["snapshot_image_id"])
+    return image_wanted(op).id
 
 
 def snapshot_order(deps: Deps, op: Op) -> SnapshotOrder:

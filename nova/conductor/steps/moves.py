@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 from nova import errors
 from nova.conductor.engine import zones
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import Arguments
 from nova.conductor.engine.workflow import Op, Result, Step
 from nova.conductor.steps import moving
 from nova.conductor.steps.guests import results_of
-from nova.conductor.steps.placement import claim_of, look_further, owed, wanted_flavor
+from nova.conductor.steps.placement import claim_of, look_further, owed, taken, wanted_flavor
 from nova.db import claims, hosts, ledger, migrations, services
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.servers import instance_name
@@ -235,18 +236,18 @@ class Settle(MoveStep):
         held = deps.api.transact(look)
         if any(one.move or one.host != op.server.host for one in held):
             self._settle(deps, op, held)
-        elif "hosts" in op.entry.arguments:  # it overtook something: maybe a move that claimed nothing yet
+        elif op.asked(Arguments).hosts is not None:  # it overtook something: maybe a move that claimed nothing yet
             self._end_moves(deps, op)
         # whoever owes something for this server is none of its destinations: with the debt it would pay with the claim
         owing = owed(deps, [op]).get(op.uuid, ())
-        return {"tried": list(owing)} if owing else {}
+        return {"tried": tuple(owing)} if owing else {}
 
     def _settle(self, deps: Deps, op: Op, held: Sequence[ledger.Held]) -> None:
         here, owing = op.server.host, owed(deps, [op]).get(op.uuid, ())
         with deps.cell.reading() as tx:
             kinds = migrations.types_of(tx, [one.move for one in held if one.move])
         keep = not set(kinds.values()).isdisjoint(KEPT_DISKS)
-        apart = op.entry.arguments.get("apart") or ()
+        apart = op.asked(Arguments).apart
         for host in dict.fromkeys(one.host for one in held if one.host != here and one.host not in owing):
             remove(deps, op, self._end(op, host), keep and host not in apart)
             deps.networking.abandon_arrival(op, host)
@@ -268,7 +269,7 @@ class Settle(MoveStep):
     def _whole_again(self, deps: Deps, op: Op, moves: Sequence[str], kinds: Mapping[str, str]) -> None:
         """A guest that a cold move put aside on the server's host: taken back, or forgotten where it had ended."""
         finished = op.server.memo.move if op.server.memo else None
-        end = self._end(op, op.server.host)
+        end = self._end(op, op.server.host or "")
         for move in moves:
             if kinds.get(move) not in COLD:
                 continue
@@ -289,13 +290,14 @@ class AskDestination(MoveStep):
     """It answers; and the move's row says which host it is."""
 
     def shows(self, tx: Connection, op: Op) -> Mapping[str, Any]:
-        nodes = {row.name: row.facts for row in hosts.node_rows(tx, hosts.NodesWanted(host=op.data["host"]))}
-        facts = nodes.get(op.data["node"])
-        return {"dest_compute": op.data["host"], "dest_node": op.data["node"],
+        there = taken(op)
+        nodes = {row.name: row.facts for row in hosts.node_rows(tx, hosts.NodesWanted(host=there.host))}
+        facts = nodes.get(there.node)
+        return {"dest_compute": there.host, "dest_node": there.node,
                 "dest_host": (facts.host_ip if facts is not None else None) or None}
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
-        deps.compute.ping(op.data["host"])
+        deps.compute.ping(taken(op).host)
         return {}
 
 

@@ -1,14 +1,12 @@
 """A server's move as its steps see it: both ends, both flavors, and orders for either of them.
 
-What a move must know for as long as it runs is in the arguments of its journal row, as its admission wrote it:
-``source``, ``source_node``, ``source_zone``, ``vm_state``, ``old_flavor``, ``flavor`` (only of a resize), ``metadata``.
-The destination is what :class:`nova.conductor.steps.TakeNextHost` took.
+What a move must know for as long as it runs is in :class:`MoveArguments`, as its admission wrote it. The destination is
+what :class:`nova.conductor.steps.TakeNextHost` took.
 """
 
 from __future__ import annotations
 
 import functools
-import types
 import uuid as uuids
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,14 +14,29 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import PlacementArguments
 from nova.conductor.engine.orders import build_order, guarded, guest_order
 from nova.conductor.engine.workflow import Op
 from nova.conductor.steps.guests import fence
-from nova.conductor.steps.placement import wanted_flavor
+from nova.conductor.steps.placement import taken, wanted_flavor
+from nova.db.server_row import ServerRow
 from nova.model.counting import classes, larger
 from nova.model.flavors import Flavor
 from nova.model.orders import BuildOrder, Disk, GuestOnSource, GuestOrder, MoveOrder
 from nova.model.states import VmState
+
+
+class MoveArguments(PlacementArguments):
+    """What every move is begun with: the server's place, flavor and state then. ``move``: of a confirming or reverting,
+    the move that it ends."""
+
+    source: str
+    source_node: str
+    source_zone: str | None
+    old_flavor: Flavor
+    instance_name: str
+    vm_state: str
+    move: str | None = None
 
 
 class End(NamedTuple):
@@ -42,21 +55,21 @@ def uuid_of(server_uuid: str, operation_id: int) -> str:
 
 def move_of(op: Op) -> str:
     """The uuid of the move that the operation makes, or (confirming, reverting) ends."""
-    return str(op.entry.arguments.get("move") or uuid_of(op.uuid, op.entry.id))
+    return op.asked(MoveArguments).move or uuid_of(op.uuid, op.entry.id)
 
 
 def source(op: Op) -> End:
-    arguments = op.entry.arguments
-    return End(arguments["source"], arguments["source_node"], arguments.get("source_zone"),
-               msgspec.convert(arguments["old_flavor"], Flavor))
+    asked = op.asked(MoveArguments)
+    return End(asked.source, asked.source_node, asked.source_zone, asked.old_flavor)
 
 
 def destination(op: Op) -> End:
-    return End(op.data["host"], op.data["node"], op.data.get("zone"), wanted_flavor(op))
+    host = taken(op)
+    return End(host.host, host.node, op.progress.zone, wanted_flavor(op))
 
 
 def same_host(op: Op) -> bool:
-    return bool(op.data["host"] == op.entry.arguments["source"])
+    return op.progress.host == op.asked(MoveArguments).source
 
 
 def row_at(op: Op, end: End) -> dict[str, Any]:
@@ -73,10 +86,9 @@ def disks_at(disks: Sequence[Disk] | None, flavor: Flavor) -> tuple[Disk, ...] |
                  for disk in disks)
 
 
-def server_at(op: Op, end: End) -> Any:
+def server_at(op: Op, end: End) -> ServerRow:
     """The server's row as it would be there."""
-    row = op.server._mapping if hasattr(op.server, "_mapping") else vars(op.server)
-    return types.SimpleNamespace(**{**row, **row_at(op, end)})
+    return msgspec.structs.replace(op.server, **row_at(op, end))
 
 
 def build_at(deps: Deps, op: Op, end: End) -> BuildOrder:
@@ -87,18 +99,18 @@ def build_at(deps: Deps, op: Op, end: End) -> BuildOrder:
 
 def leaves(op: Op, end: End) -> bool:
     """Whether the end is the one that the move is to leave."""
-    return "source" in op.entry.arguments and end == source(op)
+    return end == source(op)
 
 
 def runs(op: Op) -> bool:
     """Whether the guest ran when the move began."""
-    return op.entry.arguments.get("vm_state") != VmState.STOPPED.value
+    return op.asked(MoveArguments).vm_state != VmState.STOPPED.value
 
 
 def order_at(deps: Deps, op: Op, end: End, keep_disks: bool = False) -> GuestOrder:
     """An order for the guest that the end's host has."""
-    whole = types.SimpleNamespace(entry=op.entry, data={}, secrets=op.secrets, server=server_at(op, end))
-    order = guest_order(deps, whole, fence(op), leaving=leaves(op, end))  # type: ignore[arg-type]
+    there = Op(msgspec.structs.replace(op.entry, data={}), server_at(op, end), op.secrets)
+    order = guest_order(deps, there, fence(op), leaving=leaves(op, end))
     return msgspec.structs.replace(order, keep_disks=keep_disks)
 
 
@@ -114,12 +126,7 @@ def first_order(deps: Deps, op: Op, end: End, offered: GuestOnSource | None = No
     return msgspec.structs.replace(order, build=build)
 
 
-def kept(value: Any) -> Any:
-    """A host's answer as the journal keeps it."""
-    return None if value is None else msgspec.to_builtins(value)
-
-
-def counted(server: Any, flavor: Flavor, other: Flavor | None = None) -> Mapping[str, Any]:
+def counted(server: ServerRow, flavor: Flavor, other: Flavor | None = None) -> Mapping[str, Any]:
     """What quota counts of a server: of one flavor, or (while a resize is open) the larger of both."""
     flavors = [flavor, *([other] if other is not None else [])]
     image = server.image.properties if server.image else {}

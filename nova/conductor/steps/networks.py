@@ -36,13 +36,13 @@ class BindNetworks(Step):
 
     def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
         bound = deps.networking.take(tx, ops)
-        zone = ops[0].data.get("zone") or deps.settings.default_availability_zone  # one host, so one zone
+        zone = ops[0].progress.zone or deps.settings.default_availability_zone  # one host, so one zone
         for op in ops:
             taken = {"interfaces": bound[op.uuid]} if op.uuid in bound else {}
-            op.see(**taken, host=op.data["host"], node=op.data["node"], availability_zone=zone)
+            op.see(**taken, host=op.progress.host, node=op.progress.node, availability_zone=zone)
         return {**({"interfaces": PerServer(bound)} if bound else {}),
-                "host": ops[0].data["host"], "availability_zone": zone,
-                "node": PerServer({op.uuid: op.data["node"] for op in ops})}  # one host, which may have several
+                "host": ops[0].progress.host, "availability_zone": zone,
+                "node": PerServer({op.uuid: op.progress.node for op in ops})}  # one host, which may have several
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         found: Sequence[Result] = deps.networking.bind(ops)

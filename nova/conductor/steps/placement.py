@@ -10,6 +10,7 @@ import msgspec
 from nova import errors
 from nova.conductor.engine import zones
 from nova.conductor.engine.deps import Deps
+from nova.conductor.engine.operation import HostChoice, PlacementArguments
 from nova.conductor.engine.workflow import Op, Result, Step
 from nova.db import claims, ledger, placement_facts, server_groups, services
 from nova.db.engine import Connection
@@ -50,7 +51,7 @@ def needs(deps: Deps, flavor: Flavor, image: Image | None, ports: Sequence[PortD
 def claim_of(deps: Deps, op: Op, flavor: Flavor) -> claims.Claim:
     """The operation's wish for the node that it took."""
     wanted = needs(deps, flavor, op.server.image, op.server.port_demands or ())
-    return claims.Claim(op.uuid, op.entry.epoch, op.data["provider_id"], wanted.resources, grouped(op), wanted.wishes)
+    return claims.Claim(op.uuid, op.entry.epoch, taken(op).provider_id, wanted.resources, grouped(op), wanted.wishes)
 
 
 class SelectHosts(Step):
@@ -75,13 +76,13 @@ def no_valid_host(op: Op, selection: Selection | None) -> errors.Bug:
     found = selection or Selection(server_uuid=op.uuid, reason="The scheduler gave no answer for it.")
     details = found.details or found.reason
     kept = NoHost(asked=found.asked, refusals=found.refusals, details=details)
-    op.change(data={**op.data, "fault_details": details, "no_host": msgspec.to_builtins(kept)})
+    op.note(fault_details=details, no_host=kept)
     return errors.daemon.SchedulerNoValidHost(reason=found.reason.removeprefix("No valid host was found. "))
 
 
-def _kept(selection: Selection) -> list[list[object]]:
+def _kept(selection: Selection) -> tuple[HostChoice, ...]:
     """Hosts as the journal keeps them."""
-    return [[one.host, one.node, one.provider_id] for one in selection.hosts]
+    return tuple(HostChoice(one.host, one.node, one.provider_id) for one in selection.hosts)
 
 
 def request_of(deps: Deps, ops: Sequence[Op]) -> PlacementRequest:
@@ -92,24 +93,31 @@ def request_of(deps: Deps, ops: Sequence[Op]) -> PlacementRequest:
 
 def plain_request_of(deps: Deps, ops: Sequence[Op]) -> PlacementRequest:
     """The same without what other servers have to do with it."""
-    server, arguments = ops[0].server, ops[0].entry.arguments
+    server, asked = ops[0].server, ops[0].asked(PlacementArguments)
     flavor = wanted_flavor(ops[0])
     wanted = needs(deps, flavor, server.image, server.port_demands or ())
     return PlacementRequest(
         server_uuids=tuple(op.uuid for op in ops), project_id=server.project_id, user_id=server.user_id,
         resources=wanted.resources, wishes=wanted.wishes, flavor_name=flavor.name, extra_specs=flavor.extra_specs,
         image_properties=server.image.properties if server.image else {}, image_id=server.image_id,
-        availability_zone=server.pinned_availability_zone, host=arguments.get("host"), node=arguments.get("node"),
-        force=bool(arguments.get("forced")), exclude=(*arguments.get("exclude", ()), *ops[0].data.get("tried", ())),
+        availability_zone=server.pinned_availability_zone, host=asked.host, node=asked.node,
+        force=asked.forced, exclude=(*asked.exclude, *ops[0].progress.tried),
         hints=server.scheduler_hints or {}, alternates=deps.settings.max_attempts - 1,
-        source_host=arguments.get("source"),
+        source_host=asked.source,
         image_disk_format=(server.image.disk_format if server.image and server.image_id else None) or "")
 
 
 def wanted_flavor(op: Op) -> Flavor:
     """The flavor that the operation's server is to have: the server's, but in a resize."""
-    wanted = op.entry.arguments.get("flavor")
-    return op.server.flavor if wanted is None else msgspec.convert(wanted, Flavor)
+    return op.asked(PlacementArguments).flavor or op.server.flavor
+
+
+def taken(op: Op) -> HostChoice:
+    """The host that the operation has taken to try: TakeNextHost stands before who asks."""
+    found = op.progress
+    if found.host is None or found.node is None or found.provider_id is None:
+        raise errors.Bug(f"'{op.entry.action}' has taken no host")
+    return HostChoice(found.host, found.node, found.provider_id)
 
 
 def grouped(op: Op) -> bool:
@@ -133,14 +141,15 @@ class TakeNextHost(Step):
         return [self._next(op) for op in ops]
 
     def _next(self, op: Op) -> Result:
-        tried = op.data.get("tried", ())
+        found = op.progress
         # Another node of a host that failed is no alternative: that host may still owe the guest's removal.
-        left = [one for one in op.data.get("hosts", ()) if one[0] not in tried]
+        left = [one for one in found.hosts if one.host not in found.tried]
         if not left:
-            last = (op.data.get("fault") or {}).get("message", "none")
+            last = found.fault.message if found.fault is not None else "none"
             return errors.daemon.SchedulerHostsExhausted(server=op.uuid, last=last)
-        host, node, provider = left.pop(0)
-        return {"hosts": left, "host": host, "node": node, "provider_id": provider, "tried": [*tried, host]}
+        first, *others = left
+        return {"hosts": tuple(others), "host": first.host, "node": first.node, "provider_id": first.provider_id,
+                "tried": (*found.tried, first.host)}
 
 
 class ClaimResources(Step):
@@ -174,14 +183,14 @@ def look_further(deps: Deps, op: Op, refused: errors.NovaError | None) -> None:
     have been placed meanwhile, so that they were chosen without knowing where; or others took them all, in which case
     one host more is looked for: what was never tried for a build counts as no attempt, and ends with the hosts."""
     grouped_anew = isinstance(refused, errors.host.ClaimGroup)
-    left = [one for one in op.data.get("hosts", ()) if one[0] not in op.data.get("tried", ())]
+    left = [one for one in op.progress.hosts if one.host not in op.progress.tried]
     if not grouped_anew and (left or not isinstance(refused, errors.ClaimConflict)):
         return
     try:
         [selection] = deps.scheduler.select_hosts(request_of(deps, [op]))
     except errors.Unavailable:
         return  # the alternates it has are all there is
-    op.change(data={**op.data, "hosts": _kept(selection)[:None if grouped_anew else 1]})
+    op.note(hosts=_kept(selection)[:None if grouped_anew else 1])
 
 
 class FenceLedger(Step):
@@ -192,9 +201,9 @@ class FenceLedger(Step):
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         epochs = {op.uuid: op.entry.epoch for op in ops}
 
-        def fence(tx: Connection) -> list[list[str]]:
+        def fence(tx: Connection) -> list[tuple[str, ...]]:
             ledger.raise_epochs(tx, epochs)
-            return [[one.host for one in ledger.held_by(tx, op.uuid)] for op in ops]
+            return [tuple(one.host for one in ledger.held_by(tx, op.uuid)) for op in ops]
         # where something is claimed, something may be: at both ends of a move, and where one was given up
         return [{"claimed": held} for held in deps.api.transact(fence)]
 

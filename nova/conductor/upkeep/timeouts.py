@@ -15,6 +15,7 @@ from nova import context, errors
 from nova.conductor.actions.by_name import begin_order
 from nova.conductor.engine.begin import begin
 from nova.conductor.engine.deps import Deps, Settings
+from nova.conductor.engine.operation import ResetState
 from nova.db import states, timeouts
 from nova.db.engine import Connection
 from nova.db.services import as_time
@@ -160,7 +161,7 @@ def _reset(deps: Deps, row: Any, after: VmState, fault: str | None, lost_task: s
             return False
         if not timeouts.unchanged(tx, row.uuid, row.epoch):
             return False
-        entry = begin(deps, tx, "reset_state", row.uuid, {"state": after.value})
+        entry = begin(deps, tx, "reset_state", row.uuid, ResetState(state=after.value))
         told = {"fault": Fault(code=500, message=fault, created_at=as_time(timeouts.clock(tx)))} if fault else {}
         states.finish(tx, [entry], {"vm_state": after.value, **told}, "success")
         return True

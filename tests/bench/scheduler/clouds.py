@@ -25,15 +25,16 @@ from nova.conf import filter_scheduler, metrics, scheduler
 from nova.db import ledger
 from nova.db.engine import Connection, Database
 from nova.db.models import api as api_tables
-from nova.db.models.cell import servers
 from nova.db.states import Entry
 from nova.model.flavors import Flavor
 from nova.model.hosts import HostStates, Stamp
+from nova.model.images import Image
 from nova.model.scheduling import PlacementRequest, Selection
 from nova.rpc import codec
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.rpc.local import LocalBus
 from nova.scheduler import service
+from tests.fakes.rows import server_value
 
 STEPS = (SelectHosts(), TakeNextHost(), ClaimResources())
 
@@ -146,12 +147,11 @@ class Cloud:
         return [self._op(one, flavor, image) for one in uuids]
 
     def _op(self, server_uuid: str, flavor: Flavor, image: Mapping[str, str] | None) -> Op:
-        row = {column.name: None for column in servers.columns} | {
-            "uuid": server_uuid, "project_id": "bench", "user_id": "bench", "flavor": flavor, "image_id": "",
-            "scheduler_hints": {}, "epoch": 1, "image": SimpleNamespace(properties=image) if image else None}
+        row = server_value(uuid=server_uuid, project_id="bench", user_id="bench", flavor=flavor, scheduler_hints={},
+                           image=Image(id="", properties=image) if image else None)
         with self._lock:
             number = next(self._ids)
-        return Op(Entry(id=number, server_uuid=server_uuid, action="create", epoch=1), SimpleNamespace(**row))
+        return Op(Entry(id=number, server_uuid=server_uuid, action="create", epoch=1), row)
 
     def place(self, ops: list[Op]) -> Placed:
         """From the request to committed claims, with the workflow's retries."""
@@ -204,5 +204,5 @@ def _apply(step: Step, deps: Deps, ops: Sequence[Op]) -> dict[str, errors.NovaEr
         if isinstance(result, errors.NovaError):
             failed[op.uuid] = result
         else:
-            op.change(data={**op.data, **result})
+            op.note(**result)
     return failed

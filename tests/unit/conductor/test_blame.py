@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from nova import errors
 from nova.conductor.engine.faults import fault_of
+from nova.conductor.engine.workflow import Op
+from nova.db.states import Entry
+from tests.fakes.rows import server_value
 
 
-def operation(**data: Any) -> Any:
-    return SimpleNamespace(server=SimpleNamespace(host="cn1.example"), data={"tried": ["cn2"], **data},
-                           entry=SimpleNamespace(arguments={"source": "cn1"}))
+def operation(**data: Any) -> Op:
+    entry = Entry(id=1, server_uuid="s", action="resize", epoch=1, arguments={"source": "cn1"},
+                  data={"tried": ["cn2"], **data})
+    return Op(entry, server_value(host="cn1.example"))
 
 
 @pytest.mark.parametrize(("message", "told"), [

@@ -9,15 +9,18 @@ import pytest
 
 from nova import errors
 from nova.conductor.engine import zones
+from nova.conductor.engine.workflow import Op
 from nova.db.claims import Usage
+from nova.db.states import Entry
+from tests.fakes.rows import server_value
 
 WORLD: Any = SimpleNamespace(settings=SimpleNamespace(default_availability_zone="nova"))
 
 
 def zone_of(made: str | None, wanted: str | None, forced: bool = False) -> Any:
-    op: Any = SimpleNamespace(data={"provider_id": 1, "host": "rack7-secret"},
-                              server=SimpleNamespace(pinned_availability_zone=wanted),
-                              entry=SimpleNamespace(arguments={"forced": forced}))
+    entry = Entry(id=1, server_uuid="s", action="create", epoch=1, arguments={"forced": forced},
+                  data={"provider_id": 1, "host": "rack7-secret"})
+    op = Op(entry, server_value(pinned_availability_zone=wanted))
     return zones.for_server(WORLD, op, [Usage(1, "rack7-secret", "rack7-secret", 1, {}, made)])
 
 

@@ -22,7 +22,6 @@ from nova.notifications.facts import Failure, ServerFacts, SpecFacts, States, Ta
 from nova.notifications.kinds import ACTIONS, API, COMPUTE, KINDS, TASKS, TYPES, Told, event_type
 from nova.notifications.message import Event
 
-MARK = "announced"  # in the journal's data: the start was told
 NEVER_PLACED = ("scheduler.no_valid_host", "scheduler.hosts_exhausted")  # codes: no host's fault, the conductor's task
 SCHEDULER_S = "scheduler."
 Maker = Callable[[Op, Announced], Sequence[Event]]
@@ -48,8 +47,8 @@ class Operations:
     def intending(self, ops: Sequence[Op]) -> None:
         """An intent is about to be written: the first one says in the journal that the start was told."""
         for op in ops:
-            if not op.data.get(MARK):
-                op.change(data={**op.data, MARK: True})
+            if not op.progress.announced:
+                op.note(announced=True)
                 op.untold = True
 
     @quietly
@@ -103,7 +102,7 @@ class Operations:
     def failed(self, workflow: Workflow, op: Op, error: errors.NovaError) -> None:
         """Given up, and committed. What never got to a host is the conductor's task that failed, not a host's."""
         self._pay([op])
-        failure = Failure.of(error, where=op.entry.step, trace=str(op.data.get("traceback") or ""))
+        failure = Failure.of(error, where=op.entry.step, trace=op.progress.traceback or "")
         result = workflow.action.failed
         self._over([op], result.value if result else None,
                    lambda op, found: (*self._error(workflow, op, found, failure), *self._task(workflow, op, failure,
@@ -216,16 +215,16 @@ def _has(told: Told, phase: str) -> bool:
 
 def _started(op: Op) -> bool:
     """Whether the operation's start was told."""
-    return bool(op.data.get(MARK)) and not op.untold
+    return bool(op.progress.announced) and not op.untold
 
 
 def _spec(op: Op, count: int = 1) -> SpecFacts:
     """What the scheduler was asked for the op, or for ``count`` of its request."""
-    return SpecFacts(shown(op.server), count, op.entry.arguments, tuple(op.data.get("tried") or ()))
+    return SpecFacts(shown(op.server), count, op.entry.arguments, op.progress.tried)
 
 
 def _host(op: Op) -> str | None:
-    host = op.data.get("host") or op.server.host
+    host = op.progress.host or op.server.host
     return str(host) if host else None
 
 
@@ -238,7 +237,7 @@ def _extra(op: Op) -> Mapping[str, Any]:
     """What an action's arguments and results add to its payload, by the payload's names."""
     names = ("rescue_image_ref", "snapshot_image_id", "volume_id", "old_volume_id", "new_volume_id", "share_id",
              "new_flavor")
-    both = {**op.entry.arguments, **op.data}
+    both = op.entry.arguments
     found = {name: both[name] for name in names if name in both}
     if "old_flavor" in both:  # a move, with or without another flavor
         found["new_flavor"] = msgspec.convert(both["flavor"], Flavor) if "flavor" in both else op.server.flavor

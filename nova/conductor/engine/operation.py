@@ -1,0 +1,113 @@
+"""What the journal keeps of an operation beside where it stands: what it was begun with, and what its steps found out.
+
+Both are JSON in the journal's row. The structs here read and write it: an action has its own :class:`Arguments`, a
+step that several actions share names the ones it needs (:meth:`nova.conductor.engine.workflow.Op.asked`), and what
+steps find out is one :class:`OperationProgress`. Rows outlive releases: fields are only ever added, with defaults, and
+what a newer release wrote is kept as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from nova.model.base import Value
+from nova.model.flavors import Flavor
+from nova.model.networks import Interface
+from nova.model.orders import GuestArrival, GuestOnSource, Snapshot
+from nova.model.scheduling import NoHost
+
+
+class LeftImage(NamedTuple):
+    """An image that an overtaken operation was making. ``whole_stays``: it is its owner's, once it has its data."""
+
+    image_id: str
+    whole_stays: bool
+
+
+class Arguments(Value):
+    """What any operation may be begun with. ``hosts``: where the operations that it overtook may have left something
+    (None: it overtook none); ``apart``: those of them that do not share the storage where the guest came from.
+    ``metadata``: the server's, for a config drive that is made anew."""
+
+    hosts: tuple[str, ...] | None = None
+    images: tuple[LeftImage, ...] = ()
+    apart: tuple[str, ...] = ()
+    metadata: Mapping[str, str] | None = None
+
+
+class ResetState(Arguments):
+    """What a reset of the state is begun with: the vm_state after it."""
+
+    state: str
+
+
+class PlacementArguments(Arguments):
+    """What an operation that looks for a host is begun with. ``flavor``: of a resize; ``source``: of a move."""
+
+    host: str | None = None
+    node: str | None = None
+    forced: bool = False
+    exclude: tuple[str, ...] = ()
+    flavor: Flavor | None = None
+    source: str | None = None
+
+
+class HostChoice(NamedTuple):
+    """A host that the scheduler proposed, by its node and that node's resource provider."""
+
+    host: str
+    node: str
+    provider_id: int
+
+
+class FailedWith(Value):
+    """The error that a step failed with, as it crosses the wire."""
+
+    kind: str = "bug"
+    code: str = ""
+    message: str = "interrupted"
+
+
+class OperationProgress(Value):
+    """What the steps of an operation found out, of all of them: each field is of the steps that write it."""
+
+    announced: bool = False  # the start was told
+    # --- the runner's
+    committed: bool = False  # there is no way back: what fails after it is tried again, and never undone
+    fault: FailedWith | None = None
+    fault_details: str | None = None  # for admins
+    traceback: str | None = None
+    # --- where it goes
+    hosts: tuple[HostChoice, ...] = ()  # not tried yet
+    tried: tuple[str, ...] = ()
+    host: str | None = None
+    node: str | None = None
+    provider_id: int | None = None
+    zone: str | None = None
+    no_host: NoHost | None = None
+    claimed: tuple[str, ...] = ()  # of a delete: hosts where something is claimed
+    left: str | None = None  # of a shelving: the host that the guest left
+    # --- what hosts said
+    power_state: int | None = None
+    snapshot: Snapshot | None = None
+    offer: GuestOnSource | None = None
+    arrival: GuestArrival | None = None
+    shared: bool | None = None  # source and destination see the same disks; None: nobody knows
+    stranded: str | None = None  # what is wrong with the guest where it is
+    # --- networks
+    interface: Interface | None = None
+    given: tuple[str, ...] = ()  # ports that were the user's before they were the server's
+    ports: int | None = None  # how often its ports were begun with
+    networks: tuple[str, ...] = ()  # these and the next: whom its end must be told to
+    network_hosts: tuple[str, ...] = ()
+    rule_hosts: tuple[str, ...] = ()
+    floating_left: tuple[tuple[str, str | None], ...] = ()  # (address, project): what the server had
+    dns_names: tuple[tuple[str, str], ...] = ()  # (name, address): likewise
+
+    def over(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The journal's JSON, as ``row`` was before."""
+        kept = {name: value for name, value in row.items() if name not in self.__struct_fields__}
+        return kept | msgspec.to_builtins(self)
