@@ -9,19 +9,20 @@ from typing import Any
 from nova import concurrency, errors
 from nova.cmd import common
 from nova.service import BEAT_AGAIN_S, Every
+from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
 
 BINARY = "nova-compute"
 
 
-def _libvirt(options: Any, host: str, state: Path) -> Any:
+def _libvirt(options: Any, host: str, state: Path) -> Driver:
     from nova.virt.libvirt import driver
 
     return driver.from_conf(options, host)
 
 
-def _fake(options: Any, host: str, state: Path) -> Any:
+def _fake(options: Any, host: str, state: Path) -> Driver:
     from nova.virt.fake import FakeDriver
 
     return FakeDriver(options.fake, host, state)

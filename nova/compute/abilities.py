@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 from nova import errors
 from nova.model.base import HostName
-from nova.virt.interface import ColdMoves
+from nova.virt.interface import Driver
+
+P = TypeVar("P")
 
 
-def able(driver: Any, protocol: Any, host: HostName, what: str) -> Any:
-    """The driver, which has ``protocol``. host.CanNot: ``what`` (to pause guests) is not to be had on this host."""
-    if not isinstance(driver, protocol):
+def able(part: P | None, host: HostName, what: str) -> P:
+    """The driver's part. host.CanNot: it has none, and ``what`` (to pause guests) is not to be had on this host."""
+    if part is None:
         raise errors.host.CanNot(host=host, what=what)
-    return driver
+    return part
 
 
-#: What a driver implements -> the standard trait that says so; most abilities have none.
-TRAITS: dict[Any, str] = {ColdMoves: "COMPUTE_SAME_HOST_COLD_MIGRATE"}
-
-
-def traits_of(driver: Any) -> frozenset[str]:
-    """"Supports X" is "implements X"."""
-    return frozenset({"COMPUTE_NODE", *(trait for protocol, trait in TRAITS.items() if isinstance(driver, protocol))})
+def traits_of(driver: Driver) -> frozenset[str]:
+    """The standard traits that say what parts the driver has; most parts have none."""
+    moves = {"COMPUTE_SAME_HOST_COLD_MIGRATE"} if driver.cold_moves is not None else set()
+    return frozenset({"COMPUTE_NODE", *moves})

@@ -18,7 +18,7 @@ from nova.compute.orders.with_firewall import Guard, NoGuard
 from nova.compute.reports.power_events import PowerEvents
 from nova.model.orders import ExpectedGuest, Permission
 from nova.model.states import PowerState, VmState
-from nova.virt.interface import ColdMoves, KeptOrders
+from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 class Desk:
     """What keeps the host's guests in order, handed about together."""
 
-    driver: Any
+    driver: Driver
     guests: Guests
     orders: Orders
     fences: Fences
@@ -83,8 +83,8 @@ class Reconciler:
 
     def _aside(self) -> frozenset[str]:
         """What was put aside waits for its operation or its confirmation, unless a record says the guest is gone."""
-        driver = self._desk.driver
-        return driver.put_aside() if isinstance(driver, ColdMoves) else frozenset()
+        moves = self._desk.driver.cold_moves
+        return moves.put_aside() if moves is not None else frozenset()
 
     def _expected(self, have: Iterable[str]) -> tuple[ExpectedGuest, ...]:
         return self._conductor.expected_guests(self._host.name, tuple(sorted(have)))
@@ -106,10 +106,11 @@ class Reconciler:
                           extra={"server": uuid})
 
     def _shut_down(self, guest: ExpectedGuest) -> None:
+        lifecycle = self._desk.driver.lifecycle
         try:
             with self._desk.orders.alone(guest.server_uuid):
-                if not self._newer(guest) and self._desk.driver.power_state(guest.server_uuid) == PowerState.RUNNING:
-                    self._desk.driver.shut_down(guest.server_uuid, 0)
+                if not self._newer(guest) and lifecycle.power_state(guest.server_uuid) == PowerState.RUNNING:
+                    lifecycle.shut_down(guest.server_uuid, 0)
         except Exception:
             LOG.exception("guest %s could not be shut down", guest.instance_name, extra={"server": guest.server_uuid})
 
@@ -151,7 +152,7 @@ class Reconciler:
         try:
             with self._desk.orders.alone(guest.server_uuid):
                 self._connect(guest.server_uuid)
-                self._desk.driver.start(guest.server_uuid)
+                self._desk.driver.lifecycle.start(guest.server_uuid)
             LOG.info("started guest %s again", guest.instance_name, extra={"server": guest.server_uuid})
         except Exception:
             LOG.exception("guest %s ran before and could not be started again", guest.instance_name,
@@ -162,7 +163,7 @@ class Reconciler:
         conductor has just told: the kept order's are old.) Nobody waits for the network service's word here: events
         come to who takes orders, and there is no telling yet which interfaces it believes to be connected still."""
         driver = self._desk.driver
-        order = driver.kept_order(server_uuid) if isinstance(driver, KeptOrders) else None
+        order = driver.kept_orders.kept_order(server_uuid) if driver.kept_orders is not None else None
         if order is not None:
             self._desk.guard.guard(msgspec.structs.replace(order, firewall=None))
-            driver.plug(order)
+            driver.interfaces.plug(order)

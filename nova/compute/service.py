@@ -48,6 +48,7 @@ from nova.model.guest_tree import TreeOptions
 from nova.model.services import Alive, ContractVersion, Registered, Registration
 from nova.model.vendor_source import NoVendorData, VendorSource
 from nova.rpc.contracts.compute import ComputeRPC
+from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class Parts:
     ``tree``: what of ``[api]`` shows in config drives; ``secret``: the host's; ``store``: where snapshots go.
     """
 
-    driver: Any
+    driver: Driver
     conductor: Any
     images: ImageCache | None
     options: Any
@@ -209,9 +210,9 @@ class ComputeService(Ordered, Told, Screens, GuestNetworks):
 
     def _jobs(self) -> list[Job]:
         options = self._parts.options
-        images, driver = self._parts.images, self._driver
-        of_images = [] if images is None else [
-            Job("remove unused images", images.sweep_interval_s, lambda: images.sweep(driver.images_in_use()))]
+        images, users = self._parts.images, self._driver.image_users
+        of_images = [] if images is None or users is None else [
+            Job("remove unused images", images.sweep_interval_s, lambda: images.sweep(users.images_in_use()))]
         return [
             *of_images,
             Job("sync power states", options.sync_power_state_interval, self._events.report_all),

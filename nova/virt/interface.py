@@ -1,4 +1,4 @@
-"""What a driver can do, as small protocols: "supports X" is "implements X".
+"""What a driver can do, as small protocols, each kept by a part of it: "supports X" is "has a part for X".
 
 A driver knows nothing of RPC, databases or workflows. Its calls may block; they are safe to repeat; every undo is safe
 when what it undoes never happened. ``order`` values are whole: a driver asks nobody for more.
@@ -7,7 +7,7 @@ when what it undoes never happened. ``order`` values are whole: a driver asks no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 from nova.model.consoles import ConsoleType
 from nova.model.diagnostics import Diagnostics
@@ -39,30 +39,8 @@ class LocalImages(Protocol):
         """The cached file of an image that was fetched; KeyError when it was not."""
 
 
-class Driver(Protocol):
-    """What every driver can do."""
-
-    #: Whether images must lie on this host before ``create_disks`` (False for the fake driver).
-    needs_images: bool
-
-    def connect(self) -> None:
-        """Reach the hypervisor, once, at start. Unavailable says which one and what to do."""
-
-    def nodes(self) -> tuple[Node, ...]:
-        """The host's nodes with what they have, all of it (reservations and ratios are the compute's to add)."""
-
-    def guests(self) -> tuple[GuestState, ...]:
-        """Every guest of ours that the hypervisor or a disk directory knows, with its power state."""
-
-    def on_power_change(self, listener: PowerListener) -> None:
-        """Call ``listener`` whenever a guest's power state changes by itself or by us. At most one listener."""
-
-    def close(self) -> None:
-        """Let go of the hypervisor; guests run on."""
-
-
-class Lifecycle(Protocol):
-    """Guests made, started, stopped and unmade. Each build part has its undo below it."""
+class Disks(Protocol):
+    """Guests' disks made and unmade."""
 
     def create_disks(self, order: BuildOrder, images: LocalImages | None) -> None:
         """Root, ephemeral and swap disks. HostRefused when there is no space."""
@@ -71,14 +49,22 @@ class Lifecycle(Protocol):
         """All of the guest's folder, and what was kept of it as snapshots. ``keep``: kinds of disks that stay (root,
         ephemeral, swap), with the folder; ``create_disks`` leaves them as they are."""
 
+    def write_config_drive(self, order: BuildOrder, files: Mapping[str, bytes]) -> None:
+        """Keep ``files`` (path -> content) as the guest's drive, volume label config-2; goes with ``remove_disks``."""
+
+
+class Interfaces(Protocol):
+    """The host's side of guests' interfaces."""
+
     def plug(self, order: BuildOrder) -> None:
         """Bridges and taps, so that the guest's first packet gets through."""
 
     def unplug(self, server_uuid: str, order: BuildOrder | None) -> None:
         """By uuid alone when ``order`` is None: what it plugged is recorded beside the guest."""
 
-    def write_config_drive(self, order: BuildOrder, files: Mapping[str, bytes]) -> None:
-        """Keep ``files`` (path -> content) as the guest's drive, volume label config-2; goes with ``remove_disks``."""
+
+class Lifecycle(Protocol):
+    """Guests defined, started, stopped and undefined."""
 
     def start_new(self, order: BuildOrder) -> PowerState:
         """Define the guest from the order (again, if it is known) and start it."""
@@ -102,7 +88,6 @@ class Lifecycle(Protocol):
         """None when the guest is not defined."""
 
 
-@runtime_checkable
 class Consoles(Protocol):
     """Console text."""
 
@@ -121,7 +106,6 @@ class ConsolePlace(NamedTuple):
     internal_access_path: str | None = None
 
 
-@runtime_checkable
 class RemoteConsoles(Protocol):
     """Guests' screens and serial ports, as others reach them."""
 
@@ -130,7 +114,6 @@ class RemoteConsoles(Protocol):
         without such a console. NotSupported: this hypervisor has none of the type."""
 
 
-@runtime_checkable
 class DevicePlaces(Protocol):
     """Where a guest sees its devices."""
 
@@ -139,7 +122,6 @@ class DevicePlaces(Protocol):
         NotFound."""
 
 
-@runtime_checkable
 class Diagnosis(Protocol):
     """What a guest uses, counted."""
 
@@ -147,32 +129,27 @@ class Diagnosis(Protocol):
         """Of a guest in any power state. NotFound when it is not defined."""
 
 
-@runtime_checkable
 class Uptime(Protocol):
     def uptime(self) -> HostUptime:
         """The host's own."""
 
 
-@runtime_checkable
 class HostPower(Protocol):
     def change_host_power(self, action: str) -> str:
         """Do ``action`` (startup, shutdown, reboot, maintenance_on, maintenance_off) to the host itself; a word for
         what became of it: the action, or on_maintenance, off_maintenance. NotSupported: one it can not do."""
 
 
-@runtime_checkable
 class ImageUsers(Protocol):
+    """Guests' disks that lie over images of this host's cache."""
+
     def images_in_use(self) -> frozenset[str]:
         """Ids of the images whose cached files the guests of this host need."""
 
-
-@runtime_checkable
-class LayeredDisks(Protocol):
     def bases(self, server_uuid: str) -> frozenset[str]:
         """The paths of the files that the guest's disks lie over."""
 
 
-@runtime_checkable
 class Pausing(Protocol):
     """The guest stays in memory."""
 
@@ -183,7 +160,6 @@ class Pausing(Protocol):
         """Nothing when it runs."""
 
 
-@runtime_checkable
 class Suspending(Protocol):
     """The guest's memory goes to a disk of the host."""
 
@@ -195,9 +171,8 @@ class Suspending(Protocol):
         memory is gone is started."""
 
 
-@runtime_checkable
-class HeldStarts(Protocol):
-    """A guest is made whole, with its taps, and held before its first instruction; ``Pausing.unpause`` lets it go."""
+class HeldStarts(Pausing, Protocol):
+    """A guest is made whole, with its taps, and held before its first instruction; ``unpause`` lets it go."""
 
     def start_held(self, server_uuid: str) -> PowerState:
         """Of a defined guest that is off: PAUSED. One that is not off stays as it is. NotFound."""
@@ -206,7 +181,6 @@ class HeldStarts(Protocol):
         """``Suspending.resume``, held in the same way."""
 
 
-@runtime_checkable
 class HotPlug(Protocol):
     """Interfaces that come and go while the guest lives: of the guest as it runs, if it does, and as it starts next."""
 
@@ -220,7 +194,6 @@ class HotPlug(Protocol):
         is asked meanwhile; true: give up)."""
 
 
-@runtime_checkable
 class Rescuing(Protocol):
     """Another system boots; the guest's own disks are beside it."""
 
@@ -231,7 +204,6 @@ class Rescuing(Protocol):
         """Its own disks boot again; what was made for the rescue goes. Safe when it was not rescued."""
 
 
-@runtime_checkable
 class Packed(Protocol):
     """Guests that hold something of the host's cells and devices."""
 
@@ -244,14 +216,12 @@ class Packed(Protocol):
         """The same of one guest that is here."""
 
 
-@runtime_checkable
 class KeptOrders(Protocol):
     """Guests' newest orders, kept beside them over restarts."""
 
     def kept_order(self, server_uuid: str) -> BuildOrder | None: ...
 
 
-@runtime_checkable
 class Agent(Protocol):
     """What only a program inside the guest can do."""
 
@@ -259,13 +229,11 @@ class Agent(Protocol):
         """Conflict when the guest runs no agent."""
 
 
-@runtime_checkable
 class CrashDumps(Protocol):
     def crash(self, server_uuid: str) -> None:
         """Send a non-maskable interrupt. Conflict when the guest does not run."""
 
 
-@runtime_checkable
 class Snapshots(Protocol):
     """A guest's root disk kept as a file, whole (it shows no other file)."""
 
@@ -280,7 +248,6 @@ class Snapshots(Protocol):
         """Safe when there is none."""
 
 
-@runtime_checkable
 class ColdMoves(Protocol):
     """A guest that is off leaves this host, or comes. What is put aside is none of ``Driver.guests``."""
 
@@ -306,7 +273,6 @@ class ColdMoves(Protocol):
 ProgressListener = Callable[[int, MigrationProgress], None]  # percent, amounts
 
 
-@runtime_checkable
 class LiveMoves(Protocol):
     """A running (or paused) guest goes from this host to another, or comes."""
 
@@ -330,3 +296,48 @@ class LiveMoves(Protocol):
 
     def land(self, order: MoveOrder) -> PowerState:
         """Make what has arrived this host's own. NotFound when it is not here, Conflict while it still arrives."""
+
+
+class Driver(Protocol):
+    """A host's driver, of its parts; None: what it can not. Drivers have this as their base, and set what they have."""
+
+    #: Whether images must lie on this host before ``create_disks`` (False for the fake driver).
+    needs_images: bool
+
+    disks: Disks
+    interfaces: Interfaces
+    lifecycle: Lifecycle
+    pausing: Pausing | None = None
+    suspending: Suspending | None = None
+    held_starts: HeldStarts | None = None
+    hot_plug: HotPlug | None = None
+    rescuing: Rescuing | None = None
+    agent: Agent | None = None
+    crash_dumps: CrashDumps | None = None
+    snapshots: Snapshots | None = None
+    cold_moves: ColdMoves | None = None
+    live_moves: LiveMoves | None = None
+    consoles: Consoles | None = None
+    remote_consoles: RemoteConsoles | None = None
+    diagnosis: Diagnosis | None = None
+    device_places: DevicePlaces | None = None
+    packed: Packed | None = None
+    kept_orders: KeptOrders | None = None
+    image_users: ImageUsers | None = None
+    host_uptime: Uptime | None = None
+    host_power: HostPower | None = None
+
+    def connect(self) -> None:
+        """Reach the hypervisor, once, at start. Unavailable says which one and what to do."""
+
+    def nodes(self) -> tuple[Node, ...]:
+        """The host's nodes with what they have, all of it (reservations and ratios are the compute's to add)."""
+
+    def guests(self) -> tuple[GuestState, ...]:
+        """Every guest of ours that the hypervisor or a disk directory knows, with its power state."""
+
+    def on_power_change(self, listener: PowerListener) -> None:
+        """Call ``listener`` whenever a guest's power state changes by itself or by us. At most one listener."""
+
+    def close(self) -> None:
+        """Let go of the hypervisor; guests run on."""

@@ -18,7 +18,6 @@ from nova.model.images import Image
 from nova.model.networks import FixedAddress, Interface
 from nova.model.orders import BuildOrder, Disk, Fence, GuestState
 from nova.model.states import PowerState
-from nova.virt import interface
 from nova.virt.interface import LocalImages
 from tests.contract.driver_console_cases import ConsoleCases
 from tests.contract.driver_hotplug_cases import HeldCases, HotPlugCases
@@ -65,16 +64,16 @@ def make_order(bridge: str = "br100", **changes: Any) -> BuildOrder:
 
 
 def build(rig: Rig, order: BuildOrder) -> PowerState:
-    rig.driver.create_disks(order, rig.images)
-    rig.driver.plug(order)
-    rig.driver.write_config_drive(order, {"openstack/latest/meta_data.json": b"{}"})
-    return rig.driver.start_new(order)
+    rig.driver.disks.create_disks(order, rig.images)
+    rig.driver.interfaces.plug(order)
+    rig.driver.disks.write_config_drive(order, {"openstack/latest/meta_data.json": b"{}"})
+    return rig.driver.lifecycle.start_new(order)
 
 
 def unbuild(rig: Rig, order: BuildOrder, known: bool = True) -> None:
-    rig.driver.destroy(order.server_uuid)
-    rig.driver.unplug(order.server_uuid, order if known else None)
-    rig.driver.remove_disks(order.server_uuid)
+    rig.driver.lifecycle.destroy(order.server_uuid)
+    rig.driver.interfaces.unplug(order.server_uuid, order if known else None)
+    rig.driver.disks.remove_disks(order.server_uuid)
 
 
 def eventually(condition: Callable[[], bool], seconds: float) -> bool:
@@ -105,7 +104,7 @@ class DriverConformance(LifeCases, MoveCases, PackingCases, PlaceCases, ConsoleC
 
     def test_build_gives_a_guest_that_runs(self, rig, order):
         assert build(rig, order) == RUNNING
-        assert rig.driver.power_state(order.server_uuid) == RUNNING
+        assert rig.driver.lifecycle.power_state(order.server_uuid) == RUNNING
         assert self.states(rig)[order.server_uuid] == RUNNING
 
     def test_build_of_the_same_order_again_changes_nothing(self, rig, order):
@@ -114,23 +113,23 @@ class DriverConformance(LifeCases, MoveCases, PackingCases, PlaceCases, ConsoleC
         assert list(self.states(rig)).count(order.server_uuid) == 1
 
     def test_build_that_was_cut_off_after_each_part_goes_on(self, rig, order):
-        rig.driver.create_disks(order, rig.images)
-        rig.driver.create_disks(order, rig.images)
-        rig.driver.plug(order)
-        rig.driver.plug(order)
-        rig.driver.write_config_drive(order, {"a": b"1"})
+        rig.driver.disks.create_disks(order, rig.images)
+        rig.driver.disks.create_disks(order, rig.images)
+        rig.driver.interfaces.plug(order)
+        rig.driver.interfaces.plug(order)
+        rig.driver.disks.write_config_drive(order, {"a": b"1"})
         assert build(rig, order) == RUNNING
 
     def test_start_new_without_disks_is_a_conflict(self, rig, order):
         with pytest.raises(errors.Conflict):
-            rig.driver.start_new(order)
+            rig.driver.lifecycle.start_new(order)
 
     def test_unbuild_leaves_nothing(self, rig, order):
         build(rig, order)
         unbuild(rig, order)
         assert rig.left_over(order) == []
         assert order.server_uuid not in self.states(rig)
-        assert rig.driver.power_state(order.server_uuid) is None
+        assert rig.driver.lifecycle.power_state(order.server_uuid) is None
 
     def test_unbuild_by_uuid_alone_leaves_nothing(self, rig, order):
         build(rig, order)
@@ -150,52 +149,54 @@ class DriverConformance(LifeCases, MoveCases, PackingCases, PlaceCases, ConsoleC
 
     @pytest.mark.parametrize("parts", [1, 2, 3])
     def test_unbuild_of_a_part_leaves_nothing(self, rig, order, parts):
-        for part in (lambda: rig.driver.create_disks(order, rig.images), lambda: rig.driver.plug(order),
-                     lambda: rig.driver.write_config_drive(order, {"a": b"1"}))[:parts]:
+        for part in (lambda: rig.driver.disks.create_disks(order, rig.images),
+                     lambda: rig.driver.interfaces.plug(order),
+                     lambda: rig.driver.disks.write_config_drive(order, {"a": b"1"}))[:parts]:
             part()
         unbuild(rig, order, known=parts % 2 == 0)
         assert rig.left_over(order) == []
 
     def test_destroy_keeps_the_disks_and_start_new_uses_them(self, rig, order):
         build(rig, order)
-        rig.driver.destroy(order.server_uuid)
-        assert rig.driver.power_state(order.server_uuid) is None
-        assert rig.driver.start_new(order) == RUNNING
+        rig.driver.lifecycle.destroy(order.server_uuid)
+        assert rig.driver.lifecycle.power_state(order.server_uuid) is None
+        assert rig.driver.lifecycle.start_new(order) == RUNNING
 
     def test_power_off_and_start_change_the_power_state(self, rig, order):
         build(rig, order)
-        assert rig.driver.shut_down(order.server_uuid, 0) == SHUTDOWN
-        assert rig.driver.power_state(order.server_uuid) == SHUTDOWN
+        assert rig.driver.lifecycle.shut_down(order.server_uuid, 0) == SHUTDOWN
+        assert rig.driver.lifecycle.power_state(order.server_uuid) == SHUTDOWN
         assert self.states(rig)[order.server_uuid] == SHUTDOWN
-        assert rig.driver.shut_down(order.server_uuid, 0) == SHUTDOWN
-        assert rig.driver.start(order.server_uuid) == RUNNING
-        assert rig.driver.start(order.server_uuid) == RUNNING
+        assert rig.driver.lifecycle.shut_down(order.server_uuid, 0) == SHUTDOWN
+        assert rig.driver.lifecycle.start(order.server_uuid) == RUNNING
+        assert rig.driver.lifecycle.start(order.server_uuid) == RUNNING
 
     def test_start_new_of_a_stopped_guest_starts_it(self, rig, order):
         build(rig, order)
-        rig.driver.shut_down(order.server_uuid, 0)
-        assert rig.driver.start_new(order) == RUNNING
+        rig.driver.lifecycle.shut_down(order.server_uuid, 0)
+        assert rig.driver.lifecycle.start_new(order) == RUNNING
 
     def test_reboot_of_a_stopped_guest_is_left_to_the_caller(self, rig, order):
         build(rig, order)
-        rig.driver.shut_down(order.server_uuid, 0)
-        assert rig.driver.reboot(order.server_uuid, 1) is False
+        rig.driver.lifecycle.shut_down(order.server_uuid, 0)
+        assert rig.driver.lifecycle.reboot(order.server_uuid, 1) is False
 
     @pytest.mark.parametrize("call", ["start", "shut_down", "reboot", "console_output"])
     def test_call_about_an_unknown_guest_is_not_found(self, rig, call):
         arguments = {"start": (), "shut_down": (1,), "reboot": (1,), "console_output": (None,)}[call]
+        part = rig.driver.consoles if call == "console_output" else rig.driver.lifecycle
         with pytest.raises(errors.NotFound):
-            getattr(rig.driver, call)(str(uuid.uuid4()), *arguments)
+            getattr(part, call)(str(uuid.uuid4()), *arguments)
 
     def test_power_state_of_an_unknown_guest_is_none(self, rig):
-        assert rig.driver.power_state(str(uuid.uuid4())) is None
+        assert rig.driver.lifecycle.power_state(str(uuid.uuid4())) is None
 
     def test_power_changes_are_told_to_the_listener(self, rig, order):
         told: list[GuestState] = []
         rig.driver.on_power_change(told.append)
         try:
             build(rig, order)
-            rig.driver.shut_down(order.server_uuid, 0)
+            rig.driver.lifecycle.shut_down(order.server_uuid, 0)
 
             def said() -> list[PowerState]:
                 return [state.power_state for state in told if state.server_uuid == order.server_uuid]
@@ -226,29 +227,29 @@ class DriverConformance(LifeCases, MoveCases, PackingCases, PlaceCases, ConsoleC
         assert [rig.left_over(order) for order in orders] == [[], [], []]
 
     def test_console_output_of_a_guest_is_text(self, rig, order):
-        if not isinstance(rig.driver, interface.Consoles):
+        if rig.driver.consoles is None:
             pytest.skip("the driver has no consoles")
         build(rig, order)
-        assert isinstance(rig.driver.console_output(order.server_uuid, None), str)
-        assert rig.driver.console_output(order.server_uuid, 0) == ""
+        assert isinstance(rig.driver.consoles.console_output(order.server_uuid, None), str)
+        assert rig.driver.consoles.console_output(order.server_uuid, 0) == ""
 
     def test_diagnostics_of_a_guest_that_runs_and_that_is_off(self, rig, order):
-        if not isinstance(rig.driver, interface.Diagnosis):
+        if rig.driver.diagnosis is None:
             pytest.skip("the driver has no diagnostics")
         with pytest.raises(errors.NotFound):
-            rig.driver.diagnostics(order.server_uuid)
+            rig.driver.diagnosis.diagnostics(order.server_uuid)
         build(rig, order)
-        told = rig.driver.diagnostics(order.server_uuid)
+        told = rig.driver.diagnosis.diagnostics(order.server_uuid)
         assert told.power_state == RUNNING and told.driver in ("libvirt", "vmwareapi", "xenapi", "ironic")
         assert len(told.cpus) == 1 and len(told.nics) == 1 and len(told.disks) >= 3
         assert told.memory_max_mb == 64 and told.disks[0].read_bytes is not None
-        rig.driver.shut_down(order.server_uuid, 0)
-        off = rig.driver.diagnostics(order.server_uuid)
+        rig.driver.lifecycle.shut_down(order.server_uuid, 0)
+        off = rig.driver.diagnosis.diagnostics(order.server_uuid)
         assert off.power_state == SHUTDOWN and len(off.cpus) == 1 and len(off.disks) == len(told.disks)
         assert len(off.nics) == 1 and off.memory_max_mb == 64
 
     def test_uptime_tells_since_when_its_host_is_up(self, rig):
-        if not isinstance(rig.driver, interface.Uptime):
+        if rig.driver.host_uptime is None:
             pytest.skip("the driver has no uptime")
-        told = rig.driver.uptime()
+        told = rig.driver.host_uptime.uptime()
         assert told.booted_at <= utcnow() and len(told.load) == 3

@@ -11,7 +11,6 @@ from nova import errors
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
 from nova.model.topology import PackedCell, PackedDevice, Packing
-from nova.virt import interface
 from tests.contract.driver_life_cases import built, need
 from tests.contract.driver_move_cases import gone, move_order, off_and_left, prepared
 
@@ -27,55 +26,55 @@ def holding(order: BuildOrder, cpu: int = 0, **changes: Any) -> BuildOrder:
 class PackingCases:
     @pytest.fixture
     def held(self, rig, order):
-        need(rig.driver, interface.Packed)
+        need(rig.driver, "packed")
         made = holding(order)
         yield made
         gone(rig, made)
 
     def test_guest_holds_what_its_order_says_until_its_last_disk_is_gone(self, rig, held):
-        rig.driver.create_disks(held, rig.images)
-        assert rig.driver.packings() == {held.server_uuid: held.packing}
-        rig.driver.plug(held)
-        assert rig.driver.start_new(held) == RUNNING
-        assert rig.driver.packing(held.server_uuid) == held.packing
-        rig.driver.destroy(held.server_uuid)
-        assert rig.driver.packings() == {held.server_uuid: held.packing}
+        rig.driver.disks.create_disks(held, rig.images)
+        assert rig.driver.packed.packings() == {held.server_uuid: held.packing}
+        rig.driver.interfaces.plug(held)
+        assert rig.driver.lifecycle.start_new(held) == RUNNING
+        assert rig.driver.packed.packing(held.server_uuid) == held.packing
+        rig.driver.lifecycle.destroy(held.server_uuid)
+        assert rig.driver.packed.packings() == {held.server_uuid: held.packing}
         gone(rig, held)
-        assert rig.driver.packings() == {} and rig.driver.packing(held.server_uuid) is None
+        assert rig.driver.packed.packings() == {} and rig.driver.packed.packing(held.server_uuid) is None
 
     def test_guest_that_holds_nothing_is_not_told_of(self, rig, order):
         built(rig, order)
-        assert need(rig.driver, interface.Packed).packings() == {}
+        assert need(rig.driver, "packed").packed.packings() == {}
 
     def test_guest_that_is_defined_anew_holds_what_the_new_order_says(self, rig, held):
         built(rig, held)
-        rig.driver.destroy(held.server_uuid)
+        rig.driver.lifecycle.destroy(held.server_uuid)
         other = holding(held, 1)
-        assert rig.driver.start_new(other) == RUNNING
-        assert rig.driver.packings() == {held.server_uuid: other.packing}
+        assert rig.driver.lifecycle.start_new(other) == RUNNING
+        assert rig.driver.packed.packings() == {held.server_uuid: other.packing}
 
     def test_guest_that_is_put_aside_goes_on_holding_what_it_held(self, rig, held):
-        driver = need(rig.driver, interface.ColdMoves)
+        driver = need(rig.driver, "cold_moves")
         built(rig, held)
         off_and_left(rig, held)
-        assert driver.packings() == {} and driver.packings(aside=True) == {held.server_uuid: held.packing}
+        assert driver.packed.packings() == {} and driver.packed.packings(aside=True) == {held.server_uuid: held.packing}
         moved = holding(held, 1)
-        driver.fetch(move_order(moved), rig.images)
-        assert driver.packings() == {held.server_uuid: moved.packing}
-        assert driver.take_back(held.server_uuid)
-        assert driver.packings() == {held.server_uuid: held.packing} and driver.packings(aside=True) == {}
+        driver.cold_moves.fetch(move_order(moved), rig.images)
+        assert driver.packed.packings() == {held.server_uuid: moved.packing}
+        assert driver.cold_moves.take_back(held.server_uuid)
+        assert driver.packed.packings() == {held.server_uuid: held.packing} and driver.packed.packings(aside=True) == {}
 
     def test_guest_that_goes_while_it_runs_holds_its_place_there_from_before_it_comes(self, rig, held):
         other = getattr(rig, "other", None) or pytest.skip("the rig has one host")
         built(rig, held)
         there = holding(held, 1)
         live_order = prepared(rig, there, other)
-        assert other.driver.packings() == {held.server_uuid: there.packing}
-        rig.driver.migrate(live_order, lambda percent, amounts: None, lambda: False)
-        assert other.driver.land(move_order(there)) == RUNNING
-        assert other.driver.packings() == {held.server_uuid: there.packing}
+        assert other.driver.packed.packings() == {held.server_uuid: there.packing}
+        rig.driver.live_moves.migrate(live_order, lambda percent, amounts: None, lambda: False)
+        assert other.driver.live_moves.land(move_order(there)) == RUNNING
+        assert other.driver.packed.packings() == {held.server_uuid: there.packing}
         gone(rig, held)
-        assert rig.driver.packings() == {}
+        assert rig.driver.packed.packings() == {}
 
     def test_guest_with_devices_does_not_go_while_it_runs(self, rig, order):
         if not getattr(rig, "other", None):
@@ -87,5 +86,5 @@ class PackingCases:
         except errors.HostRefused as error:
             pytest.skip(f"this host has no such device ({error})")
         with pytest.raises(errors.Conflict) as caught:
-            rig.driver.describe(held.server_uuid)
+            rig.driver.live_moves.describe(held.server_uuid)
         assert caught.value.code == "move.devices"

@@ -27,10 +27,10 @@ class FilesRig:
         self.driver = self.next_process()
 
     def mark(self, order: BuildOrder, text: str) -> None:
-        self.driver.write_mark(order.server_uuid, text)
+        self.driver.hypervisor.write_mark(order.server_uuid, text)
 
     def marked(self, order: BuildOrder) -> str:
-        return self.next_process().inspect(order.server_uuid).marks["root"]
+        return self.next_process().hypervisor.inspect(order.server_uuid).marks["root"]
 
     def next_process(self) -> FakeDriver:
         driver = FakeDriver(options(fake_options, nodes=3), "here", self.state_path)
@@ -44,7 +44,7 @@ class FilesRig:
 
     def left_over(self, order: BuildOrder) -> list[str]:
         files = [str(path) for path in (self.state_path / "fake").rglob(f"*{order.server_uuid}*")]
-        found = self.driver.inspect(order.server_uuid)
+        found = self.driver.hypervisor.inspect(order.server_uuid)
         return files + ([] if found is None else [str(found)])
 
 
@@ -67,16 +67,16 @@ class TestFakeDriverInFiles(DriverConformance):
         build(rig, order)
         off_and_left(rig, order)
         rig.driver = rig.next_process()
-        assert rig.driver.put_aside() == {order.server_uuid} and rig.driver.guests() == ()
-        assert rig.driver.take_back(order.server_uuid) is True
+        assert rig.driver.cold_moves.put_aside() == {order.server_uuid} and rig.driver.guests() == ()
+        assert rig.driver.cold_moves.take_back(order.server_uuid) is True
 
     def test_guest_that_arrived_while_the_process_was_down_is_found_by_the_next(self, rig, order):
         build(rig, order)
         live_order = prepared(rig, order, rig.other)
-        rig.driver.migrate(live_order, lambda percent, amounts: None, lambda: False)
+        rig.driver.live_moves.migrate(live_order, lambda percent, amounts: None, lambda: False)
         rig.other.driver = rig.other.next_process()
-        assert rig.other.driver.land(move_order(order)) == PowerState.RUNNING
-        assert rig.next_process().power_state(order.server_uuid) is None
+        assert rig.other.driver.live_moves.land(move_order(order)) == PowerState.RUNNING
+        assert rig.next_process().lifecycle.power_state(order.server_uuid) is None
 
     def test_guest_whose_source_is_killed_at_the_handover_runs_on_one_host(self, rig, order):
         build(rig, order)
@@ -84,7 +84,7 @@ class TestFakeDriverInFiles(DriverConformance):
         for when, here in (("before", PowerState.RUNNING), ("after", None)):
             rig.driver.knobs.fail_next("hand_over", when=when)
             with pytest.raises(errors.Bug):
-                rig.driver.migrate(live_order, lambda percent, amounts: None, lambda: False)
+                rig.driver.live_moves.migrate(live_order, lambda percent, amounts: None, lambda: False)
             rig.driver = rig.next_process()
-            assert rig.driver.power_state(order.server_uuid) == here
-        assert rig.other.driver.land(move_order(order)) == PowerState.RUNNING
+            assert rig.driver.lifecycle.power_state(order.server_uuid) == here
+        assert rig.other.driver.live_moves.land(move_order(order)) == PowerState.RUNNING

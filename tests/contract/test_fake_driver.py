@@ -20,13 +20,13 @@ class FakeRig:
         self.driver, self.other = driver, other
 
     def mark(self, order: BuildOrder, text: str) -> None:
-        self.driver.write_mark(order.server_uuid, text)
+        self.driver.hypervisor.write_mark(order.server_uuid, text)
 
     def marked(self, order: BuildOrder) -> str:
-        return self.driver.inspect(order.server_uuid).marks["root"]
+        return self.driver.hypervisor.inspect(order.server_uuid).marks["root"]
 
     def left_over(self, order: BuildOrder) -> list[str]:
-        found = self.driver.inspect(order.server_uuid)
+        found = self.driver.hypervisor.inspect(order.server_uuid)
         return [] if found is None else [str(found)]
 
 

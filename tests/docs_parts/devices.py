@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from nova.model import image_properties
 from nova.model.extra_specs import SPECS, Rule
-from nova.virt.libvirt.disks.xml import THROTTLES
 from nova.virt.libvirt.guest import devices, rescue
+from nova.virt.libvirt.guest.disk_devices import THROTTLES
 from nova.virt.libvirt.guest.numa_requirements import PROMISES
 from nova.virt.libvirt.guest.processor import TUNING
-from nova.virt.libvirt.guest.properties import FLAVOR, IMAGE, REFUSED, Sets
+from nova.virt.libvirt.properties import FLAVOR, IMAGE, REFUSED, Sets
 from nova.virt.libvirt.vifs.common import BANDWIDTH, MOST_QUEUES
 from tests.docs_parts import rst
 

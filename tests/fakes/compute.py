@@ -261,7 +261,8 @@ class World:
 
     def leftovers(self) -> list[str]:
         """Everything of any guest that is still there, fences apart."""
-        guests = [f"{guest.server_uuid}: {self.driver.inspect(guest.server_uuid)}" for guest in self.driver.guests()]
+        guests = [f"{guest.server_uuid}: {self.driver.hypervisor.inspect(guest.server_uuid)}"
+                  for guest in self.driver.guests()]
         folders = ("building", "aside", "arrived", "fake/guests", "fake/aside", "fake/snapshots", "fake/arrivals")
         files = [str(path) for folder in folders for path in (self.state_path / folder).glob("*")]
         return guests + files

@@ -10,7 +10,7 @@ from typing import Any
 from nova import errors
 from nova.model.migrations import MigrationProgress
 from nova.model.states import PowerState
-from nova.virt.libvirt.moves.calls import CpuQuestion, Departure, Job
+from nova.virt.libvirt.hypervisor import CpuQuestion, Departure, Job
 
 AMOUNTS = MigrationProgress(memory_total_bytes=100, memory_processed_bytes=60, memory_remaining_bytes=40)
 

@@ -40,6 +40,7 @@ from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.scheduler.service import SchedulerService
 from nova.scheduler.service import Settings as SchedulerSettings
+from nova.virt import interface
 from nova.virt.fake import FakeDriver
 from nova.virt.fake.knobs import Knobs, Rule
 from tests.fakes import claims
@@ -53,7 +54,7 @@ WORKING_POLLS = 8
 OFFERS = {ConsoleType.NOVNC: Offer("http://proxy:6080/vnc_auto.html", "127.0.0.1"),
           ConsoleType.SERIAL: Offer("ws://proxy:6083/", "127.0.0.1")}
 #: What a dead driver may still be asked: nothing of it is a call to a hypervisor.
-HARMLESS = frozenset({"dead", "knobs", "calls", "names_of", "inspect", "close", "needs_images", "host_power"})
+HARMLESS = frozenset({"dead", "knobs", "calls", "hypervisor", "close", "needs_images"})
 
 
 class Killed(BaseException):
@@ -112,12 +113,29 @@ class MortalKnobs(Knobs):
         super()._act(rule, call, names, block)
 
 
+class MortalPart:
+    """A part of such a driver."""
+
+    def __init__(self, driver: MortalDriver, part: Any) -> None:
+        self._driver, self._part = driver, part
+
+    def __getattr__(self, name: str) -> Any:
+        if self._driver.dead:
+            raise Killed
+        return getattr(self._part, name)
+
+
 class MortalDriver(FakeDriver):
     """A fake driver whose process may be dead: then each call of it ends the thread."""
 
+    dead = False
+
     def __init__(self, options_: Any, host: str, state_path: Path, kill: Callable[[], None]) -> None:
         super().__init__(options_, host, state_path)
-        self.dead, self.knobs = False, MortalKnobs(state_path, kill)
+        self.hypervisor.knobs = self.knobs = MortalKnobs(state_path, kill)
+        for name in interface.Driver.__annotations__.keys() - HARMLESS:
+            if (part := getattr(self, name)) is not None:
+                setattr(self, name, MortalPart(self, part))
 
     def __getattribute__(self, name: str) -> Any:
         asks = not name.startswith("_") and name not in HARMLESS
@@ -305,12 +323,12 @@ class LivingCloud(SmallCloud):
 
     def guests(self) -> dict[tuple[str, str], Any]:
         """(host, server) -> all that host has of it: guests, what was put aside, disks, taps."""
-        return {(host, state.server_uuid): compute.driver.inspect(state.server_uuid)
+        return {(host, state.server_uuid): compute.driver.hypervisor.inspect(state.server_uuid)
                 for host, compute in self.computes.items() for state in FakeDriver.guests(compute.driver)}
 
     def aside(self) -> set[tuple[str, str]]:
-        return {(host, uuid) for host, compute in self.computes.items()
-                for uuid in FakeDriver.put_aside(compute.driver)}
+        return {(host, guest.uuid) for host, compute in self.computes.items()
+                for guest in compute.driver.hypervisor.aside.all()}
 
     def amounts(self) -> dict[tuple[str, str, str], int]:
         """(host, consumer, resource class) -> how much is claimed."""

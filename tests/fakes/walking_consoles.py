@@ -66,7 +66,7 @@ class WalkingConsoles:
         if row.deleted or row.host is None:
             yield f"{name} is accepted, and its server is nowhere"
             return
-        place = self.cloud.computes[row.host].driver.console_of(row.uuid, TYPE)
+        place = self.cloud.computes[row.host].driver.remote_consoles.console_of(row.uuid, TYPE)
         if place.port != found.address.port:
             yield f"{name} opens port {found.address.port}, its guest on {row.host} is at {place.port}"
         [kept] = self.cloud.rows("cell", sa.select(tables.console_tokens).where(

@@ -84,7 +84,7 @@ def empty(rig):
     made = make_order(BRIDGE)
     build(rig, made)
     yield made
-    rig.driver.drop_snapshot(made.server_uuid, SNAPSHOT_ID)
+    rig.driver.snapshots.drop_snapshot(made.server_uuid, SNAPSHOT_ID)
     unbuild(rig, made)
     assert rig.left_over(made) == []
 
@@ -94,34 +94,34 @@ def empty(rig):
                                    lambda path: path.write_bytes(b""),
                                    lambda path: path.unlink()], ids=["cut", "nonsense", "empty", "gone"])
 def test_guest_whose_saved_memory_is_broken_is_started(rig, empty, spoil):
-    assert rig.driver.suspend(empty.server_uuid) == PowerState.SHUTDOWN
-    assert rig.driver.suspend(empty.server_uuid) == PowerState.SHUTDOWN
+    assert rig.driver.suspending.suspend(empty.server_uuid) == PowerState.SHUTDOWN
+    assert rig.driver.suspending.suspend(empty.server_uuid) == PowerState.SHUTDOWN
     (saved,) = SAVES.glob("*.save")
     spoil(saved)
-    assert rig.driver.resume(empty) == PowerState.RUNNING
+    assert rig.driver.suspending.resume(empty) == PowerState.RUNNING
     assert list(SAVES.glob("*.save")) == []
 
 
 def test_resume_that_the_host_can_not_give_keeps_the_saved_memory(rig, empty):
-    rig.driver.suspend(empty.server_uuid)
+    rig.driver.suspending.suspend(empty.server_uuid)
     root = rig.instances / empty.server_uuid / "disk"
     root.rename(root.with_name("elsewhere"))
     with pytest.raises(errors.HostRefused):
-        rig.driver.resume(empty)
+        rig.driver.suspending.resume(empty)
     assert list(SAVES.glob("*.save"))
     root.with_name("elsewhere").rename(root)
-    assert rig.driver.resume(empty) == PowerState.RUNNING
+    assert rig.driver.suspending.resume(empty) == PowerState.RUNNING
 
 
 def test_suspended_guest_that_is_destroyed_leaves_no_saved_memory(rig, empty):
-    rig.driver.suspend(empty.server_uuid)
-    rig.driver.destroy(empty.server_uuid)
+    rig.driver.suspending.suspend(empty.server_uuid)
+    rig.driver.lifecycle.destroy(empty.server_uuid)
     assert list(SAVES.glob("*")) == []
 
 
 def test_start_anew_of_a_suspended_guest_is_one_from_scratch(rig, empty):
-    rig.driver.suspend(empty.server_uuid)
-    assert rig.driver.start_new(empty) == PowerState.RUNNING
+    rig.driver.suspending.suspend(empty.server_uuid)
+    assert rig.driver.lifecycle.start_new(empty) == PowerState.RUNNING
     assert list(SAVES.glob("*.save")) == []
 
 
@@ -143,12 +143,12 @@ def large(rig):
 
 
 def test_copy_of_which_the_caller_died_is_stopped_by_the_repeat(rig, large):
-    folder, hypervisor = rig.instances / large.server_uuid, rig.driver._tools.hypervisor
+    folder, hypervisor = rig.instances / large.server_uuid, rig.driver.tools.hypervisor
     part = folder / f"snapshot.{SNAPSHOT_ID}.qcow2.part"
     copy = running.copy_xml(hypervisor.definition(large.server_uuid), "vda", str(part), "qcow2")
-    for call in (lambda: rig.driver.take_snapshot(snapshot_order(large)),
-                 lambda: rig.driver.drop_snapshot(large.server_uuid, SNAPSHOT_ID)):
-        rig.driver.drop_snapshot(large.server_uuid, SNAPSHOT_ID)
+    for call in (lambda: rig.driver.snapshots.take_snapshot(snapshot_order(large)),
+                 lambda: rig.driver.snapshots.drop_snapshot(large.server_uuid, SNAPSHOT_ID)):
+        rig.driver.snapshots.drop_snapshot(large.server_uuid, SNAPSHOT_ID)
         hypervisor.begin_copy(large.server_uuid, copy)
         assert hypervisor.copy_under_way(large.server_uuid) is not None  # and nobody waits for it
         call()
@@ -159,29 +159,29 @@ def test_copy_of_which_the_caller_died_is_stopped_by_the_repeat(rig, large):
 def test_live_snapshot_of_a_large_disk_is_whole_and_its_time_is_told(rig, large, capsys):
     """(How long it may take is the bench's to say: ``python -m tests.bench.libvirt_actions``.)"""
     converted, began = convert_seconds(rig, large, "qcow2"), time.monotonic()
-    snapshot = rig.driver.take_snapshot(snapshot_order(large))
+    snapshot = rig.driver.snapshots.take_snapshot(snapshot_order(large))
     seconds = time.monotonic() - began
     assert 0 < snapshot.size_bytes <= 2 * snapshot.virtual_size_bytes
-    rig.driver.drop_snapshot(large.server_uuid, SNAPSHOT_ID)
+    rig.driver.snapshots.drop_snapshot(large.server_uuid, SNAPSHOT_ID)
     with capsys.disabled():
         print(f"\nlive snapshot: {seconds / converted:.2f} times qemu-img convert")
 
 
 def test_copy_that_finds_no_space_fails_and_leaves_nothing(rig, empty):
     folder = rig.instances / empty.server_uuid
-    hypervisor = rig.driver._tools.hypervisor
+    hypervisor = rig.driver.tools.hypervisor
     bad = running.copy_xml(hypervisor.definition(empty.server_uuid), "vda", "/proc/none/here", "qcow2")
     with pytest.raises(errors.HostRefused):
         hypervisor.begin_copy(empty.server_uuid, bad)
-    assert rig.driver.power_state(empty.server_uuid) == PowerState.RUNNING
+    assert rig.driver.lifecycle.power_state(empty.server_uuid) == PowerState.RUNNING
     assert sorted(path.name for path in folder.glob("snapshot*")) == []
 
 
 def test_guest_without_an_agent_has_its_password_refused_and_no_quiet_snapshot(rig, empty):
     with pytest.raises(errors.Conflict, match="hw_qemu_guest_agent"):
-        rig.driver.set_password(empty.server_uuid, "root", "secret")
+        rig.driver.agent.set_password(empty.server_uuid, "root", "secret")
     with pytest.raises(errors.Conflict, match="hw_qemu_guest_agent"):
-        rig.driver.take_snapshot(snapshot_order(empty, quiesce=True))
+        rig.driver.snapshots.take_snapshot(snapshot_order(empty, quiesce=True))
 
 
 def test_agent_that_does_not_answer_is_a_conflict_in_time(rig):
@@ -190,10 +190,10 @@ def test_agent_that_does_not_answer_is_a_conflict_in_time(rig):
         build(rig, order)
         began = time.monotonic()
         with pytest.raises(errors.Conflict, match="does not answer"):
-            rig.driver.set_password(order.server_uuid, "root", "secret")
+            rig.driver.agent.set_password(order.server_uuid, "root", "secret")
         with pytest.raises(errors.Conflict, match="must be frozen"):
-            rig.driver.take_snapshot(snapshot_order(order, quiesce=True))
-        assert rig.driver.take_snapshot(snapshot_order(order)).format == "qcow2"
+            rig.driver.snapshots.take_snapshot(snapshot_order(order, quiesce=True))
+        assert rig.driver.snapshots.take_snapshot(snapshot_order(order)).format == "qcow2"
         assert time.monotonic() - began < 30
     finally:
         unbuild(rig, order)
@@ -226,10 +226,10 @@ def serial(living):
 @booting
 def test_paused_guest_stands_still_and_goes_on(rig, living, serial):
     before = serial.uptime()
-    assert rig.driver.pause(living.server_uuid) == PowerState.PAUSED
-    assert rig.driver.pause(living.server_uuid) == PowerState.PAUSED
+    assert rig.driver.pausing.pause(living.server_uuid) == PowerState.PAUSED
+    assert rig.driver.pausing.pause(living.server_uuid) == PowerState.PAUSED
     time.sleep(3)
-    assert rig.driver.unpause(living.server_uuid) == PowerState.RUNNING
+    assert rig.driver.pausing.unpause(living.server_uuid) == PowerState.RUNNING
     assert before < serial.uptime() < before + 3
 
 
@@ -237,30 +237,30 @@ def test_paused_guest_stands_still_and_goes_on(rig, living, serial):
 def test_suspended_guest_goes_on_with_its_memory(rig, living, serial):
     serial.run("echo kept > /run/mark")
     boot, before = serial.boot_id(), serial.uptime()
-    assert rig.driver.suspend(living.server_uuid) == PowerState.SHUTDOWN
-    assert rig.driver.power_state(living.server_uuid) == PowerState.SHUTDOWN
-    assert rig.driver.resume(living) == PowerState.RUNNING
-    assert rig.driver.resume(living) == PowerState.RUNNING
+    assert rig.driver.suspending.suspend(living.server_uuid) == PowerState.SHUTDOWN
+    assert rig.driver.lifecycle.power_state(living.server_uuid) == PowerState.SHUTDOWN
+    assert rig.driver.suspending.resume(living) == PowerState.RUNNING
+    assert rig.driver.suspending.resume(living) == PowerState.RUNNING
     with Serial(living.server_uuid) as line:
         line.log_in()
         assert line.run("cat /run/mark") == "kept"
         assert line.boot_id() == boot and before < line.uptime() < before + 60
     assert eventually(lambda: agent_connected(living), 20)
-    rig.driver.set_password(living.server_uuid, "root", "after the resume")
+    rig.driver.agent.set_password(living.server_uuid, "root", "after the resume")
 
 
 @booting
 def test_password_is_set_by_the_agent(rig, living, serial):
-    rig.driver.set_password(living.server_uuid, "root", "pa:ss wörd'\"$x")
+    rig.driver.agent.set_password(living.server_uuid, "root", "pa:ss wörd'\"$x")
     kept = serial.run("sed -n 's/^root:\\([^:]*\\):.*/\\1/p' /etc/shadow")
     assert crypt.crypt("pa:ss wörd'\"$x", kept) == kept
     with pytest.raises(errors.Conflict, match="could not set the password"):
-        rig.driver.set_password(living.server_uuid, "nobody-here", "secret")
+        rig.driver.agent.set_password(living.server_uuid, "nobody-here", "secret")
 
 
 @booting
 def test_interrupt_arrives_in_the_guest(rig, living, serial):
-    rig.driver.crash(living.server_uuid)
+    rig.driver.crash_dumps.crash(living.server_uuid)
     assert eventually(lambda: "NMI" in serial.run("dmesg | grep NMI | tail -n 3; true"), 20)
 
 
@@ -273,19 +273,19 @@ def test_live_snapshot_is_whole_and_boots_with_the_mark(rig, living, serial, ima
                                     snapshot_format=image_format))
     driver.connect()
     try:
-        made = driver.take_snapshot(snapshot_order(living, quiesce=True))
+        made = driver.snapshots.take_snapshot(snapshot_order(living, quiesce=True))
         assert (made.format, made.virtual_size_bytes) == (image_format, 1 << 30)
-        path = Path(str(driver.snapshot_path(living.server_uuid, SNAPSHOT_ID)))
-        assert driver.take_snapshot(snapshot_order(living)) == made  # found again
+        path = Path(str(driver.snapshots.snapshot_path(living.server_uuid, SNAPSHOT_ID)))
+        assert driver.snapshots.take_snapshot(snapshot_order(living)) == made  # found again
         serial.run("echo after > /root/after; sync")  # thawed
         assert serial.boot_id() == boot
         assert "backing" not in info(path)
         assert path.stat().st_blocks * 512 < 300 << 20
         check_boots(rig, path, f"live-{image_format}")
-        driver.drop_snapshot(living.server_uuid, SNAPSHOT_ID)
+        driver.snapshots.drop_snapshot(living.server_uuid, SNAPSHOT_ID)
         assert list(path.parent.glob("snapshot*")) == []
     finally:
-        driver.drop_snapshot(living.server_uuid, SNAPSHOT_ID)
+        driver.snapshots.drop_snapshot(living.server_uuid, SNAPSHOT_ID)
         driver.close()
 
 
@@ -323,9 +323,9 @@ def check_boots(rig, snapshot: Path, mark: str) -> None:
 
 @booting
 def test_left_over_freeze_is_thawed_at_the_next_start(rig, living, serial):
-    rig.driver._tools.hypervisor.freeze(living.server_uuid, 30)
+    rig.driver.tools.hypervisor.freeze(living.server_uuid, 30)
     (rig.instances / living.server_uuid / "frozen").touch()
-    rig.driver.thaw_left_over()
+    rig.driver.agent.thaw_left_over()
     serial.run("echo thawed > /root/thawed; sync")
     assert not (rig.instances / living.server_uuid / "frozen").exists()
 
@@ -344,7 +344,7 @@ def test_rescued_guest_sees_its_old_disk_and_boots_it_again(rig):
             line.run("echo own > /root/mark; sync")
         for name in ["first", *sampling.drawn([name for name in RESCUE if name != "first"], 1)]:
             check_rescue(rig, order, name, RESCUE[name])
-        assert rig.driver.unrescue(order) == PowerState.RUNNING
+        assert rig.driver.rescuing.unrescue(order) == PowerState.RUNNING
         with Serial(order.server_uuid) as line:
             line.log_in()
             assert line.run("cat /root/mark") == "own"
@@ -355,12 +355,13 @@ def test_rescued_guest_sees_its_old_disk_and_boots_it_again(rig):
 
 
 def check_rescue(rig, order: BuildOrder, name: str, properties: dict[str, str]) -> None:
-    rig.driver.shut_down(order.server_uuid, 0)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     image = Image(id="rescue", disk_format="raw", container_format="bare", properties=properties)
     rescue = RescueOrder(server_uuid=order.server_uuid, instance_name=order.instance_name, fence=FENCE, image=image,
                          build=order)
-    assert rig.driver.rescue(rescue, rig.images, {"openstack/latest/meta_data.json": b"{}"}) == PowerState.RUNNING
-    assert rig.driver.rescue(rescue, rig.images, None) == PowerState.RUNNING
+    files = {"openstack/latest/meta_data.json": b"{}"}
+    assert rig.driver.rescuing.rescue(rescue, rig.images, files) == PowerState.RUNNING
+    assert rig.driver.rescuing.rescue(rescue, rig.images, None) == PowerState.RUNNING
     with Serial(order.server_uuid) as line:
         line.log_in()
         mounts = [row.split() for row in line.run("cat /proc/mounts").splitlines()]
@@ -371,8 +372,8 @@ def check_rescue(rig, order: BuildOrder, name: str, properties: dict[str, str]) 
         line.run(f"mkdir -p /mnt/own && mount {own} /mnt/own")
         assert line.run("cat /mnt/own/root/mark") == "own"
         line.run("umount /mnt/own; sync")
-    rig.driver.unrescue(order)
-    rig.driver.shut_down(order.server_uuid, 0)
+    rig.driver.rescuing.unrescue(order)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
 
 
 @booting
@@ -384,8 +385,8 @@ def test_rebuilt_guest_has_lost_its_mark_and_keeps_its_ephemeral_disk_if_it_is_t
         with Serial(order.server_uuid) as line:
             line.log_in()
             line.run("echo own > /root/mark; mkdir -p /mnt/e; mount /dev/vdb /mnt/e && echo data > /mnt/e/mark; sync")
-        rig.driver.destroy(order.server_uuid)
-        rig.driver.remove_disks(order.server_uuid, frozenset({"ephemeral", "swap"}) if kept else frozenset())
+        rig.driver.lifecycle.destroy(order.server_uuid)
+        rig.driver.disks.remove_disks(order.server_uuid, frozenset({"ephemeral", "swap"}) if kept else frozenset())
         build(rig, order)
         with Serial(order.server_uuid) as line:
             line.log_in()

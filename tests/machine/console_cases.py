@@ -22,7 +22,7 @@ from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
 from nova.virt.interface import ConsolePlace
 from nova.virt.libvirt import LibvirtDriver
-from nova.virt.libvirt.console_settings import ConsoleSettings, SerialSettings
+from nova.virt.libvirt.settings.consoles import ConsoleSettings, SerialSettings
 from nova.virt.libvirt.xml.arrival import Places, arrival_xml
 from nova.virt.libvirt.xml.consoles import Screens, lines_of
 from nova.virt.libvirt.xml.specs import SerialLine, SpiceSpec
@@ -44,7 +44,7 @@ class ConsoleRig(LibvirtRig):
     def set(self, consoles: ConsoleSettings, **changes) -> None:
         """A nova-compute that starts with another configuration."""
         self.driver.close()
-        settings = dataclasses.replace(self.driver._tools.settings, consoles=consoles, **changes)
+        settings = dataclasses.replace(self.driver.tools.settings, consoles=consoles, **changes)
         self.driver = LibvirtDriver(settings)
         self.driver.connect()
 
@@ -135,10 +135,10 @@ def test_guest_that_boots_is_at_all_its_addresses_and_its_log_is_kept(rig):
         with connect(ConsolePlace(host=second.host, port=second.port)) as line:
             line.sendall(b"\n")
         begin = time.monotonic()
-        rig.driver.destroy(order.server_uuid)
+        rig.driver.lifecycle.destroy(order.server_uuid)
         with pytest.raises(ConnectionRefusedError):
             connect(ConsolePlace(host=first.host, port=first.port))
-        assert rig.driver.start_new(order) == RUNNING
+        assert rig.driver.lifecycle.start_new(order) == RUNNING
         assert time.monotonic() - begin < 30  # it waits for nobody to come to its serial ports
         check_screens(rig, order)
         connect(places(rig, order)[T.SERIAL]).close()
@@ -156,17 +156,17 @@ def test_sockets_are_there_for_their_users_alone_and_go_with_the_guest(rig, orde
     folder = Path("/run/nova-serial")
     rig.set(ConsoleSettings(serial=SerialSettings(sockets=folder)))
     build(rig, order)
-    place = rig.driver.console_of(order.server_uuid, T.SERIAL)
+    place = rig.driver.remote_consoles.console_of(order.server_uuid, T.SERIAL)
     assert place.socket_path == str(folder / f"{order.server_uuid}.0.sock") and place.port is None
     connect(place).close()
     facts = os.stat(place.socket_path)
     group = grp.getgrgid(facts.st_gid).gr_name
     assert (pwd.getpwuid(facts.st_uid).pw_name, facts.st_mode & 0o020, group) == ("libvirt-qemu", 0o020, "libvirt-qemu")
     assert facts.st_mode & 0o002 == 0 and folder.stat().st_mode & 0o777 == 0o711
-    rig.driver.shut_down(order.server_uuid, 0)
-    rig.driver.start(order.server_uuid)
-    connect(rig.driver.console_of(order.server_uuid, T.SERIAL)).close()
-    rig.driver.destroy(order.server_uuid)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
+    rig.driver.lifecycle.start(order.server_uuid)
+    connect(rig.driver.remote_consoles.console_of(order.server_uuid, T.SERIAL)).close()
+    rig.driver.lifecycle.destroy(order.server_uuid)
     assert list(folder.iterdir()) == []
 
 
@@ -183,19 +183,19 @@ def test_guest_goes_on_with_the_consoles_of_another_host(rig, order, here, there
     build(rig, order)
     folder = str(rig.instances / order.server_uuid)
     lines = (SerialLine("127.0.0.1", 31010), SerialLine("127.0.0.1", 31011)) if there == "all" else ()
-    text = arrival_xml(rig.driver._tools.hypervisor.moving_xml(order.server_uuid), folder,
+    text = arrival_xml(rig.driver.tools.hypervisor.moving_xml(order.server_uuid), folder,
                        Places(folder=folder, screens=SHAPES[there], lines=lines, placement=None))
     Path("/run/arrival.xml").write_text(text)
     for words in (("save", order.server_uuid, "/run/memory"),
                   ("restore", "/run/memory", "--xml", "/run/arrival.xml")):
         done = subprocess.run(["virsh", *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-    assert rig.driver.power_state(order.server_uuid) == RUNNING
+    assert rig.driver.lifecycle.power_state(order.server_uuid) == RUNNING
     expected = {kind for kind in ("vnc", "spice") if here != "none" and getattr(SHAPES[there], kind)}
     assert {kind for kind in ("vnc", "spice") if f"<graphics type='{kind}'" in xml_of(order)} == expected
     if there == "all":
-        assert rig.driver.console_of(order.server_uuid, T.SERIAL).port == 31010
-        connect(rig.driver.console_of(order.server_uuid, T.SERIAL)).close()
+        assert rig.driver.remote_consoles.console_of(order.server_uuid, T.SERIAL).port == 31010
+        connect(rig.driver.remote_consoles.console_of(order.server_uuid, T.SERIAL)).close()
     if there == "all" and here != "none":
         rig.consoles = ConsoleRig.consoles
         check_screens(rig, order)
@@ -233,7 +233,7 @@ def certificates():
 def test_spice_that_must_be_secure_speaks_tls_alone(rig, order, certificates):
     rig.set(ConsoleSettings(spice=dataclasses.replace(SPICE, secure=True, image="auto_glz", streaming="off")))
     build(rig, order)
-    place = rig.driver.console_of(order.server_uuid, T.SPICE_DIRECT)
+    place = rig.driver.remote_consoles.console_of(order.server_uuid, T.SPICE_DIRECT)
     assert place.port is None and place.tls_port
     context = ssl.create_default_context(cafile=str(certificates / "ca-cert.pem"))
     context.check_hostname = False

@@ -56,7 +56,7 @@ class Rig:
         return self.state / "instances" / order.server_uuid
 
     def console(self, order: BuildOrder) -> str:
-        return self.driver.console_output(order.server_uuid, None)
+        return self.driver.consoles.console_output(order.server_uuid, None)
 
     def left_over(self, order: BuildOrder) -> list[str]:
         places = (self.state / "instances", TPMS, Path("/var/lib/libvirt/qemu"), Path("/etc/libvirt"))
@@ -163,9 +163,9 @@ def test_guest_boots_by_uefi_and_its_variables_stay_with_it(rig, machine):
         assert kept.stat().st_mode & 0o777 == 0o600
         before = kept.read_bytes()
         assert before != TEMPLATE.read_bytes()
-        rig.driver.destroy(order.server_uuid)  # what a hard reboot does
+        rig.driver.lifecycle.destroy(order.server_uuid)  # what a hard reboot does
         inode = kept.stat().st_ino
-        assert rig.driver.start_new(order) == PowerState.RUNNING
+        assert rig.driver.lifecycle.start_new(order) == PowerState.RUNNING
         assert kept.stat().st_ino == inode and kept.read_bytes() != TEMPLATE.read_bytes()
 
 
@@ -226,9 +226,9 @@ def test_guest_has_a_tpm_whose_state_stays_until_the_guest_goes(rig, version, mo
         assert seen in rig.console(order)
         (state,) = TPMS.rglob("*.permall")
         assert state.read_bytes()
-        rig.driver.destroy(order.server_uuid)  # what a hard reboot does
+        rig.driver.lifecycle.destroy(order.server_uuid)  # what a hard reboot does
         assert state.exists()
-        assert rig.driver.start_new(order) == PowerState.RUNNING
+        assert rig.driver.lifecycle.start_new(order) == PowerState.RUNNING
     assert order.server_uuid not in subprocess.run(["virsh", "secret-list"], capture_output=True, text=True,
                                                    check=True).stdout
 
@@ -237,10 +237,10 @@ def test_guest_has_a_tpm_whose_state_stays_until_the_guest_goes(rig, version, mo
 def test_tpm_whose_secret_was_lost_is_not_made_anew_behind_the_guests_back(rig):
     order = order_of({}, {"hw:tpm_version": "2.0"})
     with running(rig, order):
-        rig.driver.destroy(order.server_uuid)
+        rig.driver.lifecycle.destroy(order.server_uuid)
         subprocess.run(["virsh", "secret-undefine", order.server_uuid], check=True, capture_output=True)
         with pytest.raises(errors.HostRefused, match="secret of the TPM"):
-            rig.driver.start_new(order)
+            rig.driver.lifecycle.start_new(order)
 
 
 # --- the watchdog
@@ -261,8 +261,8 @@ def watchdog_disk(path: Path) -> None:
 
 OFF = (PowerState.SHUTDOWN, PowerState.CRASHED)  # QEMU ends at once, which libvirt may take for a crash
 FIRES = {
-    "poweroff": lambda rig, order: rig.driver.power_state(order.server_uuid) in OFF,
-    "pause": lambda rig, order: rig.driver.power_state(order.server_uuid) == PowerState.PAUSED,
+    "poweroff": lambda rig, order: rig.driver.lifecycle.power_state(order.server_uuid) in OFF,
+    "pause": lambda rig, order: rig.driver.lifecycle.power_state(order.server_uuid) == PowerState.PAUSED,
     "reset": lambda rig, order: rig.console(order).count("B") >= 2,
 }
 

@@ -63,9 +63,9 @@ def living(rig) -> BuildOrder:
     order = make_order(BRIDGE, image=image, disks=(Disk(kind="root", size_gb=1),), config_drive=False)
     order = msgspec.structs.replace(order, flavor=msgspec.structs.replace(order.flavor, memory_mb=128),
                                     interfaces=(named(order.interfaces[0]),))
-    rig.driver.create_disks(order, rig.images)
-    rig.driver.plug(order)
-    rig.driver.start_new(order)
+    rig.driver.disks.create_disks(order, rig.images)
+    rig.driver.interfaces.plug(order)
+    rig.driver.lifecycle.start_new(order)
     try:
         with Serial(order.server_uuid) as line:
             line.log_in()
@@ -172,10 +172,10 @@ def test_interface_plugged_in_under_a_packet_filter_gets_its_address_and_is_reac
 def test_interface_plugged_in_is_there_after_the_guests_next_start_in_its_place(rig, living):
     extra = second()
     attach(rig.driver, living, extra)
-    rig.driver.shut_down(living.server_uuid, 0)
+    rig.driver.lifecycle.shut_down(living.server_uuid, 0)
     links.delete(SECOND)  # the host was started anew, say
-    rig.driver.plug(rig.driver.kept_order(living.server_uuid))
-    rig.driver.start(living.server_uuid)
+    rig.driver.interfaces.plug(rig.driver.kept_orders.kept_order(living.server_uuid))
+    rig.driver.lifecycle.start(living.server_uuid)
     with Serial(living.server_uuid) as line:
         line.log_in()
         assert line.run(NETWORKS) == "2"
@@ -188,12 +188,12 @@ def test_interface_of_a_paused_guest_is_kept_until_it_goes_on(rig, living):
     """It can not give up anything while it stands still, and has it whole after that."""
     extra = second()
     attach(rig.driver, living, extra)
-    tools = rig.driver._tools
+    tools = rig.driver.tools
     quick = type(rig.driver)(replace(tools.settings, detach_attempts=2, detach_timeout_s=1.0), tools.hypervisor)
-    rig.driver.pause(living.server_uuid)
+    rig.driver.pausing.pause(living.server_uuid)
     with pytest.raises(errors.guest.KeepsInterface):
         detach(quick, living, extra)
-    rig.driver.unpause(living.server_uuid)
+    rig.driver.pausing.unpause(living.server_uuid)
     detach(rig.driver, living, extra)
     with Serial(living.server_uuid) as line:
         line.log_in()
@@ -202,13 +202,13 @@ def test_interface_of_a_paused_guest_is_kept_until_it_goes_on(rig, living):
 
 @booting
 def test_held_guest_has_its_tap_and_has_run_nothing(rig, living):
-    rig.driver.shut_down(living.server_uuid, 0)
-    assert rig.driver.start_held(living.server_uuid) == PowerState.PAUSED
+    rig.driver.lifecycle.shut_down(living.server_uuid, 0)
+    assert rig.driver.held_starts.start_held(living.server_uuid) == PowerState.PAUSED
     assert links.exists(f"tap{living.interfaces[0].id[:11]}")
-    before = rig.driver.diagnostics(living.server_uuid).cpus[0].time_ns
+    before = rig.driver.diagnosis.diagnostics(living.server_uuid).cpus[0].time_ns
     time.sleep(1)
-    assert rig.driver.diagnostics(living.server_uuid).cpus[0].time_ns == before
-    assert rig.driver.unpause(living.server_uuid) == PowerState.RUNNING
+    assert rig.driver.diagnosis.diagnostics(living.server_uuid).cpus[0].time_ns == before
+    assert rig.driver.pausing.unpause(living.server_uuid) == PowerState.RUNNING
     with Serial(living.server_uuid) as line:
         line.log_in()
         assert line.run(NETWORKS) == "1"

@@ -96,7 +96,7 @@ def test_guest_has_its_disks_tap_and_serial_number(rig, order):
 
 def test_ephemeral_and_swap_disks_are_formatted_with_a_label(rig, order, tmp_path):
     build(rig, order)
-    rig.driver.shut_down(order.server_uuid, 0)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     for name, kind, label in (("disk.eph0", "ext4", "ephemeral0"), ("disk.swap", "swap", "swap")):
         raw = tmp_path / name
         subprocess.run(["qemu-img", "convert", "-f", "qcow2", "-O", "raw",
@@ -113,8 +113,8 @@ def test_guest_whose_qemu_dies_is_told_and_shown_as_crashed(rig, order):
     for pid in pids:
         os.kill(int(pid), 9)
     assert eventually(lambda: PowerState.CRASHED in [state.power_state for state in told], 10)
-    assert rig.driver.power_state(order.server_uuid) == PowerState.CRASHED
-    assert rig.driver.start(order.server_uuid) == PowerState.RUNNING
+    assert rig.driver.lifecycle.power_state(order.server_uuid) == PowerState.CRASHED
+    assert rig.driver.lifecycle.start(order.server_uuid) == PowerState.RUNNING
 
 
 def test_libvirtd_that_restarts_is_found_again_and_missed_events_are_told(rig, order):
@@ -131,14 +131,14 @@ def test_libvirtd_that_restarts_is_found_again_and_missed_events_are_told(rig, o
     assert eventually(lambda: any(state.server_uuid == order.server_uuid
                                   and state.power_state in (PowerState.SHUTDOWN, PowerState.CRASHED)
                                   for state in told), 20), told
-    assert rig.driver.start(order.server_uuid) == PowerState.RUNNING
+    assert rig.driver.lifecycle.start(order.server_uuid) == PowerState.RUNNING
     count = len(told)
-    rig.driver.shut_down(order.server_uuid, 0)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     assert eventually(lambda: len(told) > count, 5)
 
 
 def test_directory_without_a_domain_is_reported_as_having_no_state(rig, order):
-    rig.driver.create_disks(order, rig.images)
+    rig.driver.disks.create_disks(order, rig.images)
     (found,) = [guest for guest in rig.driver.guests() if guest.server_uuid == order.server_uuid]
     assert (found.power_state, found.epoch) == (PowerState.NOSTATE, 3)
 
@@ -182,17 +182,17 @@ def test_raw_disks_are_copies_without_a_backing_file(rig):
     driver.connect()
     order = make_order(rig.bridge, disks=(Disk(kind="root", size_gb=1), Disk(kind="swap", size_mb=8)))
     try:
-        driver.create_disks(order, rig.images)
-        driver.plug(order)
-        driver.write_config_drive(order, {"openstack/latest/meta_data.json": b"{}"})
-        assert driver.start_new(order) == PowerState.RUNNING
+        driver.disks.create_disks(order, rig.images)
+        driver.interfaces.plug(order)
+        driver.disks.write_config_drive(order, {"openstack/latest/meta_data.json": b"{}"})
+        assert driver.lifecycle.start_new(order) == PowerState.RUNNING
         root = state / "instances" / order.server_uuid / "disk"
         assert root.stat().st_size == 1 << 30 and root.stat().st_blocks * 512 >= 1 << 30
         assert "backingStore type" not in xml_of(order)
     finally:
-        driver.destroy(order.server_uuid)
-        driver.unplug(order.server_uuid, None)
-        driver.remove_disks(order.server_uuid)
+        driver.lifecycle.destroy(order.server_uuid)
+        driver.interfaces.unplug(order.server_uuid, None)
+        driver.disks.remove_disks(order.server_uuid)
         driver.close()
 
 
@@ -222,20 +222,21 @@ def booted(rig, sources: dict[str, Path], **changes) -> Iterator[BuildOrder]:
 
 
 def said(rig, order: BuildOrder, text: str) -> bool:
-    return text in rig.driver.console_output(order.server_uuid, None)
+    return text in rig.driver.consoles.console_output(order.server_uuid, None)
 
 
 @booting
 def test_guest_boots_shows_its_console_and_answers_the_power_button(rig):
     image = Image(id="guest", disk_format="qcow2", container_format="bare")
     with booted(rig, {"guest": GUEST}, image=image) as order:
-        assert eventually(lambda: said(rig, order, "login:"), 90), rig.driver.console_output(order.server_uuid, None)
-        assert rig.driver.console_output(order.server_uuid, 1).count("\n") <= 1
-        assert rig.driver.reboot(order.server_uuid, 60) is True
-        assert rig.driver.power_state(order.server_uuid) == PowerState.RUNNING
+        assert eventually(lambda: said(rig, order, "login:"), 90), \
+            rig.driver.consoles.console_output(order.server_uuid, None)
+        assert rig.driver.consoles.console_output(order.server_uuid, 1).count("\n") <= 1
+        assert rig.driver.lifecycle.reboot(order.server_uuid, 60) is True
+        assert rig.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
         assert eventually(lambda: said(rig, order, "login:"), 90)
         begin = time.monotonic()
-        assert rig.driver.shut_down(order.server_uuid, 60) == PowerState.SHUTDOWN
+        assert rig.driver.lifecycle.shut_down(order.server_uuid, 60) == PowerState.SHUTDOWN
         assert time.monotonic() - begin < 55  # it went down by itself
 
 
@@ -249,5 +250,6 @@ def test_guest_with_a_kernel_and_a_ramdisk_of_its_own_boots(rig):
     images = {"image": Image(id="root", disk_format="qcow2"), "kernel": Image(id="kernel", disk_format="aki"),
               "ramdisk": Image(id="ramdisk", disk_format="ari")}
     with booted(rig, PARTS, **images) as order:
-        assert eventually(lambda: said(rig, order, "login:"), 90), rig.driver.console_output(order.server_uuid, None)
+        assert eventually(lambda: said(rig, order, "login:"), 90), \
+            rig.driver.consoles.console_output(order.server_uuid, None)
         assert "console=tty0 console=ttyS0" in xml_of(order)

@@ -47,69 +47,69 @@ class Calls:
         self._told: list[int] = []
 
     def order(self, uuid: str) -> BuildOrder | None:
-        return self._driver._folder(uuid).order()
+        return self._driver.kept_orders.kept_order(uuid)
 
     def leave(self, uuid: str) -> Any:
-        return self._driver.leave(uuid)
+        return self._driver.cold_moves.leave(uuid)
 
     def take_back(self, uuid: str) -> bool:
-        return self._driver.take_back(uuid)
+        return self._driver.cold_moves.take_back(uuid)
 
     def forget(self, uuid: str) -> None:
-        self._driver.forget(uuid)
+        self._driver.cold_moves.forget(uuid)
 
     def put_aside(self) -> list[str]:
-        return sorted(self._driver.put_aside())
+        return sorted(self._driver.cold_moves.put_aside())
 
     def describe(self, uuid: str) -> Any:
-        return self._driver.describe(uuid)
+        return self._driver.live_moves.describe(uuid)
 
     def fetch(self, order: MoveOrder) -> None:
-        self._driver.fetch(order, self._images)
+        self._driver.cold_moves.fetch(order, self._images)
 
     def prepare_arrival(self, order: MoveOrder) -> Any:
-        return self._driver.prepare_arrival(order, self._images)
+        return self._driver.live_moves.prepare_arrival(order, self._images)
 
     def migrate(self, order: LiveOrder) -> list[int]:
         told: list[int] = []
-        self._driver.migrate(order, lambda percent, progress: told.append(percent), lambda: False)
+        self._driver.live_moves.migrate(order, lambda percent, progress: told.append(percent), lambda: False)
         return told
 
     def abort(self, uuid: str) -> None:
-        self._driver.abort(uuid)
+        self._driver.live_moves.abort(uuid)
 
     def force(self, uuid: str) -> None:
-        self._driver.force(uuid)
+        self._driver.live_moves.force(uuid)
 
     def land(self, order: MoveOrder) -> str:
         for _ in range(100):
             try:
-                return str(self._driver.land(order))
+                return str(self._driver.live_moves.land(order))
             except errors.Conflict:
                 time.sleep(0.1)
         raise TimeoutError("it never lands")
 
     def start(self, order: BuildOrder) -> str:
-        self._driver.plug(order)
-        return str(self._driver.start_new(order))
+        self._driver.interfaces.plug(order)
+        return str(self._driver.lifecycle.start_new(order))
 
     def power_off(self, uuid: str) -> str:
-        return str(self._driver.shut_down(uuid, 0))
+        return str(self._driver.lifecycle.shut_down(uuid, 0))
 
     def pause(self, uuid: str) -> str:
-        return str(self._driver.pause(uuid))
+        return str(self._driver.pausing.pause(uuid))
 
     def unpause(self, uuid: str) -> str:
-        return str(self._driver.unpause(uuid))
+        return str(self._driver.pausing.unpause(uuid))
 
     def clean(self, uuid: str) -> None:
         """What destroy_guests does."""
-        self._driver.destroy(uuid)
-        self._driver.unplug(uuid, None)
-        self._driver.remove_disks(uuid)
+        self._driver.lifecycle.destroy(uuid)
+        self._driver.interfaces.unplug(uuid, None)
+        self._driver.disks.remove_disks(uuid)
 
     def state(self, uuid: str) -> str:
-        return str(self._driver.power_state(uuid))
+        return str(self._driver.lifecycle.power_state(uuid))
 
     def guests(self) -> list[str]:
         return [guest.server_uuid for guest in self._driver.guests()]

@@ -84,9 +84,9 @@ def pair(rig):
     """Two guests with addresses, that boot once for all cases."""
     orders = order_with(port()), order_with(port(ovs_hybrid_plug=True))
     for order in orders:
-        rig.driver.create_disks(order, rig.images)
-        rig.driver.plug(order)
-        rig.driver.start_new(order)
+        rig.driver.disks.create_disks(order, rig.images)
+        rig.driver.interfaces.plug(order)
+        rig.driver.lifecycle.start_new(order)
     try:
         for order, address in zip(orders, ADDRESSES, strict=True):
             with Serial(order.server_uuid) as line:
@@ -129,7 +129,7 @@ def test_nova_compute_that_starts_again_leaves_ports_as_they_are(rig, pair):
     def start_again() -> None:
         driver = rig.another()
         for order in pair:
-            driver.plug(order)
+            driver.interfaces.plug(order)
         driver.close()
 
     before, pool = rows(), concurrency.Pool(1, "restart")
@@ -161,9 +161,9 @@ def test_guest_that_is_deleted_leaves_nothing_at_the_switch(rig, pair, hybrid):
     """Its ports of before stay."""
     before = open_vswitch.ports()
     order = order_with(port(ovs_hybrid_plug=hybrid))
-    rig.driver.create_disks(order, rig.images)
-    rig.driver.plug(order)
-    rig.driver.start_new(order)
+    rig.driver.disks.create_disks(order, rig.images)
+    rig.driver.interfaces.plug(order)
+    rig.driver.lifecycle.start_new(order)
     assert len(open_vswitch.ports()) == len(before) + 1
     unbuild(rig, order, known=False)
     unbuild(rig, order, known=False)
@@ -174,9 +174,9 @@ def test_guest_that_is_deleted_leaves_nothing_at_the_switch(rig, pair, hybrid):
 def test_hybrid_port_that_was_laid_half_is_whole_after_the_next_try(rig):
     one = port(ovs_hybrid_plug=True)
     order, qvo = order_with(one), f"qvo{one.id[:11]}"
-    rig.driver.plug(order)
+    rig.driver.interfaces.plug(order)
     open_vswitch.vsctl("del-port", qvo)  # as if nova-compute had died between the cable and its port
-    rig.driver.plug(order)
+    rig.driver.interfaces.plug(order)
     assert qvo in open_vswitch.ports() and open_vswitch.external_ids(qvo)["vm-uuid"] == order.server_uuid
     unbuild(rig, order)
     assert qvo not in open_vswitch.ports() and not links.exists(qvo) and not links.exists(f"qbr{one.id[:11]}")
@@ -185,7 +185,7 @@ def test_hybrid_port_that_was_laid_half_is_whole_after_the_next_try(rig):
 def test_port_on_a_switch_that_is_not_there_is_refused_and_makes_none(rig):
     order = order_with(port(bridge_name="br-other"))
     with pytest.raises(errors.host.NoBridge):
-        rig.driver.plug(msgspec.structs.replace(order, interfaces=(
+        rig.driver.interfaces.plug(msgspec.structs.replace(order, interfaces=(
             msgspec.structs.replace(order.interfaces[0], bridge="br-other"),)))
     assert open_vswitch.vsctl("list-br") == "br-int"
     unbuild(rig, order, known=False)
@@ -194,7 +194,7 @@ def test_port_on_a_switch_that_is_not_there_is_refused_and_makes_none(rig):
 def test_port_with_an_id_os_vif_can_not_take_is_that_guests_error(rig):
     order = order_with(msgspec.structs.replace(port(ovs_hybrid_plug=True), mac="no mac"))
     with pytest.raises(errors.host.NotPlugged):
-        rig.driver.plug(order)
+        rig.driver.interfaces.plug(order)
     unbuild(rig, order, known=False)
 
 
@@ -203,6 +203,6 @@ def test_bridge_of_neutrons_is_made_by_os_vif(rig):
                     type="bridge", bridge="brq01234567-89", should_create_bridge=True, status="DOWN", mtu=1450)
     order = order_with(one)
     for _ in range(2):
-        rig.driver.plug(order)
+        rig.driver.interfaces.plug(order)
     assert links.exists("brq01234567-89")
     unbuild(rig, order)

@@ -14,7 +14,7 @@ import pytest
 from nova.model.numa_fit_recheck import clash
 from nova.model.topology import PackedCell, Packing
 from nova.virt.libvirt import LibvirtDriver, Settings
-from nova.virt.libvirt.host.numa_settings import Placing
+from nova.virt.libvirt.settings.placing import Placing
 from tests.machine.device_cases import LOGIN, Rig, booting, order_of, rig, running, says, xml_of
 
 assert rig  # the fixture
@@ -63,7 +63,7 @@ def test_pinned_guest_with_a_numa_node_boots_and_is_where_it_should_be(host):
         domain = ET.fromstring(xml_of(order))
         assert domain.find("cpu/numa/cell").get("memory") == str(160 * 1024)
         assert domain.find("numatune/memory").attrib == {"mode": "strict", "nodeset": "0"}
-        (node,), held = host.driver.nodes(), host.driver.packings()
+        (node,), held = host.driver.nodes(), host.driver.packed.packings()
         assert held == {order.server_uuid: order.packing}
         assert clash(node.topology, held.values(), pinned()) == "CPU 1 is another guest's"
 

@@ -28,7 +28,7 @@ from nova.model.orders import (
     RescueOrder,
 )
 from nova.model.states import PowerState
-from nova.virt.interface import Agent, CrashDumps, Pausing, Rescuing, Suspending
+from nova.virt.interface import Rescuing
 
 LOG = logging.getLogger(__name__)
 
@@ -44,55 +44,55 @@ class Life:
     # --- paused and suspended
 
     def pause(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
-        driver = able(self._driver, Pausing, self._tools.host, "pause guests")
+        pausing = able(self._driver.pausing, self._tools.host, "pause guests")
         work.check()
-        return driver.pause(order.server_uuid)
+        return pausing.pause(order.server_uuid)
 
     def unpause(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
         """A guest that went down with its host while it was paused is started."""
-        driver = able(self._driver, Pausing, self._tools.host, "pause guests")
-        state = self._driver.power_state(order.server_uuid)
+        pausing = able(self._driver.pausing, self._tools.host, "pause guests")
+        state = self._driver.lifecycle.power_state(order.server_uuid)
         if (state is None or state in OFF) and order.build is not None:
             LOG.warning("paused guest %s is not in memory any more, and is started", order.instance_name,
                         extra={"server": order.server_uuid})
             return self._guests.start(order, work, gate)
         gate.pass_(order.server_uuid)
         work.check()
-        return driver.unpause(order.server_uuid)
+        return pausing.unpause(order.server_uuid)
 
     def suspend(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
-        driver = able(self._driver, Suspending, self._tools.host, "suspend guests")
+        suspending = able(self._driver.suspending, self._tools.host, "suspend guests")
         work.check()
-        return driver.suspend(order.server_uuid)
+        return suspending.suspend(order.server_uuid)
 
     def resume(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
-        able(self._driver, Suspending, self._tools.host, "suspend guests")
+        suspending = able(self._driver.suspending, self._tools.host, "suspend guests")
         build = _build_of(order, "resume")
-        if self._driver.power_state(order.server_uuid) == PowerState.RUNNING:
+        if self._driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING:
             return PowerState.RUNNING
         renew_base(self._tools, build)
         gate.pass_(order.server_uuid)
         work.check()
-        self._driver.plug(build)  # a host that was rebooted has no taps and bridges
-        return self._tools.starter.resumed(build, work)
+        self._driver.interfaces.plug(build)  # a host that was rebooted has no taps and bridges
+        return self._tools.starter.resumed(suspending, build, work)
 
     # --- rescued
 
     def rescue(self, order: RescueOrder, work: Work, gate: Gate) -> PowerState:
         """The image comes first: one that is unfit (larger than the guest's own disk, too: nobody pays for more) leaves
         the guest alone. What fails later starts the guest again."""
-        driver, uuid = able(self._driver, Rescuing, self._tools.host, "rescue guests"), order.server_uuid
+        rescuing, uuid = self._rescuing(), order.server_uuid
         cache_images(self._tools, (order.image, *self._parts_of(order.image)), root_gb_of(order.build))
         gate.pass_(uuid)
         work.check()
-        state = self._driver.power_state(uuid)
+        state = self._driver.lifecycle.power_state(uuid)
         try:
             if state is not None:
-                self._driver.shut_down(uuid, order.timeout_s)
+                self._driver.lifecycle.shut_down(uuid, order.timeout_s)
             work.check()
-            self._driver.plug(order.build)
+            self._driver.interfaces.plug(order.build)
             gate.pass_(uuid)
-            state = driver.rescue(order, self._tools.images, self._files(order.build, order.admin_password))
+            state = rescuing.rescue(order, self._tools.images, self._files(order.build, order.admin_password))
             self._tools.markers.clear(uuid)
             return state
         except Exception:
@@ -109,19 +109,22 @@ class Life:
         try:
             work.check()
             gate.pass_(order.server_uuid)
-            self._driver.unrescue(order.build)
+            self._rescuing().unrescue(order.build)
         except Exception as error:
             LOG.warning("guest %s could not be rescued and is not started again: %s", order.instance_name, error,
                         extra={"server": order.server_uuid})
 
     def unrescue(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
-        driver = able(self._driver, Rescuing, self._tools.host, "rescue guests")
+        rescuing = self._rescuing()
         build = _build_of(order, "unrescue")
         renew_base(self._tools, build)
         gate.pass_(order.server_uuid)
         work.check()
-        self._driver.plug(build)
-        return driver.unrescue(build)
+        self._driver.interfaces.plug(build)
+        return rescuing.unrescue(build)
+
+    def _rescuing(self) -> Rescuing:
+        return able(self._driver.rescuing, self._tools.host, "rescue guests")
 
     # --- made anew
 
@@ -130,7 +133,7 @@ class Life:
         it must not run while its operation counts as failed. Where the host is to find out whether it shares the
         server's disks, the outcome says so, however often it is asked."""
         uuid, asked = order.server_uuid, order.keep_disks is None
-        mark, state = self._tools.arrived.get(uuid), self._driver.power_state(uuid)
+        mark, state = self._tools.arrived.get(uuid), self._driver.lifecycle.power_state(uuid)
         if asked and state is not None and mark is not None and mark.operation_id == order.fence.operation_id:
             return _arrived(uuid, state, not mark.own_disks)
         shared = self._shares_disks(order)
@@ -148,19 +151,19 @@ class Life:
         gate.pass_(uuid)
         work.check()
         self._tools.markers.set(build, order.fence, own_disks=own_disks)
-        self._driver.destroy(uuid)
+        self._driver.lifecycle.destroy(uuid)
         try:
             self._make_disks(order, shared)
             work.check()
-            self._driver.plug(build)
+            self._driver.interfaces.plug(build)
             self._tools.drives.write(build)
             self._tools.drives.write_places(build)
             gate.pass_(uuid)
             work.check()
-            state = self._tools.starter.new(build, work) if order.start else self._driver.define(build)
+            state = self._tools.starter.new(build, work) if order.start else self._driver.lifecycle.define(build)
         except Exception:
             with contextlib.suppress(Exception):
-                self._driver.destroy(uuid)
+                self._driver.lifecycle.destroy(uuid)
             raise
         if order.keep_disks is not None:
             self._tools.markers.clear(uuid)
@@ -169,10 +172,10 @@ class Life:
     def _make_disks(self, order: RebuildOrder, shared: bool) -> None:
         if not shared:
             if order.keep_ephemeral:
-                self._driver.remove_disks(order.server_uuid, KEPT_IN_REBUILD)
+                self._driver.disks.remove_disks(order.server_uuid, KEPT_IN_REBUILD)
             else:
-                self._driver.remove_disks(order.server_uuid)
-        self._driver.create_disks(order.build, self._tools.images)
+                self._driver.disks.remove_disks(order.server_uuid)
+        self._driver.disks.create_disks(order.build, self._tools.images)
 
     def _shares_disks(self, order: RebuildOrder) -> bool:
         """Whether the server's disks are here already. guest.NoSharedDisks: the order says so, and they are not: shared
@@ -193,20 +196,20 @@ class Life:
     # --- inside the guest
 
     def set_password(self, order: PasswordOrder, work: Work, gate: Gate) -> PowerState:
-        driver = able(self._driver, Agent, self._tools.host, "set a guest's password")
+        agent = able(self._driver.agent, self._tools.host, "set a guest's password")
         work.check()
-        driver.set_password(order.server_uuid, order.user, order.password)
+        agent.set_password(order.server_uuid, order.user, order.password)
         return self._state(order.server_uuid)
 
     def crash(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
-        driver = able(self._driver, CrashDumps, self._tools.host, "make guests dump their memory")
+        crash_dumps = able(self._driver.crash_dumps, self._tools.host, "make guests dump their memory")
         gate.pass_(order.server_uuid)
         work.check()
-        driver.crash(order.server_uuid)
+        crash_dumps.crash(order.server_uuid)
         return self._state(order.server_uuid)
 
     def _state(self, server_uuid: str) -> PowerState:
-        return self._driver.power_state(server_uuid) or PowerState.NOSTATE
+        return self._driver.lifecycle.power_state(server_uuid) or PowerState.NOSTATE
 
 
 def _arrived(server_uuid: str, state: PowerState, shared: bool) -> Outcome:

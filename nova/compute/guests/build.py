@@ -21,7 +21,7 @@ from nova.model.images import Image
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
 from nova.model.vendor_source import NoVendorData, VendorSource
-from nova.virt.interface import LayeredDisks
+from nova.virt.interface import Driver
 
 
 class ImageCache(Protocol):
@@ -53,13 +53,13 @@ class ImageStore(Protocol):
 
 @dataclass(frozen=True)
 class Tools:
-    """What steps work with. ``driver`` has the protocols Driver and Lifecycle.
+    """What steps work with.
 
     ``aside`` marks guests that were put aside, by the operation that did; ``arrived`` those that were made anew here by
     one that asked whether their disks are shared; ``store``: where snapshots go.
     """
 
-    driver: Any
+    driver: Driver
     images: ImageCache | None
     markers: Markers
     aside: Markers
@@ -114,10 +114,10 @@ def cache_images(tools: Tools, images: Iterable[Image | None], first_max_gb: int
 def renew_base(tools: Tools, order: BuildOrder) -> None:
     """Have the image that the guest's disks lie over, which may have been lost on this host or cut short.
     guest.BaseLost, Unavailable, HostRefused: before anything is done to the guest."""
-    driver = tools.driver
-    if order.image is None or tools.images is None or not isinstance(driver, LayeredDisks):
+    users = tools.driver.image_users
+    if order.image is None or tools.images is None or users is None:
         return
-    if not tools.images.keeps(order.image.id, driver.bases(order.server_uuid)):
+    if not tools.images.keeps(order.image.id, users.bases(order.server_uuid)):
         return
     try:
         cache_images(tools, (order.image,))
@@ -162,20 +162,20 @@ class MakeDisks:
     name = "disks"
 
     def do(self, build: Build) -> None:
-        build.tools.driver.create_disks(build.order, build.tools.images)
+        build.tools.driver.disks.create_disks(build.order, build.tools.images)
 
     def undo(self, build: Build) -> None:
-        build.tools.driver.remove_disks(build.uuid)
+        build.tools.driver.disks.remove_disks(build.uuid)
 
 
 class PlugInterfaces:
     name = "interfaces"
 
     def do(self, build: Build) -> None:
-        build.tools.driver.plug(build.order)
+        build.tools.driver.interfaces.plug(build.order)
 
     def undo(self, build: Build) -> None:
-        build.tools.driver.unplug(build.uuid, build.order)
+        build.tools.driver.interfaces.unplug(build.uuid, build.order)
 
 
 class WriteConfigDrive:
@@ -190,7 +190,7 @@ class WriteConfigDrive:
 
     def undo(self, build: Build) -> None:
         if build.tools.drives.needs_places(build.order):
-            build.tools.driver.destroy(build.uuid)
+            build.tools.driver.lifecycle.destroy(build.uuid)
 
 
 class FilterPackets:
@@ -216,4 +216,4 @@ class StartGuest:
         build.power_state = build.tools.starter.new(build.order, build.work)
 
     def undo(self, build: Build) -> None:
-        build.tools.driver.destroy(build.uuid)
+        build.tools.driver.lifecycle.destroy(build.uuid)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from typing import Any
 
 import msgspec
 
@@ -24,53 +23,50 @@ from nova.virt.interface import ColdMoves
 
 LOG = logging.getLogger(__name__)
 
-CAN = "move guests"
-
 
 class Moves:
     def __init__(self, tools: Tools, guests: Guests) -> None:
-        self._tools, self._guests = tools, guests
-        self._driver: Any = tools.driver
+        self._tools, self._driver, self._guests = tools, tools.driver, guests
 
     # --- at the source
 
     def leave(self, order: GuestOrder, work: Work, gate: Gate) -> Outcome:
         """Off, unplugged, put aside. What fails before the last starts the guest again, if it ran."""
-        driver, uuid = able(self._driver, ColdMoves, self._tools.host, CAN), order.server_uuid
-        state = self._driver.power_state(uuid)
+        moves, uuid = self._able(), order.server_uuid
+        state = self._driver.lifecycle.power_state(uuid)
         if state is not None:
             gate.pass_(uuid)
             work.check()
-            self._forget_older(driver, order)
+            self._forget_older(moves, order)
         self._tools.aside.set(order)
         try:
             if state is not None:
-                self._driver.shut_down(uuid, order.timeout_s)
+                self._driver.lifecycle.shut_down(uuid, order.timeout_s)
                 work.check()
-                self._driver.unplug(uuid, order.build)
-            source = driver.leave(uuid)
+                self._driver.interfaces.unplug(uuid, order.build)
+            source = moves.leave(uuid)
             self._tools.guard.drop(uuid)
         except Exception:
-            if uuid not in driver.put_aside():
+            if uuid not in moves.put_aside():
                 self._tools.aside.clear(uuid)
             self._run_on(order, state, work, gate)
             raise
         return Outcome(server_uuid=uuid, power_state=PowerState.SHUTDOWN,
                        source=msgspec.structs.replace(source, host=source.host or self._tools.host))
 
-    def _forget_older(self, driver: ColdMoves, order: GuestOrder) -> None:
+    def _forget_older(self, moves: ColdMoves, order: GuestOrder) -> None:
         """What an earlier move put aside is owed to be forgotten (that move is over: the guest is here again)."""
         mark = self._tools.aside.get(order.server_uuid)
         if mark is not None and mark.operation_id != order.fence.operation_id \
-                and order.server_uuid in driver.put_aside():
+                and order.server_uuid in moves.put_aside():
             LOG.warning("forgetting what operation %d put aside", mark.operation_id,
                         extra={"server": order.server_uuid})
-            driver.forget(order.server_uuid)
+            moves.forget(order.server_uuid)
 
     def _run_on(self, order: GuestOrder, state: PowerState | None, work: Work, gate: Gate) -> None:
         """Start a guest that could not leave. Whoever ordered it away meanwhile has another use for it."""
         uuid = order.server_uuid
-        if state != PowerState.RUNNING or self._driver.power_state(uuid) in (None, PowerState.RUNNING):
+        if state != PowerState.RUNNING or self._driver.lifecycle.power_state(uuid) in (None, PowerState.RUNNING):
             return
         try:
             self._guests.start(order, work, gate)
@@ -80,16 +76,17 @@ class Moves:
 
     def take_back(self, order: MoveOrder, work: Work, gate: Gate) -> PowerState:
         """A guest that is here beside what was put aside is the one that the move made: it goes."""
-        driver, uuid = able(self._driver, ColdMoves, self._tools.host, CAN), order.server_uuid
+        self._able()
+        uuid = order.server_uuid
         gate.pass_(uuid)
         work.check()
         self.back(uuid, order.build)
-        state = self._driver.power_state(uuid)
+        state = self._driver.lifecycle.power_state(uuid)
         if not order.start:
-            return driver.define(order.build) if state is None else state
+            return self._driver.lifecycle.define(order.build) if state is None else state
         if state == PowerState.RUNNING:
             return state
-        self._driver.plug(order.build)
+        self._driver.interfaces.plug(order.build)
         gate.pass_(uuid)
         work.check()
         return self._tools.starter.new(order.build, work)
@@ -97,17 +94,17 @@ class Moves:
     def back(self, server_uuid: str, build: BuildOrder | None = None) -> None:
         """What was put aside is the guest's again, without asking; it is not started. The guest that the same move
         made here beside it goes; any other guest stays, and what was put aside is an older move's."""
-        driver: Any = self._driver
-        if not isinstance(driver, ColdMoves) or server_uuid not in driver.put_aside():
+        moves = self._driver.cold_moves
+        if moves is None or server_uuid not in moves.put_aside():
             return
         mark = self._tools.aside.get(server_uuid)
-        if self._driver.power_state(server_uuid) is not None and not (mark is not None and mark.beside):
+        if self._driver.lifecycle.power_state(server_uuid) is not None and not (mark is not None and mark.beside):
             LOG.error("the guest is here beside disks that an older move put aside: they are not taken back",
                       extra={"server": server_uuid})
             return
-        self._driver.destroy(server_uuid)
-        self._driver.unplug(server_uuid, build)
-        driver.take_back(server_uuid)
+        self._driver.lifecycle.destroy(server_uuid)
+        self._driver.interfaces.unplug(server_uuid, build)
+        moves.take_back(server_uuid)
         self._tools.aside.clear(server_uuid)
 
     def aside_since(self, server_uuid: str, epoch: int) -> bool:
@@ -116,17 +113,17 @@ class Moves:
         return mark is not None and mark.epoch > epoch
 
     def forget(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
-        able(self._driver, ColdMoves, self._tools.host, CAN)
+        self._able()
         gate.pass_(order.server_uuid)
         work.check()
         self._guests.forget(order.server_uuid)
-        return self._driver.power_state(order.server_uuid) or PowerState.NOSTATE
+        return self._driver.lifecycle.power_state(order.server_uuid) or PowerState.NOSTATE
 
     # --- at the destination
 
     def fetch(self, order: MoveOrder, work: Work, gate: Gate) -> PowerState:
         """Disks that came only in part go again, but not those of a move within this host: taking back knows them."""
-        driver, uuid = able(self._driver, ColdMoves, self._tools.host, CAN), order.server_uuid
+        moves, uuid = self._able(), order.server_uuid
         work.check()
         if order.source is not None:
             self._tools.markers.set(order.build, order.fence)
@@ -135,7 +132,7 @@ class Moves:
         try:
             cache_what_there_is(self._tools, order.build)
             work.check()
-            driver.fetch(order, self._tools.images)
+            moves.fetch(order, self._tools.images)
             work.check()
         except Exception:
             if order.source is not None:
@@ -145,7 +142,7 @@ class Moves:
 
     def _clear_away(self, server_uuid: str) -> None:
         try:
-            self._driver.remove_disks(server_uuid)
+            self._driver.disks.remove_disks(server_uuid)
             self._tools.markers.clear(server_uuid)
         except Exception as error:
             LOG.warning("disks that came only in part could not be removed; the guest stays marked as half built: %s",
@@ -153,25 +150,29 @@ class Moves:
 
     def finish(self, order: MoveOrder, work: Work, gate: Gate) -> PowerState:
         """A guest that could not be started is undefined again: it must not run here when it runs at its source."""
-        able(self._driver, ColdMoves, self._tools.host, CAN)
+        self._able()
         uuid, build = order.server_uuid, order.build
-        state = self._driver.power_state(uuid)
+        state = self._driver.lifecycle.power_state(uuid)
         if state is not None and (state == PowerState.RUNNING or not order.start):
             self._tools.markers.clear(uuid)
             return state
         gate.pass_(uuid)
         work.check()
         try:
-            self._driver.plug(build)
+            self._driver.interfaces.plug(build)
             self._tools.drives.renew(build)
-            state = self._tools.starter.new(build, work) if order.start else self._driver.define(build)
+            state = self._tools.starter.new(build, work) if order.start else self._driver.lifecycle.define(build)
         except Exception:
-            for undo in (lambda: self._driver.destroy(uuid), lambda: self._driver.unplug(uuid, build)):
+            for undo in (lambda: self._driver.lifecycle.destroy(uuid),
+                         lambda: self._driver.interfaces.unplug(uuid, build)):
                 with contextlib.suppress(Exception):
                     undo()
             raise
         self._tools.markers.clear(uuid)
         return state
+
+    def _able(self) -> ColdMoves:
+        return able(self._driver.cold_moves, self._tools.host, "move guests")
 
 
 def cache_what_there_is(tools: Tools, build: BuildOrder) -> None:

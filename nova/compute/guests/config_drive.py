@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -19,34 +18,34 @@ from nova.model.guest_tree import TreeOptions, VendorData, config_drive_files
 from nova.model.guests import DevicePlace
 from nova.model.orders import BuildOrder
 from nova.model.vendor_source import VendorSource
-from nova.virt.interface import DevicePlaces
+from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
 
 
 class ConfigDrives:
-    def __init__(self, driver: Any, tree: TreeOptions, vendor: VendorSource) -> None:
+    def __init__(self, driver: Driver, tree: TreeOptions, vendor: VendorSource) -> None:
         self._driver, self._tree, self._vendor = driver, tree, vendor
 
     def write(self, order: BuildOrder) -> None:
         """For a guest that has one. Unavailable: a vendordata service failed that must not; HostRefused."""
         files = self.files(order)
         if files is not None:
-            self._driver.write_config_drive(order, files)
+            self._driver.disks.write_config_drive(order, files)
 
     def write_places(self, order: BuildOrder) -> None:
         """Once the guest can be defined: tell it where its devices are, too. It is defined after that, if it has such;
         repeated, it is the same."""
-        if not self.needs_places(order):
+        if self._driver.device_places is None or not self.needs_places(order):
             return
-        self._driver.define(order)
-        places = self._driver.device_places(order.server_uuid)
+        self._driver.lifecycle.define(order)
+        places = self._driver.device_places.device_places(order.server_uuid)
         files = self.files(order, places)
         if places and files is not None:
-            self._driver.write_config_drive(order, files)
+            self._driver.disks.write_config_drive(order, files)
 
     def needs_places(self, order: BuildOrder) -> bool:
-        return order.config_drive and isinstance(self._driver, DevicePlaces) and has_devices(order.interfaces)
+        return order.config_drive and self._driver.device_places is not None and has_devices(order.interfaces)
 
     def renew(self, order: BuildOrder) -> None:
         """With what is true now, while the guest is off. What fails leaves the old one: a guest that starts with old

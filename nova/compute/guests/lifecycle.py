@@ -17,7 +17,6 @@ from nova.compute.orders.orders import LEAVE, MIGRATE, REBOOT, RESCUE, STOP, Wor
 from nova.compute.orders.permission import Gate
 from nova.model.orders import BuildOrder, GuestOrder
 from nova.model.states import PowerState
-from nova.virt.interface import ColdMoves, Snapshots
 
 LOG = logging.getLogger(__name__)
 
@@ -44,7 +43,7 @@ class Guests:
     def build(self, order: BuildOrder, work: Work, gate: Gate) -> PowerState:
         """Make the guest and start it; what failed is undone before the error goes on."""
         uuid = order.server_uuid
-        state = self._driver.power_state(uuid)
+        state = self._driver.lifecycle.power_state(uuid)
         if state is not None and (state == PowerState.RUNNING or not self._tools.markers.has(uuid)):
             LOG.info("guest %s was built before", order.instance_name, extra={"server": uuid})
             self._tools.markers.clear(uuid)
@@ -66,13 +65,13 @@ class Guests:
         that the guest is gone. ``keep_disks``: the server's new host uses them; but not those that this very operation
         had made here."""
         keep_disks = keep_disks and not self._are_copies(server_uuid) and not self._made_for(server_uuid, operation_id)
-        self._driver.destroy(server_uuid)  # a guest that can not be stopped keeps its disks
+        self._driver.lifecycle.destroy(server_uuid)  # a guest that can not be stopped keeps its disks
         self._tools.guard.drop(server_uuid)
         try:
-            self._driver.unplug(server_uuid, order)
+            self._driver.interfaces.unplug(server_uuid, order)
         finally:
             if not keep_disks:
-                self._driver.remove_disks(server_uuid)
+                self._driver.disks.remove_disks(server_uuid)
         if not keep_disks:
             self.forget(server_uuid)
         self._tools.arrived.clear(server_uuid)
@@ -82,7 +81,7 @@ class Guests:
         """Whether the disks here were made for a guest that has not arrived: whoever gives up its live migration may
         not know (when our answer was lost) that they are not the guest's own, and this host does."""
         mark = self._tools.markers.get(server_uuid)
-        return mark is not None and mark.own_disks and self._driver.power_state(server_uuid) is None
+        return mark is not None and mark.own_disks and self._driver.lifecycle.power_state(server_uuid) is None
 
     def _made_for(self, server_uuid: str, operation_id: int) -> bool:
         """Whether the disks here were made by an evacuation that is now undone: its conductor may not know (when our
@@ -94,30 +93,30 @@ class Guests:
 
     def forget(self, server_uuid: str) -> None:
         """Remove what was put aside of the guest, without asking."""
-        if isinstance(self._driver, ColdMoves):
-            self._driver.forget(server_uuid)
+        if self._driver.cold_moves is not None:
+            self._driver.cold_moves.forget(server_uuid)
         self._tools.aside.clear(server_uuid)
-        if self._driver.power_state(server_uuid) is None:  # a restart read the rules of what may come back
+        if self._driver.lifecycle.power_state(server_uuid) is None:  # a restart read the rules of what may come back
             self._tools.guard.drop(server_uuid)
 
     def drop_snapshot(self, server_uuid: str, image_id: str) -> None:
-        if isinstance(self._driver, Snapshots) and image_id:
-            self._driver.drop_snapshot(server_uuid, image_id)
+        if self._driver.snapshots is not None and image_id:
+            self._driver.snapshots.drop_snapshot(server_uuid, image_id)
 
     def hurry(self, order: GuestOrder, work: Work, gate: Gate) -> None:
         """Before a destroy waits for its turn: don't let it wait for a guest that was asked to shut down kindly."""
         with contextlib.suppress(Exception):  # the destroy itself tries again, and tells
-            if MIGRATE in work.overtook:
+            if MIGRATE in work.overtook and self._driver.live_moves is not None:
                 gate.pass_(order.server_uuid)
-                self._driver.abort(order.server_uuid)
+                self._driver.live_moves.abort(order.server_uuid)
             elif not ASKING.isdisjoint(work.overtook):
                 gate.pass_(order.server_uuid)
-                self._driver.destroy(order.server_uuid)
+                self._driver.lifecycle.destroy(order.server_uuid)
 
     def start(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
         """Power on, defined anew from the order: as this host's configuration is now, whether or not it still was."""
         uuid = order.server_uuid
-        state = self._driver.power_state(uuid)
+        state = self._driver.lifecycle.power_state(uuid)
         if state == PowerState.RUNNING:
             return PowerState.RUNNING
         if order.build is not None:
@@ -125,10 +124,10 @@ class Guests:
         gate.pass_(uuid)
         work.check()
         if order.build is not None:
-            self._driver.plug(order.build)  # a host that was rebooted has no taps and bridges
+            self._driver.interfaces.plug(order.build)  # a host that was rebooted has no taps and bridges
             self._define_anew(order.build, known=state is not None)
             return self._tools.starter.again(order.build, work)
-        return self._driver.start(uuid)
+        return self._driver.lifecycle.start(uuid)
 
     def _define_anew(self, build: BuildOrder, known: bool) -> None:
         """A guest that is ``known`` and can not be what the order says any more, on this host, stays what it was."""
@@ -136,7 +135,7 @@ class Guests:
             LOG.warning("guest %s was not defined any more, and is again", build.instance_name,
                         extra={"server": build.server_uuid})
         try:
-            self._driver.define(build)
+            self._driver.lifecycle.define(build)
         except (errors.HostRefused, errors.Invalid) as error:
             if not known:
                 raise
@@ -146,13 +145,13 @@ class Guests:
     def stop(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
         """Ask the guest to shut down, and power it off after the order's time. One that isn't defined is off."""
         work.check()
-        if self._driver.power_state(order.server_uuid) is None:
+        if self._driver.lifecycle.power_state(order.server_uuid) is None:
             if self._tools.markers.has(order.server_uuid):
                 raise errors.guest.HalfBuilt(uuid=order.server_uuid, host=self._tools.host)
             LOG.warning("guest %s is not defined, so it counts as stopped", order.instance_name,
                         extra={"server": order.server_uuid})
             return PowerState.SHUTDOWN
-        return self._driver.shut_down(order.server_uuid, order.timeout_s)
+        return self._driver.lifecycle.shut_down(order.server_uuid, order.timeout_s)
 
     def reboot(self, order: GuestOrder, work: Work, gate: Gate) -> PowerState:
         """Soft: ask the guest; when it doesn't, or for a hard one: stop, define anew from the order, start."""
@@ -161,16 +160,16 @@ class Guests:
         gate.pass_(order.server_uuid)  # a soft reboot may stop and start the guest, too
         work.check()
         if order.reboot == "soft" and self._reboot_softly(order):
-            return self._driver.power_state(order.server_uuid) or PowerState.RUNNING
+            return self._driver.lifecycle.power_state(order.server_uuid) or PowerState.RUNNING
         gate.pass_(order.server_uuid)
         work.check()
         if order.build is None:
-            self._driver.shut_down(order.server_uuid, 0)
-            return self._driver.start(order.server_uuid)
-        self._driver.destroy(order.server_uuid)
+            self._driver.lifecycle.shut_down(order.server_uuid, 0)
+            return self._driver.lifecycle.start(order.server_uuid)
+        self._driver.lifecycle.destroy(order.server_uuid)
         self._tools.events.forget(order.server_uuid)
         self._take_back_stranded(order)
-        self._driver.plug(order.build)
+        self._driver.interfaces.plug(order.build)
         self._tools.drives.renew(order.build)
         state = self._tools.starter.new(order.build, work)
         self._tools.markers.clear(order.server_uuid)  # whatever was left undone before, it is whole enough to run
@@ -179,8 +178,8 @@ class Guests:
     def _take_back_stranded(self, order: GuestOrder) -> None:
         """A move that ended in ERROR may have left the guest put aside here, and nothing else of it: who reboots it
         hard wants that."""
-        uuid, moves = order.server_uuid, self._driver
-        if isinstance(moves, ColdMoves) and uuid in moves.put_aside() and \
+        uuid, moves = order.server_uuid, self._driver.cold_moves
+        if moves is not None and uuid in moves.put_aside() and \
                 uuid not in {guest.server_uuid for guest in self._driver.guests()}:
             LOG.warning("guest %s was put aside by a move that failed, and is taken back", order.instance_name,
                         extra={"server": uuid})
@@ -189,7 +188,7 @@ class Guests:
 
     def _reboot_softly(self, order: GuestOrder) -> bool:
         try:
-            done = self._driver.reboot(order.server_uuid, order.timeout_s)
+            done = self._driver.lifecycle.reboot(order.server_uuid, order.timeout_s)
         except (errors.NotFound, errors.Conflict, errors.NotSupported) as error:
             LOG.info("a soft reboot is not possible (%s)", error, extra={"server": order.server_uuid})
             done = False

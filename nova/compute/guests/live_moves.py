@@ -21,8 +21,6 @@ from nova.virt.interface import LiveMoves
 
 LOG = logging.getLogger(__name__)
 
-CAN = "move running guests"
-
 
 class LiveGuests:
     def __init__(self, tools: Tools, orders: Orders, fences: Fences, conductor: Any, host: Host) -> None:
@@ -32,15 +30,15 @@ class LiveGuests:
     # --- at the source
 
     def describe(self, order: GuestOrder, work: Work, gate: Gate) -> Outcome:
-        driver = self._able()
+        moves = self._able()
         work.check()
-        source = driver.describe(order.server_uuid)
+        source = moves.describe(order.server_uuid)
         return Outcome(server_uuid=order.server_uuid, source=source,
-                       power_state=self._driver.power_state(order.server_uuid) or source.power_state)
+                       power_state=self._driver.lifecycle.power_state(order.server_uuid) or source.power_state)
 
     def migrate(self, order: LiveOrder, work: Work, gate: Gate) -> PowerState:
         """Returns when the guest runs at its destination. A newer order, or an abort, ends it with the guest here."""
-        driver = self._able()
+        moves = self._able()
         gate.pass_(order.server_uuid)
         work.check()
         if work.aborted:  # while it waited for its turn
@@ -48,7 +46,7 @@ class LiveGuests:
         watch = Watch(self._conductor, self._host, self._fences, order.server_uuid)
         progress = Progress(self._conductor, self._host, order.server_uuid, order.fence.epoch, watch.look).start()
         try:
-            driver.migrate(order, progress.note,
+            moves.migrate(order, progress.note,
                            lambda: work.aborted or watch.lost or work.stopped_error() is not None)
         except Exception as error:
             if work.aborted:
@@ -62,50 +60,49 @@ class LiveGuests:
 
     def abort(self, server_uuid: str, epoch: int) -> None:
         """host.OrderOvertaken when a newer operation has the server; Conflict when no migration of it is under way."""
-        driver, work = self._under_way(server_uuid, epoch)
+        moves, work = self._under_way(server_uuid, epoch)
         if work is not None:
             work.aborted = True
         try:
-            driver.abort(server_uuid)
+            moves.abort(server_uuid)
         except errors.Conflict:
             if work is None:
                 raise
             LOG.info("the migration has not begun yet, and will not", extra={"server": server_uuid})
 
     def force(self, server_uuid: str, epoch: int) -> None:
-        driver, _work = self._under_way(server_uuid, epoch)
-        driver.force(server_uuid)
+        moves, _work = self._under_way(server_uuid, epoch)
+        moves.force(server_uuid)
 
     def _under_way(self, server_uuid: str, epoch: int) -> tuple[LiveMoves, Work | None]:
-        driver = self._able()
+        moves = self._able()
         self._fences.check(checked_uuid(server_uuid), epoch)
-        return driver, self._orders.under_way(MIGRATE, server_uuid)
+        return moves, self._orders.under_way(MIGRATE, server_uuid)
 
     # --- at the destination
 
     def prepare(self, order: MoveOrder, work: Work, gate: Gate) -> Outcome:
         """What fails takes its taps with it; disks are the driver's to know (they may be the guest's own, shared)."""
-        driver, uuid = self._able(), order.server_uuid
+        moves, uuid = self._able(), order.server_uuid
         work.check()
         self._tools.markers.set(order.build, order.fence)
         try:
             cache_what_there_is(self._tools, order.build)
             work.check()
-            arrival = driver.prepare_arrival(order, self._tools.images)
+            arrival = moves.prepare_arrival(order, self._tools.images)
             self._tools.markers.set(order.build, order.fence, own_disks=not arrival.shared, live=True)
         except Exception:
             with contextlib.suppress(Exception):
-                self._driver.unplug(uuid, order.build)
+                self._driver.interfaces.unplug(uuid, order.build)
                 self._tools.markers.clear(uuid)
             raise
         self._tools.starter.wait_for_arrival(order.build, work)  # what fails is marked: whose disks are here is known
         return Outcome(server_uuid=uuid, arrival=arrival)
 
     def land(self, order: MoveOrder, work: Work, gate: Gate) -> PowerState:
-        driver = self._able()
-        state = driver.land(order)
+        state = self._able().land(order)
         self._tools.markers.clear(order.server_uuid)
         return state
 
-    def _able(self) -> Any:
-        return able(self._driver, LiveMoves, self._tools.host, CAN)
+    def _able(self) -> LiveMoves:
+        return able(self._driver.live_moves, self._tools.host, "move running guests")

@@ -17,8 +17,6 @@ from nova.virt.interface import Snapshots
 
 LOG = logging.getLogger(__name__)
 
-CAN = "take snapshots of guests"
-
 
 class Stoppable:
     """A file that is read no further when a newer order wants the guest: an upload may take hours."""
@@ -38,23 +36,23 @@ class SnapshotsOfGuests:
 
     def take(self, order: SnapshotOrder, work: Work, gate: Gate) -> Outcome:
         """Nothing of it stays when it fails, or when a newer order wants the guest."""
-        driver = able(self._driver, Snapshots, self._tools.host, CAN)
+        snapshots = self._able()
         work.check()
         try:
-            snapshot = driver.take_snapshot(order)
+            snapshot = snapshots.take_snapshot(order)
             work.check()
         except Exception:
             with contextlib.suppress(Exception):  # the first error is the one to tell; a destroy clears up, too
-                driver.drop_snapshot(order.server_uuid, order.image_id)
+                snapshots.drop_snapshot(order.server_uuid, order.image_id)
             raise
         return Outcome(server_uuid=order.server_uuid, snapshot=snapshot, power_state=self._state(order.server_uuid))
 
     def upload(self, order: SnapshotOrder, work: Work, gate: Gate) -> PowerState:
         """The file stays until the image has the data, so that a failure can be tried again."""
-        driver = able(self._driver, Snapshots, self._tools.host, CAN)
+        snapshots = self._able()
         if self._tools.store is None:
             raise errors.host.NoImageService(host=self._tools.host)
-        path = driver.snapshot_path(order.server_uuid, order.image_id)
+        path = snapshots.snapshot_path(order.server_uuid, order.image_id)
         if path is None:
             self._find_uploaded(order)
             return self._state(order.server_uuid)
@@ -63,12 +61,12 @@ class SnapshotsOfGuests:
         with open(path, "rb") as file:
             sent = self._tools.store.upload(order.image_id, Stoppable(file, work))
         LOG.info("sent %d bytes of a snapshot as image %s", sent, order.image_id, extra={"server": order.server_uuid})
-        driver.drop_snapshot(order.server_uuid, order.image_id)
+        snapshots.drop_snapshot(order.server_uuid, order.image_id)
         return self._state(order.server_uuid)
 
     def drop(self, order: SnapshotOrder, work: Work, gate: Gate) -> PowerState:
-        driver = able(self._driver, Snapshots, self._tools.host, CAN)
-        driver.drop_snapshot(order.server_uuid, order.image_id)
+        snapshots = self._able()
+        snapshots.drop_snapshot(order.server_uuid, order.image_id)
         return self._state(order.server_uuid)
 
     def _find_uploaded(self, order: SnapshotOrder) -> None:
@@ -77,7 +75,10 @@ class SnapshotsOfGuests:
         if self._tools.store.show(order.image_id).status != "active":
             raise errors.server.SnapshotNotFound(uuid=order.server_uuid, image_id=order.image_id, host=self._tools.host)
 
+    def _able(self) -> Snapshots:
+        return able(self._driver.snapshots, self._tools.host, "take snapshots of guests")
+
     def _state(self, server_uuid: str) -> PowerState:
         """A guest that is not defined is off."""
-        state = self._driver.power_state(server_uuid)
+        state = self._driver.lifecycle.power_state(server_uuid)
         return PowerState.SHUTDOWN if state is None else state

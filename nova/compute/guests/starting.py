@@ -7,7 +7,6 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from nova import errors
 from nova.compute.guests.plug_events import PlugEvents
@@ -15,7 +14,7 @@ from nova.compute.orders.orders import Work
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
-from nova.virt.interface import HeldStarts
+from nova.virt.interface import Driver, HeldStarts, Suspending
 
 LOG = logging.getLogger(__name__)
 
@@ -49,33 +48,33 @@ def awaited_before_arrival(interfaces: Iterable[Interface]) -> tuple[str, ...]:
 
 
 class Starter:
-    """``driver`` has Lifecycle; where it has HeldStarts, too, guests wait for their network."""
+    """Where the driver can hold guests, they wait for their network."""
 
-    def __init__(self, driver: Any, events: PlugEvents, patience: Patience = Patience()) -> None:  # noqa: B008
+    def __init__(self, driver: Driver, events: PlugEvents, patience: Patience = Patience()) -> None:  # noqa: B008
         self._driver, self.events, self._patience = driver, events, patience
 
     def new(self, order: BuildOrder, work: Work) -> PowerState:
         """Define the guest from the order, and start it."""
-        if not self._waits(order):
-            state: PowerState = self._driver.start_new(order)
-            return state
-        self._driver.define(order)
-        return self._held(order, work, lambda: self._driver.start_held(order.server_uuid), self._off(order))
+        holder = self._holder(order)
+        if holder is None:
+            return self._driver.lifecycle.start_new(order)
+        self._driver.lifecycle.define(order)
+        return self._start_held(holder, order, work)
 
     def again(self, order: BuildOrder, work: Work) -> PowerState:
         """Start a defined guest."""
-        if not self._waits(order):
-            state: PowerState = self._driver.start(order.server_uuid)
-            return state
-        return self._held(order, work, lambda: self._driver.start_held(order.server_uuid), self._off(order))
+        holder = self._holder(order)
+        if holder is None:
+            return self._driver.lifecycle.start(order.server_uuid)
+        return self._start_held(holder, order, work)
 
-    def resumed(self, order: BuildOrder, work: Work) -> PowerState:
+    def resumed(self, suspending: Suspending, order: BuildOrder, work: Work) -> PowerState:
         """A suspended guest goes on. One that waited in vain is suspended again."""
-        if not self._waits(order):
-            state: PowerState = self._driver.resume(order)
-            return state
-        return self._held(order, work, lambda: self._driver.resume_held(order),
-                          lambda: self._driver.suspend(order.server_uuid))
+        holder = self._holder(order)
+        if holder is None:
+            return suspending.resume(order)
+        state = holder.resume_held(order)
+        return self._let_go(holder, order, work, state, lambda: suspending.suspend(order.server_uuid))
 
     def wait_for_arrival(self, order: BuildOrder, work: Work) -> None:
         """What is plugged in for a guest that comes while it runs, is connected. host.VifNotPlugged,
@@ -84,24 +83,27 @@ class Starter:
         if ids and self._patience.timeout_s and self._patience.live:
             self._wait(order, ids, work)
 
-    def _waits(self, order: BuildOrder) -> bool:
-        return bool(self._patience.timeout_s and awaited(order.interfaces)) and isinstance(self._driver, HeldStarts)
+    def _holder(self, order: BuildOrder) -> HeldStarts | None:
+        """None: the guest waits for nothing, or can not be held."""
+        return self._driver.held_starts if self._patience.timeout_s and awaited(order.interfaces) else None
 
-    def _off(self, order: BuildOrder) -> Callable[[], Any]:
-        return lambda: self._driver.shut_down(order.server_uuid, 0)
+    def _start_held(self, holder: HeldStarts, order: BuildOrder, work: Work) -> PowerState:
+        state = holder.start_held(order.server_uuid)
+        return self._let_go(holder, order, work, state,
+                            lambda: self._driver.lifecycle.shut_down(order.server_uuid, 0))
 
-    def _held(self, order: BuildOrder, work: Work, start: Callable[[], PowerState], back: Callable[[], Any]
-              ) -> PowerState:
-        state = start()
-        if state == PowerState.PAUSED:
-            try:
-                self._wait(order, awaited(order.interfaces), work)
-            except Exception:
-                with contextlib.suppress(errors.NovaError):
-                    back()
-                raise
-            state = self._driver.unpause(order.server_uuid)
-        return state
+    def _let_go(self, holder: HeldStarts, order: BuildOrder, work: Work, state: PowerState,
+                back: Callable[[], object]) -> PowerState:
+        """When its network is there. ``state``: as it was started; a guest that is not held ran before."""
+        if state != PowerState.PAUSED:
+            return state
+        try:
+            self._wait(order, awaited(order.interfaces), work)
+        except Exception:
+            with contextlib.suppress(errors.NovaError):
+                back()
+            raise
+        return holder.unpause(order.server_uuid)
 
     def _wait(self, order: BuildOrder, ids: tuple[str, ...], work: Work) -> None:
         """An interface that the service says it could not connect is an error whatever the options say."""

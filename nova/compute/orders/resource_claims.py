@@ -24,7 +24,7 @@ from nova.model.numa_fit_recheck import clash
 from nova.model.orders import BuildOrder, Outcome
 from nova.model.states import PowerState
 from nova.model.topology import HostTopology, Packing
-from nova.virt.interface import Packed
+from nova.virt.interface import Driver
 
 #: Kinds of orders that bring a guest's place on this host with them; and whether the guest is new here, so that what
 #: all guests share must be enough, too.
@@ -37,32 +37,33 @@ PLACING: Mapping[str, bool] = {
 class Holds:
     """``offered``: a driver's node as it is reported, with the operator's ratios."""
 
-    def __init__(self, driver: Any, host: str, offered: Callable[[Node], Node]) -> None:
+    def __init__(self, driver: Driver, host: str, offered: Callable[[Node], Node]) -> None:
         self._driver, self._host, self._offered = driver, host, offered
         self._coming: dict[str, tuple[str, Packing]] = {}  # (node, what)
         self._lock = threading.Lock()
 
     def held(self, server_uuid: str) -> Packing | None:
         """What the guest that is here holds."""
-        return self._driver.packing(server_uuid) if isinstance(self._driver, Packed) else None
+        return self._driver.packed.packing(server_uuid) if self._driver.packed is not None else None
 
     def settle(self, order: BuildOrder) -> None:
         """Before a guest is started as it was defined: define it anew where its place is another now."""
         uuid = order.server_uuid
         if order.packing is not None and order.packing != self.held(uuid) \
-                and self._driver.power_state(uuid) in (PowerState.SHUTDOWN, PowerState.CRASHED):
-            self._driver.define(order)
+                and self._driver.lifecycle.power_state(uuid) in (PowerState.SHUTDOWN, PowerState.CRASHED):
+            self._driver.lifecycle.define(order)
 
     def take(self, order: BuildOrder, fresh: bool) -> None:
         """Until :meth:`leave`; by then it is in the guest's own order. host.PlaceTaken names what does not fit."""
-        if order.packing is None or not isinstance(self._driver, Packed):
+        packed = self._driver.packed
+        if order.packing is None or packed is None:
             return
         uuid, packing, name = order.server_uuid, order.packing, order.node
         with self._lock:
             coming = {one: held for one, (node, held) in self._coming.items() if name in (node, "")}
-            others = {**self._driver.packings(name), **coming}
+            others = {**packed.packings(name), **coming}
             others.pop(uuid, None)
-            aside = self._driver.packings(name, aside=True)  # its own, too: it may go back there
+            aside = packed.packings(name, aside=True)  # its own, too: it may go back there
             reason = clash(self._topology(order.node), (*others.values(), *aside.values()), packing, amounts=fresh)
             if reason is not None:
                 raise errors.host.PlaceTaken(uuid=uuid, host=self._host, reason=reason)

@@ -9,7 +9,7 @@ from nova import errors
 from nova.compute.host import Host, checked_uuid
 from nova.model.base import HostName
 from nova.model.consoles import ConsoleAddress, ConsoleType
-from nova.virt.interface import ConsolePlace, RemoteConsoles
+from nova.virt.interface import ConsolePlace, Driver
 
 T = ConsoleType
 
@@ -46,7 +46,7 @@ class Screens:
     """The part of the service that finds consoles; base of ``ComputeService``, which sets the attributes."""
 
     _host: Host
-    _driver: Any
+    _driver: Driver
     _offers: Offers
 
     def _check_host(self, given: HostName) -> None:
@@ -58,10 +58,10 @@ class Screens:
         offer = self._offers.get(type)
         if offer is None:
             raise errors.console.TypeUnavailable(type=type.value)
-        consoles = self._driver
-        if not isinstance(consoles, RemoteConsoles):
+        consoles = self._driver.remote_consoles
+        if consoles is None:
             raise errors.host.NoConsoles(host=self._host.name)
-        if self._driver.power_state(server_uuid) is None:
+        if self._driver.lifecycle.power_state(server_uuid) is None:
             raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
         return _address(offer, consoles.console_of(server_uuid, type))
 

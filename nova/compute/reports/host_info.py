@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 from nova import errors
 from nova.compute.guests import precache
@@ -16,7 +15,7 @@ from nova.model.diagnostics import Diagnostics
 from nova.model.guests import DevicePlace
 from nova.model.images import Image
 from nova.model.orders import ConsoleOutput
-from nova.virt.interface import Consoles, DevicePlaces, Diagnosis, HostPower, Uptime
+from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
 
@@ -27,7 +26,7 @@ class Told:
     """The part of the service that answers questions; base of ``ComputeService``, which sets the attributes."""
 
     _host: Host
-    _driver: Any
+    _driver: Driver
     _images: ImageCache | None
 
     def _check_host(self, given: HostName) -> None:
@@ -35,40 +34,41 @@ class Told:
 
     def get_console_output(self, host: HostName, server_uuid: str, length: int | None) -> ConsoleOutput:
         self._check_host(host)
-        if self._driver.power_state(checked_uuid(server_uuid)) is None:
+        if self._driver.lifecycle.power_state(checked_uuid(server_uuid)) is None:
             raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
-        if not isinstance(self._driver, Consoles):
+        if self._driver.consoles is None:
             raise errors.guest.NoConsole(uuid=server_uuid)
-        text = _tail(self._driver.console_output(server_uuid, length))
+        text = _tail(self._driver.consoles.console_output(server_uuid, length))
         # so many lines, and none that is empty after the last one's end: clients split the text at line ends
         return ConsoleOutput(text=text if length is None else text.removesuffix("\n"))
 
     def get_diagnostics(self, host: HostName, server_uuid: str) -> Diagnostics:
         self._check_host(host)
-        if self._driver.power_state(checked_uuid(server_uuid)) is None:
+        if self._driver.lifecycle.power_state(checked_uuid(server_uuid)) is None:
             raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
-        if not isinstance(self._driver, Diagnosis):
+        if self._driver.diagnosis is None:
             raise errors.host.NoDiagnostics(host=self._host.name)
-        return self._driver.diagnostics(server_uuid)
+        return self._driver.diagnosis.diagnostics(server_uuid)
 
     def device_places(self, host: HostName, server_uuid: str) -> Mapping[str, DevicePlace]:
         self._check_host(host)
-        if self._driver.power_state(checked_uuid(server_uuid)) is None:
+        if self._driver.lifecycle.power_state(checked_uuid(server_uuid)) is None:
             raise errors.guest.NotFound(uuid=server_uuid, host=self._host.name)
-        return self._driver.device_places(server_uuid) if isinstance(self._driver, DevicePlaces) else {}
+        places = self._driver.device_places
+        return places.device_places(server_uuid) if places is not None else {}
 
     def get_host_uptime(self, host: HostName) -> str:
         self._check_host(host)
-        if not isinstance(self._driver, Uptime):
+        if self._driver.host_uptime is None:
             raise errors.host.NoUptime(host=self._host.name)
-        return self._driver.uptime().line(utcnow())
+        return self._driver.host_uptime.uptime().line(utcnow())
 
     def change_host_power(self, host: HostName, action: str) -> str:
         self._check_host(host)
-        if not isinstance(self._driver, HostPower):
+        if self._driver.host_power is None:
             raise errors.host.NoPowerActions(host=self._host.name)
         LOG.warning("host %s: %s, as an operator asks", self._host.name, action)
-        return self._driver.change_host_power(action)
+        return self._driver.host_power.change_host_power(action)
 
     def cache_images(self, host: HostName, images: tuple[Image, ...]) -> tuple[CachedImage, ...]:
         """One after the other: a host has one line to the image service, and other work to do."""

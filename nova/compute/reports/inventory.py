@@ -17,7 +17,7 @@ from nova.compute.reports.build_stats import Condition, moved
 from nova.compute.reports.provider_config import ProviderConfig, strangers, with_additions
 from nova.model.hosts import Inventory, Node
 from nova.model.providers import ClassInventory
-from nova.virt.interface import Uptime
+from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class InventoryReports:
     """Sends inventories; ``options`` are those of ``[DEFAULT]`` in ``nova/conf/compute.py``, ``additions`` what the
     operator's files give this host's providers, ``condition`` how the host is doing."""
 
-    def __init__(self, driver: Any, conductor: Any, options: Any, host: Host,
+    def __init__(self, driver: Driver, conductor: Any, options: Any, host: Host,
                  additions: tuple[ProviderConfig, ...] = (), condition: Condition | None = None) -> None:
         self._driver, self._conductor, self._options, self._host = driver, conductor, options, host
         self._additions, self._condition = additions, condition or Condition()
@@ -42,7 +42,7 @@ class InventoryReports:
         with self._lock:
             nodes = with_additions((self.offered(node) for node in self._driver.nodes()), self._additions)
             metrics = self._condition.measure()
-            uptime = self._driver.uptime() if isinstance(self._driver, Uptime) else None
+            uptime = self._driver.host_uptime.uptime() if self._driver.host_uptime is not None else None
             nodes = tuple(msgspec.structs.replace(self._condition.of(node, metrics), uptime=uptime) for node in nodes)
             for one in strangers(nodes, self._additions) if self._sent is None else ():
                 LOG.warning("%s names provider %s, which is none of this host's", one.source, one.provider)

@@ -14,6 +14,7 @@ from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import Orders, Work
 from nova.model.orders import GuestState, PowerReport
 from nova.model.states import PowerState
+from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ RETRY_S = 5.0  # after a report that could not be sent
 class PowerEvents:
     """The driver's listener. What an order's outcome tells is not told again."""
 
-    def __init__(self, driver: Any, conductor: Any, orders: Orders, fences: Fences, host: Host) -> None:
+    def __init__(self, driver: Driver, conductor: Any, orders: Orders, fences: Fences, host: Host) -> None:
         self._driver, self._conductor, self._host = driver, conductor, host
         self._orders, self._fences = orders, fences
         self._pending: set[str] = set()
@@ -58,7 +59,7 @@ class PowerEvents:
         states, waiting = [], set()
         for uuid in pending:
             mark, epoch = self._orders.mark(), self._epoch(uuid)
-            state = self._driver.power_state(uuid)
+            state = self._driver.lifecycle.power_state(uuid)
             if state is None and self._told.get(uuid, PowerState.NOSTATE) != PowerState.NOSTATE:
                 state = self._undefined(uuid)  # no order took it away: that one would have told
             if not self._orders.quiet_since(uuid, mark):
@@ -85,7 +86,7 @@ class PowerEvents:
 
     def _real(self, server_uuid: str, state: PowerState) -> PowerState:
         """What is known here, and not to the hypervisor, is off."""
-        if state != PowerState.NOSTATE or self._driver.power_state(server_uuid) is not None:
+        if state != PowerState.NOSTATE or self._driver.lifecycle.power_state(server_uuid) is not None:
             return state
         return self._undefined(server_uuid)
 

@@ -12,27 +12,26 @@ import uuid
 from nova import errors
 from nova.model.consoles import PROTOCOLS, ConsoleType
 from nova.model.states import PowerState
-from nova.virt.fake.base import FakeBase, knobbed
+from nova.virt.fake.hypervisor import UP, Part, knobbed
 from nova.virt.fake.store import FakeGuest
 from nova.virt.interface import ConsolePlace
 
-UP = frozenset({PowerState.RUNNING, PowerState.PAUSED})
 #: First port of each protocol; a guest's own is its number beyond.
 FIRST = {"vnc": 5900, "spice": 16000, "serial": 10000, "mks": 9000}
 FIRST_TLS = 26000
 TICKETS = uuid.UUID("0d7d3b0e-7c5a-4f6e-9a55-6f3f2f0a5a01")  # namespace of the tickets
 
 
-class FakeConsoles(FakeBase):
+class FakeRemoteConsoles(Part):
     @knobbed
     def console_of(self, server_uuid: str, type: ConsoleType) -> ConsolePlace:
-        state = PowerState(self._defined(server_uuid).power_state)
+        state = PowerState(self._hypervisor.defined(server_uuid).power_state)
         protocol = PROTOCOLS.get(type, "")
         if protocol not in FIRST:
             raise errors.host.NoSuchConsole(type=type.value)
         if state not in UP:
             raise errors.guest.WrongPower(uuid=server_uuid, state=state.name)
-        with self._changed(server_uuid) as guest:
+        with self._hypervisor.changed(server_uuid) as guest:
             self._number(guest)
             port = FIRST[protocol] + guest.display
             if protocol == "mks":
@@ -41,13 +40,13 @@ class FakeConsoles(FakeBase):
 
     def _number(self, guest: FakeGuest) -> None:
         """One that no other running guest of this host has. It is chosen when somebody asks, which nobody can tell."""
-        if guest.display_of == self._boot_of(guest):
+        if guest.display_of == self._hypervisor.boot_of(guest):
             return
-        taken = {other.display for other in self._store.all()
-                 if other.display_of == self._boot_of(other) and other.power_state in UP}
+        taken = {other.display for other in self._hypervisor.store.all()
+                 if other.display_of == self._hypervisor.boot_of(other) and other.power_state in UP}
         taken.add(guest.display)
         guest.display = next(number for number in range(len(taken) + 1) if number not in taken)
-        guest.display_of = self._boot_of(guest)
+        guest.display_of = self._hypervisor.boot_of(guest)
 
     def _ticket(self, guest: FakeGuest) -> str:
         """As a vCenter gives one."""

@@ -1,6 +1,6 @@
 """The fake driver: the whole driver interface, quick and without a hypervisor, with failure knobs.
 
-One capability a file; what they share is in ``base.py``.
+What its parts share is in ``hypervisor.py``.
 """
 
 from __future__ import annotations
@@ -13,17 +13,21 @@ from typing import Any
 
 from nova import concurrency
 from nova.model.hosts import Node
+from nova.model.orders import GuestState
 from nova.model.states import PowerState
-from nova.virt.fake.consoles import FakeConsoles
+from nova.virt import interface
+from nova.virt.fake.arrivals import Arrivals
+from nova.virt.fake.consoles import FakeRemoteConsoles
+from nova.virt.fake.disks import FakeDisks, FakeSnapshots
+from nova.virt.fake.hypervisor import FakeHypervisor
 from nova.virt.fake.life import FakeAgent, FakePausing, FakeRescuing
+from nova.virt.fake.lifecycle import FakeLifecycle
 from nova.virt.fake.live import FakeLiveMoves
 from nova.virt.fake.moves import FakeColdMoves
-from nova.virt.fake.plugging import FakePlugging
-from nova.virt.fake.snapshots import FakeSnapshots
+from nova.virt.fake.plugging import FakeHotPlug, FakeInterfaces
 from nova.virt.fake.store import FakeGuest
-from nova.virt.fake.telling import FakeTelling
+from nova.virt.fake.telling import FakeGuestFacts, FakeHost
 from nova.virt.fake.topology import parse
-from nova.virt.interface import PowerListener
 from nova.virt.pci.providers import children
 
 NODES = uuid.UUID("6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11")  # namespace of the nodes' uuids: the same at every start
@@ -34,21 +38,38 @@ CPU_INFO = {"arch": "x86_64", "model": "fake", "vendor": "fake", "features": [],
             "topology": {"cells": 1, "sockets": 1, "cores": 1, "threads": 1}}
 
 
-class FakeDriver(FakeLiveMoves, FakeColdMoves, FakeSnapshots, FakeRescuing, FakePlugging, FakePausing, FakeAgent,
-                 FakeTelling, FakeConsoles):
+class FakeDriver(interface.Driver):
     """``options`` is the group ``[fake]``; with ``state_path`` guests live on in files and knobs are read from one."""
 
     needs_images = False
 
     def __init__(self, options: Any, host: str, state_path: Path | None = None) -> None:
-        super().__init__(options, host, state_path)
-        self._watched = state_path is not None
+        self.hypervisor = FakeHypervisor(options, host, state_path)
+        self.knobs, self.calls = self.hypervisor.knobs, self.hypervisor.calls
+        self._options, self._host, self._watched = options, host, state_path is not None
         self._made = parse(options.topology) if options.topology else None
         self._closed = threading.Event()
+        self._arrivals = Arrivals(self.hypervisor)
+        self._compose(self.hypervisor, self._arrivals)
+
+    def _compose(self, hypervisor: FakeHypervisor, arrivals: Arrivals) -> None:
+        self.disks = FakeDisks(hypervisor)
+        self.interfaces = FakeInterfaces(hypervisor)
+        self.lifecycle = FakeLifecycle(hypervisor, arrivals)
+        self.pausing = self.suspending = self.held_starts = FakePausing(hypervisor)
+        self.hot_plug = FakeHotPlug(hypervisor)
+        self.rescuing = FakeRescuing(hypervisor)
+        self.agent = self.crash_dumps = FakeAgent(hypervisor)
+        self.snapshots = FakeSnapshots(hypervisor)
+        self.cold_moves = FakeColdMoves(hypervisor)
+        self.live_moves = FakeLiveMoves(hypervisor, arrivals)
+        self.consoles = self.diagnosis = self.device_places = self.packed = FakeGuestFacts(hypervisor)
+        self.remote_consoles = FakeRemoteConsoles(hypervisor)
+        self.host_uptime = self.host_power = FakeHost()
 
     def connect(self) -> None:
-        self._store.load()
-        self._aside.load()
+        self.hypervisor.store.load()
+        self.hypervisor.aside.load()
         if self._watched:
             concurrency.spawn(self._watch, name="fake-knobs")
 
@@ -56,12 +77,18 @@ class FakeDriver(FakeLiveMoves, FakeColdMoves, FakeSnapshots, FakeRescuing, Fake
         self._closed.set()
 
     def nodes(self) -> tuple[Node, ...]:
-        guests = self._store.all()
+        guests = self.hypervisor.store.all()
         return tuple(self._node(name, [guest for guest in guests if guest.node in (name, "")])
                      for name in self._node_names())
 
-    def on_power_change(self, listener: PowerListener) -> None:
-        self._listener = listener
+    def guests(self) -> tuple[GuestState, ...]:
+        for guest in self.hypervisor.store.all():
+            self._arrivals.absorb(guest.uuid)
+        return tuple(GuestState(server_uuid=guest.uuid, power_state=PowerState(guest.power_state))
+                     for guest in self.hypervisor.store.all())
+
+    def on_power_change(self, listener: interface.PowerListener) -> None:
+        self.hypervisor.listener = listener
 
     # --- within
 
@@ -69,9 +96,9 @@ class FakeDriver(FakeLiveMoves, FakeColdMoves, FakeSnapshots, FakeRescuing, Fake
         """Let guests change by themselves as the knobs' file says, until the driver is closed."""
         while not self._closed.wait(WATCH_S):
             for rule in self.knobs.power_changes():
-                for guest in self._store.all():
+                for guest in self.hypervisor.store.all():
                     if guest.defined and rule.matches("*", rule.when, (guest.uuid, guest.name)):
-                        self.change_power(guest.uuid, PowerState(rule.power_state))
+                        self.hypervisor.change_power(guest.uuid, PowerState(rule.power_state))
 
     def _node_names(self) -> tuple[str, ...]:
         count = self._options.nodes

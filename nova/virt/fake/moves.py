@@ -8,37 +8,37 @@ from nova import errors
 from nova.model.base import HostName
 from nova.model.orders import DiskOnSource, GuestOnSource, MoveOrder
 from nova.model.states import PowerState
-from nova.virt.fake.base import FakeBase, disk_name, knobbed
+from nova.virt.fake.hypervisor import Part, disk_name, knobbed
 from nova.virt.fake.store import FakeGuest
 from nova.virt.interface import LocalImages
 
 GUEST = "guest"  # the fact that has the record
 
 
-class FakeColdMoves(FakeBase):
+class FakeColdMoves(Part):
     @knobbed
     def leave(self, server_uuid: str) -> GuestOnSource:
-        with self._store.lock:
-            found, aside = self._store.find(server_uuid), self._aside.find(server_uuid)
+        with self._hypervisor.store.lock:
+            found, aside = self._hypervisor.store.find(server_uuid), self._hypervisor.aside.find(server_uuid)
             if found is not None and found.power_state in (PowerState.RUNNING, PowerState.PAUSED):
                 raise errors.guest.WrongPower(uuid=server_uuid, state=PowerState(found.power_state).name)
             if found is not None and found.disks and aside is None:
                 aside = copy_of(found)
                 aside.defined, aside.power_state, aside.saved = False, PowerState.NOSTATE, False
                 aside.taps = aside.macs = []
-                self._aside.keep(aside)
-                with self._changed(server_uuid) as guest:
+                self._hypervisor.aside.keep(aside)
+                with self._hypervisor.changed(server_uuid) as guest:
                     guest.drop_disks()
                     guest.defined, guest.power_state, guest.vcpus, guest.memory_mb = False, PowerState.NOSTATE, 0, 0
                     guest.packing = None
         if aside is None:
             raise errors.guest.NotDefined(uuid=server_uuid)
-        return offer(self._host, aside)
+        return offer(self._hypervisor.host, aside)
 
     @knobbed
     def fetch(self, order: MoveOrder, images: LocalImages | None) -> None:
         if order.source is None:
-            found = self._aside.find(order.server_uuid)
+            found = self._hypervisor.aside.find(order.server_uuid)
         else:
             text = order.source.facts.get(GUEST)
             found = msgspec.json.decode(text, type=FakeGuest) if text else None
@@ -49,7 +49,7 @@ class FakeColdMoves(FakeBase):
             if size < found.sizes.get(disk, 0):
                 raise errors.guest.DiskWouldShrink(disk=disk, uuid=order.server_uuid, old=found.sizes[disk], new=size)
         config = ["config"] if "config" in found.disks else []
-        with self._changed(order.build) as guest:
+        with self._hypervisor.changed(order.build) as guest:
             guest.disks, guest.sizes, guest.disk_gb = [*sizes, *config], sizes, sum(sizes.values())
             guest.marks = {disk: mark for disk, mark in found.marks.items() if disk in guest.disks}
             guest.packing = order.build.packing
@@ -57,11 +57,11 @@ class FakeColdMoves(FakeBase):
 
     @knobbed
     def take_back(self, server_uuid: str) -> bool:
-        with self._store.lock:
-            aside = self._aside.find(server_uuid)
+        with self._hypervisor.store.lock:
+            aside = self._hypervisor.aside.find(server_uuid)
             if aside is None:
                 return False
-            self._store.keep(copy_of(aside))
+            self._hypervisor.store.keep(copy_of(aside))
             self._drop_aside(server_uuid)
             return True
 
@@ -70,10 +70,10 @@ class FakeColdMoves(FakeBase):
         self._drop_aside(server_uuid)
 
     def put_aside(self) -> frozenset[str]:
-        return frozenset(guest.uuid for guest in self._aside.all())
+        return frozenset(guest.uuid for guest in self._hypervisor.aside.all())
 
     def _drop_aside(self, server_uuid: str) -> None:
-        self._aside.keep(FakeGuest(uuid=server_uuid))
+        self._hypervisor.aside.keep(FakeGuest(uuid=server_uuid))
 
 
 def copy_of(guest: FakeGuest) -> FakeGuest:

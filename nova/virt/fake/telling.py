@@ -4,38 +4,32 @@ from __future__ import annotations
 
 import datetime
 import time
-from pathlib import Path
-from typing import Any
 
 from nova import errors
 from nova.model.base import utcnow
 from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
+from nova.model.guests import DevicePlace
 from nova.model.hosts import HostUptime
 from nova.model.states import PowerState
 from nova.model.topology import Packing
-from nova.virt.fake.base import FakeBase, knobbed
+from nova.virt.fake.hypervisor import Part, knobbed
 
 #: action on the host -> what it is then, and the word for it
 HOST_WORDS = {"startup": ("on", "startup"), "shutdown": ("off", "shutdown"), "reboot": ("on", "reboot"),
               "maintenance_on": ("maintenance", "on_maintenance"), "maintenance_off": ("on", "off_maintenance")}
 
 
-class FakeTelling(FakeBase):
-    def __init__(self, options: Any, host: str, state_path: Path | None = None) -> None:
-        super().__init__(options, host, state_path)
-        self._started = time.monotonic()
-        self.host_power = "on"  # on, off, or maintenance
-
+class FakeGuestFacts(Part):
     @knobbed
     def console_output(self, server_uuid: str, lines: int | None) -> str:
-        console = self._defined(server_uuid).console
+        console = self._hypervisor.defined(server_uuid).console
         wanted = console if lines is None else console[-lines:] if lines > 0 else []
         return "".join(f"{line}\n" for line in wanted)
 
     @knobbed
     def diagnostics(self, server_uuid: str) -> Diagnostics:
         """Of a guest that does nothing. It says libvirt, which it stands in for: the API knows only real drivers."""
-        guest = self._defined(server_uuid)
+        guest = self._hypervisor.defined(server_uuid)
         nothing = {"read_bytes": 0, "read_requests": 0, "write_bytes": 0, "write_requests": 0, "errors": 0}
         idle = dict.fromkeys((f"{way}_{what}" for way in ("rx", "tx")
                               for what in ("octets", "packets", "errors", "drop", "rate")), 0)
@@ -47,14 +41,25 @@ class FakeTelling(FakeBase):
                         for number, disk in enumerate(disk for disk in guest.disks if disk != "config")),
             memory_max_mb=guest.memory_mb, memory_used_mb=0)
 
+    def device_places(self, server_uuid: str) -> dict[str, DevicePlace]:
+        guest = self._hypervisor.defined(server_uuid)
+        return {mac.lower(): DevicePlace(bus="pci", address=f"0000:00:{number:02x}.0")
+                for number, mac in enumerate(guest.macs, start=3)}
+
     def packings(self, node: str = "", aside: bool = False) -> dict[str, Packing]:
-        guests = (self._aside if aside else self._store).all()
+        guests = (self._hypervisor.aside if aside else self._hypervisor.store).all()
         return {guest.uuid: guest.packing for guest in guests
                 if guest.packing and (not node or guest.node in (node, ""))}
 
     def packing(self, server_uuid: str) -> Packing | None:
-        guest = self._store.find(server_uuid)
+        guest = self._hypervisor.store.find(server_uuid)
         return guest.packing if guest is not None else None
+
+
+class FakeHost:
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self.power = "on"  # on, off, or maintenance
 
     def uptime(self) -> HostUptime:
         return HostUptime(booted_at=utcnow() - datetime.timedelta(seconds=int(time.monotonic() - self._started)))
@@ -63,5 +68,5 @@ class FakeTelling(FakeBase):
         """Of a host that is none: it only remembers."""
         if action not in HOST_WORDS:
             raise errors.host.NoSuchAction(action=action)
-        self.host_power, told = HOST_WORDS[action]
+        self.power, told = HOST_WORDS[action]
         return told

@@ -5,29 +5,26 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from nova import concurrency, errors
-from nova.model.diagnostics import Diagnostics
-from nova.model.guests import DevicePlace
-from nova.model.hosts import HostUptime, Node
-from nova.model.orders import BuildOrder, GuestState
+from nova import concurrency
+from nova.model.hosts import Node
+from nova.model.orders import GuestState
 from nova.model.states import PowerState
-from nova.model.topology import Packing
 from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.qemu_img import Limits, QemuImg
 from nova.privileged.runner import Runner, SystemRunner
-from nova.virt.interface import PowerListener
-from nova.virt.libvirt.base import Tools
-from nova.virt.libvirt.console_settings import console_settings_of
+from nova.virt import interface
 from nova.virt.libvirt.disks.config_drive import ConfigDrive
 from nova.virt.libvirt.disks.folders import Folders
+from nova.virt.libvirt.disks.guest_disks import LibvirtDisks
 from nova.virt.libvirt.disks.maker import DiskMaker
-from nova.virt.libvirt.events import Events
-from nova.virt.libvirt.guest import console_log
-from nova.virt.libvirt.guest.definition import CONSOLE_LOG
-from nova.virt.libvirt.guest.diagnostics import diagnostics_of
+from nova.virt.libvirt.disks.tpm import Tpms
+from nova.virt.libvirt.guest.agent import LibvirtAgent
+from nova.virt.libvirt.guest.console_log import LibvirtConsoles
+from nova.virt.libvirt.guest.defining import Definer
+from nova.virt.libvirt.guest.diagnostics import LibvirtDiagnosis
 from nova.virt.libvirt.guest.hotplug import LibvirtHotPlug
 from nova.virt.libvirt.guest.lifecycle import LibvirtLifecycle
 from nova.virt.libvirt.guest.pausing import LibvirtPausing
@@ -35,18 +32,17 @@ from nova.virt.libvirt.guest.remote_consoles import LibvirtRemoteConsoles
 from nova.virt.libvirt.guest.rescue import LibvirtRescuing
 from nova.virt.libvirt.guest.serial_ports import SerialLines
 from nova.virt.libvirt.guest.snapshots import LibvirtSnapshots
-from nova.virt.libvirt.guest.suspending import LibvirtSuspending
-from nova.virt.libvirt.guest.tpm import Tpms
-from nova.virt.libvirt.host import uptime
+from nova.virt.libvirt.host.events import Events
 from nova.virt.libvirt.host.report import Host, node_uuid
 from nova.virt.libvirt.hypervisor import Hypervisor
 from nova.virt.libvirt.moves.cold import LibvirtColdMoves
 from nova.virt.libvirt.moves.file_transfer import Carrier
 from nova.virt.libvirt.moves.live import LibvirtLiveMoves
 from nova.virt.libvirt.settings import Settings, settings_of
-from nova.virt.libvirt.vifs import Hands, tap_name
+from nova.virt.libvirt.settings.consoles import console_settings_of
+from nova.virt.libvirt.vifs import Hands
+from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
 from nova.virt.libvirt.vifs.os_vif_plugs import OsVif
-from nova.virt.libvirt.xml import running
 from nova.virt.libvirt.xml.domain import NOTES
 
 LOG = logging.getLogger(__name__)
@@ -66,10 +62,42 @@ def from_conf(conf: Any, host: str) -> LibvirtDriver:
     return LibvirtDriver(replace(settings, consoles=console_settings_of(conf.spice, conf.serial_console)))
 
 
-class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, LibvirtRescuing, LibvirtSnapshots,
-                    LibvirtColdMoves, LibvirtLiveMoves, LibvirtRemoteConsoles, LibvirtHotPlug):
-    """Driver, Lifecycle, Consoles, Diagnosis, Uptime, and the protocols of its rooms. ``hypervisor`` and ``runner_of``
-    (from a timeout) are real by default, and so is the ``clock`` by which guests are waited for."""
+@dataclass(frozen=True, kw_only=True)
+class Tools:
+    """What the parts are made from; each is handed what it works with."""
+
+    hypervisor: Hypervisor
+    settings: Settings
+    folders: Folders
+    host: Host
+    disks: DiskMaker
+    images: QemuImg
+    config_drive: ConfigDrive
+    tpms: Tpms
+    carrier: Carrier
+    lines: SerialLines
+    hands: Hands
+    clock: concurrency.Clock
+
+
+def tools_of(settings: Settings, hypervisor: Hypervisor, runner_of: Callable[[float], Runner],
+             clock: concurrency.Clock) -> Tools:
+    folders = Folders(settings.instances_path, functools.cache(lambda: node_uuid(settings.state_path)))
+    images = image_tool(settings, runner_of=runner_of)
+    disks = DiskMaker(settings, images, runner_of(DISK_TOOL_TIMEOUT_S))
+    return Tools(
+        hypervisor=hypervisor, settings=settings, folders=folders, disks=disks, images=images, clock=clock,
+        host=Host(hypervisor, settings, folders, runner_of(settings.kvm_probe_timeout_s), disks.space),
+        config_drive=ConfigDrive(settings.config_drive_format, settings.config_drive_limit_mb, runner_of(120.0)),
+        tpms=Tpms(hypervisor, settings.tpm_path),
+        carrier=Carrier(settings.moves, settings.tool_memory_mb, runner_of(settings.moves.copy_timeout_s)),
+        lines=SerialLines(settings.consoles.serial, hypervisor, folders),
+        hands=Hands(OpenVSwitch(runner_of(35.0)), OsVif(settings.state_path / "locks")))
+
+
+class LibvirtDriver(interface.Driver):
+    """``hypervisor`` and ``runner_of`` (from a timeout) are real by default, and so is the ``clock`` by which guests
+    are waited for."""
 
     needs_images = True
 
@@ -78,113 +106,76 @@ class LibvirtDriver(LibvirtLifecycle, LibvirtPausing, LibvirtSuspending, Libvirt
         if hypervisor is None:
             from nova.virt.libvirt.connection import Connection  # the library is loaded where it is needed
             hypervisor = Connection(settings.uri, settings.keepalive_s)
-        folders = Folders(settings.instances_path, functools.cache(lambda: node_uuid(settings.state_path)))
-        tool = image_tool(settings, runner_of=runner_of)
-        disks = DiskMaker(settings, tool, runner_of(DISK_TOOL_TIMEOUT_S))
-        self._host = Host(hypervisor, settings, folders, runner_of(settings.kvm_probe_timeout_s), disks.space)
-        super().__init__(Tools(
-            hypervisor=hypervisor, settings=settings, folders=folders, facts=self._host.facts, images=tool,
-            clock=clock or concurrency.Clock(),
-            carrier=Carrier(settings.moves, settings.tool_memory_mb, runner_of(settings.moves.copy_timeout_s)),
-            tpms=Tpms(hypervisor, settings.tpm_path),
-            lines=SerialLines(settings.consoles.serial, hypervisor, folders),
-            hands=Hands(OpenVSwitch(runner_of(35.0)), OsVif(settings.state_path / "locks")),
-            disks=disks,
-            config_drive=ConfigDrive(settings.config_drive_format, settings.config_drive_limit_mb, runner_of(120.0))))
+        self.tools = tools_of(settings, hypervisor, runner_of, clock or concurrency.Clock())
         self._events = Events(hypervisor.reopen, self.guests, self._is_ours)
+        self._agent = LibvirtAgent(hypervisor, self.tools.folders)
+        self._compose(self.tools)
 
-    # --- Driver
+    def _compose(self, tools: Tools) -> None:
+        """The parts, of the tools and of one another."""
+        hypervisor, settings, folders, facts = tools.hypervisor, tools.settings, tools.folders, tools.host.facts
+        interfaces = LibvirtInterfaces(settings=settings, folders=folders, hands=tools.hands)
+        definer = Definer(hypervisor=hypervisor, settings=settings, folders=folders, disks=tools.disks,
+                          tpms=tools.tpms, lines=tools.lines, facts=facts)
+        self.disks = LibvirtDisks(settings=settings, folders=folders, maker=tools.disks,
+                                  config_drive=tools.config_drive, tpms=tools.tpms)
+        self.interfaces = interfaces
+        self.lifecycle = LibvirtLifecycle(hypervisor=hypervisor, definer=definer, lines=tools.lines,
+                                          clock=tools.clock, retry_s=settings.shutdown_retry_s)
+        pausing = LibvirtPausing(hypervisor=hypervisor, definer=definer, interfaces=interfaces)
+        self.pausing = self.suspending = self.held_starts = self.crash_dumps = pausing
+        self.rescuing = LibvirtRescuing(hypervisor=hypervisor, definer=definer, settings=settings, folders=folders,
+                                        disks=tools.disks, config_drive=tools.config_drive)
+        self.agent = self._agent
+        self.snapshots = LibvirtSnapshots(hypervisor=hypervisor, agent=self._agent, folders=folders,
+                                          disks=tools.disks, images=tools.images, format=settings.snapshot_format)
+        self.hot_plug = LibvirtHotPlug(hypervisor=hypervisor, settings=settings, folders=folders,
+                                       interfaces=interfaces, facts=facts, clock=tools.clock)
+        self.cold_moves = LibvirtColdMoves(
+            hypervisor=hypervisor, settings=settings, folders=folders, disks=tools.disks, tpms=tools.tpms,
+            carrier=tools.carrier, interfaces=interfaces)
+        self.live_moves = LibvirtLiveMoves(
+            hypervisor=hypervisor, settings=settings, folders=folders, facts=facts, definer=definer,
+            interfaces=interfaces, images=tools.images, tpms=tools.tpms, carrier=tools.carrier, lines=tools.lines)
+        self.consoles = LibvirtConsoles(hypervisor, folders)
+        self.remote_consoles = LibvirtRemoteConsoles(hypervisor, settings.consoles.spice)
+        self.diagnosis = self.device_places = LibvirtDiagnosis(hypervisor, folders, facts)
+        self.packed = self.kept_orders = self.image_users = folders
+        self.host_uptime = tools.host
 
     def connect(self) -> None:
-        root = self._tools.settings.instances_path
+        root = self.tools.folders.root
         root.mkdir(parents=True, exist_ok=True)
         root.chmod(0o711)
-        self._tools.hypervisor.open(self._events.wire.put)
-        self._host.look()
+        self.tools.hypervisor.open(self._events.wire.put)
+        self.tools.host.look()
         self._events.start()
-        concurrency.spawn(self.thaw_left_over, name="thaw")
-        LOG.info("libvirt runs %s guests here", self._host.facts().virt_type)
+        concurrency.spawn(self._agent.thaw_left_over, name="thaw")
+        LOG.info("libvirt runs %s guests here", self.tools.host.facts().virt_type)
 
     def nodes(self) -> tuple[Node, ...]:
-        return (self._host.node(),)
+        return (self.tools.host.node(),)
 
     def guests(self) -> tuple[GuestState, ...]:
-        known = set(self._tools.folders.uuids())
-        states = {uuid: state for uuid, state in self._tools.hypervisor.states().items()
-                  if uuid in known or self._tools.hypervisor.noted(uuid, NOTES)}
+        known = set(self.tools.folders.uuids())
+        states = {uuid: state for uuid, state in self.tools.hypervisor.states().items()
+                  if uuid in known or self.tools.hypervisor.noted(uuid, NOTES)}
         return tuple(GuestState(server_uuid=uuid, power_state=states.get(uuid, PowerState.NOSTATE),
                                 epoch=self._epoch(uuid))
                      for uuid in sorted(known | set(states)))
 
-    def on_power_change(self, listener: PowerListener) -> None:
+    def on_power_change(self, listener: interface.PowerListener) -> None:
         self._events.listen(listener)
 
     def close(self) -> None:
         self._events.stop()
-        self._tools.hypervisor.close()
-
-    # --- Consoles, Diagnosis, Uptime
-
-    def console_output(self, server_uuid: str, lines: int | None) -> str:
-        text = console_log.tail(self._folder(server_uuid).file(CONSOLE_LOG), lines)
-        if text is None:
-            if self.power_state(server_uuid) is None:
-                raise errors.guest.NotDefined(uuid=server_uuid)
-            raise errors.guest.NoConsoleLog(uuid=server_uuid)
-        return text
-
-    def diagnostics(self, server_uuid: str) -> Diagnostics:
-        state = self.power_state(server_uuid)
-        if state is None:
-            raise errors.guest.NotDefined(uuid=server_uuid)
-        order = self._folder(server_uuid).order()
-        macs = {tap_name(one): one.mac for one in order.interfaces} if order else {}
-        stats = self._tools.hypervisor.stats(server_uuid)
-        return diagnostics_of(stats, state, self._host.facts().virt_type, macs)
-
-    def device_places(self, server_uuid: str) -> dict[str, DevicePlace]:
-        return running.places(self._tools.hypervisor.definition(server_uuid))
-
-    def uptime(self) -> HostUptime:
-        return uptime.read()
-
-    # --- what guests hold of the host
-
-    def packings(self, node: str = "", aside: bool = False) -> dict[str, Packing]:
-        folders = self._tools.folders
-        of, uuids = (folders.aside, folders.put_aside()) if aside else (folders.of, folders.uuids())
-        orders = {uuid: of(uuid).order() for uuid in uuids}
-        return {uuid: order.packing for uuid, order in orders.items() if order is not None and order.packing}
-
-    def packing(self, server_uuid: str) -> Packing | None:
-        order = self._folder(server_uuid).order()
-        return order.packing if order is not None else None
-
-    def kept_order(self, server_uuid: str) -> BuildOrder | None:
-        return self._folder(server_uuid).order()
-
-    # --- the image cache
-
-    def images_in_use(self) -> frozenset[str]:
-        """Ids of the images that guests were made from, put aside or not: their cached files are needed. Those of other
-        hosts, too, which share the directory."""
-        found: set[str] = set()
-        for folder in self._tools.folders.all():
-            for order in folder.orders():
-                found |= {image.id for image in (order.image, order.kernel, order.ramdisk) if image is not None}
-            rescue = folder.rescue()
-            if rescue is not None:
-                found |= set(rescue.image_ids)
-        return frozenset(found)
-
-    def bases(self, server_uuid: str) -> frozenset[str]:
-        return frozenset(disk.backing for disk in self._folder(server_uuid).disks() if disk.backing)
+        self.tools.hypervisor.close()
 
     # --- inside
 
     def _epoch(self, server_uuid: str) -> int:
-        order = self._folder(server_uuid).order()
+        order = self.tools.folders.of(server_uuid).order()
         return order.fence.epoch if order is not None else 0
 
     def _is_ours(self, server_uuid: str) -> bool:
-        return self._folder(server_uuid).exists() or self._tools.hypervisor.noted(server_uuid, NOTES)
+        return self.tools.folders.of(server_uuid).exists() or self.tools.hypervisor.noted(server_uuid, NOTES)

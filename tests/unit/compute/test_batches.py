@@ -43,7 +43,7 @@ def test_build_when_200_are_ordered_then_it_takes_well_under_a_second_and_one_qu
 def test_build_when_the_limit_is_two_then_never_more_are_built_at_one_time(make_world):
     world = make_world(max_concurrent_builds=2).start()
     inside, most = [0], [0]
-    create = world.driver.create_disks
+    create = world.driver.disks.create_disks
 
     def counted(order, images):
         inside[0] += 1
@@ -51,7 +51,7 @@ def test_build_when_the_limit_is_two_then_never_more_are_built_at_one_time(make_
         time.sleep(0.005)
         create(order, images)
         inside[0] -= 1
-    world.driver.create_disks = counted
+    world.driver.disks.create_disks = counted
     assert all(outcome.ok for outcome in world.build(*_orders(12)))
     assert most[0] == 2
 
@@ -151,7 +151,7 @@ def test_batch_when_the_service_is_stopping_then_nothing_new_begins(world):
     assert world.service.stop(1.0) is True
     (outcome,) = world.service.stop_guests(HOST, (guest_order(order, 2),))
     assert (outcome.error_kind, outcome.error_code) == ("host_refused", "host.stopping")
-    assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING
+    assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
 
 
 def test_batch_when_it_calls_the_conductor_then_under_the_callers_request_id(world):

@@ -114,7 +114,7 @@ def test_start_when_the_guest_was_built_anew_since_then_the_debt_takes_nothing(w
     world.build(order)
     world.conductor.debts = (_debt(order, 5),)
     world.restart()
-    assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING and world.conductor.paid == [1]
+    assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING and world.conductor.paid == [1]
 
 
 def test_start_when_a_late_order_raised_the_epoch_then_the_debt_is_paid_all_the_same(world):
@@ -201,7 +201,7 @@ def test_console_when_lines_are_asked_for_then_the_last_ones_come(world):
 def test_console_when_the_log_is_huge_then_its_end_comes(world):
     order = build_order()
     world.build(order)
-    world.driver.inspect(order.server_uuid).say("ü" * 200_000)
+    world.driver.hypervisor.inspect(order.server_uuid).say("ü" * 200_000)
     text = world.service.get_console_output(HOST, order.server_uuid, None).text
     assert 50_000 < len(text.encode()) <= questions.CONSOLE_BYTES and set(text.strip()) == {"ü"}
 
@@ -218,7 +218,7 @@ def test_diagnostics_are_the_drivers(world):
     world.build(order)
     told = world.service.get_diagnostics(HOST, order.server_uuid)
     assert told.power_state == PowerState.RUNNING and len(told.cpus) == order.flavor.vcpus
-    world.driver.shut_down(order.server_uuid, 0)
+    world.driver.lifecycle.shut_down(order.server_uuid, 0)
     assert world.service.get_diagnostics(HOST, order.server_uuid).power_state == PowerState.SHUTDOWN
     with pytest.raises(errors.NotFound):
         world.service.get_diagnostics(HOST, new_uuid())
@@ -234,23 +234,10 @@ def test_calls_when_meant_for_another_host_then_refused(world):
     assert world.service.ping(HOST) == HOST and "load average" in world.service.get_host_uptime(HOST)
 
 
-class _Bare:
-    """A driver that can neither show consoles nor the uptime."""
-
-    def __init__(self, driver) -> None:
-        self._driver = driver
-
-    def power_state(self, server_uuid):
-        return self._driver.power_state(server_uuid)
-
-    def close(self):
-        self._driver.close()
-
-
 def test_console_and_uptime_when_the_driver_has_none_then_it_says_so(world):
     order = build_order()
     world.build(order)
-    world.service._driver = _Bare(world.driver)
+    world.driver.consoles = world.driver.host_uptime = world.driver.diagnosis = None
     with pytest.raises(errors.Conflict):
         world.service.get_console_output(HOST, order.server_uuid, None)
     with pytest.raises(errors.NotSupported):

@@ -16,6 +16,7 @@ from nova.compute.reports.monitors import HostProcessors, frequency, monitors, t
 from nova.conf import compute as compute_options
 from nova.model.hosts import Node
 from nova.model.states import PowerState
+from nova.virt.interface import Driver
 from tests.fakes.compute import HOST, FakeClock, FakeConductorHost, build_order, options
 
 NODE = Node(name=HOST, uuid="6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11", hypervisor_type="fake")
@@ -141,7 +142,7 @@ class Measured:
         return dict(self.now)
 
 
-class Nodes:
+class Nodes(Driver):
     def nodes(self) -> tuple[Node, ...]:
         return (NODE,)
 

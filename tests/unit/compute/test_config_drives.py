@@ -51,7 +51,7 @@ def order_of(tag: str | None = None, **fields: Any) -> Any:
 
 
 def told(world: Any, order: Any, path: str = META) -> Any:
-    return json.loads(world.driver.inspect(order.server_uuid).config_drive[path])
+    return json.loads(world.driver.hypervisor.inspect(order.server_uuid).config_drive[path])
 
 
 def reboot(world: Any, order: Any, epoch: int = 2, **fields: Any) -> Any:
@@ -72,7 +72,7 @@ def test_drive_when_a_fatal_service_is_away_then_the_build_fails_and_nothing_is_
     vendor.fails, order = True, order_of()
     outcome = world.build(order)[0]
     assert not outcome.ok and "vendordata" in outcome.error_message
-    assert world.driver.inspect(order.server_uuid) is None
+    assert world.driver.hypervisor.inspect(order.server_uuid) is None
 
 
 def test_drive_when_rebooted_hard_then_it_tells_what_is_true_now_and_no_password(world) -> None:
@@ -96,7 +96,7 @@ def test_drive_when_it_can_not_be_made_anew_then_the_guest_starts_with_the_old_o
 def test_drive_when_there_is_none_then_a_reboot_writes_none(world) -> None:
     order = build_order()
     assert world.build(order)[0].ok and reboot(world, order).ok
-    assert world.driver.inspect(order.server_uuid).config_drive == {}
+    assert world.driver.hypervisor.inspect(order.server_uuid).config_drive == {}
 
 
 def test_drive_when_the_guest_moved_then_it_is_made_anew_there(world) -> None:
@@ -116,7 +116,7 @@ def test_drive_when_a_card_is_tagged_then_it_says_where_it_is(world) -> None:
     assert world.build(order)[0].ok
     assert told(world, order)["devices"] == [{"type": "nic", "bus": "pci", "address": "0000:00:03.0", "tags": ["front"],
                                               "mac": order.interfaces[0].mac, "vf_trusted": False}]
-    assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING
+    assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
     places = world.service.device_places(world.host.name, order.server_uuid)
     assert places[order.interfaces[0].mac].address == "0000:00:03.0"
 
@@ -133,7 +133,7 @@ def test_build_when_it_fails_after_the_guest_was_defined_for_its_drive_then_noth
     world.driver.knobs.fail_next(call)
     order = order_of("front")
     assert not world.build(order)[0].ok
-    assert world.driver.inspect(order.server_uuid) is None
+    assert world.driver.hypervisor.inspect(order.server_uuid) is None
 
 
 def test_places_when_there_is_no_guest_then_404(world) -> None:

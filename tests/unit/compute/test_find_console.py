@@ -87,25 +87,21 @@ def test_find_when_there_is_no_such_guest_or_host_then_not_found_or_refused(worl
 
 
 def test_find_when_the_guest_is_off_then_conflict(world, guest):
-    world.driver.shut_down(guest, 0)
+    world.driver.lifecycle.shut_down(guest, 0)
     with pytest.raises(errors.Conflict):
         find(world, guest, T.NOVNC)
 
 
 def test_find_when_the_driver_serves_none_then_not_supported(world, guest):
-    class Old:
-        def power_state(self, server_uuid):
-            return 1
-    world.service._driver, driver = Old(), world.driver
+    world.driver.remote_consoles = None
     with pytest.raises(errors.NotSupported, match="does not serve"):
         find(world, guest, T.NOVNC)
-    world.service._driver = driver
 
 
 def test_find_when_a_guest_was_started_again_then_another_may_have_its_old_port(world, guest):
     before = find(world, guest, T.NOVNC).port
-    world.driver.shut_down(guest, 0)
-    world.driver.start(guest)
+    world.driver.lifecycle.shut_down(guest, 0)
+    world.driver.lifecycle.start(guest)
     assert find(world, guest, T.NOVNC).port != before
     second = build_order(number=2)
     world.build(second)

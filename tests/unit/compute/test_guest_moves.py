@@ -26,7 +26,7 @@ def other(tmp_path):
 def order(world):
     made = build_order(config_drive=True)
     world.build(made)
-    world.driver.write_mark(made.server_uuid, "precious")
+    world.driver.hypervisor.write_mark(made.server_uuid, "precious")
     world.driver.calls.clear()
     return made
 
@@ -64,7 +64,7 @@ def resized_here(world, order, epoch: int = 2):
 
 
 def marked(world, order) -> str:
-    return world.driver.inspect(order.server_uuid).marks["root"]
+    return world.driver.hypervisor.inspect(order.server_uuid).marks["root"]
 
 
 def calls(world) -> list[str]:
@@ -78,54 +78,55 @@ def test_start_when_a_copy_was_put_aside_then_the_log_names_it_and_it_stays(worl
     moved(world, other, order)
     caplog.set_level("INFO")
     world.restart()
-    assert f"{order.server_uuid}_resize" in caplog.text and world.driver.put_aside() == {order.server_uuid}
+    assert f"{order.server_uuid}_resize" in caplog.text and world.driver.cold_moves.put_aside() == {order.server_uuid}
 
 
 def test_move_when_all_goes_well_then_the_guest_is_there_with_its_data_and_forgotten_here(world, other, order):
     new = moved(world, other, order)
-    assert world.driver.guests() == () and world.driver.put_aside() == {order.server_uuid}
-    guest = other.driver.inspect(order.server_uuid)
+    assert world.driver.guests() == () and world.driver.cold_moves.put_aside() == {order.server_uuid}
+    guest = other.driver.hypervisor.inspect(order.server_uuid)
     assert guest.marks["root"] == "precious" and guest.memory_mb == 1024 and guest.disk_gb == 2 and guest.config_drive
     assert world.one("forget_guests", guest_order(order, 3)).ok
-    assert world.leftovers() == [] and other.driver.power_state(new.server_uuid) == RUNNING
+    assert world.leftovers() == [] and other.driver.lifecycle.power_state(new.server_uuid) == RUNNING
 
 
 def test_move_when_reverted_then_the_guest_is_back_as_it_was(world, other, order):
     moved(world, other, order)
-    other.driver.write_mark(order.server_uuid, "changed there")
+    other.driver.hypervisor.write_mark(order.server_uuid, "changed there")
     assert other.one("destroy_guests", guest_order(order, 3)).ok and other.leftovers() == []
     assert world.one("return_guests", move_order(order, 3)).power_state == RUNNING
-    assert marked(world, order) == "precious" and world.driver.put_aside() == frozenset()
+    assert marked(world, order) == "precious" and world.driver.cold_moves.put_aside() == frozenset()
     assert not list((world.state_path / "aside").iterdir())
 
 
 def test_move_when_the_guest_was_off_then_it_never_boots(world, other, order):
     world.one("stop_guests", guest_order(order, 2))
-    boots = world.driver.inspect(order.server_uuid).boots
+    boots = world.driver.hypervisor.inspect(order.server_uuid).boots
     source = left(world, order, 3)
     other.one("fetch_guests", move_order(order, 3, source, start=False))
     outcome = other.one("finish_guests", move_order(order, 3, source, start=False))
-    assert outcome.power_state == SHUTDOWN == other.driver.power_state(order.server_uuid)
-    assert other.driver.inspect(order.server_uuid).boots == boots
+    assert outcome.power_state == SHUTDOWN == other.driver.lifecycle.power_state(order.server_uuid)
+    assert other.driver.hypervisor.inspect(order.server_uuid).boots == boots
     other.one("destroy_guests", guest_order(order, 4))
     assert world.one("return_guests", move_order(order, 4, start=False)).power_state == SHUTDOWN
-    assert world.driver.inspect(order.server_uuid).boots == boots
+    assert world.driver.hypervisor.inspect(order.server_uuid).boots == boots
 
 
 def test_resize_on_the_same_host_when_confirmed_then_the_new_guest_runs_alone(world, order):
     resized_here(world, order)
     assert marked(world, order) == "precious"
     assert world.one("forget_guests", guest_order(order, 3)).power_state == RUNNING
-    assert world.driver.inspect(order.server_uuid).disk_gb == 2 and world.driver.put_aside() == frozenset()
+    assert world.driver.hypervisor.inspect(order.server_uuid).disk_gb == 2
+    assert world.driver.cold_moves.put_aside() == frozenset()
 
 
 def test_resize_on_the_same_host_when_reverted_then_the_old_guest_runs_with_its_old_data(world, order):
     resized_here(world, order)
-    world.driver.write_mark(order.server_uuid, "changed")
+    world.driver.hypervisor.write_mark(order.server_uuid, "changed")
     assert world.one("return_guests", move_order(order, 3)).power_state == RUNNING
-    guest = world.driver.inspect(order.server_uuid)
+    guest = world.driver.hypervisor.inspect(order.server_uuid)
     assert guest.marks["root"] == "precious" and (guest.memory_mb, guest.disk_gb) == (512, 1)
-    assert world.driver.put_aside() == frozenset()
+    assert world.driver.cold_moves.put_aside() == frozenset()
 
 
 def test_resize_on_the_same_host_when_deleted_before_confirmation_then_nothing_is_left(world, order):
@@ -137,10 +138,10 @@ def test_resize_when_tried_again_on_the_same_host_in_the_same_epoch_then_it_leav
     left(world, order)
     assert world.one("return_guests", move_order(order, 2)).power_state == RUNNING
     resized_here(world, order)
-    assert world.driver.put_aside() == {order.server_uuid}
+    assert world.driver.cold_moves.put_aside() == {order.server_uuid}
     assert calls(world).count("leave") == 2
     assert world.one("return_guests", move_order(order, 2)).power_state == RUNNING
-    assert marked(world, order) == "precious" and world.driver.inspect(order.server_uuid).disk_gb == 1
+    assert marked(world, order) == "precious" and world.driver.hypervisor.inspect(order.server_uuid).disk_gb == 1
 
 
 # --- leaving
@@ -152,15 +153,15 @@ def test_leave_when_it_fails_then_the_guest_runs_on_or_can_be_taken_back(world, 
     world.driver.knobs.fail_next(call, when=when)
     assert not world.one("leave_guests", guest_order(order, 2, build=order)).ok
     assert world.one("return_guests", move_order(order, 2)).power_state == RUNNING
-    assert marked(world, order) == "precious" and world.driver.put_aside() == frozenset()
+    assert marked(world, order) == "precious" and world.driver.cold_moves.put_aside() == frozenset()
 
 
 @pytest.mark.parametrize("call", ["shut_down", "unplug", "leave"])
 def test_leave_when_it_fails_before_the_guest_is_aside_then_it_is_started_again_at_once(world, order, call):
     world.driver.knobs.fail_next(call)
     world.one("leave_guests", guest_order(order, 2, build=order))
-    assert world.driver.power_state(order.server_uuid) == RUNNING
-    assert world.driver.inspect(order.server_uuid).taps and not list((world.state_path / "aside").iterdir())
+    assert world.driver.lifecycle.power_state(order.server_uuid) == RUNNING
+    assert world.driver.hypervisor.inspect(order.server_uuid).taps and not list((world.state_path / "aside").iterdir())
 
 
 @pytest.mark.parametrize("away", [True, False])
@@ -195,9 +196,9 @@ def test_leave_when_an_older_move_is_still_owed_to_be_forgotten_then_it_is_forgo
     source = left(other, new, 5)  # and back, while what the first move put aside is still here
     world.one("fetch_guests", move_order(new, 5, source))
     world.one("finish_guests", move_order(new, 5, source))
-    world.driver.write_mark(order.server_uuid, "newest")
+    world.driver.hypervisor.write_mark(order.server_uuid, "newest")
     left(world, new, 8)
-    assert world.driver.inspect_aside(order.server_uuid).marks["root"] == "newest"
+    assert world.driver.hypervisor.inspect_aside(order.server_uuid).marks["root"] == "newest"
 
 
 def test_return_when_only_an_older_moves_disks_are_aside_then_the_guest_that_runs_is_kept(world, other, order, caplog):
@@ -205,7 +206,7 @@ def test_return_when_only_an_older_moves_disks_are_aside_then_the_guest_that_run
     source = left(other, new, 5)
     world.one("fetch_guests", move_order(new, 5, source))
     world.one("finish_guests", move_order(new, 5, source))
-    world.driver.write_mark(order.server_uuid, "newest")
+    world.driver.hypervisor.write_mark(order.server_uuid, "newest")
     assert world.one("return_guests", move_order(new, 8)).power_state == RUNNING
     assert marked(world, order) == "newest" and "not taken back" in caplog.text
 
@@ -238,8 +239,9 @@ def test_return_when_it_fails_then_trying_again_brings_the_guest_back(world, ord
     assert not world.one("return_guests", move_order(order, 3)).ok
     world.restart()
     assert world.one("return_guests", move_order(order, 4)).power_state == RUNNING
-    guest = world.driver.inspect(order.server_uuid)
-    assert guest.marks["root"] == "precious" and guest.disk_gb == 1 and world.driver.put_aside() == frozenset()
+    guest = world.driver.hypervisor.inspect(order.server_uuid)
+    assert guest.marks["root"] == "precious" and guest.disk_gb == 1
+    assert world.driver.cold_moves.put_aside() == frozenset()
 
 
 def test_orders_when_given_before_the_return_of_their_operation_then_they_come_too_late(world, order, clock):
@@ -251,7 +253,7 @@ def test_orders_when_given_before_the_return_of_their_operation_then_they_come_t
     returned = move_order(order, 2, fence=fence(2, start_by=later))
     assert world.one("return_guests", returned).ok
     late = world.one("leave_guests", guest_order(order, 2, fence=fence(2, start_by=soon)))
-    assert late.error_code == "order.closed" and world.driver.power_state(order.server_uuid) == RUNNING
+    assert late.error_code == "order.closed" and world.driver.lifecycle.power_state(order.server_uuid) == RUNNING
 
 
 # --- fetching and finishing
@@ -293,17 +295,17 @@ def test_finish_when_it_fails_then_the_guest_does_not_run_here(world, other, ord
     other.one("fetch_guests", move_order(order, 2, source))
     other.driver.knobs.fail_next(call, error="crash", when=when)
     assert other.one("finish_guests", move_order(order, 2, source)).error_kind == "host_refused"
-    assert other.driver.power_state(order.server_uuid) is None
+    assert other.driver.lifecycle.power_state(order.server_uuid) is None
     assert other.one("destroy_guests", guest_order(order, 2)).ok and other.leftovers() == []
     assert world.one("return_guests", move_order(order, 2)).power_state == RUNNING
 
 
 def test_finish_when_repeated_after_a_restart_then_the_guest_runs_on(world, other, order):
     moved(world, other, order)
-    boots = other.driver.inspect(order.server_uuid).boots
+    boots = other.driver.hypervisor.inspect(order.server_uuid).boots
     other.restart()
     assert other.one("finish_guests", move_order(grown(order), 3)).power_state == RUNNING
-    assert other.driver.inspect(order.server_uuid).boots == boots
+    assert other.driver.hypervisor.inspect(order.server_uuid).boots == boots
 
 
 def test_fetch_when_this_host_was_undone_in_the_same_epoch_then_it_is_closed(world, other, order):
@@ -330,14 +332,14 @@ def test_debt_when_a_later_move_put_it_aside_then_that_stays(world, order):
     left(world, order, 6)
     world.conductor.debts = (_debt(order, "forget_guests", 3),)
     world.restart()
-    assert world.driver.put_aside() == {order.server_uuid} and world.conductor.paid == [1]
+    assert world.driver.cold_moves.put_aside() == {order.server_uuid} and world.conductor.paid == [1]
 
 
 def test_debt_when_a_return_is_owed_then_the_guests_disks_are_its_own_again(world, order):
     left(world, order)
     world.conductor.debts = (_debt(order, "return_guests", 2),)
     world.restart()
-    assert world.driver.put_aside() == frozenset() and world.conductor.paid == [1]
+    assert world.driver.cold_moves.put_aside() == frozenset() and world.conductor.paid == [1]
     assert world.one("start_guests", guest_order(order, 4, build=order)).power_state == RUNNING
     assert marked(world, order) == "precious"
 
@@ -346,7 +348,7 @@ def test_debt_when_a_return_is_owed_then_the_guests_disks_are_its_own_again(worl
 def test_debt_when_an_evacuated_guest_is_owed_then_its_disks_go_unless_they_are_shared(world, order, keep):
     world.conductor.debts = (_debt(order, "destroy_guests", 2, **({"keep_disks": "1"} if keep else {})),)
     world.restart()
-    guest = world.driver.inspect(order.server_uuid)
+    guest = world.driver.hypervisor.inspect(order.server_uuid)
     assert world.conductor.paid == [1]
     assert (guest.marks, guest.defined, guest.taps) == ({"root": "precious"}, False, []) if keep else guest is None
 
@@ -358,7 +360,7 @@ def test_debt_when_the_evacuated_guest_came_back_since_then_nothing_is_taken(wor
     world.one("finish_guests", move_order(new, 5, source))
     world.conductor.debts = (_debt(order, "destroy_guests", 4),)
     world.restart()
-    assert world.driver.power_state(order.server_uuid) == RUNNING and world.conductor.paid == [1]
+    assert world.driver.lifecycle.power_state(order.server_uuid) == RUNNING and world.conductor.paid == [1]
 
 
 def _expected(order, **fields) -> ExpectedGuest:
@@ -369,7 +371,7 @@ def _expected(order, **fields) -> ExpectedGuest:
 def test_restart_when_a_guest_is_put_aside_then_it_is_left_to_its_operation_and_is_no_stranger(world, order, caplog):
     left(world, order)
     world.restart()
-    assert world.driver.put_aside() == {order.server_uuid} and "no record says" not in caplog.text
+    assert world.driver.cold_moves.put_aside() == {order.server_uuid} and "no record says" not in caplog.text
 
 
 def test_restart_when_a_guest_put_aside_was_deleted_then_it_is_removed(world, order):
@@ -393,7 +395,7 @@ def test_restart_when_a_move_is_half_done_then_nothing_is_started(make_world, or
 def test_restart_when_guests_shall_run_again_then_those_that_are_off_and_active_do(world, order, state, vm_state,
                                                                                     starts):
     world.settings["resume_guests_state_on_host_boot"] = True
-    world.driver.change_power(order.server_uuid, state)
+    world.driver.hypervisor.change_power(order.server_uuid, state)
     world.conductor.expected = (_expected(order, vm_state=vm_state.value, power_state=RUNNING),)
     world.restart()
     assert ("start" in calls(world)) is starts

@@ -17,7 +17,7 @@ def test_build_when_all_goes_well_then_the_guest_runs_and_no_mark_is_left(world)
     order = build_order()
     (outcome,) = world.build(order)
     assert outcome.ok and outcome.power_state == PowerState.RUNNING
-    guest = world.driver.inspect(order.server_uuid)
+    guest = world.driver.hypervisor.inspect(order.server_uuid)
     assert guest.defined and guest.disks == ["root"] and len(guest.taps) == 1
     assert not list((world.state_path / "building").iterdir())
 
@@ -68,7 +68,7 @@ def test_build_when_the_started_guest_can_not_be_stopped_then_its_disks_stay(wor
     world.driver.knobs.fail_next("destroy")
     order = build_order()
     world.build(order)
-    assert world.driver.inspect(order.server_uuid).disks == ["root"]
+    assert world.driver.hypervisor.inspect(order.server_uuid).disks == ["root"]
 
 
 def test_build_when_the_conductor_refuses_then_it_is_undone_as_overtaken(world):
@@ -100,7 +100,7 @@ def test_build_when_repeated_after_a_restart_then_the_running_guest_is_kept(worl
 def test_build_when_a_config_drive_is_wanted_then_it_tells_the_guest_its_uuid(world, config_drive):
     order = build_order(config_drive=config_drive, disks=(Disk(kind="root", size_gb=1), Disk(kind="swap", size_mb=64)))
     world.build(order)
-    drive = world.driver.inspect(order.server_uuid).config_drive
+    drive = world.driver.hypervisor.inspect(order.server_uuid).config_drive
     assert bool(drive) is config_drive
     assert not config_drive or any(order.server_uuid.encode() in content for content in drive.values())
 
@@ -126,7 +126,7 @@ def test_destroy_when_permission_is_not_to_be_had_then_the_guest_stays(world, aw
     world.conductor.overtaken.add(order.server_uuid)
     (outcome,) = world.service.destroy_guests(HOST, (guest_order(order, 2),))
     assert outcome.error_kind == ("host_refused" if away else "overtaken")
-    assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING
+    assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
 
 
 @pytest.mark.parametrize("call", ["destroy", "unplug", "remove_disks"])
@@ -145,7 +145,7 @@ def test_destroy_when_the_guest_can_not_be_stopped_then_its_disks_stay(world):
     world.build(order)
     world.driver.knobs.fail_next("destroy")
     world.service.destroy_guests(HOST, (guest_order(order, 2),))
-    assert world.driver.inspect(order.server_uuid).disks == ["root"]
+    assert world.driver.hypervisor.inspect(order.server_uuid).disks == ["root"]
 
 
 def test_stop_and_start_when_ordered_then_the_power_follows(world):
@@ -154,7 +154,7 @@ def test_stop_and_start_when_ordered_then_the_power_follows(world):
     (outcome,) = world.service.stop_guests(HOST, (guest_order(order, 2),))
     assert outcome.power_state == PowerState.SHUTDOWN
     (outcome,) = world.service.start_guests(HOST, (guest_order(order, 3),))
-    assert outcome.power_state == PowerState.RUNNING == world.driver.power_state(order.server_uuid)
+    assert outcome.power_state == PowerState.RUNNING == world.driver.lifecycle.power_state(order.server_uuid)
 
 
 def test_stop_when_the_definition_was_lost_then_it_counts_as_stopped(world):
@@ -165,11 +165,11 @@ def test_stop_when_the_definition_was_lost_then_it_counts_as_stopped(world):
 def test_start_when_the_definition_was_lost_then_it_is_defined_from_the_order(world):
     order = build_order()
     world.build(order)
-    world.driver.destroy(order.server_uuid)
+    world.driver.lifecycle.destroy(order.server_uuid)
     (outcome,) = world.service.start_guests(HOST, (guest_order(order, 2),))
     assert outcome.error_kind == "not_found"
     (outcome,) = world.service.start_guests(HOST, (guest_order(order, 3, build=order),))
-    assert outcome.ok and world.driver.power_state(order.server_uuid) == PowerState.RUNNING
+    assert outcome.ok and world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
 
 
 def test_start_when_the_order_has_a_definition_then_the_guest_is_made_anew(world):
@@ -178,7 +178,7 @@ def test_start_when_the_order_has_a_definition_then_the_guest_is_made_anew(world
     world.service.stop_guests(HOST, (guest_order(order, 2),))
     renamed = msgspec.structs.replace(order, instance_name="instance-renamed")
     (outcome,) = world.service.start_guests(HOST, (guest_order(order, 3, build=renamed),))
-    assert outcome.ok and world.driver.inspect(order.server_uuid).instance_name == "instance-renamed"
+    assert outcome.ok and world.driver.hypervisor.inspect(order.server_uuid).instance_name == "instance-renamed"
 
 
 @pytest.mark.parametrize(("error", "ok"), [("host_refused", True), ("invalid", True), ("conflict", False)])
@@ -194,7 +194,7 @@ def test_start_when_the_guest_can_not_be_made_anew_then_it_starts_as_it_was(worl
 def test_start_when_a_guest_that_was_lost_can_not_be_made_then_the_error_is_told(world):
     order = build_order()
     world.build(order)
-    world.driver.destroy(order.server_uuid)
+    world.driver.lifecycle.destroy(order.server_uuid)
     world.driver.knobs.fail_next("define", "host_refused")
     (outcome,) = world.service.start_guests(HOST, (guest_order(order, 3, build=order),))
     assert outcome.error_kind == "host_refused"
@@ -207,7 +207,7 @@ def test_start_when_the_conductor_refuses_then_the_guest_stays_down(world):
     world.conductor.overtaken.add(order.server_uuid)
     (outcome,) = world.service.start_guests(HOST, (guest_order(order, 3),))
     assert outcome.error_kind == "overtaken"
-    assert world.driver.power_state(order.server_uuid) == PowerState.SHUTDOWN
+    assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.SHUTDOWN
 
 
 def _calls(world) -> list[str]:
@@ -229,7 +229,7 @@ def test_soft_reboot_when_the_guest_does_not_obey_then_it_is_done_the_hard_way(w
     world.service.stop_guests(HOST, (guest_order(order, 2),))
     world.driver.calls.clear()
     (outcome,) = world.service.reboot_guests(HOST, (guest_order(order, 3, build=order),))
-    assert outcome.ok and world.driver.power_state(order.server_uuid) == PowerState.RUNNING
+    assert outcome.ok and world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
     assert _calls(world) == ["reboot", "destroy", "plug", "start_new"]
 
 

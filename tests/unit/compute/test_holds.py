@@ -43,7 +43,7 @@ def anew(order, epoch: int, *cpus: int):
 def test_build_when_its_place_is_free_then_the_guest_holds_it(world):
     order = order_of(2, device="0000:01:00.0")
     (outcome,) = world.build(order)
-    assert outcome.ok and world.driver.packings() == {order.server_uuid: order.packing}
+    assert outcome.ok and world.driver.packed.packings() == {order.server_uuid: order.packing}
 
 
 @pytest.mark.parametrize(("second", "why"), [
@@ -55,13 +55,13 @@ def test_build_when_its_place_is_taken_or_absent_then_the_host_refuses_and_nothi
     world.build(first)
     (outcome,) = world.build(second)
     assert (outcome.error_kind, outcome.error_code) == ("host_refused", "host.place_taken")
-    assert why in outcome.error_message and world.driver.inspect(second.server_uuid) is None
-    assert world.driver.power_state(first.server_uuid) == PowerState.RUNNING
+    assert why in outcome.error_message and world.driver.hypervisor.inspect(second.server_uuid) is None
+    assert world.driver.lifecycle.power_state(first.server_uuid) == PowerState.RUNNING
 
 
 def test_build_when_two_of_one_batch_want_one_processor_then_one_gets_it(world):
     outcomes = world.build(*(order_of(2, number=number) for number in range(1, 6)))
-    assert [one.ok for one in outcomes].count(True) == 1 and len(world.driver.packings()) == 1
+    assert [one.ok for one in outcomes].count(True) == 1 and len(world.driver.packed.packings()) == 1
 
 
 def test_build_when_the_other_is_still_being_built_then_its_place_is_taken_already(world):
@@ -111,7 +111,7 @@ def test_order_when_it_brings_another_place_then_the_guest_has_that(world, call)
     world.one("stop_guests", guest_order(order, 2))
     changed = anew(order, 3, 3)
     outcome = world.one(call, guest_order(order, 3, build=changed, reboot="hard"))
-    assert outcome.ok and world.driver.packings()[order.server_uuid] == packing(3)
+    assert outcome.ok and world.driver.packed.packings()[order.server_uuid] == packing(3)
     assert world.build(order_of(2, number=2))[0].ok
 
 
@@ -122,7 +122,7 @@ def test_order_when_it_brings_none_then_the_guest_keeps_its_own(world, call):
     world.one("stop_guests", guest_order(order, 2))
     plain = msgspec.structs.replace(order, packing=None)
     assert world.one(call, guest_order(order, 3, build=plain, reboot="hard")).ok
-    assert world.driver.packings() == {order.server_uuid: packing(2)}
+    assert world.driver.packed.packings() == {order.server_uuid: packing(2)}
 
 
 def test_hard_reboot_when_its_place_is_another_guests_then_it_is_refused_before_it_is_stopped(world):
@@ -130,7 +130,7 @@ def test_hard_reboot_when_its_place_is_another_guests_then_it_is_refused_before_
     world.build(order, other)
     outcome = world.one("reboot_guests", guest_order(order, 2, build=anew(order, 2, 3), reboot="hard"))
     assert outcome.error_code == "host.place_taken"
-    assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING
+    assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
 
 
 @pytest.mark.parametrize(("call", "fields", "ok"), [
@@ -145,7 +145,7 @@ def test_order_when_the_operator_took_its_processor_away_then_only_a_new_start_i
     world.restart()
     outcome = world.one(call, guest_order(order, 3, build=order, **fields))
     assert outcome.ok is ok and (ok or outcome.error_code == "host.place_taken")
-    assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING
+    assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
 
 
 def test_rebuild_when_it_brings_no_place_any_more_then_the_old_one_is_free(world):
@@ -153,7 +153,7 @@ def test_rebuild_when_it_brings_no_place_any_more_then_the_old_one_is_free(world
     world.build(order)
     plain = msgspec.structs.replace(order, packing=None, fence=fence(2))
     assert world.one("rebuild_guests", RebuildOrder(server_uuid=order.server_uuid, fence=fence(2), build=plain)).ok
-    assert world.driver.packings() == {} and world.build(order_of(2, number=2))[0].ok
+    assert world.driver.packed.packings() == {} and world.build(order_of(2, number=2))[0].ok
 
 
 # --- moves
@@ -165,7 +165,8 @@ def test_resize_within_the_host_then_both_places_are_held_until_it_is_confirmed(
     assert world.one("leave_guests", guest_order(order, 2)).ok
     move = MoveOrder(server_uuid=uuid, fence=fence(2), build=anew(order, 2, 3))
     assert world.one("fetch_guests", move).ok and world.one("finish_guests", move).ok
-    assert world.driver.packings() == {uuid: packing(3)} and world.driver.packings(aside=True) == {uuid: packing(2)}
+    assert world.driver.packed.packings() == {uuid: packing(3)}
+    assert world.driver.packed.packings(aside=True) == {uuid: packing(2)}
     for cpu in (2, 3):
         assert world.build(order_of(cpu, number=2))[0].error_code == "host.place_taken"
     world.restart()
@@ -182,7 +183,8 @@ def test_resize_within_the_host_when_it_is_reverted_then_the_old_place_is_held(w
     world.one("fetch_guests", move)
     back = MoveOrder(server_uuid=order.server_uuid, fence=fence(3), build=anew(order, 3, 2))
     assert world.one("return_guests", back).ok
-    assert world.driver.packings() == {order.server_uuid: packing(2)} and world.driver.packings(aside=True) == {}
+    assert world.driver.packed.packings() == {order.server_uuid: packing(2)}
+    assert world.driver.packed.packings(aside=True) == {}
 
 
 def test_resize_to_the_place_that_is_put_aside_then_it_is_refused(world):
@@ -200,7 +202,7 @@ def test_move_when_its_place_is_taken_then_the_destination_refuses_and_makes_not
     coming = order_of(2, number=2)
     source = GuestOnSource(facts={"guest": "{}"}, cpu="fake")
     outcome = world.one(call, MoveOrder(server_uuid=coming.server_uuid, fence=fence(1), build=coming, source=source))
-    assert outcome.error_code == "host.place_taken" and world.driver.inspect(coming.server_uuid) is None
+    assert outcome.error_code == "host.place_taken" and world.driver.hypervisor.inspect(coming.server_uuid) is None
 
 
 def test_inventory_when_the_host_has_a_topology_then_it_is_told(world):

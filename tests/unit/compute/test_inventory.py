@@ -12,13 +12,14 @@ from nova.compute.reports.inventory import InventoryReports, offered
 from nova.conf import compute as compute_options
 from nova.model.hosts import HostUptime, Node
 from nova.model.traits import is_trait
+from nova.virt import interface
 from tests.fakes.compute import HOST, FakeClock, FakeConductorHost, options
 
 NODE = Node(name=HOST, uuid="6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11", hypervisor_type="fake", vcpus=8, memory_mb=16384,
             local_gb=100, memory_mb_used=1000, local_gb_used=10)
 
 
-class Nodes:
+class Nodes(interface.Driver):
     def __init__(self) -> None:
         self.now = (NODE,)
 
@@ -121,6 +122,7 @@ class Up(Nodes):
 
     def __init__(self) -> None:
         super().__init__()
+        self.host_uptime = self
         self.told = HostUptime(booted_at=datetime.datetime(2026, 1, 1), load=(9.0, 9.0, 1.0))
 
     def uptime(self) -> HostUptime:

@@ -37,15 +37,15 @@ def password_order(order, epoch: int, password: str = "n3w-s3cret") -> PasswordO
 def order(world):
     made = build_order(disks=DISKS, config_drive=True)
     assert world.build(made)[0].ok
-    world.driver.write_mark(made.server_uuid, "mine")
-    world.driver.write_mark(made.server_uuid, "kept", "ephemeral")
+    world.driver.hypervisor.write_mark(made.server_uuid, "mine")
+    world.driver.hypervisor.write_mark(made.server_uuid, "kept", "ephemeral")
     world.driver.calls.clear()
     world.conductor.asked.clear()
     return made
 
 
 def inspect(world, order):
-    return world.driver.inspect(order.server_uuid)
+    return world.driver.hypervisor.inspect(order.server_uuid)
 
 
 # --- each order once: what it leads to, from where
@@ -82,7 +82,7 @@ def test_order_when_given_then_the_guest_is_as_it_says_and_asked_again_nothing_i
     epoch = brought_to(world, order, call)
     _before, driver_call, state = ORDERS[call]
     outcome = world.one(call, made_for(call, order, epoch))
-    assert outcome.ok and outcome.power_state == state == world.driver.power_state(order.server_uuid)
+    assert outcome.ok and outcome.power_state == state == world.driver.lifecycle.power_state(order.server_uuid)
     assert world.one(call, made_for(call, order, epoch)) == outcome
     assert [name for name, _ in world.driver.calls].count(driver_call) == 1
 
@@ -103,7 +103,7 @@ def test_order_when_the_driver_fails_then_the_outcome_says_so_and_trying_again_w
     outcome = world.one(call, made_for(call, order, epoch))
     assert outcome.error_kind == "bug" and "RuntimeError" in outcome.error_message
     assert world.one(call, made_for(call, order, epoch + 1)).ok
-    assert world.driver.power_state(order.server_uuid) == ORDERS[call][2]
+    assert world.driver.lifecycle.power_state(order.server_uuid) == ORDERS[call][2]
 
 
 @pytest.mark.parametrize("away", [True, False])
@@ -134,12 +134,12 @@ def test_order_when_a_newer_one_waits_then_it_ends_as_overtaken_or_is_done_befor
 
 
 @pytest.mark.parametrize(("call", "needs"), [
-    ("pause_guests", "pause"), ("suspend_guests", "suspend"), ("rescue_guests", "rescue"),
-    ("set_passwords", "set_password"), ("crash_guests", "crash"), ("snapshot_guests", "take_snapshot"),
-    ("leave_guests", "take_back"), ("describe_guests", "prepare_arrival")])
+    ("pause_guests", "pausing"), ("suspend_guests", "suspending"), ("rescue_guests", "rescuing"),
+    ("set_passwords", "agent"), ("crash_guests", "crash_dumps"), ("snapshot_guests", "snapshots"),
+    ("leave_guests", "cold_moves"), ("describe_guests", "live_moves")])
 def test_order_when_the_driver_can_not_then_the_host_and_what_it_can_not_are_named(make_world, call, needs):
     world = make_world()
-    world.driver = Without(world.driver, needs)
+    setattr(world.driver, needs, None)
     world.service = world.new_service()
     world.start()
     order = build_order()
@@ -148,18 +148,6 @@ def test_order_when_the_driver_can_not_then_the_host_and_what_it_can_not_are_nam
     assert outcome.error_kind == "not_supported"
     assert "host compute1 can not " in outcome.error_message
     assert world.one("destroy_guests", guest_order(order, 3)).ok and world.leftovers() == []
-
-
-class Without:
-    """A driver that lacks one call, and with it the protocol that has it."""
-
-    def __init__(self, driver, call: str) -> None:
-        self._driver, self._call = driver, call
-
-    def __getattr__(self, name: str):
-        if name == self._call:
-            raise AttributeError(name)
-        return getattr(self._driver, name)
 
 
 # --- pause, suspend
@@ -181,9 +169,9 @@ def test_resume_when_the_order_has_no_definition_then_invalid(world, order):
 
 def test_unpause_when_the_host_went_down_meanwhile_then_the_guest_is_started(world, order):
     world.one("pause_guests", guest_order(order, 2))
-    world.driver.change_power(order.server_uuid, SHUTDOWN)
+    world.driver.hypervisor.change_power(order.server_uuid, SHUTDOWN)
     outcome = world.one("unpause_guests", guest_order(order, 3, build=order))
-    assert outcome.ok and world.driver.power_state(order.server_uuid) == RUNNING
+    assert outcome.ok and world.driver.lifecycle.power_state(order.server_uuid) == RUNNING
 
 
 def test_pause_when_the_guest_is_off_then_conflict(world, order):
@@ -211,7 +199,7 @@ def test_rescue_when_it_fails_then_a_guest_that_ran_runs_from_its_own_disk(world
         world.one("stop_guests", guest_order(order, 2))
     world.driver.knobs.fail_next(call)
     assert not world.one("rescue_guests", rescue_order(order, 3)).ok
-    assert world.driver.power_state(order.server_uuid) == state and inspect(world, order).rescue_image == ""
+    assert world.driver.lifecycle.power_state(order.server_uuid) == state and inspect(world, order).rescue_image == ""
 
 
 def test_rescue_then_its_image_may_be_as_large_as_the_guests_own_disk_and_no_larger(make_world, monkeypatch):
@@ -282,7 +270,7 @@ def test_rebuild_when_it_shall_stay_off_then_it_never_boots(world, order):
 def test_rebuild_when_it_fails_midway_then_nothing_runs_and_destroy_clears_up(world, order, call, when):
     world.driver.knobs.fail_next(call, when=when)
     assert not world.one("rebuild_guests", rebuild_order(order, 2)).ok
-    assert world.driver.power_state(order.server_uuid) is None
+    assert world.driver.lifecycle.power_state(order.server_uuid) is None
     assert world.one("destroy_guests", guest_order(order, 3)).ok and world.leftovers() == []
 
 
@@ -303,7 +291,7 @@ def test_rebuild_when_its_disks_should_be_shared_and_are_not_then_the_host_refus
 
 
 def test_rebuild_when_its_disks_are_shared_then_they_are_used_as_they_are(world, order):
-    world.driver.destroy(order.server_uuid)
+    world.driver.lifecycle.destroy(order.server_uuid)
     assert world.one("rebuild_guests", rebuild_order(order, 2, keep_disks=True)).power_state == RUNNING
     assert inspect(world, order).marks == {"root": "mine", "ephemeral": "kept"}
 
@@ -312,8 +300,8 @@ def test_rebuild_when_its_disks_are_shared_then_they_are_used_as_they_are(world,
 def test_rebuild_when_the_host_shall_find_out_whether_disks_are_shared_then_it_says_so_every_time(world, shared):
     order = build_order()
     if shared:
-        world.driver.create_disks(order, None)
-        world.driver.write_mark(order.server_uuid, "precious")
+        world.driver.disks.create_disks(order, None)
+        world.driver.hypervisor.write_mark(order.server_uuid, "precious")
     first = world.one("rebuild_guests", rebuild_order(order, 2, keep_disks=None, fence=fence(2, 9)))
     assert first.power_state == RUNNING and first.arrival.shared is shared
     assert inspect(world, order).marks == ({"root": "precious"} if shared else {})

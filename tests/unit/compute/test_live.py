@@ -36,7 +36,7 @@ def slow(world):
 def order(world):
     made = build_order()
     world.build(made)
-    world.driver.write_mark(made.server_uuid, "precious")
+    world.driver.hypervisor.write_mark(made.server_uuid, "precious")
     return made
 
 
@@ -57,17 +57,17 @@ def of_epoch(live: LiveOrder, epoch: int) -> LiveOrder:
 def under_way(world, live: LiveOrder):
     """Begin a migration beside the test, and wait until it is under way."""
     thread, results = beside(world.one, "migrate_guests", live)
-    wait_until(lambda: live.server_uuid in world.driver._migrations)
+    wait_until(lambda: live.server_uuid in world.driver.live_moves.migrations)
     return thread, results
 
 
 def test_live_migration_when_all_goes_well_then_the_same_boot_runs_there_and_nothing_is_left_here(world, other, order):
-    boots = world.driver.inspect(order.server_uuid).boots
+    boots = world.driver.hypervisor.inspect(order.server_uuid).boots
     live = prepared(world, other, order)
     assert world.one("migrate_guests", live).ok
-    assert world.driver.power_state(order.server_uuid) is None
+    assert world.driver.lifecycle.power_state(order.server_uuid) is None
     assert other.one("land_guests", move_order(order, 2)).power_state == RUNNING
-    guest = other.driver.inspect(order.server_uuid)
+    guest = other.driver.hypervisor.inspect(order.server_uuid)
     assert guest.boots == boots and guest.marks["root"] == "precious"
     assert world.one("destroy_guests", guest_order(order, 2)).ok and world.leftovers() == []
     assert not list((other.state_path / "building").iterdir())
@@ -106,7 +106,7 @@ def test_prepare_when_it_fails_then_no_tap_and_no_mark_is_left(world, other, ord
 
 def test_prepare_when_the_processor_is_too_old_then_refused_with_what_is_missing(world, other, order):
     source = world.one("describe_guests", guest_order(order, 2)).source
-    other.driver.cpu = "486"
+    other.driver.live_moves.cpu = "486"
     outcome = other.one("prepare_arrivals", move_order(order, 2, source))
     assert outcome.error_kind == "host_refused" and "486" in outcome.error_message and other.leftovers() == []
 
@@ -117,7 +117,7 @@ def test_migrate_when_the_driver_fails_then_the_guest_runs_here_and_the_destinat
     live = prepared(world, other, order)
     world.driver.knobs.fail_next("hand_over", error=kind)
     outcome = world.one("migrate_guests", live)
-    assert not outcome.ok and world.driver.power_state(order.server_uuid) == RUNNING
+    assert not outcome.ok and world.driver.lifecycle.power_state(order.server_uuid) == RUNNING
     assert other.one("land_guests", move_order(order, 2)).error_kind == "not_found"
     assert other.one("destroy_guests", guest_order(order, 2)).ok and other.leftovers() == []
 
@@ -126,7 +126,7 @@ def test_migrate_when_the_destination_gave_up_then_the_guest_runs_here(world, ot
     live = prepared(world, other, order)
     other.one("destroy_guests", guest_order(order, 2))
     assert world.one("migrate_guests", live).error_kind == "host_refused"
-    assert world.driver.power_state(order.server_uuid) == RUNNING
+    assert world.driver.lifecycle.power_state(order.server_uuid) == RUNNING
 
 
 def test_migrate_when_aborted_then_the_guest_runs_here_and_the_error_says_so(slow, other, order):
@@ -136,7 +136,7 @@ def test_migrate_when_aborted_then_the_guest_runs_here_and_the_error_says_so(slo
     slow.service.abort_migration(HOST, order.server_uuid, 2)
     thread.join(5)
     assert (results[0].error_kind, results[0].error_code) == ("conflict", "migration.aborted")
-    assert slow.driver.power_state(order.server_uuid) == RUNNING and marked(slow, order) == "precious"
+    assert slow.driver.lifecycle.power_state(order.server_uuid) == RUNNING and marked(slow, order) == "precious"
 
 
 def test_abort_when_the_order_waits_for_its_turn_then_it_never_begins(slow, other, order):
@@ -147,7 +147,8 @@ def test_abort_when_the_order_waits_for_its_turn_then_it_never_begins(slow, othe
     slow.service.abort_migration(HOST, order.server_uuid, 2)
     block.release()
     thread.join(5)
-    assert results[0].error_code == "migration.aborted" and slow.driver.power_state(order.server_uuid) == RUNNING
+    assert results[0].error_code == "migration.aborted"
+    assert slow.driver.lifecycle.power_state(order.server_uuid) == RUNNING
 
 
 @pytest.mark.parametrize("call", ["abort_migration", "force_migration"])
@@ -222,13 +223,13 @@ def waiting(narrow, other, number: int):
 def test_migrations_when_one_may_leave_at_a_time_then_the_next_waits_for_its_end(narrow, other, order):
     first, _one = under_way(narrow, prepared(narrow, other, order))
     live, second, two = waiting(narrow, other, 2)
-    assert live.server_uuid not in narrow.driver._migrations
+    assert live.server_uuid not in narrow.driver.live_moves.migrations
     narrow.service.force_migration(HOST, order.server_uuid, 2)
     first.join(5)
-    wait_until(lambda: live.server_uuid in narrow.driver._migrations)
+    wait_until(lambda: live.server_uuid in narrow.driver.live_moves.migrations)
     narrow.service.force_migration(HOST, live.server_uuid, 2)
     second.join(5)
-    assert two[0].ok and narrow.driver.power_state(live.server_uuid) is None
+    assert two[0].ok and narrow.driver.lifecycle.power_state(live.server_uuid) is None
 
 
 def test_migration_when_it_is_aborted_while_it_waits_then_it_never_begins(narrow, other, order):
@@ -239,7 +240,7 @@ def test_migration_when_it_is_aborted_while_it_waits_then_it_never_begins(narrow
     first.join(5)
     second.join(5)
     assert one[0].ok and two[0].error_code == "migration.aborted"
-    assert narrow.driver.power_state(live.server_uuid) == RUNNING
+    assert narrow.driver.lifecycle.power_state(live.server_uuid) == RUNNING
 
 
 # --- progress
@@ -310,7 +311,7 @@ def test_migrate_when_its_operation_has_gone_on_without_it_then_it_stops_but_not
         assert results[0].ok
     else:
         thread.join(5)
-        assert results[0].error_kind == "overtaken" and slow.driver.power_state(order.server_uuid) == RUNNING
+        assert results[0].error_kind == "overtaken" and slow.driver.lifecycle.power_state(order.server_uuid) == RUNNING
 
 
 def test_migrate_when_its_operation_was_taken_over_then_it_goes_on_under_the_new_epoch(slow, other, order, monkeypatch):
@@ -334,14 +335,14 @@ def test_migrate_when_its_operation_was_taken_over_then_it_goes_on_under_the_new
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_destroy_when_a_given_up_arrival_may_be_on_shared_disks_then_only_copies_go(world, other, order, shared):
-    world.driver.shares_storage = other.driver.shares_storage = shared
+    world.driver.live_moves.shares_storage = other.driver.live_moves.shares_storage = shared
     prepared(world, other, order)
     other.restart()
-    other.driver.shares_storage = shared
+    other.driver.live_moves.shares_storage = shared
     calls = other.driver.calls
     assert other.one("destroy_guests", guest_order(order, 2, keep_disks=True)).ok
     assert ("remove_disks" in [call for call, _ in calls]) is not shared
-    assert other.leftovers() == [] and world.driver.power_state(order.server_uuid) == RUNNING
+    assert other.leftovers() == [] and world.driver.lifecycle.power_state(order.server_uuid) == RUNNING
 
 
 def test_destroy_when_the_guest_has_arrived_but_was_not_landed_then_its_disks_stay(world, other, order):

@@ -253,7 +253,7 @@ def _race(world, orders) -> None:
     if DESTROY in kinds:
         assert world.leftovers() == []
     elif BUILD in kinds:
-        assert world.driver.power_state(made.server_uuid) in (PowerState.RUNNING, PowerState.SHUTDOWN)
+        assert world.driver.lifecycle.power_state(made.server_uuid) in (PowerState.RUNNING, PowerState.SHUTDOWN)
     assert not list((world.state_path / "building").iterdir())
 
 
@@ -288,7 +288,7 @@ def test_destroy_when_a_guest_is_being_asked_to_shut_down_then_it_does_not_wait_
     stop, stopped = beside(world.service.stop_guests, HOST, (guest_order(order, 2),))
     assert block.reached.wait(5)
     destroy, destroyed = beside(world.service.destroy_guests, HOST, (guest_order(order, 3),))
-    wait_until(lambda: world.driver.power_state(order.server_uuid) is None)
+    wait_until(lambda: world.driver.lifecycle.power_state(order.server_uuid) is None)
     block.release()
     destroy.join(5)
     stop.join(5)

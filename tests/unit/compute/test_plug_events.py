@@ -94,12 +94,12 @@ def test_events_when_there_are_more_than_fit_then_the_oldest_go(clock):
 def test_build_when_the_network_is_not_there_yet_then_the_guest_is_held_until_all_of_it_is(world):
     order = with_ports(port(1), port(2), port(3, status="ACTIVE"))
     thread, outcomes = beside(world.build, order)
-    wait_until(lambda: world.driver.power_state(order.server_uuid) == PAUSED)
+    wait_until(lambda: world.driver.lifecycle.power_state(order.server_uuid) == PAUSED)
     tell(world, order, "port1")
-    assert thread.is_alive() and world.driver.power_state(order.server_uuid) == PAUSED
+    assert thread.is_alive() and world.driver.lifecycle.power_state(order.server_uuid) == PAUSED
     tell(world, order, "port2")
     thread.join(5)
-    assert outcomes[0][0].power_state == RUNNING == world.driver.power_state(order.server_uuid)
+    assert outcomes[0][0].power_state == RUNNING == world.driver.lifecycle.power_state(order.server_uuid)
 
 
 def test_build_when_the_event_is_early_then_nothing_is_waited_for(world):
@@ -122,7 +122,7 @@ def test_build_when_the_wait_is_in_vain_then_it_fails_and_nothing_is_left(make_w
     world = make_world(vif_plugging_timeout=7, clock=clock).start()
     order = with_ports()
     thread, outcomes = beside(world.build, order)
-    wait_until(lambda: world.driver.power_state(order.server_uuid) == PAUSED)
+    wait_until(lambda: world.driver.lifecycle.power_state(order.server_uuid) == PAUSED)
     clock.advance(seconds=8)
     world.service.network_events(world.host.name, ())
     thread.join(5)
@@ -136,7 +136,7 @@ def test_build_when_a_vain_wait_is_not_fatal_then_the_guest_runs(make_world):
     world = make_world(vif_plugging_timeout=7, vif_plugging_is_fatal=False, clock=clock).start()
     order = with_ports()
     thread, outcomes = beside(world.build, order)
-    wait_until(lambda: world.driver.power_state(order.server_uuid) == PAUSED)
+    wait_until(lambda: world.driver.lifecycle.power_state(order.server_uuid) == PAUSED)
     clock.advance(seconds=8)
     world.service.network_events(world.host.name, ())
     thread.join(5)
@@ -161,7 +161,7 @@ def test_build_when_the_time_out_is_nought_then_nothing_is_waited_for(make_world
 def test_build_when_a_destroy_overtakes_the_wait_then_it_ends(world):
     order = with_ports()
     thread, outcomes = beside(world.build, order)
-    wait_until(lambda: world.driver.power_state(order.server_uuid) == PAUSED)
+    wait_until(lambda: world.driver.lifecycle.power_state(order.server_uuid) == PAUSED)
     gone = world.one("destroy_guests", guest_order(order, 2))
     thread.join(5)
     assert gone.ok and not outcomes[0][0].ok and world.leftovers() == []
@@ -195,7 +195,7 @@ def begin(world: Any, call: str) -> tuple[Any, Any, list[Any]]:
         fetch = MoveOrder(server_uuid=order.server_uuid, fence=fence(3), build=order)
         assert world.one("fetch_guests", fetch).ok
     thread, outcomes = beside(world.one, then, make(order))
-    wait_until(lambda: world.driver.power_state(order.server_uuid) == PAUSED)
+    wait_until(lambda: world.driver.lifecycle.power_state(order.server_uuid) == PAUSED)
     return order, thread, outcomes
 
 
@@ -204,7 +204,8 @@ def test_start_of_any_kind_when_the_network_is_not_there_then_the_guest_is_held(
     order, thread, outcomes = begin(world, call)
     tell(world, order)
     thread.join(5)
-    assert outcomes[0].ok and outcomes[0].power_state == RUNNING == world.driver.power_state(order.server_uuid)
+    assert outcomes[0].ok and outcomes[0].power_state == RUNNING
+    assert world.driver.lifecycle.power_state(order.server_uuid) == RUNNING
 
 
 @pytest.mark.parametrize(("call", "after"), [("start", SHUTDOWN), ("hard reboot", SHUTDOWN),
@@ -214,14 +215,14 @@ def test_start_of_any_kind_when_it_failed_then_the_guest_does_not_run(world, cal
     tell(world, order, status="failed")
     thread.join(5)
     assert outcomes[0].error_code == "host.vif_plug_failed"
-    assert world.driver.power_state(order.server_uuid) == after
+    assert world.driver.lifecycle.power_state(order.server_uuid) == after
 
 
 def test_reboot_when_an_event_of_the_guests_earlier_life_is_left_then_it_does_not_count(world):
     order = built(world)
     tell(world, order)
     thread, outcomes = beside(world.one, "reboot_guests", guest_order(order, 3, build=order, reboot="hard"))
-    wait_until(lambda: world.driver.power_state(order.server_uuid) == PAUSED)
+    wait_until(lambda: world.driver.lifecycle.power_state(order.server_uuid) == PAUSED)
     tell(world, order)
     thread.join(5)
     assert outcomes[0].ok
@@ -258,6 +259,6 @@ def test_arrival_when_its_network_failed_then_the_destination_is_left_as_it_was_
         failed = there.one("prepare_arrivals", move)
         assert failed.error_code == "host.vif_plug_failed"
         assert there.one("destroy_guests", guest_order(order, 2, build=order, keep_disks=True)).ok
-        assert there.leftovers() == [] and world.driver.power_state(order.server_uuid) == RUNNING
+        assert there.leftovers() == [] and world.driver.lifecycle.power_state(order.server_uuid) == RUNNING
     finally:
         there.close()

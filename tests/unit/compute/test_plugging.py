@@ -14,6 +14,7 @@ from nova.compute.guests.interfaces import Plugging
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, InterfaceOrder
 from nova.model.states import PowerState
+from nova.virt.interface import Driver
 from tests.fakes.compute import beside, build_order, fence, guest_order
 
 EXTRA = Interface(id="extra-port", mac="fa:16:3e:00:00:02", network_id="net2", label="second")
@@ -27,7 +28,7 @@ def plug(order: BuildOrder, epoch: int, plugged: bool = True) -> InterfaceOrder:
 
 
 def macs(world: Any, order: BuildOrder) -> list[str]:
-    return list(world.driver.inspect(order.server_uuid).macs)
+    return list(world.driver.hypervisor.inspect(order.server_uuid).macs)
 
 
 def test_attach_and_detach_when_they_are_repeated_then_the_guest_has_it_once_or_not(world):
@@ -98,7 +99,7 @@ def test_attach_when_the_process_is_killed_in_it_then_its_repetition_ends_it(wor
 
 
 def test_attach_when_the_driver_can_not_then_it_is_not_supported():
-    class Plain:
+    class Plain(Driver):
         pass
     markers: Markers = None  # type: ignore[assignment]
     with pytest.raises(errors.NotSupported):

@@ -32,7 +32,7 @@ def _rest() -> None:
 def test_guest_when_it_goes_down_by_itself_then_that_is_reported_with_its_epoch(world):
     order = build_order(epoch=3)
     world.build(order)
-    world.driver.change_power(order.server_uuid, PowerState.SHUTDOWN)
+    world.driver.hypervisor.change_power(order.server_uuid, PowerState.SHUTDOWN)
     wait_until(lambda: _states(world))
     assert _states(world) == [(order.server_uuid, PowerState.SHUTDOWN)]
     assert world.conductor.reports[-1].guests[0].epoch == 3
@@ -44,7 +44,7 @@ def test_guest_when_the_driver_is_not_listened_to_then_only_the_periodic_report_
     world.start()
     order = build_order()
     world.build(order)
-    world.driver.change_power(order.server_uuid, PowerState.SHUTDOWN)
+    world.driver.hypervisor.change_power(order.server_uuid, PowerState.SHUTDOWN)
     _rest()
     assert _states(world) == []
     world.service._events.report_all()
@@ -54,7 +54,7 @@ def test_guest_when_the_driver_is_not_listened_to_then_only_the_periodic_report_
 def test_guest_when_it_is_undefined_behind_our_back_then_it_is_reported_off_and_named(world, caplog):
     order = build_order(epoch=3)
     world.build(order)
-    world.driver.destroy(order.server_uuid)  # virsh destroy, virsh undefine
+    world.driver.lifecycle.destroy(order.server_uuid)  # virsh destroy, virsh undefine
     wait_until(lambda: _states(world))
     assert _states(world) == [(order.server_uuid, PowerState.SHUTDOWN)]
     assert f"does not know guest {order.server_uuid} any more" in caplog.text
@@ -66,7 +66,7 @@ def test_guest_when_it_was_undefined_unseen_then_the_periodic_report_and_a_resta
     world.start()
     order = build_order()
     world.build(order)
-    world.driver.destroy(order.server_uuid)
+    world.driver.lifecycle.destroy(order.server_uuid)
     world.service._events.report_all()
     assert [guest.power_state for guest in world.conductor.reports[-1].guests] == [PowerState.SHUTDOWN]
     assert caplog.text.count(order.server_uuid) == 1
@@ -82,7 +82,7 @@ def test_guests_when_many_change_at_once_then_it_is_one_report(world, monkeypatc
     world.build(*orders)
     wait_until(lambda: not world.service._events._gathering)
     for order in orders:
-        world.driver.change_power(order.server_uuid, PowerState.CRASHED)
+        world.driver.hypervisor.change_power(order.server_uuid, PowerState.CRASHED)
     wait_until(lambda: _states(world))
     _rest()
     assert len(_states(world)) == 30 and len(world.conductor.reports) == 2  # the first is the one at start
@@ -101,13 +101,13 @@ def test_guest_when_an_order_changes_it_then_only_the_outcome_tells(world):
 
 def test_guest_when_it_falls_right_after_its_order_then_that_is_reported(world):
     order = build_order()
-    start_new = world.driver.start_new
+    start_new = world.driver.lifecycle.start_new
 
     def start_and_fall(*args):
         state = start_new(*args)
-        world.driver.change_power(order.server_uuid, PowerState.SHUTDOWN)
+        world.driver.hypervisor.change_power(order.server_uuid, PowerState.SHUTDOWN)
         return state
-    world.driver.start_new = start_and_fall
+    world.driver.lifecycle.start_new = start_and_fall
     assert world.build(order)[0].power_state == PowerState.RUNNING
     wait_until(lambda: _states(world))
     assert _states(world) == [(order.server_uuid, PowerState.SHUTDOWN)]
@@ -117,8 +117,8 @@ def test_guest_when_it_is_up_again_before_the_report_then_nothing_is_told(world,
     order = build_order()
     world.build(order)
     monkeypatch.setattr(power_events, "GATHER_S", 0.5)  # so that a busy machine has time for both changes within it
-    world.driver.change_power(order.server_uuid, PowerState.SHUTDOWN)
-    world.driver.change_power(order.server_uuid, PowerState.RUNNING)
+    world.driver.hypervisor.change_power(order.server_uuid, PowerState.SHUTDOWN)
+    world.driver.hypervisor.change_power(order.server_uuid, PowerState.RUNNING)
     time.sleep(0.7)
     assert _states(world) == []
 
@@ -127,7 +127,7 @@ def test_report_when_the_conductor_is_away_then_it_comes_when_it_is_back(world):
     order = build_order()
     world.build(order)
     world.conductor.away = True
-    world.driver.change_power(order.server_uuid, PowerState.SHUTDOWN)
+    world.driver.hypervisor.change_power(order.server_uuid, PowerState.SHUTDOWN)
     wait_until(lambda: world.conductor.calls.count("report_power") > 2)
     world.conductor.away = False
     wait_until(lambda: _states(world))

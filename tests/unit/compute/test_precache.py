@@ -64,7 +64,9 @@ def test_host_power_is_the_drivers_and_most_have_none(tmp_path: Path) -> None:
     assert words == ["shutdown", "startup", "reboot", "on_maintenance", "off_maintenance"]
     with pytest.raises(errors.NotSupported, match="dance"):
         world.service.change_host_power(HOST, "dance")
-    powerless = ComputeService(Parts(object(), None, None, world.service._parts.options), world.host)
+    driver = world.new_driver()
+    driver.host_power = None
+    powerless = ComputeService(Parts(driver, None, None, world.service._parts.options), world.host)
     with pytest.raises(errors.host.NoPowerActions):
         powerless.change_host_power(HOST, "reboot")
     with pytest.raises(errors.HostRefused):

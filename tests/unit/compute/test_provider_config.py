@@ -12,6 +12,7 @@ from nova.conf import compute as compute_options
 from nova.model.hosts import Node
 from nova.model.providers import ClassInventory
 from nova.model.topology import HostCell, HostTopology
+from nova.virt.interface import Driver
 from tests.fakes.compute import HOST, FakeConductorHost, options
 
 UUID = "6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11"
@@ -110,13 +111,13 @@ def test_additions_when_the_host_reports_the_class_itself_then_it_is_named(tmp_p
 
 
 def test_inventory_when_files_add_to_it_then_it_is_sent_with_them(tmp_path):
-    class Driver:
+    class Nodes(Driver):
         def nodes(self):
             return (NODE,)
 
     from nova.compute.host import Host
     conductor = FakeConductorHost()
-    InventoryReports(Driver(), conductor, options(compute_options), Host(HOST, tmp_path),
+    InventoryReports(Nodes(), conductor, options(compute_options), Host(HOST, tmp_path),
                      load(tmp_path, entry("{name: node1}", GOLD))).send("id")
     (node,) = conductor.inventories[0].nodes
     assert "CUSTOM_SHINY" in node.traits and len(node.inventories) == 2

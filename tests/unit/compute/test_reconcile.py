@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from nova.conf import fake as fake_options
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, ExpectedGuest
 from nova.model.security_groups import GuestFirewall, HostFirewall
 from nova.model.security_rules import guarded
 from nova.model.states import PowerState
-from nova.virt.fake import FakeDriver
-from tests.fakes.compute import HOST, build_order, guest_order, options
+from tests.fakes.compute import HOST, build_order, guest_order
 
 
 def _expected(order, epoch: int = 1, **fields) -> ExpectedGuest:
@@ -37,7 +35,7 @@ def test_start_when_a_guest_is_in_no_record_then_it_is_named_in_the_log_and_left
     world.build(order)
     world.restart()
     assert order.server_uuid in caplog.text and "no record says" in caplog.text
-    assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING
+    assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
 
 
 def test_start_when_nothing_of_a_guest_is_left_then_it_is_reported_off(world, caplog):
@@ -54,7 +52,7 @@ def test_start_when_a_gone_guest_came_back_later_then_it_stays(world):
     world.build(order)
     world.conductor.expected = (_gone(order, epoch=3),)
     world.restart()
-    assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING
+    assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
 
 
 def test_start_when_removing_fails_then_the_others_go_on_and_the_sweep_tries_again(world):
@@ -100,14 +98,14 @@ def test_start_when_a_half_built_guest_is_still_wanted_then_the_repeated_order_f
     world.conductor.expected = (_expected(order, vm_state="building", task_state="spawning"),)
     world.restart()
     (outcome,) = world.build(order)
-    assert outcome.ok and world.driver.power_state(order.server_uuid) == PowerState.RUNNING
+    assert outcome.ok and world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
     assert not list((world.state_path / "building").iterdir())
 
 
 def test_start_when_a_half_built_guest_is_in_no_record_then_it_stays_as_it_is(world):
     order = _kill_during(world, "plug", "before")
     world.restart()
-    assert world.driver.inspect(order.server_uuid).disks
+    assert world.driver.hypervisor.inspect(order.server_uuid).disks
     assert world.conductor.have == (order.server_uuid,)
 
 
@@ -115,7 +113,7 @@ def _down(world, **fields):
     """A guest that ran, on a host that was switched off."""
     order = build_order(**fields)
     world.build(order)
-    world.driver.change_power(order.server_uuid, PowerState.SHUTDOWN)
+    world.driver.hypervisor.change_power(order.server_uuid, PowerState.SHUTDOWN)
     world.conductor.expected = (_expected(order),)
     world.conductor.reports.clear()
     return order
@@ -135,14 +133,16 @@ def test_start_when_guests_are_to_be_resumed_then_the_host_asks_and_starts_them(
     order = _down(world)
     world.conductor.asked.clear()
     world.restart()
-    assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING and len(world.conductor.asked) == 1
+    assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
+    assert len(world.conductor.asked) == 1
     assert world.conductor.reports[-1].guests[0].power_state == PowerState.RUNNING
 
 
-class Keeping(FakeDriver):
-    """Keeps one guest's order beside it."""
+class Keeping:
+    """One guest's order."""
 
-    order: BuildOrder
+    def __init__(self, order: BuildOrder) -> None:
+        self.order = order
 
     def kept_order(self, server_uuid: str) -> BuildOrder | None:
         return self.order if server_uuid == self.order.server_uuid else None
@@ -152,13 +152,13 @@ def test_start_when_guests_are_to_be_resumed_then_what_their_taps_need_is_there_
     world = make_world(resume_guests_state_on_host_boot=True).start()
     order = _down(world)
     world.service.stop(0.0)
-    world.driver = Keeping(options(fake_options), HOST, world.state_path)
-    world.driver.order = order
+    world.driver = world.new_driver()
+    world.driver.kept_orders = Keeping(order)
     world.service = world.new_service()
     world.start()
     calls = [name for name, uuid in world.driver.calls if uuid == order.server_uuid and name in ("plug", "start")]
     assert calls == ["plug", "start"]
-    assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING
+    assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
 
 
 class Filters:
@@ -187,8 +187,8 @@ def test_start_when_guests_are_to_be_resumed_then_they_are_filtered_before_or_no
     world.conductor.firewall = HostFirewall(host=HOST, guests=(
         GuestFirewall(server_uuid=order.server_uuid, id=1, instance_name="i", interfaces=guarded((card,))),))
     world.service.stop(0.0)
-    world.driver = Keeping(options(fake_options), HOST, world.state_path)
-    world.driver.order = order
+    world.driver = world.new_driver()
+    world.driver.kept_orders = Keeping(order)
     world.filters = Filters(world.driver.calls, hole)
     world.service = world.new_service()
     world.start()
@@ -209,7 +209,7 @@ def test_start_when_a_guest_is_not_to_be_resumed_then_it_stays_down(make_world, 
     else:
         (world.state_path / "fake-knobs.json").write_text('{"rules": [{"call": "start"}]}')
     world.restart()
-    assert world.driver.power_state(order.server_uuid) == PowerState.SHUTDOWN
+    assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.SHUTDOWN
 
 
 def test_start_when_a_guest_is_missing_altogether_then_the_log_says_so(world, caplog):
@@ -228,7 +228,7 @@ def test_sweep_when_a_guest_is_gone_then_the_operators_word_decides(make_world, 
     world.build(order)
     world.conductor.expected = (_gone(order),)
     world.service._reconciler.sweep()
-    assert bool(world.leftovers()) is left and world.driver.power_state(order.server_uuid) == state
+    assert bool(world.leftovers()) is left and world.driver.lifecycle.power_state(order.server_uuid) == state
     assert ("deleted or moved" in caplog.text) is (action != "noop")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from types import SimpleNamespace
 
 import pytest
 
@@ -48,9 +49,8 @@ def layered(make_world, monkeypatch, cache):
     """A host whose driver's disks lie over PATH."""
     world = make_world()
     world.start()
-    driver = type(world.driver)
-    monkeypatch.setattr(driver, "needs_images", True)
-    monkeypatch.setattr(driver, "bases", lambda self, uuid: frozenset({world.over}), raising=False)
+    monkeypatch.setattr(type(world.driver), "needs_images", True)
+    world.driver.image_users = SimpleNamespace(bases=lambda uuid: frozenset({world.over}))
     world.over = PATH
     for kind in ("start", "reboot", "resume"):
         room = world.service._batches._do[kind].do.do.__self__
@@ -83,12 +83,12 @@ def test_guest_when_its_disks_lie_over_an_image_then_that_is_had_before_it_start
 @pytest.mark.parametrize("kind", ORDERS)
 def test_guest_when_its_image_is_lost_for_good_then_it_says_so_and_the_guest_is_left_as_it_is(layered, cache, kind):
     order = order_of(layered, kind)
-    before = layered.driver.power_state(order.server_uuid)
+    before = layered.driver.lifecycle.power_state(order.server_uuid)
     cache.error = errors.NotFound("Image it could not be found.")
     layered.driver.calls.clear()
     done = layered.one(ORDERS[kind], guest_order(order, 3, build=order, reboot="hard"))
     assert done.error_code == "guest.base_lost" and "could not be fetched again: Image it" in done.error_message
-    assert layered.driver.power_state(order.server_uuid) == before and not layered.driver.calls
+    assert layered.driver.lifecycle.power_state(order.server_uuid) == before and not layered.driver.calls
 
 
 def test_guest_when_its_disks_lie_over_nothing_of_the_cache_then_nothing_is_fetched(layered, cache):

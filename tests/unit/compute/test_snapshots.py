@@ -25,7 +25,7 @@ def snapshot_order(order, epoch: int, image_id: str = IMAGE, **fields) -> Snapsh
 def order(world):
     made = build_order()
     world.build(made)
-    world.driver.write_mark(made.server_uuid, "precious")
+    world.driver.hypervisor.write_mark(made.server_uuid, "precious")
     world.store.add(IMAGE)
     return made
 
@@ -40,12 +40,12 @@ def test_snapshot_when_taken_and_sent_then_the_image_has_the_disk_and_no_file_is
     sent = world.one("upload_snapshots", snapshot_order(order, 2))
     assert sent.ok and sent.power_state == PowerState.RUNNING
     assert b"precious" in world.store.data[IMAGE] and len(world.store.data[IMAGE]) == taken.snapshot.size_bytes
-    assert world.driver.snapshot_path(order.server_uuid, IMAGE) is None
+    assert world.driver.snapshots.snapshot_path(order.server_uuid, IMAGE) is None
 
 
 def test_snapshot_when_repeated_by_the_next_runner_then_what_was_kept_is_found(world, order):
     first = world.one("snapshot_guests", snapshot_order(order, 2, operation_id=9))
-    world.driver.write_mark(order.server_uuid, "later")
+    world.driver.hypervisor.write_mark(order.server_uuid, "later")
     again = world.one("snapshot_guests", snapshot_order(order, 3, operation_id=9))
     assert again == first and calls(world).count("take_snapshot") == 1
     world.restart()
@@ -70,8 +70,8 @@ def test_snapshot_when_the_next_runner_asks_while_it_is_taken_then_it_joins(worl
 def test_snapshot_when_it_fails_then_nothing_is_kept(world, order, when):
     world.driver.knobs.fail_next("take_snapshot", when=when)
     assert not world.one("snapshot_guests", snapshot_order(order, 2)).ok
-    assert world.driver.snapshot_path(order.server_uuid, IMAGE) is None
-    assert world.driver.power_state(order.server_uuid) == PowerState.RUNNING
+    assert world.driver.snapshots.snapshot_path(order.server_uuid, IMAGE) is None
+    assert world.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
 
 
 def test_snapshot_when_a_delete_comes_then_nothing_is_left(world, order):
@@ -91,7 +91,7 @@ def test_upload_when_the_image_service_refuses_then_the_file_stays_for_another_t
     world.one("snapshot_guests", snapshot_order(order, 2))
     world.store.error = error
     assert world.one("upload_snapshots", snapshot_order(order, 2)).error_kind == error.kind
-    assert world.driver.snapshot_path(order.server_uuid, IMAGE) is not None
+    assert world.driver.snapshots.snapshot_path(order.server_uuid, IMAGE) is not None
     world.store.error = None
     assert world.one("upload_snapshots", snapshot_order(order, 3)).ok
 
@@ -120,7 +120,7 @@ def test_upload_when_the_image_was_deleted_then_not_found_and_drop_clears_up(wor
     del world.store.images[IMAGE]
     assert world.one("upload_snapshots", snapshot_order(order, 2)).error_kind == "not_found"
     assert world.one("drop_snapshots", snapshot_order(order, 2)).ok
-    assert world.driver.snapshot_path(order.server_uuid, IMAGE) is None
+    assert world.driver.snapshots.snapshot_path(order.server_uuid, IMAGE) is None
 
 
 def test_upload_when_killed_after_the_file_was_dropped_then_repeating_it_is_ok(world, order):
@@ -155,7 +155,7 @@ def test_snapshot_when_taken_again_after_a_drop_of_the_same_operation_then_it_is
     world.one("snapshot_guests", snapshot_order(order, 2))
     assert world.one("drop_snapshots", snapshot_order(order, 2)).ok
     assert world.one("snapshot_guests", snapshot_order(order, 2)).ok
-    assert world.driver.snapshot_path(order.server_uuid, IMAGE) is not None
+    assert world.driver.snapshots.snapshot_path(order.server_uuid, IMAGE) is not None
 
 
 @pytest.mark.parametrize("state", ["off", "paused"])
@@ -171,4 +171,4 @@ def test_debt_when_a_snapshot_should_have_been_dropped_then_it_is(world, order):
     world.conductor.debts = (Debt(id=1, host=HOST, server_uuid=order.server_uuid, epoch=2, step="drop_snapshots",
                                   arguments={"image_id": IMAGE}),)
     world.restart()
-    assert world.conductor.paid == [1] and world.driver.snapshot_path(order.server_uuid, IMAGE) is None
+    assert world.conductor.paid == [1] and world.driver.snapshots.snapshot_path(order.server_uuid, IMAGE) is None

@@ -150,7 +150,7 @@ def test_token_whose_port_is_another_guest_s_by_now_then_it_is_dead(walk: Walk) 
     token, driver = opened(cloud, uuid), cloud.computes["host1"].driver
     assert check(cloud, token).server_uuid == uuid
     port = check(cloud, token).address.port
-    driver.change_power(uuid, PowerState.SHUTDOWN)
+    driver.hypervisor.change_power(uuid, PowerState.SHUTDOWN)
     until(lambda: cloud.server(uuid).vm_state == "stopped", "the conductor knows")
     assert refused(cloud, token) == "console.off"
     assert check(cloud, opened(cloud, other)).address.port == port  # taken by the next one that is looked at

@@ -226,10 +226,10 @@ def test_guest_when_somebody_starts_it_behind_the_clouds_back_then_it_is_stopped
     cloud.order(uuid, "stop")
     cloud.settle(uuid)
     host = cloud.computes[cloud.server(uuid).host]
-    host.driver.change_power(uuid, 1, "was started by hand")
+    host.driver.hypervisor.change_power(uuid, 1, "was started by hand")
     cloud.report_power()
     until(lambda: [one.action for one in cloud.journal(uuid)][-2:] == ["stop", "stop"], "it is stopped again")
     cloud.settle(uuid)
-    assert cloud.server(uuid).vm_state == "stopped" and host.driver.power_state(uuid) == 4
+    assert cloud.server(uuid).vm_state == "stopped" and host.driver.lifecycle.power_state(uuid) == 4
 
 

@@ -75,7 +75,7 @@ def test_boot_when_a_cell_has_too_few_left_then_the_cells_say_no_and_not_the_sum
 def test_topology_when_processors_are_pinned_then_it_is_shown_as_the_guest_has_it(cloud):
     [row] = boot(cloud, flavor(cloud, "wide", {"hw:cpu_policy": "dedicated", "hw:numa_nodes": "2"}))
     shown = cloud.control.get_server_topology(ServerQuery(uuid=row.uuid, scope=Scope()))
-    guest = cloud.computes[row.host].driver.inspect(row.uuid)
+    guest = cloud.computes[row.host].driver.hypervisor.inspect(row.uuid)
     assert [dict(node.cpu_pinning) for node in shown.nodes] == [dict(cell.pins) for cell in guest.packing.cells]
     assert [node.vcpus for node in shown.nodes] == [(0, 1), (2, 3)]
 

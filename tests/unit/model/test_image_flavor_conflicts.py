@@ -8,7 +8,7 @@ from nova import errors
 from nova.model import image_flavor_conflicts
 from nova.model.extra_specs import SPECS
 from nova.model.image_properties import problem
-from nova.virt.libvirt.guest import properties
+from nova.virt.libvirt import properties
 
 CONTRADICTIONS = [
     ({"hw_tpm_version": "1.2"}, {"hw:tpm_version": "2.0"}, "hw_tpm_version", "the flavor says hw:tpm_version=2.0"),

@@ -1,15 +1,15 @@
-"""Domains: defined, started, stopped, looked at."""
+"""Domains: defined, started, stopped, looked at, and asked through the agent inside."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import libvirt
 
 from nova import errors
 from nova.model.states import PowerState
-from nova.virt.libvirt.connection.link import Link, unless
+from nova.virt.libvirt.connection.link import Link, reason_of, unless
 from nova.virt.libvirt.hypervisor import Definitions
 
 P = PowerState
@@ -29,6 +29,8 @@ UNDEFINE = (libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE | libvirt.VIR_DOMAIN_UNDEFI
             | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM)  # it lies beside the guest, and goes with its disks
 STATS = (libvirt.VIR_DOMAIN_STATS_BALLOON | libvirt.VIR_DOMAIN_STATS_VCPU | libvirt.VIR_DOMAIN_STATS_INTERFACE
          | libvirt.VIR_DOMAIN_STATS_BLOCK)
+SILENT = frozenset({libvirt.VIR_ERR_AGENT_UNRESPONSIVE, libvirt.VIR_ERR_AGENT_UNSYNCED})
+ANSWERED = "QEMU agent command"  # what libvirt says when the agent answers with an error (it has no code for that)
 
 
 class Domains(Link):
@@ -90,6 +92,30 @@ class Domains(Link):
     def interrupt(self, server_uuid: str) -> None:
         self.on_domain("interrupt the guest", server_uuid, lambda domain: domain.injectNMI())
 
+    # --- the agent
+
+    def set_password(self, server_uuid: str, user: str, password: str, timeout_s: int) -> None:
+        self._ask("set the password", server_uuid, timeout_s, lambda domain: domain.setUserPassword(user, password))
+
+    def freeze(self, server_uuid: str, timeout_s: int) -> None:
+        self._ask("freeze the guest's file systems", server_uuid, timeout_s, lambda domain: domain.fsFreeze())
+
+    def thaw(self, server_uuid: str, timeout_s: int) -> None:
+        self._ask("thaw the guest's file systems", server_uuid, timeout_s, lambda domain: domain.fsThaw())
+
+    def _ask(self, task: str, server_uuid: str, timeout_s: int, question: Callable[[Any], object]) -> None:
+        def asked(domain: Any) -> None:
+            try:
+                domain.agentSetResponseTimeout(timeout_s)
+                question(domain)
+            except libvirt.libvirtError as error:
+                if error.get_error_code() in SILENT:
+                    raise errors.guest.AgentSilent(uuid=server_uuid, reason=reason_of(error)) from None
+                if ANSWERED in reason_of(error):
+                    raise errors.guest.AgentFailed(uuid=server_uuid, task=task, reason=reason_of(error)) from None
+                raise
+        self.on_domain(task, server_uuid, asked, lasts=True)  # a guest takes as long as it likes, up to the timeout
+
 
 # --- run in a real thread: nothing but libvirt's calls
 
@@ -115,13 +141,10 @@ def _definitions(connection: Any) -> dict[str, Definitions]:
     found = {}
     for domain in connection.listAllDomains():
         try:
-            running = domain.XMLDesc() if domain.isActive() else None
-            kept = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE) if domain.isPersistent() else None
+            found[domain.UUIDString()] = _definitions_of(domain)
         except libvirt.libvirtError as error:
             if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:  # gone since the list was made
                 raise
-        else:
-            found[domain.UUIDString()] = Definitions(running, kept)
     return found
 
 

@@ -1,4 +1,4 @@
-"""What the host and the hypervisor on it are."""
+"""What the host and the hypervisor on it are, and the secrets that it keeps for guests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import libvirt
 
 from nova.virt.libvirt.connection.link import Link
 from nova.virt.libvirt.hypervisor import HostSize
+
+KINDS = (libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_NET
+         | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_VDPA)
 
 
 class HostCalls(Link):
@@ -31,12 +34,25 @@ class HostCalls(Link):
     def node_devices(self) -> tuple[str, ...]:
         return self.call("list its devices", _devices)
 
+    # --- secrets
+
+    def secret(self, secret_uuid: str) -> bytes | None:
+        return self.call("read a guest's secret", lambda connection: _value(_find(connection, secret_uuid)))
+
+    def keep_secret(self, secret_uuid: str, xml: str, value: bytes) -> None:
+        def keep(connection: Any) -> None:
+            (_find(connection, secret_uuid) or connection.secretDefineXML(xml)).setValue(value)
+        self.call("keep a guest's secret", keep)
+
+    def drop_secret(self, secret_uuid: str) -> None:
+        def drop(connection: Any) -> None:
+            found = _find(connection, secret_uuid)
+            if found is not None:
+                found.undefine()
+        self.call("remove a guest's secret", drop)
+
 
 # --- run in a real thread: nothing but libvirt's calls
-
-KINDS = (libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_NET
-         | libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_VDPA)
-
 
 def _devices(connection: Any) -> tuple[str, ...]:
     found = []
@@ -47,3 +63,22 @@ def _devices(connection: Any) -> tuple[str, ...]:
             if error.get_error_code() != libvirt.VIR_ERR_NO_NODE_DEVICE:  # it went since it was listed
                 raise
     return tuple(found)
+
+
+def _find(connection: Any, secret_uuid: str) -> Any:
+    try:
+        return connection.secretLookupByUUIDString(secret_uuid)
+    except libvirt.libvirtError as error:
+        if error.get_error_code() == libvirt.VIR_ERR_NO_SECRET:
+            return None
+        raise
+
+
+def _value(secret: Any) -> bytes | None:
+    """None too for a secret whose keeper died before it was given its value."""
+    try:
+        return None if secret is None else secret.value()
+    except libvirt.libvirtError as error:
+        if error.get_error_code() == libvirt.VIR_ERR_NO_SECRET:
+            return None
+        raise

@@ -7,7 +7,8 @@ from typing import Any
 import libvirt
 
 from nova import errors
-from nova.virt.libvirt.connection.link import Link, unless
+from nova.virt.libvirt.connection.domains import Domains
+from nova.virt.libvirt.connection.link import unless
 
 #: libvirt waits 30 s for another call of the same guest: a save whose caller died may still be under way.
 SAVE_TRIES = 20
@@ -16,7 +17,7 @@ UNREADABLE = ("load of migration failed", "save image", "saved image", "savevm",
               "job 'migration in'", "failed to read qemu header", "magic is incorrect", "error while loading state")
 
 
-class Memory(Link):
+class Memory(Domains):
     def pause(self, server_uuid: str) -> None:
         self.on_domain("pause the guest", server_uuid, _pause)
 
@@ -41,7 +42,7 @@ class Memory(Link):
 
     def restore(self, server_uuid: str, held: bool = False) -> None:
         try:
-            self.start(server_uuid, held)  # type: ignore[attr-defined]
+            self.start(server_uuid, held)
         except errors.host.LibvirtRefused as error:
             if any(sign in str(error).lower() for sign in UNREADABLE):
                 raise errors.guest.BrokenSave(uuid=server_uuid, reason=str(error)) from error

@@ -10,11 +10,12 @@ import libvirt
 from nova import errors
 from nova.model.migrations import MigrationProgress
 from nova.virt.libvirt.connection.link import Link, reason_of
-from nova.virt.libvirt.moves.calls import CpuQuestion, Departure, Job
+from nova.virt.libvirt.hypervisor import CpuQuestion, Departure, Job
 
 ALWAYS = (libvirt.VIR_MIGRATE_LIVE | libvirt.VIR_MIGRATE_PEER2PEER | libvirt.VIR_MIGRATE_PERSIST_DEST
           | libvirt.VIR_MIGRATE_UNDEFINE_SOURCE)
 MOVING_XML = libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE
+AWAY = [libvirt.VIR_DOMAIN_SHUTOFF, libvirt.VIR_DOMAIN_SHUTOFF_MIGRATED]
 INCOMING = {libvirt.VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT: False, libvirt.VIR_DOMAIN_JOB_OPERATION_MIGRATION_IN: True}
 OVER = frozenset({libvirt.VIR_DOMAIN_JOB_NONE, libvirt.VIR_DOMAIN_JOB_COMPLETED, libvirt.VIR_DOMAIN_JOB_FAILED,
                   libvirt.VIR_DOMAIN_JOB_CANCELLED})
@@ -38,7 +39,7 @@ class Migration(Link):
 
     def migrated(self, server_uuid: str) -> bool:
         try:
-            return self.on_domain("tell a guest's state", server_uuid, _migrated)
+            return self.on_domain("tell a guest's state", server_uuid, lambda domain: domain.state() == AWAY)
         except errors.guest.NotDefined:
             return True
 
@@ -103,7 +104,3 @@ def _job(domain: Any) -> Job | None:
 def _progress(stats: Mapping[str, Any]) -> MigrationProgress:
     return MigrationProgress(**{f"{what}_{count}_bytes": int(stats.get(f"{what}_{count}", 0))
                                 for what in ("memory", "disk") for count in ("total", "processed", "remaining")})
-
-
-def _migrated(domain: Any) -> bool:
-    return domain.state() == [libvirt.VIR_DOMAIN_SHUTOFF, libvirt.VIR_DOMAIN_SHUTOFF_MIGRATED]

@@ -24,6 +24,7 @@ import msgspec
 from nova import concurrency
 from nova.model.base import Value
 from nova.model.orders import BuildOrder
+from nova.model.topology import Packing
 
 T = TypeVar("T")
 
@@ -286,6 +287,37 @@ class Folders:
     def uuids(self) -> tuple[str, ...]:
         """Of every folder that is a guest's by its name, and this host's."""
         return tuple(uuid for uuid in self._named("") if self.of(uuid).concerns_us)
+
+    # --- what they tell: Packed, KeptOrders and ImageUsers of nova.virt.interface
+
+    def kept_order(self, server_uuid: str) -> BuildOrder | None:
+        return self.of(server_uuid).order()
+
+    def packings(self, node: str = "", aside: bool = False) -> dict[str, Packing]:
+        of, uuids = (self.aside, self.put_aside()) if aside else (self.of, self.uuids())
+        orders = {uuid: of(uuid).order() for uuid in uuids}
+        return {uuid: order.packing for uuid, order in orders.items() if order is not None and order.packing}
+
+    def packing(self, server_uuid: str) -> Packing | None:
+        order = self.kept_order(server_uuid)
+        return order.packing if order is not None else None
+
+    def images_in_use(self) -> frozenset[str]:
+        """Ids of the images that guests were made from, put aside or not: their cached files are needed. Those of other
+        hosts, too, which share the directory."""
+        found: set[str] = set()
+        for folder in self.all():
+            for order in folder.orders():
+                found |= {image.id for image in (order.image, order.kernel, order.ramdisk) if image is not None}
+            rescue = folder.rescue()
+            if rescue is not None:
+                found |= set(rescue.image_ids)
+        return frozenset(found)
+
+    def bases(self, server_uuid: str) -> frozenset[str]:
+        return frozenset(disk.backing for disk in self.of(server_uuid).disks() if disk.backing)
+
+    # --- inside
 
     def _named(self, suffix: str) -> tuple[str, ...]:
         if not self.root.is_dir():

@@ -11,8 +11,7 @@ from nova.privileged.qemu_img import QemuImg
 from nova.privileged.runner import Runner
 from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends import Backends, Format, Space
-from nova.virt.libvirt.disks.backends.files import PART as PART
-from nova.virt.libvirt.disks.backends.files import whole as whole
+from nova.virt.libvirt.disks.backends.files import whole
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.plan import Base, wanted_disks
 from nova.virt.libvirt.settings import Settings

@@ -12,6 +12,7 @@ from nova.virt.libvirt.settings import Settings
 
 GIB, MIB = 1 << 30, 1 << 20
 CONFIG_NAME = "disk.config"
+KERNEL, RAMDISK = "kernel", "ramdisk"  # of a guest that boots from its own, beside its disks
 
 
 class Base(NamedTuple):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from nova import errors
 from nova.model.images import Image
 from nova.model.states import PowerState
-from nova.virt.libvirt.base import OFF, Room
+from nova.virt.libvirt.disks.folders import Folders
+from nova.virt.libvirt.hypervisor import OFF, Hypervisor, state_of
 from nova.virt.libvirt.xml import running
 
 LOG = logging.getLogger(__name__)
@@ -21,18 +23,22 @@ ANSWER_S = 10
 FREEZE_S = 60  # all that the guest has not written yet is written then
 
 
-class LibvirtAgent(Room):
+@dataclass(frozen=True)
+class LibvirtAgent:
+    hypervisor: Hypervisor
+    folders: Folders
+
     def set_password(self, server_uuid: str, user: str, password: str) -> None:
-        if self._state(server_uuid) != PowerState.RUNNING:
+        if state_of(self.hypervisor, server_uuid) != PowerState.RUNNING:
             raise errors.guest.NotRunning(uuid=server_uuid)
-        if not running.has_agent(self._tools.hypervisor.definition(server_uuid)):
+        if not running.has_agent(self.hypervisor.definition(server_uuid)):
             raise errors.guest.AgentNone(uuid=server_uuid)
-        order = self._folder(server_uuid).order()
+        order = self.folders.of(server_uuid).order()
         who = administrator(order.image if order else None) if user == ANYONE else user
-        self._tools.hypervisor.set_password(server_uuid, who, password, ANSWER_S)
+        self.hypervisor.set_password(server_uuid, who, password, ANSWER_S)
 
     @contextlib.contextmanager
-    def _quiet(self, server_uuid: str, required: bool) -> Iterator[bool]:
+    def quiet(self, server_uuid: str, required: bool) -> Iterator[bool]:
         """The guest's file systems are frozen for the block (whether they really are is given), and thawed after it.
 
         guest.AgentNotQuiet, when ``required`` and impossible. Who dies inside leaves a mark: ``thaw_left_over`` goes by
@@ -46,34 +52,34 @@ class LibvirtAgent(Room):
                 raise errors.guest.AgentNotQuiet(uuid=server_uuid, reason=reason)
             yield not reason
         finally:
-            self._thaw(server_uuid)
+            self.thaw(server_uuid)
 
     def thaw_left_over(self) -> None:
         """Thaw what a process that died left frozen. Once, at start; what can't be thawed stays marked."""
-        for server_uuid in self._tools.folders.uuids():
+        for server_uuid in self.folders.uuids():
             with contextlib.suppress(errors.NovaError):
-                self._thaw(server_uuid)
+                self.thaw(server_uuid)
 
     def _freeze(self, server_uuid: str) -> str:
         """Why not; empty when all is frozen. It may be frozen in part even then."""
-        if self._state(server_uuid) != PowerState.RUNNING:
+        if state_of(self.hypervisor, server_uuid) != PowerState.RUNNING:
             return "it does not run"
-        if not running.has_agent(self._tools.hypervisor.definition(server_uuid)):
+        if not running.has_agent(self.hypervisor.definition(server_uuid)):
             return str(errors.guest.AgentNone(uuid=server_uuid))
-        self._folder(server_uuid).file(FROZEN).touch(mode=0o600)
+        self.folders.of(server_uuid).file(FROZEN).touch(mode=0o600)
         try:
-            self._tools.hypervisor.freeze(server_uuid, FREEZE_S)
+            self.hypervisor.freeze(server_uuid, FREEZE_S)
         except (errors.Conflict, errors.HostRefused) as error:
             return str(error)
         return ""
 
-    def _thaw(self, server_uuid: str) -> None:
-        mark = self._folder(server_uuid).file(FROZEN)
+    def thaw(self, server_uuid: str) -> None:
+        mark = self.folders.of(server_uuid).file(FROZEN)
         if not mark.exists():
             return
         try:
-            if self._state(server_uuid) not in OFF:  # one that went off is not frozen any more
-                self._tools.hypervisor.thaw(server_uuid, ANSWER_S)
+            if state_of(self.hypervisor, server_uuid) not in OFF:  # one that went off is not frozen any more
+                self.hypervisor.thaw(server_uuid, ANSWER_S)
             mark.unlink(missing_ok=True)
         except errors.NotFound:
             mark.unlink(missing_ok=True)

@@ -1,15 +1,33 @@
-"""The text of a guest's serial console. virtlogd writes it, and rotates it: console.log, then .0, .1 ... ever older."""
+"""The text of a guest's serial console (``nova.virt.interface.Consoles``). virtlogd writes it, and rotates it:
+console.log, then .0, .1 ... ever older."""
 
 from __future__ import annotations
 
 import os
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 
-from nova import concurrency
+from nova import concurrency, errors
+from nova.virt.libvirt.disks.folders import Folders
+from nova.virt.libvirt.guest.devices import CONSOLE_LOG
+from nova.virt.libvirt.hypervisor import Hypervisor, state_of
 
 MOST_PARTS = 64  # more than any virtlogd keeps
 MOST_BYTES = 4 << 20  # of one answer; QEMU's user can't write the log, but the guest decides what is in it
+
+
+@dataclass(frozen=True)
+class LibvirtConsoles:
+    hypervisor: Hypervisor
+    folders: Folders
+
+    def console_output(self, server_uuid: str, lines: int | None) -> str:
+        text = tail(self.folders.of(server_uuid).file(CONSOLE_LOG), lines)
+        if text is None:
+            state_of(self.hypervisor, server_uuid)
+            raise errors.guest.NoConsoleLog(uuid=server_uuid)
+        return text
 
 
 def tail(log: Path, lines: int | None) -> str | None:
@@ -18,7 +36,7 @@ def tail(log: Path, lines: int | None) -> str | None:
 
 
 def _tail(log: Path, lines: int | None) -> str | None:
-    parts, size, found = [], 0, False
+    parts, size, ends, found = [], 0, 0, False
     for part in (log, *(log.with_name(f"{log.name}.{number}") for number in range(MOST_PARTS))):
         content = _read_end(part, MOST_BYTES - size)
         if content is None:
@@ -28,7 +46,8 @@ def _tail(log: Path, lines: int | None) -> str | None:
         found = True
         parts.append(content)
         size += len(content)
-        if size >= MOST_BYTES or (lines is not None and _lines(parts) > lines):
+        ends += content.count(b"\n")
+        if size >= MOST_BYTES or (lines is not None and ends > lines):
             break
     if not found:
         return None
@@ -41,10 +60,6 @@ def _last(text: str, lines: int) -> str:
     pieces = text.split("\n")
     unfinished = pieces[-1] != ""
     return "\n".join(pieces[max(0, len(pieces) - lines - (not unfinished)):]) if lines > 0 else ""
-
-
-def _lines(parts: list[bytes]) -> int:
-    return sum(part.count(b"\n") for part in parts)
 
 
 def _read_end(path: Path, limit: int) -> bytes | None:

@@ -1,36 +1,38 @@
 """From an order to the guest that libvirt is told to make: what was asked for, and this host's answer to it. Pure.
 
 Its parts: :mod:`~nova.virt.libvirt.guest.firmware` (machine and boot), :mod:`~nova.virt.libvirt.guest.processor`,
-:mod:`~nova.virt.libvirt.guest.devices`, :mod:`~nova.virt.libvirt.disks.xml`, :mod:`~nova.virt.libvirt.vifs`.
+:mod:`~nova.virt.libvirt.guest.devices`, :mod:`~nova.virt.libvirt.guest.disk_devices`, :mod:`~nova.virt.libvirt.vifs`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from nova import errors
 from nova.model.orders import BuildOrder
 from nova.virt.libvirt import vifs
-from nova.virt.libvirt.disks import xml as disk_xml
 from nova.virt.libvirt.disks.folders import DiskRecord
-from nova.virt.libvirt.guest import numa_requirements
-from nova.virt.libvirt.guest.devices import CONSOLE_LOG as CONSOLE_LOG
+from nova.virt.libvirt.guest import disk_devices, numa_requirements
 from nova.virt.libvirt.guest.devices import device_spec
-from nova.virt.libvirt.guest.encryption import encryption_of
-from nova.virt.libvirt.guest.firmware import COMMAND_LINE as COMMAND_LINE
-from nova.virt.libvirt.guest.firmware import KERNEL as KERNEL
-from nova.virt.libvirt.guest.firmware import RAMDISK as RAMDISK
-from nova.virt.libvirt.guest.firmware import boot_spec, is_kind, machine_of
-from nova.virt.libvirt.guest.firmware import runnable as runnable
+from nova.virt.libvirt.guest.firmware import boot_spec, machine_of
 from nova.virt.libvirt.guest.numa_placement import devices_of, placement_of
 from nova.virt.libvirt.guest.processor import cpu_spec
-from nova.virt.libvirt.guest.properties import Wishes, wishes
-from nova.virt.libvirt.host.facts import HostFacts as HostFacts
+from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.host.machines import is_kind
+from nova.virt.libvirt.properties import NO, Wishes, wishes
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.xml import specs
 
 MANUFACTURER, PRODUCT, FAMILY = "OpenStack Foundation", "OpenStack Nova", "Virtual Machine"
 CDROM_BUSES = {"q35": "sata", "virt": "scsi"}
+
+#: Memory that is encrypted (AMD SEV, https://libvirt.org/kbase/launch_security_sev.html).
+ASKING = ("hw:mem_encryption", "hw_mem_encryption")
+MODELS = ("hw:mem_encryption_model", "hw_mem_encryption_model")
+#: No debugging, no key sharing, not to be sent to another platform, and only by SEV; for SEV-ES registers, too.
+POLICIES = {"amd-sev": 0x33, "amd-sev-es": 0x37}
 
 
 def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, host: HostFacts,
@@ -46,7 +48,7 @@ def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, h
     if encryption is not None:  # nothing could be read back from a swap
         placement = replace(placement, locked=True)
     devices = device_spec(asked, settings, folder, machine, host, order.server_uuid)
-    kvm, storage = host.virt_type == "kvm", disk_xml.Storage.of(settings, host.cache_mode)
+    kvm, storage = host.virt_type == "kvm", disk_devices.Storage.of(settings, host.cache_mode)
     interfaces = vif_specs(order, asked, settings, kvm)
     if any(one.type == "vhostuser" for one in interfaces):
         placement = replace(placement, shared_memory=True)
@@ -61,8 +63,31 @@ def guest_spec(order: BuildOrder, disks: tuple[DiskRecord, ...], folder: Path, h
         platform=specs.PlatformSpec(windows=asked.os_type == "windows", kvm=kvm, hpet=asked.hpet, pmu=asked.pmu,
                                     hide_hypervisor=asked.hide_hypervisor,
                                     split_irqchip=devices.iommu == "intel"),
-        disks=disk_xml.disk_specs(disks, folder, asked, cdrom_bus, storage, extra),
+        disks=disk_devices.disk_specs(disks, folder, asked, cdrom_bus, storage, extra),
         vifs=interfaces)
+
+
+def encryption_of(image: Mapping[str, str], extra_specs: Mapping[str, str], machine: str | None, efi: bool,
+                  host: HostFacts) -> specs.EncryptionSpec | None:
+    """None when it is not asked for. host.NoSuchGuest says what is missing."""
+    given = {**image, **extra_specs}
+    name = next((one for one in ASKING if given.get(one, "no").strip().lower() not in NO), None)
+    if name is None:
+        return None
+    model_name = next((one for one in MODELS if one in given), "")
+    model, can = given.get(model_name, "amd-sev"), host.abilities(machine)
+    reason = ""
+    if model not in POLICIES:
+        raise errors.host.NoSuchGuest(name=model_name, value=model, reason="this release has amd-sev and amd-sev-es")
+    if not can.sev or host.virt_type != "kvm":
+        reason = "its processor, kernel and QEMU do not encrypt guests' memory (AMD SEV)"
+    elif model == "amd-sev-es" and not can.sev_es_guests:
+        reason = "its processor has no keys for SEV-ES"
+    elif not efi or not is_kind(machine, "q35"):
+        reason = "such a guest needs UEFI and machine type q35 (hw_firmware_type=uefi, hw_machine_type=q35)"
+    if reason:
+        raise errors.host.NoSuchGuest(name=name, value=given[name], reason=reason)
+    return specs.EncryptionSpec(can.sev_cbit, can.sev_reduced_bits, POLICIES[model])
 
 
 def vif_specs(order: BuildOrder, asked: Wishes, settings: Settings, kvm: bool) -> tuple[specs.VifSpec, ...]:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nova import errors
-from nova.virt.libvirt.guest.firmware import check_pcie, is_kind
-from nova.virt.libvirt.guest.properties import Wishes
+from nova.virt.libvirt.guest.firmware import check_pcie
 from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.host.machines import SINCE, is_kind
+from nova.virt.libvirt.properties import Wishes
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 from nova.virt.libvirt.xml.specs import DeviceSpec, TpmSpec
@@ -18,9 +19,6 @@ CONSOLE_LOG = "console.log"
 TPM_MODEL = "tpm-crb"  # of 2.0, where nothing else is asked for; 1.2 has tpm-tis alone
 IOMMU_KINDS = {"intel": ("q35",), "virtio": ("q35", "virt"), "smmuv3": ("virt",), "auto": ("q35", "virt")}
 AUTO_IOMMU = "virtio"
-
-#: Models that came to QEMU with a version: (field, model) -> the version, as QEMU counts.
-SINCE = {("sound_model", "virtio"): 8_002_000, ("vif_model", "igb"): 8_000_000}
 
 
 class Offer(NamedTuple):

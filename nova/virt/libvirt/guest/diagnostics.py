@@ -1,13 +1,21 @@
-"""What libvirt counts of a domain, as diagnostics. Pure."""
+"""What libvirt tells of a guest: what it uses, counted (``nova.virt.interface.Diagnosis``), and where it sees its
+devices (``DevicePlaces``)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
+from nova.model.guests import DevicePlace
 from nova.model.states import PowerState
+from nova.virt.libvirt.disks.folders import Folders
+from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.hypervisor import Hypervisor, state_of
+from nova.virt.libvirt.vifs import tap_name
+from nova.virt.libvirt.xml import running
 
 #: field -> the end of its name in libvirt's statistics.
 _NIC = {"rx_octets": "rx.bytes", "rx_packets": "rx.pkts", "rx_errors": "rx.errs", "rx_drop": "rx.drop",
@@ -15,10 +23,25 @@ _NIC = {"rx_octets": "rx.bytes", "rx_packets": "rx.pkts", "rx_errors": "rx.errs"
 _DISK = {"read_bytes": "rd.bytes", "read_requests": "rd.reqs", "write_bytes": "wr.bytes", "write_requests": "wr.reqs"}
 
 
+@dataclass(frozen=True)
+class LibvirtDiagnosis:
+    hypervisor: Hypervisor
+    folders: Folders
+    facts: Callable[[], HostFacts]
+
+    def diagnostics(self, server_uuid: str) -> Diagnostics:
+        state, order = state_of(self.hypervisor, server_uuid), self.folders.of(server_uuid).order()
+        macs = {tap_name(one): one.mac for one in order.interfaces} if order else {}
+        return diagnostics_of(self.hypervisor.stats(server_uuid), state, self.facts().virt_type, macs)
+
+    def device_places(self, server_uuid: str) -> dict[str, DevicePlace]:
+        return running.places(self.hypervisor.definition(server_uuid))
+
+
 def diagnostics_of(stats: Mapping[str, Any], state: PowerState, virt_type: str,
                    macs: Mapping[str, str]) -> Diagnostics:
     """``stats`` as virConnectGetAllDomainStats names them; ``macs``: the address behind each tap. A guest that is off
-    has devices, and counts nothing."""
+    has devices, and counts nothing. Pure."""
     return Diagnostics(
         power_state=state, driver="libvirt", hypervisor=virt_type, hypervisor_os=os.uname().sysname.lower(),
         cpus=tuple(CpuUse(id=number, time_ns=stats.get(f"vcpu.{number}.time"))

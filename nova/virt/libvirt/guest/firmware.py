@@ -1,32 +1,23 @@
-"""What a guest's machine is and how it boots: machine type, BIOS or UEFI, secure boot, a kernel of its own. Pure, but
-for :func:`has_stateless`."""
+"""What a guest's machine is and how it boots: machine type, BIOS or UEFI, secure boot, a kernel of its own. Pure."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 from pathlib import Path
 
 from nova import errors
 from nova.model.orders import BuildOrder
-from nova.virt.libvirt.guest.properties import Wishes
+from nova.virt.libvirt.disks.plan import KERNEL, RAMDISK
 from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.host.machines import is_kind, runnable
+from nova.virt.libvirt.properties import Wishes
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.xml.specs import BootSpec
 
-KERNEL, RAMDISK = "kernel", "ramdisk"
 COMMAND_LINE = "root=/dev/vda console=tty0 console=ttyS0"
-RUNNABLE = {"x86_64": frozenset({"x86_64", "i686"})}
 #: The firmware's variables, beside the guest. Those of a guest with secure boot begin with the enrolled keys: a guest
 #: that gets it later must not go on with variables that have none.
 NVRAM, SECURE_NVRAM = "nvram.fd", "nvram.secure.fd"
 PCIE = {"x86_64": "q35", "i686": "q35", "aarch64": "virt"}
-DESCRIPTIONS = (Path("/usr/share/qemu/firmware"), Path("/etc/qemu/firmware"))
-
-
-def runnable(arch: str) -> frozenset[str]:
-    """Architectures of guests that a host of ``arch`` runs."""
-    return RUNNABLE.get(arch, frozenset({arch}))
 
 
 def arch_of(asked: Wishes, host: HostFacts) -> str:
@@ -46,11 +37,6 @@ def machine_of(asked: Wishes, settings: Settings, host: HostFacts) -> str | None
     if machine is None and (asked.iommu or asked.secure_boot == "required"):
         machine = PCIE.get(arch)
     return machine
-
-
-def is_kind(machine: str | None, kind: str) -> bool:
-    """Whether a machine type (q35, pc-q35-7.2, virt, virt-7.2) is of a kind."""
-    return machine is not None and (machine == kind or machine.startswith((f"{kind}-", f"pc-{kind}-")))
 
 
 def check_pcie(asked: Wishes, machine: str | None, field: str) -> None:
@@ -106,13 +92,3 @@ def _check_stateless(asked: Wishes, efi: bool, host: HostFacts) -> None:
                                          reason="it is of UEFI firmware alone (hw_firmware_type=uefi)")
     if not host.stateless_firmware:
         raise errors.host.NoSuchGuest(name=name, value="yes", reason="no firmware without variables is installed")
-
-
-def has_stateless(folders: tuple[Path, ...] = DESCRIPTIONS) -> bool:
-    """Whether the host has UEFI firmware that keeps no variables, by the descriptions QEMU's packages bring."""
-    for path in (path for folder in folders for path in sorted(folder.glob("*.json"))):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            mapping = json.loads(path.read_text()).get("mapping", {})
-            if mapping.get("device") == "flash" and mapping.get("mode") == "stateless":
-                return True
-    return False

@@ -9,19 +9,22 @@ from __future__ import annotations
 import logging
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import msgspec
 
 from nova import errors
-from nova.model.networks import Interface
+from nova.concurrency import Clock
 from nova.model.orders import InterfaceOrder
 from nova.model.states import PowerState
 from nova.virt.libvirt import vifs
-from nova.virt.libvirt.base import Room
-from nova.virt.libvirt.disks.folders import Folder
+from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.guest.definition import vif_specs
-from nova.virt.libvirt.guest.properties import wishes
-from nova.virt.libvirt.hypervisor import Definitions
+from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.hypervisor import Definitions, Hypervisor
+from nova.virt.libvirt.properties import wishes
+from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
 from nova.virt.libvirt.xml import interfaces as xml
 from nova.virt.libvirt.xml.specs import VifSpec
 
@@ -31,33 +34,39 @@ POLL_S = 0.1
 NOWHERE = Definitions(None, None)
 
 
-class LibvirtHotPlug(Room):
-    """All of HotPlug."""
+@dataclass(frozen=True, kw_only=True)
+class LibvirtHotPlug:
+    hypervisor: Hypervisor
+    settings: Settings
+    folders: Folders
+    interfaces: LibvirtInterfaces
+    facts: Callable[[], HostFacts]
+    clock: Clock
 
     def attach_interface(self, order: InterfaceOrder) -> PowerState:
-        uuid, hypervisor, folder = order.server_uuid, self._tools.hypervisor, self._folder(order.server_uuid)
-        self._note(folder, order.interface)
+        uuid = order.server_uuid
+        self.interfaces.note(uuid, [vifs.record(order.interface)])
         try:
-            self._prepare(order.build, order.interface)
+            self.interfaces.prepare(order.build.server_uuid, [order.interface])
             found, spec = self._definitions(uuid), self._spec(order)
             for text, running in ((found.kept, False), (found.running, True)):
                 if text is not None and xml.find(text, spec) is None:
-                    hypervisor.attach_device(uuid, xml.device_xml(spec, text), running)
+                    self.hypervisor.attach_device(uuid, xml.device_xml(spec, text), running)
         except Exception:
-            self._take_back(order, folder)
+            self._take_back(order)
             raise
-        folder.keep_order(order.build)
+        self.folders.of(uuid).keep_order(order.build)
         return self._state_or_none(uuid)
 
     def detach_interface(self, order: InterfaceOrder, stopped: Callable[[], bool]) -> PowerState:
-        uuid, hypervisor, folder = order.server_uuid, self._tools.hypervisor, self._folder(order.server_uuid)
+        uuid, folder = order.server_uuid, self.folders.of(order.server_uuid)
         spec = self._spec_to_find(order)
         self._ask_for(order, spec, stopped)
         kept = self._definitions(uuid).kept
         element = xml.find(kept, spec) if kept is not None else None
         if element is not None:
-            hypervisor.detach_device(uuid, ET.tostring(element, encoding="unicode"), False)
-        self._unplug(order.interface, folder)
+            self.hypervisor.detach_device(uuid, ET.tostring(element, encoding="unicode"), False)
+        self.interfaces.unplug_one(uuid, order.interface)
         if folder.exists():
             folder.keep_order(order.build)
         return self._state_or_none(uuid)
@@ -66,14 +75,14 @@ class LibvirtHotPlug(Room):
 
     def _ask_for(self, order: InterfaceOrder, spec: VifSpec, stopped: Callable[[], bool]) -> None:
         """Of the guest as it runs. guest.KeepsInterface, guest.DetachStopped: it has it still."""
-        settings, clock, uuid = self._tools.settings, self._tools.clock, order.server_uuid
+        settings, clock, uuid = self.settings, self.clock, order.server_uuid
         for _ in range(settings.detach_attempts):
             text = self._definitions(uuid).running
             element = xml.find(text, spec) if text is not None else None
             if element is None:
                 return
             try:
-                self._tools.hypervisor.detach_device(uuid, ET.tostring(element, encoding="unicode"), True)
+                self.hypervisor.detach_device(uuid, ET.tostring(element, encoding="unicode"), True)
             except errors.host.LibvirtRefused as error:  # it is asked already, say
                 LOG.info("asking for an interface: %s", error, extra={"server": uuid})
             deadline = clock.now() + settings.detach_timeout_s
@@ -87,7 +96,7 @@ class LibvirtHotPlug(Room):
         raise errors.guest.KeepsInterface(uuid=uuid, interface=order.interface.id,
                                           seconds=settings.detach_attempts * settings.detach_timeout_s)
 
-    def _take_back(self, order: InterfaceOrder, folder: Folder) -> None:
+    def _take_back(self, order: InterfaceOrder) -> None:
         """After an attach that failed; what can't be taken back is so when the guest is unplugged as a whole."""
         try:
             spec = self._spec_to_find(order)
@@ -95,43 +104,27 @@ class LibvirtHotPlug(Room):
             for text, running in ((found.running, True), (found.kept, False)):
                 element = xml.find(text, spec) if text is not None else None
                 if element is not None:
-                    self._tools.hypervisor.detach_device(order.server_uuid, ET.tostring(element, encoding="unicode"),
+                    self.hypervisor.detach_device(order.server_uuid, ET.tostring(element, encoding="unicode"),
                                                          running)
-            self._unplug(order.interface, folder)
+            self.interfaces.unplug_one(order.server_uuid, order.interface)
         except errors.NovaError as error:
             LOG.warning("an interface that could not be plugged in was not taken back: %s", error,
                         extra={"server": order.server_uuid})
 
-    def _note(self, folder: Folder, interface: Interface) -> None:
-        """Before anything is plugged: it is what unplug goes by."""
-        plug = vifs.record(interface)
-        folder.make()
-        known = {one.device: one for one in (*folder.plugs(), plug)}
-        folder.keep_plugs(tuple(known.values()))
-
-    def _unplug(self, interface: Interface, folder: Folder) -> None:
-        """The host's side, as it was plugged, whatever the port says now."""
-        plugs = folder.plugs()
-        mine = tuple(one for one in plugs if one.id == interface.id) or vifs.known_records([interface])
-        for plug in mine:
-            vifs.unplug(plug, self._tools.hands)
-        if folder.exists():
-            folder.keep_plugs(tuple(one for one in plugs if one.id != interface.id))
-
     def _definitions(self, server_uuid: str) -> Definitions:
         try:
-            return self._tools.hypervisor.definitions_of(server_uuid)
+            return self.hypervisor.definitions_of(server_uuid)
         except errors.guest.NotDefined:
             return NOWHERE
 
     def _state_or_none(self, server_uuid: str) -> PowerState:
-        state = self._tools.hypervisor.state(server_uuid)
+        state = self.hypervisor.state(server_uuid)
         return PowerState.NOSTATE if state is None else state
 
     def _spec(self, order: InterfaceOrder) -> VifSpec:
         build = msgspec.structs.replace(order.build, interfaces=(order.interface,))
         asked = wishes(build.image.properties if build.image else {}, build.flavor.extra_specs)
-        [spec] = vif_specs(build, asked, self._tools.settings, self._tools.facts().virt_type == "kvm")
+        [spec] = vif_specs(build, asked, self.settings, self.facts().virt_type == "kvm")
         return spec
 
     def _spec_to_find(self, order: InterfaceOrder) -> VifSpec:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from nova import errors
 from nova.model.topology import Packing
-from nova.virt.libvirt.guest.properties import NO
+from nova.virt.libvirt.properties import NO
 
 
 class Promise(NamedTuple):
@@ -31,10 +31,6 @@ def _nodes(packing: Packing, value: str) -> bool:
     return packing.numa and str(len(packing.cells)) == value
 
 
-def _devices(packing: Packing, value: str) -> bool:
-    return bool(packing.devices)
-
-
 _POLICY = Promise(frozenset({"shared"}), _policy)
 _PAGES = Promise(frozenset({"small", "any"}), _pages)
 _NODES = Promise(frozenset(), _nodes)
@@ -46,7 +42,7 @@ PROMISES: dict[str, Promise] = {
     "hw:mem_page_size": _PAGES, "hw_mem_page_size": _PAGES,
     "hw:numa_nodes": _NODES, "hw_numa_nodes": _NODES,
     "hw:locked_memory": _LOCKED, "hw_locked_memory": _LOCKED,
-    "pci_passthrough:alias": Promise(frozenset(), _devices),
+    "pci_passthrough:alias": Promise(frozenset(), lambda packing, value: bool(packing.devices)),
 }
 
 

@@ -1,27 +1,94 @@
-"""Guests that stay in memory and do not run (``nova.virt.interface.Pausing``), and the interrupt that makes a guest
-write its crash dump (``CrashDumps``)."""
+"""Guests that stand still: in memory (``nova.virt.interface.Pausing``), before their first instruction
+(``HeldStarts``), or with their memory on the host's disk (``Suspending``), by libvirt's managed save; and the interrupt
+that makes a guest write its crash dump (``CrashDumps``).
+
+A suspended guest is off to the hypervisor, so its power state is SHUTDOWN; that it goes on from saved memory at its
+next start is known to libvirt alone.
+"""
 
 from __future__ import annotations
 
+import logging
+from dataclasses import dataclass
+
 from nova import errors
+from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
-from nova.virt.libvirt.base import OFF, Room
+from nova.virt.libvirt.guest.defining import Definer
+from nova.virt.libvirt.hypervisor import OFF, Hypervisor, state_of
+from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
+
+LOG = logging.getLogger(__name__)
 
 
-class LibvirtPausing(Room):
+@dataclass(frozen=True, kw_only=True)
+class LibvirtPausing:
+    hypervisor: Hypervisor
+    definer: Definer
+    interfaces: LibvirtInterfaces
+
     def pause(self, server_uuid: str) -> PowerState:
-        if self._state(server_uuid) in OFF:
+        if state_of(self.hypervisor, server_uuid) in OFF:
             raise errors.guest.NotRunning(uuid=server_uuid)
-        self._tools.hypervisor.pause(server_uuid)
-        return self._state(server_uuid)
+        self.hypervisor.pause(server_uuid)
+        return state_of(self.hypervisor, server_uuid)
 
     def unpause(self, server_uuid: str) -> PowerState:
-        if self._state(server_uuid) in OFF:
+        if state_of(self.hypervisor, server_uuid) in OFF:
             raise errors.guest.NotRunning(uuid=server_uuid)
-        self._tools.hypervisor.unpause(server_uuid)
-        return self._state(server_uuid)
+        self.hypervisor.unpause(server_uuid)
+        return state_of(self.hypervisor, server_uuid)
+
+    # --- suspended
+
+    def suspend(self, server_uuid: str) -> PowerState:
+        if state_of(self.hypervisor, server_uuid) not in OFF:
+            self.hypervisor.save(server_uuid)
+        if not self.hypervisor.has_saved(server_uuid):  # it was off before, or went off by itself
+            raise errors.guest.NotRunning(uuid=server_uuid)
+        return state_of(self.hypervisor, server_uuid)
+
+    def resume(self, order: BuildOrder) -> PowerState:
+        self._resume(order, held=False)
+        self.hypervisor.unpause(order.server_uuid)  # saved memory may be that of a guest that stood still
+        return state_of(self.hypervisor, order.server_uuid)
+
+    # --- held
+
+    def resume_held(self, order: BuildOrder) -> PowerState:
+        self._resume(order, held=True)
+        return state_of(self.hypervisor, order.server_uuid)
+
+    def start_held(self, server_uuid: str) -> PowerState:
+        self.hypervisor.start(server_uuid, held=True)
+        return state_of(self.hypervisor, server_uuid)
+
+    # --- its crash dump
 
     def crash(self, server_uuid: str) -> None:
-        if self._state(server_uuid) in OFF:
+        if state_of(self.hypervisor, server_uuid) in OFF:
             raise errors.guest.NotRunning(uuid=server_uuid)
-        self._tools.hypervisor.interrupt(server_uuid)
+        self.hypervisor.interrupt(server_uuid)
+
+    # --- inside
+
+    def _resume(self, order: BuildOrder, held: bool) -> None:
+        state = self.hypervisor.state(order.server_uuid)
+        if state is None or state in OFF:
+            # a rebooted host has no bridges; taps are libvirt's
+            self.interfaces.prepare(order.server_uuid, order.interfaces)
+            self._go_on(order, state is not None, held)
+
+    def _go_on(self, order: BuildOrder, defined: bool, held: bool) -> None:
+        hypervisor, uuid = self.hypervisor, order.server_uuid
+        try:
+            if defined and hypervisor.has_saved(uuid):
+                hypervisor.restore(uuid, held)
+                return
+            reason = "it is gone"
+        except errors.guest.BrokenSave as error:
+            reason = str(error)
+        LOG.warning("guest %s can not go on from its saved memory and is started: %s", order.instance_name, reason,
+                    extra={"server": uuid})
+        self.definer.define(order)
+        hypervisor.start(uuid, held)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from nova import errors
 from nova.model.orders import BuildOrder
-from nova.virt.libvirt.guest.cpu_topology import topology
 from nova.virt.libvirt.guest.numa_placement import threads_of
-from nova.virt.libvirt.guest.properties import Wishes
-from nova.virt.libvirt.host.cpu_traits import FEATURES
 from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.host.processors import FEATURES, flags_of, mode_of, usable_models
+from nova.virt.libvirt.properties import Wishes
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
-from nova.virt.libvirt.xml.specs import CpuSpec
+from nova.virt.libvirt.xml.specs import CpuSpec, Topology
 
+MANY = 1 << 16
 #: Extra spec -> (element of cputune, least, most), as libvirt and the kernel take them.
 TUNING = {"quota:cpu_shares": ("shares", 1, 262144), "quota:cpu_period": ("period", 1000, 1000000),
           "quota:cpu_quota": ("quota", -1, 17592186044415)}
@@ -36,12 +36,31 @@ def cpu_spec(order: BuildOrder, asked: Wishes, settings: Settings, host: HostFac
         tuning=_tuning(order.flavor.extra_specs), **_address(asked, mode, host))
 
 
-def mode_of(settings: Settings, host: HostFacts) -> str:
-    kvm = host.virt_type == "kvm"
-    mode = settings.cpu_mode or ("host-model" if kvm else "none")
-    if not kvm and mode == "host-passthrough":
-        mode = "none"  # without KVM there is no host's processor to pass through
-    return mode
+def topology(vcpus: int, wishes: Wishes) -> Topology:
+    """The arrangement of exactly ``vcpus`` that meets most wishes within the limits; else as many sockets as can be.
+
+    image.WrongProperty when the limits leave no arrangement.
+    """
+    limits = (wishes.max_sockets or MANY, wishes.max_cores or MANY, wishes.max_threads or MANY)
+    fitting = [one for one in _arrangements(vcpus) if all(n <= limit for n, limit in zip(one, limits, strict=True))]
+    if not fitting:
+        raise errors.image.WrongProperty(name="the flavor's vcpus", value=vcpus,
+                                         reason="no arrangement keeps within hw_cpu_max_sockets, _cores and _threads")
+    wished = (wishes.sockets, wishes.cores, wishes.threads)
+
+    def rank(one: Topology) -> tuple[int, int, int]:
+        met = sum(wish == n for wish, n in zip(wished, one, strict=True) if wish is not None)
+        return met, one.sockets, one.cores
+    return max(fitting, key=rank)
+
+
+def _arrangements(vcpus: int) -> Iterator[Topology]:
+    for threads in range(1, vcpus + 1):
+        if vcpus % threads:
+            continue
+        for cores in range(1, vcpus // threads + 1):
+            if vcpus // threads % cores == 0:
+                yield Topology(vcpus // threads // cores, cores, threads)
 
 
 def wanted_features(order: BuildOrder) -> dict[str, str]:
@@ -58,7 +77,7 @@ def choose_model(settings: Settings, abilities: DomainCapabilities, features_of:
     if not usable:
         raise errors.host.NoSuchGuest(name="[libvirt]cpu_models", value=",".join(settings.cpu_models),
                                       reason="its processor has none of these models' features")
-    added, removed = _flags(settings)
+    added, removed = flags_of(settings)
     missing: set[str] = set()
     for model in usable:
         missing = set(wanted) - ((features_of.get(model, frozenset()) | added) - removed)
@@ -66,30 +85,6 @@ def choose_model(settings: Settings, abilities: DomainCapabilities, features_of:
             return model
     raise errors.host.NoSuchGuest(name=f"trait:{wanted[min(missing)]}", value="required",
                                   reason=f"none of [libvirt]cpu_models has {', '.join(sorted(missing))}")
-
-
-def guest_features(settings: Settings, host: HostFacts, own: frozenset[str],
-                   abilities: DomainCapabilities) -> frozenset[str]:
-    """Features that some guest here can have; ``own`` are those of the host's processor."""
-    mode = mode_of(settings, host)
-    if mode == "custom":
-        models = usable_models(settings.cpu_models, abilities)
-        found = frozenset().union(*(host.cpu_features.get(model, frozenset()) for model in models))
-    else:
-        found = own if mode in ("host-model", "host-passthrough") and host.virt_type == "kvm" else frozenset()
-    added, removed = _flags(settings)
-    return frozenset() if mode == "none" else (found | added) - removed
-
-
-def _flags(settings: Settings) -> tuple[frozenset[str], frozenset[str]]:
-    """Features that the operator adds, and takes away."""
-    added = frozenset(flag.lstrip("+") for flag in settings.cpu_flags if not flag.startswith("-"))
-    return added, frozenset(flag[1:] for flag in settings.cpu_flags if flag.startswith("-"))
-
-
-def usable_models(models: Iterable[str], abilities: DomainCapabilities) -> tuple[str, ...]:
-    """In their order; all of them where libvirt doesn't tell."""
-    return tuple(model for model in models if not abilities.cpu_models or model in abilities.cpu_models)
 
 
 def _address(asked: Wishes, mode: str, host: HostFacts) -> dict[str, Any]:

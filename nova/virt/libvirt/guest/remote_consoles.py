@@ -3,23 +3,32 @@ guest as it runs, and of no other time."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from nova import errors
 from nova.model.consoles import PROTOCOLS, ConsoleType
 from nova.virt.interface import ConsolePlace
-from nova.virt.libvirt.base import OFF, Room
+from nova.virt.libvirt.hypervisor import OFF, Hypervisor, state_of
 from nova.virt.libvirt.xml.consoles import lines_of, screen_of
+from nova.virt.libvirt.xml.specs import SpiceSpec
 
 ANYWHERE = frozenset({"0.0.0.0", "::", ""})  # listening on these, QEMU is reached by the host's address
 
 
-class LibvirtRemoteConsoles(Room):
+@dataclass(frozen=True)
+class LibvirtRemoteConsoles:
+    """``spice``: what is demanded of SPICE now."""
+
+    hypervisor: Hypervisor
+    spice: SpiceSpec | None
+
     def console_of(self, server_uuid: str, type: ConsoleType) -> ConsolePlace:
         protocol = PROTOCOLS.get(type)
         if protocol not in ("vnc", "spice", "serial"):
             raise errors.host.NoSuchConsole(type=type.value)
-        if self._state(server_uuid) in OFF:
+        if state_of(self.hypervisor, server_uuid) in OFF:
             raise errors.guest.NotRunning(uuid=server_uuid)
-        definition = self._tools.hypervisor.definition(server_uuid)
+        definition = self.hypervisor.definition(server_uuid)
         found = _serial(definition) if protocol == "serial" else _screen(definition, protocol)
         if found is None:
             raise errors.guest.NoSuchConsole(uuid=server_uuid,
@@ -32,10 +41,9 @@ class LibvirtRemoteConsoles(Room):
 
     def _check_security(self, server_uuid: str, type: ConsoleType, found: ConsolePlace) -> None:
         """A guest may be older than what is demanded of SPICE now. guest.NoSuchConsole."""
-        spice = self._tools.settings.consoles.spice
         if type == ConsoleType.SPICE_HTML5 and found.port is None:
             raise errors.guest.NoSuchConsole(uuid=server_uuid, what="SPICE (without TLS)")
-        if spice is not None and spice.secure and found.port is not None:
+        if self.spice is not None and self.spice.secure and found.port is not None:
             raise errors.guest.NoSuchConsole(uuid=server_uuid, what="SPICE (over TLS alone)")
 
 

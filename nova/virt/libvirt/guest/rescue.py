@@ -11,16 +11,23 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from nova import errors
 from nova.model.images import Image
 from nova.model.orders import BuildOrder, RescueOrder
 from nova.model.states import PowerState
 from nova.virt.interface import LocalImages
-from nova.virt.libvirt.base import OFF, Room, as_refusals, base_of
 from nova.virt.libvirt.disks import plan
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder, RescueRecord
-from nova.virt.libvirt.disks.maker import PART
+from nova.virt.libvirt.disks.backends.files import PART
+from nova.virt.libvirt.disks.config_drive import ConfigDrive
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders, RescueRecord
+from nova.virt.libvirt.disks.guest_disks import base_of
+from nova.virt.libvirt.disks.maker import DiskMaker
+from nova.virt.libvirt.disks.refusals import as_refusals
+from nova.virt.libvirt.guest.defining import Definer
+from nova.virt.libvirt.hypervisor import OFF, Hypervisor, state_of
+from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.xml import running
 
 DISK, CONFIG, KERNEL, RAMDISK = "disk.rescue", "disk.config.rescue", "kernel.rescue", "ramdisk.rescue"
@@ -29,11 +36,19 @@ BUSES_OF = {"floppy": ("fdc",), "cdrom": ("ide", "sata", "scsi", "usb"),
             "disk": ("ide", "sata", "scsi", "usb", "virtio")}
 
 
-class LibvirtRescuing(Room):
+@dataclass(frozen=True, kw_only=True)
+class LibvirtRescuing:
+    hypervisor: Hypervisor
+    definer: Definer
+    settings: Settings
+    folders: Folders
+    disks: DiskMaker
+    config_drive: ConfigDrive
+
     def rescue(self, order: RescueOrder, images: LocalImages | None, files: Mapping[str, bytes] | None) -> PowerState:
-        folder = self._folder(order.server_uuid)
+        folder = self.folders.of(order.server_uuid)
         if self._runs_rescued(order.server_uuid, folder):
-            return self._state(order.server_uuid)
+            return state_of(self.hypervisor, order.server_uuid)
         if not folder.disks():
             raise errors.guest.NoDisks(uuid=order.server_uuid, names="all")
         record = self._planned_rescue(order, images, files is not None)
@@ -45,38 +60,38 @@ class LibvirtRescuing(Room):
             self._make_rescue(folder, record, images)
             if record.config is not None and files is not None:
                 with as_refusals():
-                    self._tools.config_drive.write(folder.file(CONFIG), files)
-            self._tools.hypervisor.stop_now(order.server_uuid)
-            self._define(order.build)
-            self._tools.hypervisor.start(order.server_uuid)
+                    self.config_drive.write(folder.file(CONFIG), files)
+            self.hypervisor.stop_now(order.server_uuid)
+            self.definer.define(order.build)
+            self.hypervisor.start(order.server_uuid)
         except Exception:
             self._give_up(order, folder, record)
             raise
-        return self._state(order.server_uuid)
+        return state_of(self.hypervisor, order.server_uuid)
 
     def _give_up(self, order: RescueOrder, folder: Folder, record: RescueRecord) -> None:
         """After a failure: the guest is off, and its next start is one of its own system."""
         _clean(folder, record)
         with contextlib.suppress(errors.NovaError):  # what failed before may fail again; the first error is told
-            if self._tools.hypervisor.state(order.server_uuid) in OFF:
-                self._define(order.build)
+            if self.hypervisor.state(order.server_uuid) in OFF:
+                self.definer.define(order.build)
 
     def unrescue(self, order: BuildOrder) -> PowerState:
-        folder, hypervisor = self._folder(order.server_uuid), self._tools.hypervisor
+        folder, hypervisor = self.folders.of(order.server_uuid), self.hypervisor
         record = folder.rescue()
         if record is not None:
             hypervisor.stop_now(order.server_uuid)
             hypervisor.undefine(order.server_uuid)
             _clean(folder, record)
         if hypervisor.state(order.server_uuid) in OFF | {None}:
-            self._define(order)
+            self.definer.define(order)
             hypervisor.start(order.server_uuid)
-        return self._state(order.server_uuid)
+        return state_of(self.hypervisor, order.server_uuid)
 
     def _runs_rescued(self, server_uuid: str, folder: Folder) -> bool:
         with contextlib.suppress(errors.guest.NotDefined):
-            return (folder.rescue() is not None and self._state(server_uuid) not in OFF
-                    and running.target_of(self._tools.hypervisor.definition(server_uuid),
+            return (folder.rescue() is not None and state_of(self.hypervisor, server_uuid) not in OFF
+                    and running.target_of(self.hypervisor.definition(server_uuid),
                                           str(folder.file(DISK))) is not None)
         return False
 
@@ -85,10 +100,10 @@ class LibvirtRescuing(Room):
         if base is None:
             raise errors.host.CouldNot(reason=f"Image {order.image.id} was not fetched to this host.")
         kernel, ramdisk, stable = order.image.kernel_id, order.image.ramdisk_id, is_stable(order.image)
-        config = plan.config_drive(self._tools.settings) if with_config else None
+        config = plan.config_drive(self.settings) if with_config else None
         return RescueRecord(
             image_ids=tuple(one for one in (order.image.id, kernel, ramdisk) if one), stable=stable,
-            disk=_disk(order.image, base, self._tools.settings.cow), kernel=KERNEL if kernel else None,
+            disk=_disk(order.image, base, self.settings.cow), kernel=KERNEL if kernel else None,
             ramdisk=RAMDISK if kernel and ramdisk else None,
             config=DiskRecord(kind="config", name=CONFIG, format=config.format, size_bytes=0, device=config.device)
             if config else None, command_line=order.image.properties.get("os_command_line"))
@@ -98,11 +113,11 @@ class LibvirtRescuing(Room):
         base = base_of(Image(id=record.image_ids[0]), images)
         with as_refusals():
             if not folder.file(DISK).exists():
-                self._tools.disks.make_root(folder, record.disk, base)
+                self.disks.make_root(folder, record.disk, base)
             for name, image_id in zip((record.kernel, record.ramdisk), record.image_ids[1:], strict=False):
                 base = base_of(Image(id=image_id), images)
                 if name and base is not None and not folder.file(name).exists():
-                    self._tools.disks.copy(base.path, folder, name)
+                    self.disks.copy(base.path, folder, name)
 
 
 def is_stable(image: Image) -> bool:

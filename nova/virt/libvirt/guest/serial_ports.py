@@ -14,9 +14,9 @@ import threading
 from collections.abc import Callable, Iterator
 
 from nova import errors
-from nova.virt.libvirt.console_settings import SerialSettings
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.hypervisor import Definitions, Hypervisor
+from nova.virt.libvirt.settings.consoles import SerialSettings
 from nova.virt.libvirt.xml.consoles import lines_of, ports_of
 from nova.virt.libvirt.xml.specs import SerialLine
 

@@ -12,16 +12,20 @@ import logging
 import os
 import re
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from nova import concurrency, errors
 from nova.model.orders import Snapshot, SnapshotOrder
-from nova.virt.libvirt.base import OFF, as_refusals
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder
-from nova.virt.libvirt.disks.maker import PART
-from nova.virt.libvirt.disks.xml import path_of
+from nova.privileged.qemu_img import QemuImg
+from nova.virt.libvirt.disks.backends.files import PART
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders
+from nova.virt.libvirt.disks.maker import DiskMaker
+from nova.virt.libvirt.disks.refusals import as_refusals
 from nova.virt.libvirt.guest.agent import LibvirtAgent
+from nova.virt.libvirt.guest.disk_devices import path_of
+from nova.virt.libvirt.hypervisor import OFF, Hypervisor, state_of
 from nova.virt.libvirt.xml import running
 
 LOG = logging.getLogger(__name__)
@@ -52,7 +56,17 @@ class Plan(NamedTuple):
         return Path(path_of(self.root, self.folder.path))
 
 
-class LibvirtSnapshots(LibvirtAgent):
+@dataclass(frozen=True, kw_only=True)
+class LibvirtSnapshots:
+    """``format`` None: that of the guest's disk."""
+
+    hypervisor: Hypervisor
+    agent: LibvirtAgent
+    folders: Folders
+    disks: DiskMaker
+    images: QemuImg
+    format: str | None
+
     def take_snapshot(self, order: SnapshotOrder) -> Snapshot:
         plan = self._planned_snapshot(order)
         if (found := _find(plan.folder, order.image_id)) is not None:
@@ -73,41 +87,41 @@ class LibvirtSnapshots(LibvirtAgent):
         return _described(plan.target, plan.root)
 
     def snapshot_path(self, server_uuid: str, image_id: str) -> str | None:
-        found = _find(self._folder(server_uuid), image_id)
+        found = _find(self.folders.of(server_uuid), image_id)
         return str(found) if found is not None else None
 
     def drop_snapshot(self, server_uuid: str, image_id: str) -> None:
         self._clean_snapshot(server_uuid, image_id)
-        if (found := _find(self._folder(server_uuid), image_id)) is not None:
+        if (found := _find(self.folders.of(server_uuid), image_id)) is not None:
             found.unlink(missing_ok=True)
 
     def _planned_snapshot(self, order: SnapshotOrder) -> Plan:
-        folder = self._folder(order.server_uuid)
+        folder = self.folders.of(order.server_uuid)
         root = next((disk for disk in folder.disks() if disk.kind == "root"), None)
-        if root is None or not self._tools.disks.exists(folder, root):
+        if root is None or not self.disks.exists(folder, root):
             raise errors.guest.NoDisks(uuid=order.server_uuid, names="the root disk")
-        wanted = self._tools.settings.snapshot_format or root.format
+        wanted = self.format or root.format
         target = folder.file(f"{_stem(order.image_id)}{wanted}")
         return Plan(order.server_uuid, folder, root, wanted, target, target.with_name(f"{target.name}{PART}"))
 
     def _clean_snapshot(self, server_uuid: str, image_id: str) -> None:
         """What a call that was cut off left of this snapshot: a job, a part of a file, frozen file systems."""
-        folder = self._folder(server_uuid)
+        folder = self.folders.of(server_uuid)
         self._stop_copy(server_uuid, str(folder.file(_stem(image_id))))
         for part in folder.path.glob(f"{_stem(image_id)}*{PART}"):
             part.unlink(missing_ok=True)
-        self._thaw(server_uuid)
+        self.agent.thaw(server_uuid)
 
     # --- the copy
 
     def _copied(self, plan: Plan, order: SnapshotOrder) -> bool:
         """False when the guest was stopped or started meanwhile."""
-        state = self._tools.hypervisor.state(plan.uuid)
+        state = self.hypervisor.state(plan.uuid)
         if state is None or state in OFF:
             with as_refusals():
-                source = self._tools.disks.source(plan.folder, plan.root)
-                self._tools.images.convert(source, plan.root.format, str(plan.part), plan.format)
-            return self._tools.hypervisor.state(plan.uuid) in OFF | {None}
+                source = self.disks.source(plan.folder, plan.root)
+                self.images.convert(source, plan.root.format, str(plan.part), plan.format)
+            return self.hypervisor.state(plan.uuid) in OFF | {None}
         if plan.format == LIVE_FORMAT:
             return self._copy_live(plan, order, plan.part)
         live = plan.part.with_name(f"{plan.target.name}.{LIVE_FORMAT}{PART}")
@@ -115,22 +129,21 @@ class LibvirtSnapshots(LibvirtAgent):
             if not self._copy_live(plan, order, live):
                 return False
             with as_refusals():
-                self._tools.images.convert(str(live), LIVE_FORMAT, str(plan.part), plan.format)
+                self.images.convert(str(live), LIVE_FORMAT, str(plan.part), plan.format)
             return True
         finally:
             live.unlink(missing_ok=True)
 
     def _copy_live(self, plan: Plan, order: SnapshotOrder, path: Path) -> bool:
-        hypervisor = self._tools.hypervisor
-        definition = hypervisor.definition(plan.uuid)
+        definition = self.hypervisor.definition(plan.uuid)
         disk = running.target_of(definition, str(plan.source))
         if disk is None:
             raise errors.guest.NoDisks(uuid=plan.uuid, names="the root disk")
         path.unlink(missing_ok=True)
         copy = running.copy_xml(definition, disk, str(path), LIVE_FORMAT)
         try:
-            with self._quiet(plan.uuid, _must_be_quiet(order)):
-                hypervisor.begin_copy(plan.uuid, copy)
+            with self.agent.quiet(plan.uuid, _must_be_quiet(order)):
+                self.hypervisor.begin_copy(plan.uuid, copy)
             failure = self._await_copy(plan.uuid)
         except BaseException:
             self._stop_copy(plan.uuid, str(path))
@@ -139,13 +152,13 @@ class LibvirtSnapshots(LibvirtAgent):
         if not failure:
             return True
         path.unlink(missing_ok=True)
-        if self._state(plan.uuid) in OFF:
+        if state_of(self.hypervisor, plan.uuid) in OFF:
             return False
         raise errors.host.LibvirtRefused(task="copy the guest's disk", reason=failure)
 
     def _stop_copy(self, server_uuid: str, path: str) -> None:
         """Of a copy into files that begin with ``path``; no other. Its end is waited for: QEMU writes until then."""
-        hypervisor, deadline = self._tools.hypervisor, time.monotonic() + STOPS_WITHIN_S
+        hypervisor, deadline = self.hypervisor, time.monotonic() + STOPS_WITHIN_S
         asked = False
         while (copy := hypervisor.copy_under_way(server_uuid)) is not None:
             if not any(file.startswith(path) for file in running.copies_to(copy)):
@@ -162,7 +175,7 @@ class LibvirtSnapshots(LibvirtAgent):
         """Why the copy failed; empty when it did not."""
         began = since = time.monotonic()
         done_bytes = -1
-        while not (state := self._tools.hypervisor.copy_state(server_uuid)).ended:
+        while not (state := self.hypervisor.copy_state(server_uuid)).ended:
             if state.done_bytes != done_bytes:
                 done_bytes, since = state.done_bytes, time.monotonic()
             elif time.monotonic() - since > STALLED_S:

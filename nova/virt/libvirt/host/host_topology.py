@@ -1,21 +1,27 @@
-"""What a host has of processors, memory, devices and special memory, as the scheduler and claims should see it. Pure.
+"""What a host has of processors, memory, devices and special memory, as the scheduler and claims should see it:
+asked of libvirt and of the system by :class:`Resources`; the rest is pure.
 
 Names of resource classes and traits: the public references of os-resource-classes and os-traits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import json
+import os
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from nova import errors
 from nova.model.providers import ChildProvider, ClassInventory
 from nova.model.topology import HostCell, HostTopology, Pages, PciDevice
+from nova.privileged.runner import Runner
 from nova.virt import cpu_sets
-from nova.virt.libvirt.host.numa_settings import Placing
+from nova.virt.libvirt.hypervisor import Hypervisor
+from nova.virt.libvirt.settings.placing import Placing
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
-from nova.virt.libvirt.xml.cells import Cell
-from nova.virt.pci import providers
+from nova.virt.libvirt.xml.cells import Cell, cells
+from nova.virt.libvirt.xml.nodedevs import node_devices
+from nova.virt.pci import providers, specs
 
 UNBOUNDED = 2147483647
 
@@ -35,9 +41,46 @@ class Layout:
         return HostTopology(cells=self.cells, devices=tuple(devices))
 
 
-def layout_of(cells: Iterable[Cell], placing: Placing) -> Layout:
+class Resources:
+    """Cells and pages are looked at once, as libvirt's capabilities are; devices each time."""
+
+    def __init__(self, hypervisor: Hypervisor, placing: Placing, runner: Runner) -> None:
+        self._hypervisor, self._placing, self._runner = hypervisor, placing, runner
+
+    def look(self, capabilities: str, machines: Collection[DomainCapabilities]) -> Layout:
+        """``machines``: what guests of its machine types may have. config.Placing."""
+        size = self._hypervisor.size()
+        found = layout_of(cells(capabilities, size.cpus, size.memory_mb), self._placing)
+        contexts, traits = encryption(machines, self._placing)
+        memory = persistent_memory(self._placing, self._namespaces()) if self._placing.pmem else ()
+        return replace(found, inventories=(*found.inventories, *contexts, *memory), traits=found.traits | traits)
+
+    def devices(self) -> tuple[PciDevice, ...]:
+        """Those to give away; libvirt is asked only where the operator named some. As providers they are counted once:
+        a physical function, or its virtual ones."""
+        if not self._placing.devices:
+            return ()
+        found = specs.devices(node_devices(self._hypervisor.node_devices()), self._placing.devices)
+        return providers.exclusive(found) if self._placing.report_devices else found
+
+    def _namespaces(self) -> dict[str, int]:
+        """Name -> bytes, of the host's persistent memory."""
+        try:
+            told = json.loads(self._runner.run(["ndctl", "list", "-N"]).stdout or "[]")
+        except (errors.host.CommandFailed, ValueError) as error:
+            raise errors.config.Placing(option="[libvirt]pmem_namespaces", value=",".join(self._placing.pmem),
+                                        reason=f"this host's namespaces can not be listed ({error})") from error
+        return {name: int(one.get("size", 0)) for one in told for name in (one.get("name"), one.get("dev")) if name}
+
+
+def page_kb() -> int:
+    """The size of this host's small pages."""
+    return os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def layout_of(host_cells: Iterable[Cell], placing: Placing) -> Layout:
     """config.Placing names the option that speaks of what the host has not got."""
-    found = tuple(cells)
+    found = tuple(host_cells)
     _check(found, placing)
     made = tuple(_host_cell(cell, placing) for cell in found)
     dedicated = sum(len(cell.dedicated) for cell in made)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from nova.virt.libvirt.guest.devices import SINCE
-from nova.virt.libvirt.guest.firmware import is_kind
-from nova.virt.libvirt.host.cpu_traits import traits_of
 from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.host.machines import SINCE, is_kind
+from nova.virt.libvirt.host.processors import traits_of
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities
 
 #: Machine types that are asked about beside the default one.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import importlib.metadata
 import os
 import tempfile
@@ -12,17 +13,17 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nova import errors
-from nova.model.hosts import Node
+from nova.model.base import utcnow
+from nova.model.hosts import HostUptime, Node
 from nova.privileged import kvm
 from nova.privileged.runner import Runner
+from nova.virt.libvirt.disks import tpm
 from nova.virt.libvirt.disks.folders import Folders
-from nova.virt.libvirt.guest import firmware, tpm
-from nova.virt.libvirt.guest.firmware import runnable
-from nova.virt.libvirt.guest.processor import guest_features, usable_models
 from nova.virt.libvirt.host import host_traits
 from nova.virt.libvirt.host.facts import HostFacts
-from nova.virt.libvirt.host.host_topology import Layout, device_children
-from nova.virt.libvirt.host.resources import Resources, page_kb
+from nova.virt.libvirt.host.host_topology import Layout, Resources, device_children, page_kb
+from nova.virt.libvirt.host.machines import has_stateless, runnable
+from nova.virt.libvirt.host.processors import guest_features, usable_models
 from nova.virt.libvirt.hypervisor import Hypervisor
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.xml import capabilities
@@ -32,6 +33,8 @@ MACHINE_ID = Path("/etc/machine-id")
 HARDWARE_SERIAL = Path("/sys/class/dmi/id/product_uuid")
 HYPERVISOR = "QEMU"
 CPU_MAP = Path("/usr/share/libvirt/cpu_map")
+PROC, UTMP = Path("/proc"), Path("/run/utmp")
+RECORD_BYTES, USER_PROCESS = (384, 400), 7  # of utmp: by the C library's idea of a long
 
 
 class Host:
@@ -69,7 +72,7 @@ class Host:
             serial_of=serial_of(self._settings.sysinfo_serial), abilities=self.abilities,
             machines=machines, floating=self._layout.floating, page_kb=page_kb(),
             tpm=self._settings.swtpm and "emulator" in can.tpm_backends and tpm.installed(),
-            stateless_firmware=firmware.has_stateless(), cpu_features=model_features(self._settings.cpu_models),
+            stateless_firmware=has_stateless(), cpu_features=model_features(self._settings.cpu_models),
             cache_mode=self._settings.cache_mode or cache_mode(self._settings.instances_path))
 
     def abilities(self, machine: str | None) -> capabilities.DomainCapabilities:
@@ -116,6 +119,9 @@ class Host:
             supported=tuple(sorted({(kind.arch, kind.domain, kind.mode) for kind in self._kinds})),
             traits=self._traits(), host_ip=self._settings.host_ip,
             capabilities={"virt_type": facts.virt_type, "arch": self._cpu.arch})
+
+    def uptime(self) -> HostUptime:
+        return uptime_of()
 
     def _promised_bytes(self) -> int:
         """What guests' disks may still grow by: their size less what they take now."""
@@ -186,6 +192,23 @@ def memory_used_mb(total_mb: int, meminfo: Path = Path("/proc/meminfo")) -> int:
             if line.startswith("MemAvailable:"):
                 return max(0, total_mb - int(line.split()[1]) // 1024)
     return 0
+
+
+def uptime_of(proc: Path = PROC, utmp: Path = UTMP) -> HostUptime:
+    """How long this machine is up, who is logged in, how busy it is: from the kernel and utmp(5), by no program."""
+    up_s = float((proc / "uptime").read_text().split()[0])
+    return HostUptime(booted_at=utcnow().replace(microsecond=0) - datetime.timedelta(seconds=int(up_s)),
+                      users=_users(utmp), load=os.getloadavg())
+
+
+def _users(utmp: Path) -> int:
+    """None, where nobody keeps the file."""
+    try:
+        data = utmp.read_bytes()
+    except OSError:
+        return 0
+    size = next((size for size in RECORD_BYTES if len(data) % size == 0), RECORD_BYTES[0])
+    return sum(data[at] == USER_PROCESS for at in range(0, len(data), size))
 
 
 def cache_mode(directory: Path) -> str:

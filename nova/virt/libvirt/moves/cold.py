@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import dataclass
 
 import msgspec
 
@@ -11,32 +12,35 @@ from nova import errors
 from nova.model.orders import GuestOnSource, MoveOrder
 from nova.privileged import disk_exports
 from nova.virt.interface import LocalImages
-from nova.virt.libvirt.base import OFF, Room, as_refusals
 from nova.virt.libvirt.disks import plan
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders
+from nova.virt.libvirt.disks.maker import DiskMaker
+from nova.virt.libvirt.disks.refusals import as_refusals
+from nova.virt.libvirt.disks.tpm import Tpms
+from nova.virt.libvirt.hypervisor import OFF, Hypervisor
 from nova.virt.libvirt.moves import source_info as tell
 from nova.virt.libvirt.moves import tpm_transfer
-from nova.virt.libvirt.moves.file_transfer import Origin, Wanted, only
+from nova.virt.libvirt.moves.file_transfer import Carrier, Origin, Wanted, only
 from nova.virt.libvirt.moves.source_info import Told
+from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
 
 LOG = logging.getLogger(__name__)
 
 
-class Moves(Room):
-    """What cold and live moves share."""
-
-    def _offer(self, folder: Folder, live: bool = False) -> disk_exports.Offer:
-        moves = self._tools.settings.moves
-        listen = disk_exports.Listen(moves.address, moves.ports, moves.certificates if moves.tls else "")
-        return disk_exports.offer(folder.path, tell.files_of(folder, live), listen)
-
-
-class LibvirtColdMoves(Moves):
-    """All of ColdMoves."""
+@dataclass(frozen=True, kw_only=True)
+class LibvirtColdMoves:
+    hypervisor: Hypervisor
+    settings: Settings
+    folders: Folders
+    disks: DiskMaker
+    tpms: Tpms
+    carrier: Carrier
+    interfaces: LibvirtInterfaces
 
     def leave(self, server_uuid: str) -> GuestOnSource:
-        folder, aside = self._folder(server_uuid), self._tools.folders.aside(server_uuid)
-        state = self._tools.hypervisor.state(server_uuid)
+        folder, aside = self.folders.of(server_uuid), self.folders.aside(server_uuid)
+        state = self.hypervisor.state(server_uuid)
         if self._has(aside) and state is not None:
             raise errors.move.NotForgotten(uuid=server_uuid)
         if not self._has(aside):
@@ -48,29 +52,29 @@ class LibvirtColdMoves(Moves):
                 raise errors.move.NotForgotten(uuid=server_uuid)
             tell.check_files(folder, server_uuid)
             self._put_aside(server_uuid, folder, aside)
-        tpm_transfer.pack(self._tools.tpms, server_uuid, aside)
-        offer = self._offer(aside)
+        tpm_transfer.pack(self.tpms, server_uuid, aside)
+        offer = tell.offer_of(aside, self.settings.moves)
         disks, facts = tell.told(aside, offer.names)
         return GuestOnSource(address=offer.address, port=offer.port, probe=tell.probe_of(aside), disks=disks,
                              facts=facts)
 
     def fetch(self, order: MoveOrder, images: LocalImages | None) -> None:
-        folder = self._folder(order.server_uuid)
+        folder = self.folders.of(order.server_uuid)
         origin, told, probe = self._origin(order)
         with as_refusals():
-            self._tools.carrier.open(folder, probe, order.server_uuid)
+            self.carrier.open(folder, probe, order.server_uuid)
             folder.keep_order(order.build)
             disks = self._bring(order, folder, origin, told, images)
             folder.keep_disks(disks)
-            self._tools.disks.make(order.build, folder, disks, None)
+            self.disks.make(order.build, folder, disks, None)
 
     def take_back(self, server_uuid: str) -> bool:
-        folder, aside = self._folder(server_uuid), self._tools.folders.aside(server_uuid)
+        folder, aside = self.folders.of(server_uuid), self.folders.aside(server_uuid)
         if not self._has(aside):
             return False
         disk_exports.withdraw(aside.path)
-        self._tools.hypervisor.stop_now(server_uuid)  # what fetch brought to this same host
-        self._tools.hypervisor.undefine(server_uuid)
+        self.hypervisor.stop_now(server_uuid)  # what fetch brought to this same host
+        self.hypervisor.undefine(server_uuid)
         folder.discard()
         tpm_transfer.drop(aside)
         tell.drop_probe(aside)  # it stood for these disks as they were
@@ -78,16 +82,16 @@ class LibvirtColdMoves(Moves):
         return True
 
     def forget(self, server_uuid: str) -> None:
-        aside = self._tools.folders.aside(server_uuid)
+        aside = self.folders.aside(server_uuid)
         if self._has(aside):
             disk_exports.withdraw(aside.path)
             aside.remove()
-        folder = self._folder(server_uuid)
+        folder = self.folders.of(server_uuid)
         if not (folder.exists() and folder.owned):
-            self._tools.tpms.remove(server_uuid, aside)
+            self.tpms.remove(server_uuid, aside)
 
     def put_aside(self) -> frozenset[str]:
-        return frozenset(self._tools.folders.put_aside())
+        return frozenset(self.folders.put_aside())
 
     # --- inside
 
@@ -96,15 +100,15 @@ class LibvirtColdMoves(Moves):
         return aside.exists() and aside.owned
 
     def _put_aside(self, server_uuid: str, folder: Folder, aside: Folder) -> None:
-        self._tools.hypervisor.undefine(server_uuid)
-        self.unplug(server_uuid, None)  # type: ignore[attr-defined]
+        self.hypervisor.undefine(server_uuid)
+        self.interfaces.unplug(server_uuid, None)
         tell.drop_probe(folder)
         folder.keep_copy_of(None)
         os.replace(folder.path, aside.path)
 
     def _origin(self, order: MoveOrder) -> tuple[Origin, Told, str]:
         """Where the disks come from, what is told of them, and what they are known by."""
-        aside, source, carrier = self._tools.folders.aside(order.server_uuid), order.source, self._tools.carrier
+        aside, source, carrier = self.folders.aside(order.server_uuid), order.source, self.carrier
         if source is None:
             if not self._has(aside):
                 raise errors.move.NothingAside(uuid=order.server_uuid)
@@ -112,19 +116,19 @@ class LibvirtColdMoves(Moves):
             told = Told(GuestOnSource(disks=disks, facts=facts))
             return carrier.from_folder(aside), told, tell.probe_of(aside)
         told = Told(source)
-        if aside.exists() and tell.sees(self._tools.folders.root, source.probe):
+        if aside.exists() and tell.sees(self.folders.root, source.probe):
             return carrier.from_folder(aside), told, source.probe
         return carrier.from_host(source, told), told, source.probe
 
     def _bring(self, order: MoveOrder, folder: Folder, origin: Origin, told: Told,
                images: LocalImages | None) -> tuple[DiskRecord, ...]:
         """Every disk that the guest had and goes on to have; the records of all that it shall have."""
-        wanted, fresh = _wanted(plan.plan(order.build, self._tools.settings, None), told.records)
-        carrier, own = self._tools.carrier, only(images, order.build)
+        wanted, fresh = _wanted(plan.plan(order.build, self.settings, None), told.records)
+        carrier, own = self.carrier, only(images, order.build)
         found = {one.disk.name: carrier.bring_disk(origin, folder, told, one, own) for one in wanted}
         for extra in told.extras():
             carrier.bring(origin, folder, told, extra.name)
-        tpm_transfer.unpack(self._tools.tpms, order.server_uuid, folder)
+        tpm_transfer.unpack(self.tpms, order.server_uuid, folder)
         for disk in told.records:
             if disk.kind == "config":
                 carrier.bring(origin, folder, told, disk.name)

@@ -22,10 +22,10 @@ from nova.privileged.runner import Runner
 from nova.virt import image_files
 from nova.virt.interface import LocalImages
 from nova.virt.libvirt.disks import header
+from nova.virt.libvirt.disks.backends.files import whole
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
-from nova.virt.libvirt.disks.maker import whole
-from nova.virt.libvirt.moves.settings import MoveSettings, is_host
 from nova.virt.libvirt.moves.source_info import BASE, Told
+from nova.virt.libvirt.settings.moves import MoveSettings, is_host
 
 
 class Origin(Protocol):

@@ -10,14 +10,13 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from nova import concurrency, errors
 from nova.model.states import PowerState
 from nova.virt.interface import ProgressListener
-from nova.virt.libvirt.hypervisor import Hypervisor
-from nova.virt.libvirt.moves.calls import Departure
+from nova.virt.libvirt.hypervisor import Departure, Hypervisor
 from nova.virt.libvirt.moves.watch import Act, Due, Watch
 
 LOG = logging.getLogger(__name__)
@@ -207,7 +206,7 @@ class MigrationJobs:
 
 
 @contextlib.contextmanager
-def _harmless(uuid: str):  # type: ignore[no-untyped-def]
+def _harmless(uuid: str) -> Iterator[None]:
     """What is done along the way must not end the watch: the migration would go on unseen."""
     try:
         yield

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,24 +16,28 @@ from nova import errors
 from nova.model.orders import BuildOrder, GuestArrival, GuestOnSource, LiveOrder, MoveOrder
 from nova.model.states import PowerState
 from nova.privileged import disk_exports
-from nova.privileged.qemu_img import Overlay
+from nova.privileged.qemu_img import Overlay, QemuImg
 from nova.virt.interface import LocalImages, ProgressListener
 from nova.virt.libvirt import vifs
-from nova.virt.libvirt.base import OFF, Tools, as_refusals
-from nova.virt.libvirt.disks.folders import DiskRecord, Folder
-from nova.virt.libvirt.disks.maker import whole
+from nova.virt.libvirt.disks.backends.files import whole
+from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders
+from nova.virt.libvirt.disks.refusals import as_refusals
+from nova.virt.libvirt.disks.tpm import Tpms
+from nova.virt.libvirt.guest.defining import Definer
 from nova.virt.libvirt.guest.numa_placement import placement_of
-from nova.virt.libvirt.guest.properties import wishes
+from nova.virt.libvirt.guest.serial_ports import SerialLines
+from nova.virt.libvirt.host.facts import HostFacts
+from nova.virt.libvirt.hypervisor import OFF, CpuQuestion, Departure, Hypervisor, state_of
 from nova.virt.libvirt.moves import source_info as tell
 from nova.virt.libvirt.moves import tpm_transfer
-from nova.virt.libvirt.moves.calls import CpuQuestion, Departure
-from nova.virt.libvirt.moves.cold import Moves
-from nova.virt.libvirt.moves.file_transfer import only
+from nova.virt.libvirt.moves.file_transfer import Carrier, only
 from nova.virt.libvirt.moves.job import Ears, MigrationJob, MigrationJobs
-from nova.virt.libvirt.moves.settings import bracketed, check_destination
 from nova.virt.libvirt.moves.source_info import Told
 from nova.virt.libvirt.moves.watch import Watch
+from nova.virt.libvirt.properties import wishes
 from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.settings.moves import bracketed, check_destination
+from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
 from nova.virt.libvirt.xml.arrival import Places, Wire, arrival_xml, check_alike, copied_disks, cpu_of, shape_of
 from nova.virt.libvirt.xml.consoles import Screens, serials_of
 from nova.virt.libvirt.xml.specs import PlacementSpec, SerialLine
@@ -42,17 +47,24 @@ LOG = logging.getLogger(__name__)
 MIB = 1 << 20
 
 
-class LibvirtLiveMoves(Moves):
-    """All of LiveMoves."""
-
-    def __init__(self, tools: Tools) -> None:
-        super().__init__(tools)
-        self._migrations = MigrationJobs()
+@dataclass(frozen=True, kw_only=True)
+class LibvirtLiveMoves:
+    hypervisor: Hypervisor
+    settings: Settings
+    folders: Folders
+    facts: Callable[[], HostFacts]
+    definer: Definer
+    interfaces: LibvirtInterfaces
+    images: QemuImg
+    tpms: Tpms
+    carrier: Carrier
+    lines: SerialLines
+    migrations: MigrationJobs = field(default_factory=MigrationJobs)
 
     # --- the source
 
     def describe(self, server_uuid: str) -> GuestOnSource:
-        state, folder = self._state(server_uuid), self._folder(server_uuid)
+        state, folder = state_of(self.hypervisor, server_uuid), self.folders.of(server_uuid)
         if state in OFF:
             raise errors.guest.NotRunning(uuid=server_uuid)
         kept = folder.order()
@@ -60,10 +72,10 @@ class LibvirtLiveMoves(Moves):
         if held:
             raise errors.move.Devices(uuid=server_uuid, devices=", ".join(held))
         tell.check_files(folder, server_uuid)
-        tpm_transfer.pack(self._tools.tpms, server_uuid, folder, live=True)
-        definition = self._tools.hypervisor.definition(server_uuid)
+        tpm_transfer.pack(self.tpms, server_uuid, folder, live=True)
+        definition = self.hypervisor.definition(server_uuid)
         cpu, arch, machine, virt_type = cpu_of(definition)
-        offer = self._offer(folder, live=True) if tell.files_of(folder, live=True) else None
+        offer = tell.offer_of(folder, self.settings.moves, live=True) if tell.files_of(folder, live=True) else None
         disks, facts = tell.told(folder, offer.names if offer else {})
         facts |= {"arch": arch, "machine": machine or "", "virt_type": virt_type, "shape": shape_of(definition),
                   "serials": str(serials_of(definition))}
@@ -71,11 +83,11 @@ class LibvirtLiveMoves(Moves):
                              probe=tell.probe_of(folder), cpu=cpu, disks=disks, power_state=state, facts=facts)
 
     def migrate(self, order: LiveOrder, listener: ProgressListener, stopped: Callable[[], bool]) -> None:
-        uuid, folder = order.server_uuid, self._folder(order.server_uuid)
-        if self._tools.hypervisor.migrated(uuid):
-            self._tools.hypervisor.undefine(uuid)
+        uuid, folder = order.server_uuid, self.folders.of(order.server_uuid)
+        if self.hypervisor.migrated(uuid):
+            self.hypervisor.undefine(uuid)
         else:
-            self._migrations.run(uuid, lambda: self._departing(order), Ears(listener, stopped))
+            self.migrations.run(uuid, lambda: self._departing(order), Ears(listener, stopped))
         disk_exports.withdraw(folder.path)
         tpm_transfer.drop(folder)
 
@@ -89,23 +101,23 @@ class LibvirtLiveMoves(Moves):
 
     def prepare_arrival(self, order: MoveOrder, images: LocalImages | None) -> GuestArrival:
         uuid, source = order.server_uuid, order.source or GuestOnSource()
-        folder, told = self._folder(uuid), Told(source)
-        shared = tell.sees(self._tools.folders.root, source.probe)
+        folder, told = self.folders.of(uuid), Told(source)
+        shared = tell.sees(self.folders.root, source.probe)
         if order.block is not None and order.block == shared:
             raise (errors.move.SharedStorage if shared else errors.move.NoSharedStorage)()
         self._compare(source)
-        placement = placement_of(order.build, self._tools.facts())
+        placement = placement_of(order.build, self.facts())
         if "shape" in source.facts:
             check_alike(source.facts["shape"], placement)
-        if self._tools.hypervisor.state(uuid) is None:  # else it is on its way already
+        if self.hypervisor.state(uuid) is None:  # else it is on its way already
             try:
                 with as_refusals():
                     self._make_room(order, folder, told, images, shared)
-                self.plug(order.build)  # type: ignore[attr-defined]
+                self.interfaces.plug(order.build)
                 lines = self._reserved(order, folder, source)
             except Exception:
                 if not shared and folder.copy_of() == source.probe:
-                    self._tools.tpms.remove(uuid, folder)
+                    self.tpms.remove(uuid, folder)
                     folder.remove()
                 raise
         else:
@@ -113,40 +125,40 @@ class LibvirtLiveMoves(Moves):
         return self._arrival(order.build, folder, shared, _Place(placement, lines))
 
     def land(self, order: MoveOrder) -> PowerState:
-        uuid, hypervisor, folder = order.server_uuid, self._tools.hypervisor, self._folder(order.server_uuid)
-        state = self._state(uuid)
+        uuid, hypervisor, folder = order.server_uuid, self.hypervisor, self.folders.of(order.server_uuid)
+        state = state_of(self.hypervisor, uuid)
         job = hypervisor.job(uuid)
         if job is not None and job.incoming:
             raise errors.move.StillArrives(uuid=uuid)
         if state in OFF:
             LOG.warning("the guest is off after its migration", extra={"server": uuid})
-        self._define(order.build)
+        self.definer.define(order.build)
         folder.keep_copy_of(None)
-        return self._state(uuid)
+        return state_of(self.hypervisor, uuid)
 
     # --- inside: the source
 
     def _under_way(self, server_uuid: str) -> MigrationJob:
-        job = self._migrations.of(server_uuid)
+        job = self.migrations.of(server_uuid)
         if job is not None:
             return job
-        found = self._tools.hypervisor.job(server_uuid)
+        found = self.hypervisor.job(server_uuid)
         if found is None or found.incoming:
             raise errors.move.MigrationNone(uuid=server_uuid)
         return self._watched(server_uuid, None, 0)
 
     def _departing(self, order: LiveOrder) -> MigrationJob:
         """A migration that begins, or that an earlier process began."""
-        uuid, hypervisor, there = order.server_uuid, self._tools.hypervisor, order.arrival
-        state, found = self._state(uuid), hypervisor.job(uuid)
+        uuid, hypervisor, there = order.server_uuid, self.hypervisor, order.arrival
+        state, found = state_of(self.hypervisor, uuid), hypervisor.job(uuid)
         if found is not None and not found.incoming:
             return self._watched(uuid, None, found.progress.memory_total_bytes + found.progress.disk_total_bytes)
         if state in OFF:
             raise errors.guest.NotRunning(uuid=uuid)
-        moves, text = self._tools.settings.moves, hypervisor.moving_xml(uuid)
+        moves, text = self.settings.moves, hypervisor.moving_xml(uuid)
         check_destination(moves.uri, there.uri, there.address)
         disks = () if there.shared else copied_disks(text)
-        folder = self._folder(uuid)
+        folder = self.folders.of(uuid)
         departure = Departure(
             uri=there.uri, address=there.address, disks=disks, shared=there.shared,
             auto_converge=moves.auto_converge, post_copy=moves.post_copy and state == PowerState.RUNNING, tls=moves.tls,
@@ -157,9 +169,9 @@ class LibvirtLiveMoves(Moves):
         return self._watched(uuid, departure, amount)
 
     def _watched(self, uuid: str, departure: Departure | None, amount: int) -> MigrationJob:
-        moves = self._tools.settings.moves
+        moves = self.settings.moves
         post_copy = departure.post_copy if departure is not None else moves.post_copy
-        return MigrationJob(self._tools.hypervisor, uuid, departure, Watch(moves, amount), post_copy)
+        return MigrationJob(self.hypervisor, uuid, departure, Watch(moves, amount), post_copy)
 
     # --- inside: the destination
 
@@ -171,7 +183,7 @@ class LibvirtLiveMoves(Moves):
         question = CpuQuestion(facts.get("arch", ""), facts.get("machine") or None, facts.get("virt_type", ""),
                                source.cpu)
         try:
-            reason = self._tools.hypervisor.unfit_cpu(question)
+            reason = self.hypervisor.unfit_cpu(question)
         except errors.host.LibvirtRefused as error:
             raise errors.move.Cpu(reason=str(error)) from error
         if reason:
@@ -179,13 +191,13 @@ class LibvirtLiveMoves(Moves):
 
     def _make_room(self, order: MoveOrder, folder: Folder, told: Told, images: LocalImages | None,
                    shared: bool) -> None:
-        uuid, carrier = order.server_uuid, self._tools.carrier
+        uuid, carrier = order.server_uuid, self.carrier
         if shared:
             folder.keep_order(order.build)
             if folder.file(tpm_transfer.SECRET).exists():
-                self._tools.tpms.bring(uuid, folder.file(tpm_transfer.SECRET).read_bytes())
+                self.tpms.bring(uuid, folder.file(tpm_transfer.SECRET).read_bytes())
             return
-        root = self._tools.folders.root
+        root = self.folders.root
         need = sum(told.used(disk.name) if order.over_commit else disk.size_bytes for disk in told.records)
         if _free(root) < need:
             raise errors.host.DiskFull(what="the guest's disks", host=os.uname().nodename)
@@ -203,28 +215,28 @@ class LibvirtLiveMoves(Moves):
         for extra in told.extras():
             if extra.export:
                 carrier.bring(origin, folder, told, extra.name)
-        tpm_transfer.unpack(self._tools.tpms, uuid, folder)
+        tpm_transfer.unpack(self.tpms, uuid, folder)
         folder.keep_disks(tuple(records))
 
     def _make_empty(self, folder: Folder, disk: DiskRecord) -> None:
         """Anew each time: what a migration that failed has left in it is worth nothing."""
         with whole(folder.file(disk.name)) as part:
             if disk.backing:
-                self._tools.images.create_overlay(
+                self.images.create_overlay(
                     Overlay(str(part), disk.backing, disk.backing_format or "raw", disk.size_bytes))
             else:
-                self._tools.images.create(str(part), disk.format, disk.size_bytes)
+                self.images.create(str(part), disk.format, disk.size_bytes)
 
     def _reserved(self, order: MoveOrder, folder: Folder, source: GuestOnSource) -> tuple[SerialLine, ...]:
         """Where its serial ports shall be: nobody else's, until it lands or what was made for it is removed."""
         build = order.build
         asked = wishes(build.image.properties if build.image else {}, build.flavor.extra_specs).serial_ports
-        with self._tools.lines.choose(order.server_uuid, int(source.facts.get("serials", asked))) as lines:
+        with self.lines.choose(order.server_uuid, int(source.facts.get("serials", asked))) as lines:
             folder.reserve_ports(tuple(line.port for line in lines if line.port))
             return lines
 
     def _arrival(self, build: BuildOrder, folder: Folder, shared: bool, place: _Place) -> GuestArrival:
-        settings = self._tools.settings
+        settings = self.settings
         bases = {disk.name: [disk.backing, disk.backing_format or "raw"] for disk in folder.disks() if disk.backing}
         plugs = {one.mac: vifs.record(one) for one in build.interfaces}
         pairs = {mac: [plug.bridge, plug.device] for mac, plug in plugs.items()}

@@ -1,5 +1,5 @@
-"""What a source tells of a guest's files, and what a destination makes of it (which trusts none of it). Pure, but for
-sizes of files."""
+"""What a source tells of a guest's files and offers of them, and what a destination makes of it (which trusts none of
+it)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import msgspec
 
 from nova import errors
 from nova.model.orders import DiskOnSource, GuestOnSource
+from nova.privileged import disk_exports
 from nova.virt.libvirt.disks import header
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
-from nova.virt.libvirt.disks.plan import CONFIG_NAME
-from nova.virt.libvirt.guest.firmware import KERNEL, NVRAM, RAMDISK, SECURE_NVRAM
+from nova.virt.libvirt.disks.plan import CONFIG_NAME, KERNEL, RAMDISK
+from nova.virt.libvirt.guest.firmware import NVRAM, SECURE_NVRAM
 from nova.virt.libvirt.moves.tpm_transfer import SECRET, STATE
+from nova.virt.libvirt.settings.moves import MoveSettings
 
 PROBE = "probe-"
 #: Files of a guest that are no disks of it, and go with it.
@@ -67,6 +69,12 @@ def files_of(folder: Folder, live: bool = False) -> dict[str, Path]:
         if disk.backing:
             found[BASE + disk.name] = folder.base_file(disk)
     return found | {name: folder.file(name) for name in (ALONG_LIVE if live else ALONG) if folder.file(name).exists()}
+
+
+def offer_of(folder: Folder, moves: MoveSettings, live: bool = False) -> disk_exports.Offer:
+    """Those files, for another host to read."""
+    listen = disk_exports.Listen(moves.address, moves.ports, moves.certificates if moves.tls else "")
+    return disk_exports.offer(folder.path, files_of(folder, live), listen)
 
 
 def told(folder: Folder, names: Mapping[str, str]) -> tuple[tuple[DiskOnSource, ...], dict[str, str]]:

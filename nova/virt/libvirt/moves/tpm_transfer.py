@@ -14,7 +14,7 @@ import msgspec
 from nova import errors
 from nova.virt.libvirt.disks.backends.files import whole
 from nova.virt.libvirt.disks.folders import Folder
-from nova.virt.libvirt.guest.tpm import MARK, Tpms
+from nova.virt.libvirt.disks.tpm import MARK, Tpms
 
 STATE, SECRET = "tpm.state", "tpm.secret"
 LONGEST_STATE = 16 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from nova.virt.libvirt.moves.settings import MoveSettings
+from nova.virt.libvirt.settings.moves import MoveSettings
 
 GIB = 1 << 30
 LEAST_GIB = 2  # migrations of small guests are bound by other things than their size

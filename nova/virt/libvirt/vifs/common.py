@@ -11,7 +11,7 @@ from nova.model.networks import Interface
 from nova.privileged import links, vfs
 from nova.privileged.ovs import OpenVSwitch
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.guest.properties import Wishes
+from nova.virt.libvirt.properties import Wishes
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.vifs.os_vif_plugs import Plugs
 from nova.virt.libvirt.xml.specs import VifSpec

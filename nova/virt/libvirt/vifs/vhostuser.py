@@ -19,7 +19,8 @@ OTHER_END = {"server": "dpdkvhostuserclient", "client": "dpdkvhostuser"}
 
 def record(interface: Interface) -> PlugRecord:
     path = _path(interface)
-    details = {SWITCH: switch_of(interface), PORT: os.path.basename(path)} if _on_switch(interface) else {}
+    on_switch = bool(interface.details.get("vhostuser_ovs_plug"))
+    details = {SWITCH: switch_of(interface), PORT: os.path.basename(path)} if on_switch else {}
     return PlugRecord(id=interface.id, device=path, bridge="", kind="vhostuser", details=details)
 
 
@@ -46,10 +47,6 @@ def spec(interface: Interface, asked: Asked) -> VifSpec:
     """The kernel has no part in it, so no vhost of its either."""
     return replace(plain(interface, asked), type="vhostuser", backend=None, bandwidth=None,
                    source={"type": "unix", "path": _path(interface), "mode": _mode(interface)})
-
-
-def _on_switch(interface: Interface) -> bool:
-    return bool(interface.details.get("vhostuser_ovs_plug"))
 
 
 def _path(interface: Interface) -> str:

@@ -96,7 +96,7 @@ def _add_firmware(os_: Element, boot: BootSpec) -> None:
     firmware = add(os_, "firmware")
     if boot.secure:
         add(firmware, "feature", enabled="yes", name="enrolled-keys")
-    add(firmware, "feature", enabled=_yes(boot.secure), name="secure-boot")
+    add(firmware, "feature", enabled="yes" if boot.secure else "no", name="secure-boot")
     if boot.secure or boot.stateless:
         add(os_, "loader", secure="yes" if boot.secure else None, stateless="yes" if boot.stateless else None)
     if boot.nvram and not boot.stateless:
@@ -113,7 +113,7 @@ def _add_features(domain: Element, platform: PlatformSpec, boot: BootSpec) -> No
     if platform.split_irqchip:
         add(features, "ioapic", driver="qemu")
     if platform.pmu is not None:
-        add(features, "pmu", state=_on(platform.pmu))
+        add(features, "pmu", state="on" if platform.pmu else "off")
     if platform.windows and platform.kvm:
         hyperv = add(features, "hyperv")
         add(hyperv, "relaxed", state="on")
@@ -152,11 +152,3 @@ def _add_encryption(domain: Element, spec: EncryptionSpec) -> None:
     text(security, "cbitpos", spec.cbit)
     text(security, "reducedPhysBits", spec.reduced_bits)
     text(security, "policy", f"0x{spec.policy:04x}")
-
-
-def _on(value: bool) -> str:
-    return "on" if value else "off"
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"

@@ -18,7 +18,6 @@ from nova.conf import fake as fake_options
 from nova.model.base import utcnow
 from nova.model.states import PowerState
 from nova.virt.fake import FakeDriver, driver, knobs
-from nova.virt.interface import Consoles, Uptime
 from tests.fakes.compute import HOST, beside, build_order, options, wait_until
 
 ROOT = Path(__file__).parents[4]
@@ -43,9 +42,9 @@ def closed():
 
 def boot(fake: FakeDriver, **fields):
     order = build_order(**fields)
-    fake.create_disks(order, None)
-    fake.plug(order)
-    fake.start_new(order)
+    fake.disks.create_disks(order, None)
+    fake.interfaces.plug(order)
+    fake.lifecycle.start_new(order)
     return order
 
 
@@ -61,14 +60,14 @@ def write_rules(state_path: Path, *rules: dict) -> None:
 def test_guests_when_the_process_ends_then_they_run_on_in_files(tmp_path):
     order = boot(make(tmp_path))
     again = make(tmp_path)
-    assert again.power_state(order.server_uuid) == PowerState.RUNNING
-    assert order.instance_name in again.console_output(order.server_uuid, None)
+    assert again.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
+    assert order.instance_name in again.consoles.console_output(order.server_uuid, None)
     assert again.nodes()[0].memory_mb_used == order.flavor.memory_mb
 
 
 def test_guests_when_state_is_not_kept_then_no_file_is_written(tmp_path):
     order = boot(make(tmp_path, keep_state=False))
-    assert not (tmp_path / "fake").exists() and make(tmp_path).power_state(order.server_uuid) is None
+    assert not (tmp_path / "fake").exists() and make(tmp_path).lifecycle.power_state(order.server_uuid) is None
 
 
 def test_guests_when_a_file_is_damaged_then_the_others_are_found(tmp_path, caplog):
@@ -81,10 +80,10 @@ def test_guests_when_a_file_is_damaged_then_the_others_are_found(tmp_path, caplo
 def test_guests_when_all_is_undone_then_no_file_is_left(tmp_path):
     fake = make(tmp_path)
     order = boot(fake)
-    fake.destroy(order.server_uuid)
-    assert fake.power_state(order.server_uuid) is None and len(fake.guests()) == 1
-    fake.unplug(order.server_uuid, None)
-    fake.remove_disks(order.server_uuid)
+    fake.lifecycle.destroy(order.server_uuid)
+    assert fake.lifecycle.power_state(order.server_uuid) is None and len(fake.guests()) == 1
+    fake.interfaces.unplug(order.server_uuid, None)
+    fake.disks.remove_disks(order.server_uuid)
     assert not fake.guests() and not list((tmp_path / "fake" / "guests").iterdir())
 
 
@@ -100,14 +99,14 @@ def test_power_events_when_guests_change_then_the_listener_hears_each_change(tmp
     fake, heard = make(), []
     fake.on_power_change(lambda state: heard.append(state.power_state))
     order = boot(fake)
-    fake.start(order.server_uuid)
-    fake.shut_down(order.server_uuid, 60)
-    fake.shut_down(order.server_uuid, 60)
-    fake.start(order.server_uuid)
-    fake.change_power(order.server_uuid, PowerState.CRASHED)
-    fake.start(order.server_uuid)
-    fake.destroy(order.server_uuid)
-    fake.destroy(order.server_uuid)
+    fake.lifecycle.start(order.server_uuid)
+    fake.lifecycle.shut_down(order.server_uuid, 60)
+    fake.lifecycle.shut_down(order.server_uuid, 60)
+    fake.lifecycle.start(order.server_uuid)
+    fake.hypervisor.change_power(order.server_uuid, PowerState.CRASHED)
+    fake.lifecycle.start(order.server_uuid)
+    fake.lifecycle.destroy(order.server_uuid)
+    fake.lifecycle.destroy(order.server_uuid)
     assert heard == [1, 4, 1, 6, 1, 4]
 
 
@@ -131,8 +130,8 @@ def test_boot_when_a_delay_is_set_then_starting_takes_that_long():
 
 def test_capabilities_when_asked_then_consoles_and_uptime():
     fake = make()
-    assert isinstance(fake, Consoles) and isinstance(fake, Uptime)
-    assert fake.uptime().load == (0.0, 0.0, 0.0) and fake.uptime().booted_at <= utcnow()
+    assert fake.consoles is not None
+    assert fake.host_uptime.uptime().load == (0.0, 0.0, 0.0) and fake.host_uptime.uptime().booted_at <= utcnow()
 
 
 # --- knobs within the process
@@ -143,11 +142,11 @@ def test_fail_next_when_used_up_then_the_call_works_again():
     fake.knobs.fail_next("start_new", error="host_refused")
     fake.knobs.fail_next("start_new", error="host_refused")
     order = build_order()
-    fake.create_disks(order, None)
+    fake.disks.create_disks(order, None)
     for _ in range(2):
         with pytest.raises(errors.HostRefused):
-            fake.start_new(order)
-    assert fake.start_new(order) == PowerState.RUNNING
+            fake.lifecycle.start_new(order)
+    assert fake.lifecycle.start_new(order) == PowerState.RUNNING
 
 
 @pytest.mark.parametrize(("when", "left"), [("before", None), ("after", PowerState.RUNNING)])
@@ -156,16 +155,16 @@ def test_fail_next_when_before_or_after_then_the_work_is_not_or_is_done(when, le
     fake.knobs.fail_next("start_new", when=when)
     with pytest.raises(errors.Bug):
         boot(fake, server_uuid="6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11")
-    assert fake.power_state("6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11") == left
+    assert fake.lifecycle.power_state("6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11") == left
 
 
 def test_fail_next_when_a_name_is_given_then_only_matching_servers_fail():
     fake = make()
     fake.knobs.fail_next("destroy", name="bad-*")
     good, bad = boot(fake, name="good-1"), boot(fake, name="bad-1")
-    fake.destroy(good.server_uuid)
+    fake.lifecycle.destroy(good.server_uuid)
     with pytest.raises(errors.Bug):
-        fake.destroy(bad.server_uuid)
+        fake.lifecycle.destroy(bad.server_uuid)
 
 
 def test_block_when_released_then_the_call_goes_on():
@@ -241,7 +240,7 @@ def test_file_when_it_says_die_then_the_process_is_killed_and_its_guests_are_as_
     ended = subprocess.run([sys.executable, "-c", DIES, str(tmp_path)], cwd=ROOT, capture_output=True, text=True,
                            env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
-    guest = make(tmp_path).inspect("6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11")
+    guest = make(tmp_path).hypervisor.inspect("6f1c2d0a-58c4-4c55-9f0e-1d0f7d1f9a11")
     assert (guest.disks if guest else []) == disks
 
 

@@ -25,73 +25,71 @@ from tests.unit.virt.libvirt.orders import settings
 pytestmark = tools
 
 
-def test_driver_has_the_protocols_of_its_rooms(rig):
-    for protocol in (interface.Pausing, interface.Suspending, interface.Rescuing, interface.Agent,
-                     interface.CrashDumps, interface.Snapshots):
-        assert isinstance(rig.driver, protocol), protocol
+def test_driver_has_all_parts_but_power_over_its_host(rig):
+    assert {name for name in interface.Driver.__annotations__ if getattr(rig.driver, name) is None} == {"host_power"}
 
 
 
 def test_pause_and_unpause_are_repeated_without_harm(rig, order):
-    assert [rig.driver.pause(order.server_uuid) for _ in range(2)] == [PAUSED, PAUSED]
-    assert [rig.driver.unpause(order.server_uuid) for _ in range(2)] == [RUNNING, RUNNING]
+    assert [rig.driver.pausing.pause(order.server_uuid) for _ in range(2)] == [PAUSED, PAUSED]
+    assert [rig.driver.pausing.unpause(order.server_uuid) for _ in range(2)] == [RUNNING, RUNNING]
 
 
 @pytest.mark.parametrize("call", ["pause", "unpause", "crash", "suspend"])
 def test_guest_that_is_off_is_a_conflict_and_an_unknown_one_not_found(rig, order, call):
-    rig.driver.shut_down(order.server_uuid, 0)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     with pytest.raises(errors.Conflict):
-        getattr(rig.driver, call)(order.server_uuid)
+        getattr(rig.driver.pausing, call)(order.server_uuid)
     with pytest.raises(errors.NotFound):
-        getattr(rig.driver, call)("b5d7b0c5-6a3e-4b86-8f14-8b1d0a8e4c11")
+        getattr(rig.driver.pausing, call)("b5d7b0c5-6a3e-4b86-8f14-8b1d0a8e4c11")
 
 
 def test_paused_guest_is_powered_off_without_waiting(rig, order):
-    rig.driver.pause(order.server_uuid)
-    assert rig.driver.shut_down(order.server_uuid, 60) == SHUTDOWN
+    rig.driver.pausing.pause(order.server_uuid)
+    assert rig.driver.lifecycle.shut_down(order.server_uuid, 60) == SHUTDOWN
     assert rig.hypervisor.asked == []
 
 
 def test_crash_interrupts_the_guest(rig, order):
-    rig.driver.crash(order.server_uuid)
+    rig.driver.crash_dumps.crash(order.server_uuid)
     assert rig.hypervisor.interrupted == [order.server_uuid]
 
 
 # --- suspend
 
 def test_suspended_guest_is_off_and_goes_on(rig, order, links):
-    assert [rig.driver.suspend(order.server_uuid) for _ in range(2)] == [SHUTDOWN, SHUTDOWN]
+    assert [rig.driver.suspending.suspend(order.server_uuid) for _ in range(2)] == [SHUTDOWN, SHUTDOWN]
     links.devices.clear()  # the host was rebooted
-    assert [rig.driver.resume(order) for _ in range(2)] == [RUNNING, RUNNING]
+    assert [rig.driver.suspending.resume(order) for _ in range(2)] == [RUNNING, RUNNING]
     assert links.devices == {"br100"} and order.server_uuid not in rig.hypervisor.saved
 
 
 def test_resume_of_a_guest_whose_saved_memory_is_broken_or_gone_starts_it_with_a_warning(rig, order, caplog):
-    rig.driver.suspend(order.server_uuid)
+    rig.driver.suspending.suspend(order.server_uuid)
     rig.hypervisor.saved_broken = True
-    assert rig.driver.resume(order) == RUNNING and rig.hypervisor.saved == set()
-    rig.driver.shut_down(order.server_uuid, 0)
-    assert rig.driver.resume(order) == RUNNING
+    assert rig.driver.suspending.resume(order) == RUNNING and rig.hypervisor.saved == set()
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
+    assert rig.driver.suspending.resume(order) == RUNNING
     assert len([one for one in caplog.records if "is started" in one.message]) == 2
 
 
 def test_resume_that_fails_for_another_reason_keeps_the_saved_memory(rig, order):
-    rig.driver.suspend(order.server_uuid)
+    rig.driver.suspending.suspend(order.server_uuid)
     rig.hypervisor.refuse = "Cannot allocate memory"
     with pytest.raises(errors.HostRefused):
-        rig.driver.resume(order)
+        rig.driver.suspending.resume(order)
     assert rig.hypervisor.saved == {order.server_uuid}
 
 
 def test_resume_of_a_guest_that_is_not_defined_any_more_defines_it(rig, order):
-    rig.driver.suspend(order.server_uuid)
-    rig.driver.destroy(order.server_uuid)
-    assert rig.driver.resume(order) == RUNNING
+    rig.driver.suspending.suspend(order.server_uuid)
+    rig.driver.lifecycle.destroy(order.server_uuid)
+    assert rig.driver.suspending.resume(order) == RUNNING
 
 
 def test_start_from_scratch_does_not_go_on_from_saved_memory(rig, order):
-    rig.driver.suspend(order.server_uuid)
-    assert rig.driver.start_new(order) == RUNNING
+    rig.driver.suspending.suspend(order.server_uuid)
+    assert rig.driver.lifecycle.start_new(order) == RUNNING
     assert rig.hypervisor.saved == set()
 
 
@@ -102,20 +100,20 @@ def test_start_from_scratch_does_not_go_on_from_saved_memory(rig, order):
     ({"os_admin_user": "boss", "os_type": "windows"}, "root", "boss"), ({"os_admin_user": "boss"}, "other", "other")])
 def test_password_is_set_for_the_user_that_the_image_names(rig, properties, user, meant):
     order = with_properties(rig, **AGENT, **properties)
-    rig.driver.set_password(order.server_uuid, user, "secret")
+    rig.driver.agent.set_password(order.server_uuid, user, "secret")
     assert rig.hypervisor.passwords[order.server_uuid] == (meant, "secret")
 
 
 def test_password_without_an_agent_is_a_conflict_that_says_what_is_missing(rig, order):
     with pytest.raises(errors.Conflict, match="hw_qemu_guest_agent"):
-        rig.driver.set_password(order.server_uuid, "root", "secret")
+        rig.driver.agent.set_password(order.server_uuid, "root", "secret")
     silent = with_properties(rig, **AGENT)
     rig.hypervisor.agent = False
     with pytest.raises(errors.Conflict, match="does not answer"):
-        rig.driver.set_password(silent.server_uuid, "root", "secret")
-    rig.driver.shut_down(silent.server_uuid, 0)
+        rig.driver.agent.set_password(silent.server_uuid, "root", "secret")
+    rig.driver.lifecycle.shut_down(silent.server_uuid, 0)
     with pytest.raises(errors.Conflict, match="does not run"):
-        rig.driver.set_password(silent.server_uuid, "root", "secret")
+        rig.driver.agent.set_password(silent.server_uuid, "root", "secret")
 
 
 # --- rebuild
@@ -123,8 +121,8 @@ def test_password_without_an_agent_is_a_conflict_that_says_what_is_missing(rig, 
 def test_disks_that_are_to_stay_are_not_touched_and_the_others_are_new(rig, order):
     kept = {name: (folder(rig, order) / name).stat().st_ino for name in ("disk.eph0", "disk.swap")}
     with (folder(rig, order) / "disk").open("rb") as root:  # held open, so that its number is nobody else's
-        rig.driver.destroy(order.server_uuid)
-        rig.driver.remove_disks(order.server_uuid, frozenset({"ephemeral", "swap"}))
+        rig.driver.lifecycle.destroy(order.server_uuid)
+        rig.driver.disks.remove_disks(order.server_uuid, frozenset({"ephemeral", "swap"}))
         left = {path.name for path in folder(rig, order).iterdir()}
         assert {"disk.eph0", "disk.swap", "order.json", "plugged.json"} <= left
         assert not left & {"disk", "disk.config", "console.log"}
@@ -134,14 +132,14 @@ def test_disks_that_are_to_stay_are_not_touched_and_the_others_are_new(rig, orde
 
 
 def test_disk_that_stays_keeps_its_format_whatever_the_settings_say_now(tmp_path, links, rig, order):
-    rig.driver.destroy(order.server_uuid)
-    rig.driver.remove_disks(order.server_uuid, frozenset({"ephemeral"}))
+    rig.driver.lifecycle.destroy(order.server_uuid)
+    rig.driver.disks.remove_disks(order.server_uuid, frozenset({"ephemeral"}))
     raw = LibvirtDriver(settings(tmp_path, cow=False), rig.hypervisor)
-    raw.create_disks(order, rig.images)
-    raw.start_new(order)
+    raw.disks.create_disks(order, rig.images)
+    raw.lifecycle.start_new(order)
     formats = {disk["name"]: disk["format"] for disk in json.loads((folder(rig, order) / "disks.json").read_text())}
     assert formats == {"disk": "raw", "disk.eph0": "qcow2", "disk.swap": "raw"}
 
 
 def test_nothing_is_kept_of_a_guest_that_is_not_there(rig):
-    rig.driver.remove_disks("b5d7b0c5-6a3e-4b86-8f14-8b1d0a8e4c11", frozenset({"ephemeral"}))
+    rig.driver.disks.remove_disks("b5d7b0c5-6a3e-4b86-8f14-8b1d0a8e4c11", frozenset({"ephemeral"}))

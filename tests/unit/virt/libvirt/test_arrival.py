@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from nova import errors
-from nova.virt.libvirt.moves.settings import MoveSettings
 from nova.virt.libvirt.moves.watch import GIB, Act, Due, Watch, downtimes
+from nova.virt.libvirt.settings.moves import MoveSettings
 from nova.virt.libvirt.xml.arrival import Places, arrival_xml, copied_disks, cpu_of
 from nova.virt.libvirt.xml.specs import NodeSpec, PlacementSpec
 

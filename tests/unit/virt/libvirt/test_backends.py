@@ -17,11 +17,11 @@ from nova.privileged.rbd import Pool, Rbd
 from nova.privileged.runner import Completed, SystemRunner
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.disks import plan
-from nova.virt.libvirt.disks import xml as disk_xml
 from nova.virt.libvirt.disks.backends import Backends, Space
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
 from nova.virt.libvirt.disks.maker import DiskMaker
-from nova.virt.libvirt.guest.properties import Wishes
+from nova.virt.libvirt.guest import disk_devices as disk_xml
+from nova.virt.libvirt.properties import Wishes
 from nova.virt.libvirt.vifs import bridge
 from nova.virt.libvirt.xml import running
 from tests.contract.driver_conformance import build, make_order, unbuild
@@ -476,7 +476,7 @@ def test_guest_in_volumes_is_built_rebooted_and_removed_without_a_rest(rig):
     volumes = dict(rig.lvm.volumes)
     assert set(volumes) == {f"{wanted.server_uuid}_{name}" for name in ("disk", "disk.eph0", "disk.swap")}
     assert f'dev="/dev/guests/{wanted.server_uuid}_disk"' in rig.hypervisor.xml[wanted.server_uuid]
-    rig.driver.destroy(wanted.server_uuid)
+    rig.driver.lifecycle.destroy(wanted.server_uuid)
     build(rig, wanted)
     assert rig.lvm.volumes == volumes
     assert rig.driver.nodes()[0].local_gb == 100
@@ -488,8 +488,8 @@ def test_guest_in_volumes_is_built_rebooted_and_removed_without_a_rest(rig):
 def test_rebuild_keeps_the_volumes_it_is_to_keep(rig):
     wanted = make_order(rig.bridge)
     build(rig, wanted)
-    rig.driver.destroy(wanted.server_uuid)
-    rig.driver.remove_disks(wanted.server_uuid, keep=frozenset({"ephemeral"}))
+    rig.driver.lifecycle.destroy(wanted.server_uuid)
+    rig.driver.disks.remove_disks(wanted.server_uuid, keep=frozenset({"ephemeral"}))
     assert set(rig.lvm.volumes) == {f"{wanted.server_uuid}_disk.eph0"}
     build(rig, wanted)
     assert sum("disk.eph0.part" in command and command.startswith("lvcreate") for command in rig.lvm.ran) == 1
@@ -500,10 +500,10 @@ def test_rebuild_keeps_the_volumes_it_is_to_keep(rig):
 def test_volume_that_is_gone_is_said_at_the_start(rig):
     wanted = make_order(rig.bridge)
     build(rig, wanted)
-    rig.driver.destroy(wanted.server_uuid)
+    rig.driver.lifecycle.destroy(wanted.server_uuid)
     del rig.lvm.volumes[f"{wanted.server_uuid}_disk"]
     with pytest.raises(errors.Conflict, match="disks of guest"):
-        rig.driver.start_new(wanted)
+        rig.driver.lifecycle.start_new(wanted)
 
 
 @needs_tools
@@ -511,9 +511,9 @@ def test_removal_that_fails_can_be_repeated(rig):
     wanted = make_order(rig.bridge)
     build(rig, wanted)
     rig.lvm.fails["lvremove"] = (5, "Logical volume guests/x in use.")
-    rig.driver.destroy(wanted.server_uuid)
+    rig.driver.lifecycle.destroy(wanted.server_uuid)
     with pytest.raises(errors.HostRefused, match="in use"):
-        rig.driver.remove_disks(wanted.server_uuid)
+        rig.driver.disks.remove_disks(wanted.server_uuid)
     rig.lvm.fails.clear()
-    rig.driver.remove_disks(wanted.server_uuid)
+    rig.driver.disks.remove_disks(wanted.server_uuid)
     assert rig.lvm.volumes == {} and rig.driver.guests() == ()

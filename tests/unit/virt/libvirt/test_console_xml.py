@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nova.virt.libvirt.console_settings import ConsoleSettings
 from nova.virt.libvirt.guest.definition import guest_spec
+from nova.virt.libvirt.settings.consoles import ConsoleSettings
 from nova.virt.libvirt.xml.arrival import Places, arrival_xml
 from nova.virt.libvirt.xml.consoles import Screens, lines_of, ports_of, screen_of, serials_of
 from nova.virt.libvirt.xml.domain import domain_xml

@@ -14,11 +14,10 @@ import pytest
 from nova import errors
 from nova.model.images import Image
 from nova.model.traits import TRAITS
-from nova.virt.libvirt.guest import firmware
 from nova.virt.libvirt.guest.definition import guest_spec
-from nova.virt.libvirt.guest.processor import guest_features
 from nova.virt.libvirt.host import host_traits
-from nova.virt.libvirt.host.cpu_traits import FEATURES, traits_of
+from nova.virt.libvirt.host.machines import has_stateless
+from nova.virt.libvirt.host.processors import FEATURES, guest_features, traits_of
 from nova.virt.libvirt.xml.domain import domain_xml
 from tests.unit.virt.libvirt.orders import DISKS, FOLDER, UUID, abilities, able, flavor, image, order, settings
 
@@ -145,7 +144,7 @@ def test_operators_machine_type_gives_way_to_the_images_alone():
     ('{"mapping": []}', False), ("[]", False), ("{", False)])
 def test_stateless_firmware_is_known_by_its_description(tmp_path, text, expected):
     (tmp_path / "10-x.json").write_text(text)
-    assert firmware.has_stateless((tmp_path, tmp_path / "missing")) is expected
+    assert has_stateless((tmp_path, tmp_path / "missing")) is expected
 
 
 # --- what is refused: (image properties, extra specs, host, what the message says)

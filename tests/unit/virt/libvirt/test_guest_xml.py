@@ -9,7 +9,7 @@ import pytest
 from nova import errors
 from nova.model.images import Image
 from nova.virt.libvirt.guest.definition import guest_spec
-from nova.virt.libvirt.guest.properties import FLAVOR, IMAGE, REFUSED
+from nova.virt.libvirt.properties import FLAVOR, IMAGE, REFUSED
 from nova.virt.libvirt.xml.domain import domain_xml
 from tests.unit.virt.libvirt.orders import DISKS, FOLDER, able, facts, flavor, image, order, settings
 
@@ -201,5 +201,5 @@ def test_cpu_mode_is_as_configured_or_fits_the_host(changes, virt_type, mode, mo
 
 
 def test_every_flavor_spec_of_the_table_sets_a_field_of_wishes():
-    from nova.virt.libvirt.guest.properties import Wishes
+    from nova.virt.libvirt.properties import Wishes
     assert {row.field for row in (*FLAVOR.values(), *IMAGE.values())} - {""} <= set(Wishes.__dataclass_fields__)

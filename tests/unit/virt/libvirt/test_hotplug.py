@@ -64,7 +64,7 @@ def test_detach_when_a_newer_order_comes_then_it_is_given_up(quick, guest):
     attach(quick.driver, guest, extra)
     quick.hypervisor.deaf = 99
     with pytest.raises(errors.guest.DetachStopped):
-        quick.driver.detach_interface(plug_order(guest, extra, False), lambda: True)
+        quick.driver.hot_plug.detach_interface(plug_order(guest, extra, False), lambda: True)
     assert has(quick, guest, extra) == (True, True)
 
 
@@ -116,21 +116,21 @@ def test_host_when_a_guests_port_makes_no_sense_any_more_then_it_starts_and_its_
     """A user may change what kind of port it is while the guest has it; the host's start must not care."""
     broken = make_order(quick.bridge)
     build(quick, broken)
-    folder = quick.driver._tools.folders.of(broken.server_uuid)  # as a later order of the conductor's would leave it
+    folder = quick.driver.tools.folders.of(broken.server_uuid)  # as a later order of the conductor's would leave it
     changed = [msgspec.structs.replace(one, type="ovs", vnic_type="direct", bridge=None) for one in broken.interfaces]
     folder.keep_order(msgspec.structs.replace(broken, interfaces=tuple(changed)))
     again = Rig(tmp_path, links)
     again.hypervisor = quick.hypervisor
-    again.driver = type(quick.driver)(quick.driver._tools.settings, quick.hypervisor)
+    again.driver = type(quick.driver)(quick.driver.tools.settings, quick.hypervisor)
     again.driver.connect()
     try:
         assert {one.server_uuid for one in again.driver.guests()} == {guest.server_uuid, broken.server_uuid}
-        again.driver.diagnostics(broken.server_uuid)
-        again.driver.images_in_use(), again.driver.packings(), again.driver.nodes()
-        again.driver.shut_down(guest.server_uuid, 0)
-        assert again.driver.start_new(guest)
+        again.driver.diagnosis.diagnostics(broken.server_uuid)
+        again.driver.image_users.images_in_use(), again.driver.packed.packings(), again.driver.nodes()
+        again.driver.lifecycle.shut_down(guest.server_uuid, 0)
+        assert again.driver.lifecycle.start_new(guest)
         with pytest.raises(errors.HostRefused):
-            again.driver.plug(folder.order())
+            again.driver.interfaces.plug(folder.order())
         unbuild(again, folder.order())
         assert again.left_over(broken) == []
     finally:
@@ -140,9 +140,9 @@ def test_host_when_a_guests_port_makes_no_sense_any_more_then_it_starts_and_its_
 def test_guest_whose_switch_reads_its_memory_when_it_is_made_then_that_is_shared(quick, guest):
     socket = msgspec.structs.replace(another(quick.bridge), type="vhostuser", details={"vhostuser_socket": "/run/v"})
     order = msgspec.structs.replace(guest, interfaces=(socket,))
-    tools = quick.driver._tools
-    spec = guest_spec(order, (), quick.root, tools.facts(), tools.settings)
-    assert spec.placement.shared_memory and not guest_spec(guest, (), quick.root, tools.facts(),
+    tools = quick.driver.tools
+    spec = guest_spec(order, (), quick.root, tools.host.facts(), tools.settings)
+    assert spec.placement.shared_memory and not guest_spec(guest, (), quick.root, tools.host.facts(),
                                                            tools.settings).placement.shared_memory
     text = domain_xml(spec)
     assert '<memoryBacking>' in text and 'type="memfd"' in text and 'mode="shared"' in text

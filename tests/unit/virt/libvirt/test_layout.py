@@ -12,7 +12,7 @@ from nova import errors
 from nova.model.traits import is_resource_class, is_trait
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.host import host_topology
-from nova.virt.libvirt.host.numa_settings import Placing, placing_of
+from nova.virt.libvirt.settings.placing import Placing, placing_of
 from nova.virt.libvirt.xml.capabilities import DomainCapabilities, domain_capabilities
 from nova.virt.libvirt.xml.cells import cells
 from tests.fakes.hypervisor import FakeHypervisor

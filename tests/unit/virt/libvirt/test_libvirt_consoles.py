@@ -13,7 +13,7 @@ from nova.model.consoles import ConsoleType
 from nova.model.images import Image
 from nova.model.orders import Fence, RescueOrder
 from nova.virt.libvirt import LibvirtDriver, from_conf
-from nova.virt.libvirt.console_settings import ConsoleSettings, SerialSettings
+from nova.virt.libvirt.settings.consoles import ConsoleSettings, SerialSettings
 from nova.virt.libvirt.xml.consoles import lines_of
 from nova.virt.libvirt.xml.specs import SerialLine, SpiceSpec
 from tests.contract.driver_conformance import IMAGE_ID, build, make_order, unbuild
@@ -46,9 +46,9 @@ class Host(MoveRig):
 
     def set(self, consoles: ConsoleSettings, **changes) -> None:
         """A nova-compute that starts with another configuration."""
-        settings = dataclasses.replace(self.driver._tools.settings, consoles=consoles, **changes)
+        settings = dataclasses.replace(self.driver.tools.settings, consoles=consoles, **changes)
         self.driver = LibvirtDriver(settings, self.hypervisor)
-        self.driver._tools.lines._free = lambda address, port: True
+        self.driver.tools.lines._free = lambda address, port: True
         self.driver.connect()
 
 
@@ -91,14 +91,14 @@ def test_spice_that_must_be_secure_has_a_tls_port_alone(rig, order):
     build(rig, order)
     rig.set(consoles_of(10000, secure=True))
     with pytest.raises(errors.guest.NoSuchConsole, match="TLS alone"):  # it was made before
-        rig.driver.console_of(order.server_uuid, T.SPICE_DIRECT)
-    rig.driver.destroy(order.server_uuid)
-    rig.driver.start_new(order)
-    found = rig.driver.console_of(order.server_uuid, T.SPICE_DIRECT)
+        rig.driver.remote_consoles.console_of(order.server_uuid, T.SPICE_DIRECT)
+    rig.driver.lifecycle.destroy(order.server_uuid)
+    rig.driver.lifecycle.start_new(order)
+    found = rig.driver.remote_consoles.console_of(order.server_uuid, T.SPICE_DIRECT)
     assert found.port is None and found.tls_port
     rig.set(consoles_of(10000))
     with pytest.raises(errors.guest.NoSuchConsole, match="without TLS"):
-        rig.driver.console_of(order.server_uuid, T.SPICE_HTML5)
+        rig.driver.remote_consoles.console_of(order.server_uuid, T.SPICE_HTML5)
 
 
 def test_driver_when_its_qemu_has_no_spice_then_it_says_so_at_start(rig):
@@ -112,13 +112,13 @@ def test_driver_when_its_qemu_has_no_spice_then_it_says_so_at_start(rig):
 def test_serial_port_that_listens_everywhere_is_at_the_hosts_address(rig, order):
     rig.set(ConsoleSettings(serial=SerialSettings(listen="0.0.0.0")))
     build(rig, order)
-    assert rig.driver.console_of(order.server_uuid, T.SERIAL).host is None
+    assert rig.driver.remote_consoles.console_of(order.server_uuid, T.SERIAL).host is None
 
 
 def test_serial_port_on_a_socket_is_found_and_its_folder_is_made(rig, order, tmp_path):
     rig.set(ConsoleSettings(serial=SerialSettings(sockets=tmp_path / "s")))
     build(rig, order)
-    found = rig.driver.console_of(order.server_uuid, T.SERIAL)
+    found = rig.driver.remote_consoles.console_of(order.server_uuid, T.SERIAL)
     assert found.socket_path == str(tmp_path / f"s/{order.server_uuid}.0.sock")
     assert (tmp_path / "s").is_dir()
 
@@ -127,7 +127,7 @@ def test_guest_that_runs_and_has_no_port_yet_is_a_conflict(rig, order):
     build(rig, order)
     rig.hypervisor.shy = True
     with pytest.raises(errors.Conflict, match="does not run"):
-        rig.driver.console_of(order.server_uuid, T.NOVNC)
+        rig.driver.remote_consoles.console_of(order.server_uuid, T.NOVNC)
 
 
 def test_guest_from_before_the_option_was_switched_on_is_a_conflict_until_it_starts_anew(rig, order):
@@ -136,16 +136,16 @@ def test_guest_from_before_the_option_was_switched_on_is_a_conflict_until_it_sta
     rig.set(consoles_of(10000), vnc_listen="127.0.0.1")
     for kind in ALL:
         with pytest.raises(errors.guest.NoSuchConsole, match="Stop and start it, which makes it anew"):
-            rig.driver.console_of(order.server_uuid, kind)
-    rig.driver.shut_down(order.server_uuid, 0)
-    rig.driver.start_new(order)
+            rig.driver.remote_consoles.console_of(order.server_uuid, kind)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
+    rig.driver.lifecycle.start_new(order)
     assert set(places(rig, order)) == set(ALL)
 
 
 def test_webmks_is_not_supported(rig, order):
     build(rig, order)
     with pytest.raises(errors.host.NoSuchConsole):
-        rig.driver.console_of(order.server_uuid, T.WEBMKS)
+        rig.driver.remote_consoles.console_of(order.server_uuid, T.WEBMKS)
 
 
 def test_build_when_the_range_is_exhausted_then_the_host_is_refused_and_nothing_is_left(rig, order):
@@ -177,8 +177,8 @@ def test_guest_that_left_and_is_put_aside_has_no_ports(rig, order):
 # --- moves
 
 def moved(rig, order):
-    rig.driver.migrate(prepared(rig, order, rig.other), lambda percent, amounts: None, lambda: False)
-    return rig.other.driver.land(move_order(order))
+    rig.driver.live_moves.migrate(prepared(rig, order, rig.other), lambda percent, amounts: None, lambda: False)
+    return rig.other.driver.live_moves.land(move_order(order))
 
 
 def test_guest_that_comes_has_its_ports_from_the_preparation_on_and_keeps_them(rig, order):
@@ -187,13 +187,13 @@ def test_guest_that_comes_has_its_ports_from_the_preparation_on_and_keeps_them(r
     live_order = prepared(rig, order, rig.other)
     again = prepared(rig, order, rig.other)
     assert live_order.arrival.facts["lines"] == again.arrival.facts["lines"]
-    folder = rig.other.driver._folder(order.server_uuid)
+    folder = rig.other.driver.tools.folders.of(order.server_uuid)
     assert folder.reserved_ports() == (20000, 20001)
     neighbour = make_order(rig.bridge)
     build(rig.other, neighbour)
-    assert rig.other.driver.console_of(neighbour.server_uuid, T.SERIAL).port == 20002
-    rig.driver.migrate(again, lambda percent, amounts: None, lambda: False)
-    rig.other.driver.land(move_order(order))
+    assert rig.other.driver.remote_consoles.console_of(neighbour.server_uuid, T.SERIAL).port == 20002
+    rig.driver.live_moves.migrate(again, lambda percent, amounts: None, lambda: False)
+    rig.other.driver.live_moves.land(move_order(order))
     assert folder.reserved_ports() == ()
     running, kept = rig.other.hypervisor.definitions()[order.server_uuid]
     for text in (running, kept):
@@ -230,15 +230,15 @@ def test_guest_that_moves_to_a_host_without_consoles_runs_and_has_none_until_it_
     moved(rig, order)
     for kind in ALL:
         with pytest.raises(errors.guest.NoSuchConsole):
-            rig.other.driver.console_of(order.server_uuid, kind)
+            rig.other.driver.remote_consoles.console_of(order.server_uuid, kind)
     rig.other.other = rig
     unbuild(rig, order)
     moved(rig.other, order)
-    assert rig.driver.console_of(order.server_uuid, T.SERIAL).port
+    assert rig.driver.remote_consoles.console_of(order.server_uuid, T.SERIAL).port
     with pytest.raises(errors.guest.NoSuchConsole):  # it has no screen any more, and can't be given one while it runs
-        rig.driver.console_of(order.server_uuid, T.NOVNC)
-    rig.driver.destroy(order.server_uuid)
-    rig.driver.start_new(order)
+        rig.driver.remote_consoles.console_of(order.server_uuid, T.NOVNC)
+    rig.driver.lifecycle.destroy(order.server_uuid)
+    rig.driver.lifecycle.start_new(order)
     assert set(places(rig, order)) == set(ALL)
 
 
@@ -252,17 +252,17 @@ def test_guest_that_moves_from_a_host_with_vnc_alone_has_all_at_once(rig, order)
 def test_arrival_from_a_source_of_an_older_release_then_the_orders_count_of_ports_is_reserved(rig, order):
     order = serial(order, 3)
     build(rig, order)
-    source = rig.driver.describe(order.server_uuid)
+    source = rig.driver.live_moves.describe(order.server_uuid)
     old = msgspec.structs.replace(source, facts={name: value for name, value in source.facts.items()
                                                  if name != "serials"})
-    arrival = rig.other.driver.prepare_arrival(move_order(order, old), rig.other.images)
+    arrival = rig.other.driver.live_moves.prepare_arrival(move_order(order, old), rig.other.images)
     lines = msgspec.json.decode(arrival.facts["lines"], type=tuple[SerialLine, ...])
     assert [line.port for line in lines] == [20000, 20001, 20002]
 
 
 def test_driver_of_a_file_has_its_consoles(tmp_path):
     conf = conf_of(tmp_path, "[spice]\nenabled = True\n[serial_console]\nenabled = True\nport_range = 7:9\n")
-    found = from_conf(conf, "h")._tools.settings
+    found = from_conf(conf, "h").tools.settings
     assert (found.consoles.spice.listen, found.consoles.serial.first, found.vnc_listen) == ("127.0.0.1", 7, "127.0.0.1")
     assert settings().consoles == ConsoleSettings()
 
@@ -273,14 +273,15 @@ def test_guest_that_comes_on_shared_storage_has_its_ports_reserved_by_its_own_ho
               Host(tmp_path / "b", links, consoles_of(20000), shared=shared))
     order = make_order(rig.bridge)
     build(rig, order)
-    folders = [host.driver._folder(order.server_uuid) for host in (rig, rig.other)]
+    folders = [host.driver.tools.folders.of(order.server_uuid) for host in (rig, rig.other)]
     prepared(rig, order, rig.other)
     assert [folder.reserved_ports() for folder in folders] == [(), (20000,)]
     unbuild(rig.other, order)
     assert [folder.reserved_ports() for folder in folders] == [(), ()]
-    assert rig.driver.console_of(order.server_uuid, T.SERIAL).port == 10000
+    assert rig.driver.remote_consoles.console_of(order.server_uuid, T.SERIAL).port == 10000
     moved(rig, order)
-    assert rig.other.driver.console_of(order.server_uuid, T.SERIAL).port == 20001  # not at once what was just left
+    # not at once what was just left
+    assert rig.other.driver.remote_consoles.console_of(order.server_uuid, T.SERIAL).port == 20001
     assert list((shared / order.server_uuid).glob("ports*")) == []
     for host in (rig, rig.other):
         unbuild(host, order)
@@ -289,10 +290,10 @@ def test_guest_that_comes_on_shared_storage_has_its_ports_reserved_by_its_own_ho
 
 def test_guest_rescued_and_back_has_consoles_all_the_time(rig, order):
     build(rig, order)
-    rig.driver.shut_down(order.server_uuid, 0)
-    rig.driver.rescue(RescueOrder(
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
+    rig.driver.rescuing.rescue(RescueOrder(
         server_uuid=order.server_uuid, instance_name=order.instance_name, fence=Fence(operation_id=2, epoch=4),
         build=order, image=Image(id=IMAGE_ID, disk_format="raw")), rig.images, None)
     assert set(places(rig, order)) == set(ALL)
-    rig.driver.unrescue(order)
+    rig.driver.rescuing.unrescue(order)
     assert set(places(rig, order)) == set(ALL)

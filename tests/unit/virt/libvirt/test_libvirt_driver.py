@@ -22,7 +22,6 @@ from nova.model.images import Image
 from nova.model.orders import BuildOrder, Disk
 from nova.model.states import PowerState
 from nova.privileged import qemu_img
-from nova.virt import interface
 from nova.virt.libvirt import LibvirtDriver, from_conf
 from nova.virt.libvirt.disks.folders import Folder
 from nova.virt.libvirt.settings import settings_of
@@ -115,7 +114,7 @@ class TestLibvirtDriverOnRawFiles(DriverConformance):
 
 
 def test_driver_has_the_protocols_it_is_to_have(rig):
-    assert isinstance(rig.driver, interface.Consoles) and isinstance(rig.driver, interface.Uptime)
+    assert rig.driver.consoles is not None and rig.driver.host_uptime is not None
     assert rig.driver.needs_images is True
 
 
@@ -130,9 +129,9 @@ def test_order_beside_the_guest_has_no_secrets_and_is_private(rig, order):
 
 def test_disk_format_comes_from_the_record_whatever_the_settings_say_later(tmp_path, links, rig, order):
     build(rig, order)
-    rig.driver.destroy(order.server_uuid)
+    rig.driver.lifecycle.destroy(order.server_uuid)
     raw = LibvirtDriver(settings(tmp_path, cow=False), rig.hypervisor)
-    raw.start_new(order)
+    raw.lifecycle.start_new(order)
     assert "type=\"qcow2\"" in rig.hypervisor.xml[order.server_uuid]
 
 
@@ -141,31 +140,32 @@ def test_disk_format_comes_from_the_record_whatever_the_settings_say_later(tmp_p
 def test_guest_whose_disks_are_gone_is_never_defined_without_them(rig, order, gone):
     order = msgspec.structs.replace(order, disks=(Disk(kind="root", size_gb=1), Disk(kind="swap", size_mb=8)))
     build(rig, order)
-    rig.driver.destroy(order.server_uuid)
+    rig.driver.lifecycle.destroy(order.server_uuid)
     for name in gone:
         (rig.root / order.server_uuid / name).unlink()
-    for make in (rig.driver.start_new, rig.driver.define):
+    for make in (rig.driver.lifecycle.start_new, rig.driver.lifecycle.define):
         with pytest.raises(errors.Conflict, match="are not there: disk"):
             make(order)
-    assert rig.driver.power_state(order.server_uuid) is None
+    assert rig.driver.lifecycle.power_state(order.server_uuid) is None
 
 
 def test_image_that_is_larger_than_the_flavors_disk_is_refused(rig, order):
     subprocess.run(["qemu-img", "create", "-q", "-f", "raw", str(rig.base), "2G"], check=True)
     with pytest.raises(errors.Invalid) as caught:
-        rig.driver.create_disks(order, rig.images)
+        rig.driver.disks.create_disks(order, rig.images)
     assert caught.value.code == "image.too_big"
 
 
 def test_image_whose_min_disk_is_larger_than_the_flavors_is_refused(rig, order):
     with pytest.raises(errors.Invalid, match="needs a disk of 5 GB"):
-        rig.driver.create_disks(
+        rig.driver.disks.create_disks(
             msgspec.structs.replace(order, image=Image(id=IMAGE_ID, disk_format="raw", min_disk_gb=5)), rig.images)
 
 
 def test_image_that_left_the_cache_refuses_the_host(rig, order):
     with pytest.raises(errors.HostRefused, match="not in this host's cache"):
-        rig.driver.create_disks(msgspec.structs.replace(order, image=Image(id="gone", disk_format="raw")), rig.images)
+        rig.driver.disks.create_disks(
+            msgspec.structs.replace(order, image=Image(id="gone", disk_format="raw")), rig.images)
 
 
 def test_kernel_and_ramdisk_lie_beside_the_guest(rig, order):
@@ -176,8 +176,8 @@ def test_kernel_and_ramdisk_lie_beside_the_guest(rig, order):
     assert f"<kernel>{rig.root}/{order.server_uuid}/kernel</kernel>" in xml and "/ramdisk</initrd>" in xml
     assert "<cmdline>root=/dev/vda console=tty0 console=ttyS0</cmdline>" in xml
     rig.base.unlink()
-    rig.driver.destroy(order.server_uuid)
-    assert rig.driver.start_new(order) == PowerState.RUNNING
+    rig.driver.lifecycle.destroy(order.server_uuid)
+    assert rig.driver.lifecycle.start_new(order) == PowerState.RUNNING
 
 
 def test_full_disk_while_disks_are_made_refuses_the_host(rig, order, monkeypatch):
@@ -185,17 +185,17 @@ def test_full_disk_while_disks_are_made_refuses_the_host(rig, order, monkeypatch
         raise OSError(errno.ENOSPC, "No space left on device")
     monkeypatch.setattr(qemu_img.QemuImg, "create_overlay", full)  # a disk of ours that is really full needs root
     with pytest.raises(errors.HostRefused, match="no space left"):
-        rig.driver.create_disks(order, rig.images)
-    rig.driver.remove_disks(order.server_uuid)
+        rig.driver.disks.create_disks(order, rig.images)
+    rig.driver.disks.remove_disks(order.server_uuid)
     assert rig.left_over(order) == []
 
 
 def test_console_of_a_guest_without_a_log_is_a_conflict(rig, order):
     build(rig, order)
-    assert rig.driver.console_output(order.server_uuid, 1) == "booting\n"
+    assert rig.driver.consoles.console_output(order.server_uuid, 1) == "booting\n"
     (rig.root / order.server_uuid / "console.log").unlink()
     with pytest.raises(errors.Conflict):
-        rig.driver.console_output(order.server_uuid, 1)
+        rig.driver.consoles.console_output(order.server_uuid, 1)
 
 
 def test_start_that_libvirt_refuses_can_be_undone(rig, order):
@@ -210,16 +210,17 @@ def test_bridge_that_is_not_there_and_not_ours_to_make_refuses_the_host(rig, ord
     (vif,) = order.interfaces
     foreign = msgspec.structs.replace(order, interfaces=(msgspec.structs.replace(vif, should_create_bridge=False),))
     with pytest.raises(errors.host.NoBridge):
-        rig.driver.plug(foreign)
+        rig.driver.interfaces.plug(foreign)
     flat = msgspec.structs.replace(order, interfaces=(msgspec.structs.replace(vif, bridge_interface="missing0"),))
     with pytest.raises(errors.HostRefused, match="missing0"):
-        rig.driver.plug(flat)
+        rig.driver.interfaces.plug(flat)
 
 
 def test_interface_of_another_type_refuses_the_host(rig, order):
     (vif,) = order.interfaces
     with pytest.raises(errors.HostRefused, match="ovs"):
-        rig.driver.plug(msgspec.structs.replace(order, interfaces=(msgspec.structs.replace(vif, type="ovs"),)))
+        rig.driver.interfaces.plug(
+            msgspec.structs.replace(order, interfaces=(msgspec.structs.replace(vif, type="ovs"),)))
 
 
 def test_tap_that_libvirt_left_is_removed_and_the_bridge_stays(rig, order, links):
@@ -242,36 +243,36 @@ def patient(tmp_path, links):
 def test_shut_down_of_a_deaf_guest_asks_again_and_powers_off(patient, order):
     build(patient, order)
     patient.hypervisor.guests_obey = False
-    assert patient.driver.shut_down(order.server_uuid, 60) == PowerState.SHUTDOWN
+    assert patient.driver.lifecycle.shut_down(order.server_uuid, 60) == PowerState.SHUTDOWN
     assert len(patient.hypervisor.asked) == 60 and sum(patient.clock.slept) == pytest.approx(60)  # shutdown_retry_s=1
 
 
 def test_shut_down_at_once_asks_nobody(rig, order):
     build(rig, order)
-    rig.driver.shut_down(order.server_uuid, 0)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     assert rig.hypervisor.asked == []
 
 
 def test_shut_down_of_a_guest_that_is_taken_away_meanwhile_ends(rig, order):
     build(rig, order)
     rig.hypervisor.guests_obey = False
-    threading.Timer(0.3, rig.driver.destroy, [order.server_uuid]).start()
+    threading.Timer(0.3, rig.driver.lifecycle.destroy, [order.server_uuid]).start()
     with pytest.raises(errors.NotFound):
-        rig.driver.shut_down(order.server_uuid, 30)
+        rig.driver.lifecycle.shut_down(order.server_uuid, 30)
 
 
 def test_reboot_of_an_obedient_guest_starts_it_again(rig, order):
     build(rig, order)
-    assert rig.driver.reboot(order.server_uuid, 5) is True
-    assert rig.driver.power_state(order.server_uuid) == PowerState.RUNNING
+    assert rig.driver.lifecycle.reboot(order.server_uuid, 5) is True
+    assert rig.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
 
 
 def test_reboot_of_a_deaf_guest_is_false_and_leaves_it_running(patient, order):
     build(patient, order)
     patient.hypervisor.guests_obey = False
-    assert patient.driver.reboot(order.server_uuid, 60) is False
+    assert patient.driver.lifecycle.reboot(order.server_uuid, 60) is False
     assert sum(patient.clock.slept) == pytest.approx(60)
-    assert patient.driver.power_state(order.server_uuid) == PowerState.RUNNING
+    assert patient.driver.lifecycle.power_state(order.server_uuid) == PowerState.RUNNING
 
 
 def test_guests_are_domains_of_ours_and_folders(rig, order):
@@ -317,14 +318,14 @@ def test_listener_that_fails_does_not_stop_the_next_event(rig, order):
         raise RuntimeError("no")
     rig.driver.on_power_change(listener)
     build(rig, order)
-    rig.driver.shut_down(order.server_uuid, 0)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     assert eventually(lambda: len(told) == 2, 2)
 
 
 def test_libvirt_that_is_down_is_unavailable(rig, order):
     rig.hypervisor.down = True
     with pytest.raises(errors.Unavailable, match="Is libvirtd running"):
-        rig.driver.power_state(order.server_uuid)
+        rig.driver.lifecycle.power_state(order.server_uuid)
 
 
 def test_connect_without_the_wanted_virtualization_is_unavailable(tmp_path, links, monkeypatch):
@@ -361,37 +362,37 @@ def test_node_uuid_that_is_damaged_is_said(tmp_path, links, rig):
 
 def test_disk_space_that_guests_may_still_take_is_not_offered(rig, order):
     before = rig.driver.nodes()[0].disk_available_least_gb
-    rig.driver.create_disks(msgspec.structs.replace(order, disks=(Disk(kind="root", size_gb=50),)), rig.images)
+    rig.driver.disks.create_disks(msgspec.structs.replace(order, disks=(Disk(kind="root", size_gb=50),)), rig.images)
     assert before - 51 <= rig.driver.nodes()[0].disk_available_least_gb <= before - 49
 
 
 def test_bases_are_what_the_disks_lie_over(rig, order):
-    assert rig.driver.bases(order.server_uuid) == frozenset()
+    assert rig.driver.image_users.bases(order.server_uuid) == frozenset()
     build(rig, order)
-    assert rig.driver.bases(order.server_uuid) == {str(rig.base)}
+    assert rig.driver.image_users.bases(order.server_uuid) == {str(rig.base)}
 
 
 def test_images_in_use_are_those_of_the_guests(rig, order):
-    assert rig.driver.images_in_use() == frozenset()
+    assert rig.driver.image_users.images_in_use() == frozenset()
     build(rig, msgspec.structs.replace(order, kernel=Image(id=IMAGE_ID), ramdisk=None))
-    assert rig.driver.images_in_use() == {IMAGE_ID}
+    assert rig.driver.image_users.images_in_use() == {IMAGE_ID}
     unbuild(rig, order)
-    assert rig.driver.images_in_use() == frozenset()
+    assert rig.driver.image_users.images_in_use() == frozenset()
 
 
 def test_images_in_use_are_those_of_other_hosts_that_share_the_directory_too(rig, order):
-    root = rig.driver._tools.folders.root
+    root = rig.driver.tools.folders.root
     for suffix, image in (("", "theirs"), ("_resize", "put-aside")):
         other = Folder(root / f"{order.server_uuid}{suffix}", "another-host")
         other.make()
         other.keep_order(msgspec.structs.replace(order, image=Image(id=image), kernel=None, ramdisk=None))
-    assert rig.driver.images_in_use() == {"theirs", "put-aside"}
+    assert rig.driver.image_users.images_in_use() == {"theirs", "put-aside"}
 
 
 @pytest.mark.parametrize("bad", ["../../etc", "x", "", "5F1C2D0A-58c4-4c55-9f0e-1d0f7d1f9a11"])
 def test_folder_of_what_is_no_uuid_is_refused(rig, bad):
     with pytest.raises(ValueError):
-        rig.driver.remove_disks(bad)
+        rig.driver.disks.remove_disks(bad)
 
 
 # --- settings
@@ -448,7 +449,7 @@ def test_driver_from_a_file_reaches_for_its_libvirt(tmp_path):
 # --- TPMs, with the driver as a whole
 
 def test_guest_with_a_tpm_keeps_its_secret_over_hard_reboots_and_loses_it_with_its_disks(tmp_path, links, monkeypatch):
-    monkeypatch.setattr("nova.virt.libvirt.guest.tpm.installed", lambda: True)  # the programs need not be here
+    monkeypatch.setattr("nova.virt.libvirt.disks.tpm.installed", lambda: True)  # the programs need not be here
     made = Rig(tmp_path, links, swtpm=True, tpm_path=tmp_path / "swtpm")
     made.driver.connect()
     order = make_order(made.bridge)
@@ -456,8 +457,8 @@ def test_guest_with_a_tpm_keeps_its_secret_over_hard_reboots_and_loses_it_with_i
         order.flavor, extra_specs={"hw:tpm_version": "2.0"}))
     build(made, order)
     kept = dict(made.hypervisor.secrets)
-    made.driver.destroy(order.server_uuid)
-    made.driver.start_new(order)
+    made.driver.lifecycle.destroy(order.server_uuid)
+    made.driver.lifecycle.start_new(order)
     assert made.hypervisor.secrets == kept and set(kept) == {order.server_uuid}
     assert "COMPUTE_SECURITY_TPM_2_0" in made.driver.nodes()[0].traits
     unbuild(made, order)

@@ -19,12 +19,11 @@ from nova.model.orders import Disk
 from nova.model.states import PowerState
 from nova.privileged import disk_exports
 from nova.privileged.qemu_img import QemuImg
-from nova.virt import interface
 from nova.virt.libvirt import LibvirtDriver
 from nova.virt.libvirt.disks import header
 from nova.virt.libvirt.moves import source_info as tell
-from nova.virt.libvirt.moves.settings import MoveSettings, check_destination, move_settings_of
 from nova.virt.libvirt.moves.watch import GIB, Act, Due, Watch
+from nova.virt.libvirt.settings.moves import MoveSettings, check_destination, move_settings_of
 from nova.virt.libvirt.vifs import bridge
 from tests.contract.driver_conformance import build, eventually, make_order, unbuild
 from tests.contract.driver_move_cases import MoveCases, grown, move_order, off_and_left, prepared
@@ -48,11 +47,11 @@ class MoveRig(Rig):
         address = f"qemu+tcp://{path.name}/system"
         changes = {"tpm_path": path / "swtpm", **({"instances_path": shared} if shared else {})}
         super().__init__(path, links, moves=MoveSettings(uri=address, **moves), **changes)
-        self.root, self.address, self.has_image = self.driver._tools.settings.instances_path, address, True
+        self.root, self.address, self.has_image = self.driver.tools.settings.instances_path, address, True
         self.driver.connect()
 
     def close(self) -> None:
-        for folder in self.driver._tools.folders.all():
+        for folder in self.driver.tools.folders.all():
             disk_exports.withdraw(folder.path)  # what is offered outlives us
         self.driver.close()
 
@@ -115,7 +114,7 @@ def order(rig):
     made = make_order(rig.bridge)
     yield made
     for host in (rig, rig.other):
-        host.driver.forget(made.server_uuid)
+        host.driver.cold_moves.forget(made.server_uuid)
         unbuild(host, made)
 
 
@@ -124,14 +123,14 @@ class TestMovesOfTheLibvirtDriver(MoveCases, PackingCases):
 
 
 def test_driver_has_the_protocols_of_moves(rig):
-    assert isinstance(rig.driver, interface.ColdMoves) and isinstance(rig.driver, interface.LiveMoves)
+    assert rig.driver.cold_moves is not None and rig.driver.live_moves is not None
 
 
 def off(rig, order):
     build(rig, order)
-    rig.driver.shut_down(order.server_uuid, 0)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     rig.mark(order, "precious")
-    return rig.driver.leave(order.server_uuid)
+    return rig.driver.cold_moves.leave(order.server_uuid)
 
 
 # --- cold: files
@@ -139,26 +138,26 @@ def off(rig, order):
 def test_base_comes_from_the_source_when_the_destination_has_not_got_the_image(rig, order):
     source = off(rig, order)
     rig.other.has_image = False
-    rig.other.driver.fetch(move_order(order, source), rig.other.images)
+    rig.other.driver.cold_moves.fetch(move_order(order, source), rig.other.images)
     assert rig.other.marked(order) == "precious"
     base = rig.other.disk(order, "disk.base")
     assert base.read_bytes() == rig.base.read_bytes()
-    record = next(disk for disk in rig.other.driver._folder(order.server_uuid).disks() if disk.kind == "root")
+    record = next(disk for disk in rig.other.driver.tools.folders.of(order.server_uuid).disks() if disk.kind == "root")
     assert record.backing == str(base) and str(rig.root) not in str(record)
-    rig.other.driver.plug(order)
-    rig.other.driver.start_new(order)
-    rig.other.driver.shut_down(order.server_uuid, 0)
-    back = rig.other.driver.leave(order.server_uuid)  # the base is put aside with the disk
-    rig.driver.forget(order.server_uuid)
+    rig.other.driver.interfaces.plug(order)
+    rig.other.driver.lifecycle.start_new(order)
+    rig.other.driver.lifecycle.shut_down(order.server_uuid, 0)
+    back = rig.other.driver.cold_moves.leave(order.server_uuid)  # the base is put aside with the disk
+    rig.driver.cold_moves.forget(order.server_uuid)
     rig.has_image = False
-    rig.driver.fetch(move_order(order, back), rig.images)
+    rig.driver.cold_moves.fetch(move_order(order, back), rig.images)
     assert rig.marked(order) == "precious"
 
 
 def test_cached_image_of_another_size_is_not_taken_for_the_base(rig, order):
     source = off(rig, order)
     os.truncate(rig.other.base, 2 << 20)
-    rig.other.driver.fetch(move_order(order, source), rig.other.images)
+    rig.other.driver.cold_moves.fetch(move_order(order, source), rig.other.images)
     assert rig.other.marked(order) == "precious" and rig.other.disk(order, "disk.base").exists()
 
 
@@ -168,12 +167,12 @@ def test_disks_grow_swap_begins_anew_and_config_drive_follows(rig, order):
     larger = msgspec.structs.replace(grown(order), disks=(
         Disk(kind="root", size_gb=3), Disk(kind="ephemeral", size_gb=2), Disk(kind="ephemeral", index=1, size_gb=1),
         Disk(kind="swap", size_mb=16)))
-    rig.other.driver.fetch(move_order(larger, source), rig.other.images)
+    rig.other.driver.cold_moves.fetch(move_order(larger, source), rig.other.images)
     sizes = {name: header.size(rig.other.disk(order, name), "qcow2") for name in
              ("disk", "disk.eph0", "disk.eph1", "disk.swap")}
     assert sizes == {"disk": 3 << 30, "disk.eph0": 2 << 30, "disk.eph1": 1 << 30, "disk.swap": 16 << 20}
     assert rig.other.disk(order, "disk.config").read_bytes() == config
-    records = {disk.name: disk.size_bytes for disk in rig.other.driver._folder(order.server_uuid).disks()}
+    records = {disk.name: disk.size_bytes for disk in rig.other.driver.tools.folders.of(order.server_uuid).disks()}
     assert {name: records[name] for name in sizes} == sizes
 
 
@@ -183,40 +182,40 @@ def test_ephemeral_disk_is_never_lost_but_swap_may_be(rig, order, disks):
     source = off(rig, order)
     there = move_order(msgspec.structs.replace(order, disks=disks), source)
     if any(disk.kind == "ephemeral" for disk in disks):
-        rig.other.driver.fetch(there, rig.other.images)
+        rig.other.driver.cold_moves.fetch(there, rig.other.images)
         assert not rig.other.disk(order, "disk.swap").exists()
     else:
         with pytest.raises(errors.HostRefused, match="shrink"):
-            rig.other.driver.fetch(there, rig.other.images)
+            rig.other.driver.cold_moves.fetch(there, rig.other.images)
 
 
 def test_fetch_goes_on_where_it_was_cut_off(rig, order):
     source = off(rig, order)
     there = move_order(order, source)
-    rig.other.driver.fetch(there, rig.other.images)
+    rig.other.driver.cold_moves.fetch(there, rig.other.images)
     rig.other.disk(order, "disk").unlink()
     rig.other.disk(order, "disk.part").write_bytes(b"half")
     kept = rig.other.disk(order, "disk.eph0").stat().st_ino
-    rig.other.driver.fetch(there, rig.other.images)
+    rig.other.driver.cold_moves.fetch(there, rig.other.images)
     assert rig.other.marked(order) == "precious" and not rig.other.disk(order, "disk.part").exists()
     assert rig.other.disk(order, "disk.eph0").stat().st_ino == kept
 
 
 def test_copies_of_an_earlier_move_are_not_taken_for_those_of_this_one(rig, order):
-    rig.other.driver.fetch(move_order(order, off(rig, order)), rig.other.images)
-    rig.driver.take_back(order.server_uuid)
+    rig.other.driver.cold_moves.fetch(move_order(order, off(rig, order)), rig.other.images)
+    rig.driver.cold_moves.take_back(order.server_uuid)
     rig.mark(order, "changed")
-    again = rig.driver.leave(order.server_uuid)
-    rig.other.driver.fetch(move_order(order, again), rig.other.images)
+    again = rig.driver.cold_moves.leave(order.server_uuid)
+    rig.other.driver.cold_moves.fetch(move_order(order, again), rig.other.images)
     assert rig.other.marked(order) == "changed"
 
 
 def test_files_that_no_move_has_brought_are_not_overwritten(rig, order):
     build(rig.other, order)
-    rig.other.driver.destroy(order.server_uuid)
+    rig.other.driver.lifecycle.destroy(order.server_uuid)
     source = off(rig, order)
     with pytest.raises(errors.HostRefused, match="another time"):
-        rig.other.driver.fetch(move_order(order, source), rig.other.images)
+        rig.other.driver.cold_moves.fetch(move_order(order, source), rig.other.images)
 
 
 def test_source_that_lies_is_refused(rig, order, tmp_path):
@@ -227,12 +226,12 @@ def test_source_that_lies_is_refused(rig, order, tmp_path):
     bad = msgspec.structs.replace(source, facts={**source.facts, "records": source.facts["records"].replace(
         '"name":"disk"', '"name":"../disk"')})
     with pytest.raises(errors.HostRefused, match="is called"):
-        rig.other.driver.fetch(move_order(order, bad), rig.other.images)
-    rig.driver.take_back(order.server_uuid)
+        rig.other.driver.cold_moves.fetch(move_order(order, bad), rig.other.images)
+    rig.driver.cold_moves.take_back(order.server_uuid)
     shutil.copyfile(tmp_path / "evil", rig.disk(order))
-    evil = rig.driver.leave(order.server_uuid)
+    evil = rig.driver.cold_moves.leave(order.server_uuid)
     with pytest.raises(errors.HostRefused, match="another file"):
-        rig.other.driver.fetch(move_order(order, evil), rig.other.images)
+        rig.other.driver.cold_moves.fetch(move_order(order, evil), rig.other.images)
     assert path.exists() and not rig.other.disk(order).exists()
 
 
@@ -254,7 +253,7 @@ def told_otherwise(source, **changes):
 def test_config_drive_that_would_show_files_of_the_destination_is_refused(rig, order, changes):
     source = told_otherwise(off(rig, order), **changes)
     with pytest.raises(errors.HostRefused):
-        rig.other.driver.fetch(move_order(order, source), rig.other.images)
+        rig.other.driver.cold_moves.fetch(move_order(order, source), rig.other.images)
     assert not rig.other.disk(order, changes.get("name", "disk.config")).exists()
 
 
@@ -262,8 +261,8 @@ def test_image_of_somebody_else_is_not_taken_for_the_base(rig, order):
     source = off(rig, order)
     told = msgspec.structs.replace(source, disks=tuple(
         msgspec.structs.replace(disk, image_id="another") if disk.image_id else disk for disk in source.disks))
-    rig.other.driver.fetch(move_order(order, told), rig.other.images)
-    record = next(disk for disk in rig.other.driver._folder(order.server_uuid).disks() if disk.kind == "root")
+    rig.other.driver.cold_moves.fetch(move_order(order, told), rig.other.images)
+    record = next(disk for disk in rig.other.driver.tools.folders.of(order.server_uuid).disks() if disk.kind == "root")
     assert record.backing == str(rig.other.disk(order, "disk.base")) and rig.other.marked(order) == "precious"
 
 
@@ -271,7 +270,7 @@ def test_image_of_somebody_else_is_not_taken_for_the_base(rig, order):
 def test_address_of_an_offer_that_is_none_is_refused(rig, order, address):
     source = msgspec.structs.replace(off(rig, order), address=address)
     with pytest.raises(errors.HostRefused, match="are said to be"):
-        rig.other.driver.fetch(move_order(order, source), rig.other.images)
+        rig.other.driver.cold_moves.fetch(move_order(order, source), rig.other.images)
 
 
 # --- cold: the offer
@@ -284,24 +283,25 @@ def test_offer_lives_until_it_is_forgotten_and_its_record_is_private(rig, order)
     off(rig, order)
     folder, pid = rig.root / f"{order.server_uuid}_resize", pid_of(rig, order)
     assert (folder / disk_exports.OFFER_FILE).stat().st_mode & 0o777 == 0o600
-    assert rig.driver.leave(order.server_uuid) and pid_of(rig, order) == pid
+    assert rig.driver.cold_moves.leave(order.server_uuid) and pid_of(rig, order) == pid
     secret = next(iter(msgspec.json.decode((folder / disk_exports.OFFER_FILE).read_bytes())["names"].values()))
     assert secret.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
-    rig.driver.forget(order.server_uuid)
+    rig.driver.cold_moves.forget(order.server_uuid)
     assert eventually(lambda: not Path(f"/proc/{pid}/exe").exists(), 5)
 
 
 def test_offer_whose_process_died_is_made_again(rig, order):
     first = off(rig, order)
     os.kill(pid_of(rig, order), 9)
-    assert eventually(lambda: rig.driver.leave(order.server_uuid).disks != first.disks, 5)
-    rig.other.driver.fetch(move_order(order, rig.driver.leave(order.server_uuid)), rig.other.images)
+    assert eventually(lambda: rig.driver.cold_moves.leave(order.server_uuid).disks != first.disks, 5)
+    source = rig.driver.cold_moves.leave(order.server_uuid)
+    rig.other.driver.cold_moves.fetch(move_order(order, source), rig.other.images)
     assert rig.other.marked(order) == "precious"
 
 
 def test_process_that_offers_when_it_starts_then_its_group_for_the_keys_is_there_and_not_made(rig, order):
     off(rig, order)
-    folder = next(folder.path for folder in rig.driver._tools.folders.all() if disk_exports._pid(folder.path))
+    folder = next(folder.path for folder in rig.driver.tools.folders.all() if disk_exports._pid(folder.path))
     assert (folder / disk_exports.KEYS / disk_exports.DH_FILE).read_text() == disk_exports.DH_PARAMETERS
     checked = subprocess.run(["openssl", "dhparam", "-check", "-noout"], input=disk_exports.DH_PARAMETERS, text=True,
                              capture_output=True, check=True)
@@ -330,12 +330,12 @@ def test_offer_whose_folder_was_renamed_ends_with_it(tmp_path):
 
 
 def test_offer_of_a_live_move_that_failed_ends_when_the_guest_leaves_in_a_cold_one(rig, order):
-    folder = rig.driver._tools.folders.of(order.server_uuid)
+    folder = rig.driver.tools.folders.of(order.server_uuid)
     build(rig, order)
-    rig.driver.describe(order.server_uuid)
+    rig.driver.live_moves.describe(order.server_uuid)
     pid = int((folder.path / disk_exports.PID_FILE).read_text())
-    rig.driver.shut_down(order.server_uuid, 0)
-    rig.driver.leave(order.server_uuid)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
+    rig.driver.cold_moves.leave(order.server_uuid)
     assert pid_of(rig, order) != pid
     assert eventually(lambda: not Path(f"/proc/{pid}/exe").exists(), 5)
 
@@ -450,23 +450,23 @@ def test_offer_with_tls_is_read_by_those_with_a_certificate_alone(tmp_path, cert
 def test_leave_of_a_guest_that_runs_is_a_conflict(rig, order):
     build(rig, order)
     with pytest.raises(errors.Conflict):
-        rig.driver.leave(order.server_uuid)
-    assert rig.driver.power_state(order.server_uuid) == RUNNING
+        rig.driver.cold_moves.leave(order.server_uuid)
+    assert rig.driver.lifecycle.power_state(order.server_uuid) == RUNNING
 
 
 def test_leave_that_was_cut_off_before_the_rename_goes_on(rig, order):
     build(rig, order)
-    rig.driver.shut_down(order.server_uuid, 0)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     rig.hypervisor.undefine(order.server_uuid)
-    assert rig.driver.leave(order.server_uuid).port
+    assert rig.driver.cold_moves.leave(order.server_uuid).port
 
 
 def test_leave_while_an_older_move_is_not_forgotten_is_a_conflict(rig, order):
     off(rig, order)
     build(rig, order)
-    rig.driver.shut_down(order.server_uuid, 0)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     with pytest.raises(errors.Conflict, match="earlier move"):
-        rig.driver.leave(order.server_uuid)
+        rig.driver.cold_moves.leave(order.server_uuid)
 
 
 # --- live
@@ -477,7 +477,7 @@ def nobody(percent, progress) -> None:
 
 def test_arrival_has_the_destinations_paths_and_devices(rig, order):
     build(rig, order)
-    rig.driver.migrate(prepared(rig, order, rig.other), nobody, lambda: False)
+    rig.driver.live_moves.migrate(prepared(rig, order, rig.other), nobody, lambda: False)
     xml = rig.hypervisor.departures[-1].xml
     assert str(rig.root) not in xml and str(rig.other.base) in xml and str(rig.other.disk(order, "console.log")) in xml
     assert rig.hypervisor.departures[-1].disks == ("vda", "vdb", "vdc")
@@ -488,45 +488,47 @@ def test_arrival_has_the_destinations_paths_and_devices(rig, order):
 def test_arrival_when_the_guest_holds_something_then_it_is_where_its_destination_says(rig, order):
     build(rig, holding(order, numa=True))
     there = holding(order, 3, numa=True)
-    rig.driver.migrate(prepared(rig, there, rig.other), nobody, lambda: False)
+    rig.driver.live_moves.migrate(prepared(rig, there, rig.other), nobody, lambda: False)
     xml = rig.hypervisor.departures[-1].xml
     assert '<vcpupin vcpu="0" cpuset="3"' in xml and '<vcpupin vcpu="0" cpuset="0"' not in xml
-    rig.other.driver.land(move_order(there))
+    rig.other.driver.live_moves.land(move_order(there))
     assert '<vcpupin vcpu="0" cpuset="3"' in rig.other.hypervisor.xml[order.server_uuid]
 
 
 def test_arrival_when_the_place_is_unlike_the_one_it_has_then_the_destination_refuses(rig, order):
     build(rig, holding(order, numa=True))
-    source = rig.driver.describe(order.server_uuid)
+    source = rig.driver.live_moves.describe(order.server_uuid)
     with pytest.raises(errors.HostRefused) as caught:
-        rig.other.driver.prepare_arrival(move_order(holding(order, numa=False), source), rig.other.images)
+        rig.other.driver.live_moves.prepare_arrival(move_order(holding(order, numa=False), source), rig.other.images)
     assert caught.value.code == "move.unlike_place" and not rig.other.disk(order).exists()
 
 
 def test_processor_that_the_destination_has_not_is_named_flag_by_flag(rig, order):
     build(rig, order)
-    source = rig.driver.describe(order.server_uuid)
+    source = rig.driver.live_moves.describe(order.server_uuid)
     cpu = '<cpu><feature policy="require" name="avx512f"/><feature policy="require" name="aes"/></cpu>'
     with pytest.raises(errors.HostRefused, match="required features: avx512f$"):
-        rig.other.driver.prepare_arrival(move_order(order, msgspec.structs.replace(source, cpu=cpu)), rig.other.images)
+        rig.other.driver.live_moves.prepare_arrival(
+            move_order(order, msgspec.structs.replace(source, cpu=cpu)), rig.other.images)
     assert not rig.other.disk(order).exists()
 
 
 def test_storage_that_is_not_shared_is_refused_unless_blocks_may_be_copied(rig, order):
     build(rig, order)
-    source = rig.driver.describe(order.server_uuid)
+    source = rig.driver.live_moves.describe(order.server_uuid)
     with pytest.raises(errors.HostRefused, match="do not share"):
-        rig.other.driver.prepare_arrival(move_order(order, source, block=False), rig.other.images)
-    assert rig.other.driver.prepare_arrival(move_order(order, source, block=True), rig.other.images).shared is False
+        rig.other.driver.live_moves.prepare_arrival(move_order(order, source, block=False), rig.other.images)
+    copied = rig.other.driver.live_moves.prepare_arrival(move_order(order, source, block=True), rig.other.images)
+    assert copied.shared is False
 
 
 def test_space_counts_unless_it_may_be_promised_twice(rig, order, monkeypatch):
     build(rig, order)
-    source = rig.driver.describe(order.server_uuid)
+    source = rig.driver.live_moves.describe(order.server_uuid)
     monkeypatch.setattr("nova.virt.libvirt.moves.live._free", lambda path: 100 << 20)  # no test fills a disk
     with pytest.raises(errors.HostRefused, match="no space"):
-        rig.other.driver.prepare_arrival(move_order(order, source), rig.other.images)
-    assert rig.other.driver.prepare_arrival(move_order(order, source, over_commit=True), rig.other.images)
+        rig.other.driver.live_moves.prepare_arrival(move_order(order, source), rig.other.images)
+    assert rig.other.driver.live_moves.prepare_arrival(move_order(order, source, over_commit=True), rig.other.images)
 
 
 def going(rig, live_order, stopped=lambda: False):
@@ -535,7 +537,7 @@ def going(rig, live_order, stopped=lambda: False):
 
     def run() -> None:
         try:
-            ends.append(rig.driver.migrate(live_order, nobody, stopped))
+            ends.append(rig.driver.live_moves.migrate(live_order, nobody, stopped))
         except errors.NovaError as error:
             ends.append(error)
 
@@ -549,10 +551,10 @@ def test_aborted_migration_ends_with_an_error_and_the_guest_runs_on(rig, order):
     build(rig, order)
     rig.hypervisor.migration_hangs = True
     thread, ends = going(rig, prepared(rig, order, rig.other))
-    rig.driver.abort(order.server_uuid)
+    rig.driver.live_moves.abort(order.server_uuid)
     thread.join(10)
     assert isinstance(ends[0], errors.Conflict) and "canceled" in str(ends[0])
-    assert rig.driver.power_state(order.server_uuid) == RUNNING
+    assert rig.driver.lifecycle.power_state(order.server_uuid) == RUNNING
 
 
 def test_migration_is_given_up_when_its_operation_was_overtaken(rig, order):
@@ -571,7 +573,7 @@ def test_repeated_order_joins_the_migration(rig, order):
     live_order = prepared(rig, order, rig.other)
     first, ends = going(rig, live_order)
     second, more = going(rig, live_order)
-    rig.driver.force(order.server_uuid)
+    rig.driver.live_moves.force(order.server_uuid)
     first.join(10)
     second.join(10)
     assert ends == [None] == more and len(rig.hypervisor.departures) == 1
@@ -582,21 +584,21 @@ def test_migration_of_an_earlier_process_is_watched_to_its_end(rig, order):
     rig.hypervisor.migration_hangs = True
     live_order = prepared(rig, order, rig.other)
     thread, _ = going(rig, live_order)
-    restarted = LibvirtDriver(rig.driver._tools.settings, rig.hypervisor)
+    restarted = LibvirtDriver(rig.driver.tools.settings, rig.hypervisor)
     told: list[int] = []
-    threading.Timer(2.5, lambda: restarted.force(order.server_uuid)).start()
-    restarted.migrate(live_order, lambda percent, progress: told.append(percent), lambda: False)
+    threading.Timer(2.5, lambda: restarted.live_moves.force(order.server_uuid)).start()
+    restarted.live_moves.migrate(live_order, lambda percent, progress: told.append(percent), lambda: False)
     thread.join(10)
     assert told == [60] and len(rig.hypervisor.departures) == 1
-    assert rig.other.driver.land(move_order(order)) == RUNNING
+    assert rig.other.driver.live_moves.land(move_order(order)) == RUNNING
 
 
 def test_call_that_is_lost_while_the_guest_goes_is_a_success(rig, order):
     build(rig, order)
     live_order = prepared(rig, order, rig.other)
     rig.hypervisor.migration_lost = True
-    rig.driver.migrate(live_order, nobody, lambda: False)
-    assert rig.other.driver.land(move_order(order)) == RUNNING
+    rig.driver.live_moves.migrate(live_order, nobody, lambda: False)
+    assert rig.other.driver.live_moves.land(move_order(order)) == RUNNING
 
 
 def test_call_that_is_lost_while_the_guest_stands_still_is_no_failure_that_may_be_undone(rig, order, monkeypatch):
@@ -609,21 +611,21 @@ def test_call_that_is_lost_while_the_guest_stands_still_is_no_failure_that_may_b
         raise errors.host.LibvirtDown(host="host1", uri="fake:///", reason="it went away")
     monkeypatch.setattr(rig.hypervisor, "migrate", cut_off)
     with pytest.raises(errors.Unavailable, match="may run where it was sent"):
-        rig.driver.migrate(live_order, nobody, lambda: False)
+        rig.driver.live_moves.migrate(live_order, nobody, lambda: False)
     rig.hypervisor.power[order.server_uuid] = PowerState.RUNNING
     monkeypatch.setattr(rig.hypervisor, "migrate", lambda uuid, departure: (_ for _ in ()).throw(
         errors.host.LibvirtDown(host="host1", uri="fake:///", reason="it went away")))
     with pytest.raises(errors.Conflict, match="went away"):
-        rig.driver.migrate(live_order, nobody, lambda: False)
+        rig.driver.live_moves.migrate(live_order, nobody, lambda: False)
 
 
 def test_failed_migration_says_why_and_the_next_one_may_succeed(rig, order):
     build(rig, order)
     rig.hypervisor.migration_fails = "the network went away"
     with pytest.raises(errors.Conflict, match="the network went away"):
-        rig.driver.migrate(prepared(rig, order, rig.other), nobody, lambda: False)
+        rig.driver.live_moves.migrate(prepared(rig, order, rig.other), nobody, lambda: False)
     unbuild(rig.other, order)
-    rig.driver.migrate(prepared(rig, order, rig.other), nobody, lambda: False)
+    rig.driver.live_moves.migrate(prepared(rig, order, rig.other), nobody, lambda: False)
 
 
 @pytest.mark.parametrize("no_post_copy", [False, True])
@@ -631,7 +633,7 @@ def test_force_is_post_copy_where_it_can_be_else_a_pause(rig, order, no_post_cop
     build(rig, order)
     rig.hypervisor.migration_hangs, rig.hypervisor.no_post_copy = True, no_post_copy
     thread, ends = going(rig, prepared(rig, order, rig.other))
-    rig.driver.force(order.server_uuid)
+    rig.driver.live_moves.force(order.server_uuid)
     if no_post_copy:
         assert rig.hypervisor.power[order.server_uuid] == PowerState.PAUSED
         rig.hypervisor.forced.append("pause")
@@ -643,62 +645,62 @@ def test_pause_that_did_not_help_is_taken_back(rig, order):
     build(rig, order)
     rig.hypervisor.migration_hangs = rig.hypervisor.no_post_copy = True
     thread, ends = going(rig, prepared(rig, order, rig.other))
-    rig.driver.force(order.server_uuid)
-    rig.driver.abort(order.server_uuid)
+    rig.driver.live_moves.force(order.server_uuid)
+    rig.driver.live_moves.abort(order.server_uuid)
     thread.join(10)
-    assert isinstance(ends[0], errors.Conflict) and rig.driver.power_state(order.server_uuid) == RUNNING
+    assert isinstance(ends[0], errors.Conflict) and rig.driver.lifecycle.power_state(order.server_uuid) == RUNNING
 
 
 # --- what belongs to a guest beside its disks
 
 def with_tpm(rig, order) -> None:
-    folder, tpms = rig.driver._folder(order.server_uuid), rig.driver._tools.tpms
+    folder, tpms = rig.driver.tools.folders.of(order.server_uuid), rig.driver.tools.tpms
     tpms.prepare(order.server_uuid, folder)
     (tpms.state(order.server_uuid) / "tpm2").mkdir(parents=True)
     (tpms.state(order.server_uuid) / "tpm2" / "tpm2-00.permall").write_bytes(b"sealed")
 
 
 def tpm_of(rig, order) -> tuple[bytes, bytes]:
-    tpms = rig.driver._tools.tpms
+    tpms = rig.driver.tools.tpms
     return tpms.secret(order.server_uuid), (tpms.state(order.server_uuid) / "tpm2" / "tpm2-00.permall").read_bytes()
 
 
 def test_tpm_and_firmware_variables_follow_a_guest_that_is_off(rig, order):
     build(rig, order)
-    rig.driver.shut_down(order.server_uuid, 0)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     with_tpm(rig, order)
     rig.disk(order, "nvram.fd").write_bytes(b"variables")
     had = tpm_of(rig, order)
-    source = rig.driver.leave(order.server_uuid)
-    rig.other.driver.fetch(move_order(order, source), rig.other.images)
-    rig.other.driver.fetch(move_order(order, source), rig.other.images)
+    source = rig.driver.cold_moves.leave(order.server_uuid)
+    rig.other.driver.cold_moves.fetch(move_order(order, source), rig.other.images)
+    rig.other.driver.cold_moves.fetch(move_order(order, source), rig.other.images)
     assert tpm_of(rig.other, order) == had and rig.other.disk(order, "nvram.fd").read_bytes() == b"variables"
     assert not list(rig.other.disk(order, "").glob("tpm.s*")), "no secret is left in the folder"
-    rig.driver.forget(order.server_uuid)
-    assert rig.driver._tools.tpms.secret(order.server_uuid) is None and tpm_of(rig.other, order) == had
+    rig.driver.cold_moves.forget(order.server_uuid)
+    assert rig.driver.tools.tpms.secret(order.server_uuid) is None and tpm_of(rig.other, order) == had
 
 
 def test_secret_of_a_tpm_is_there_before_the_guest_that_runs(rig, order):
     build(rig, order)
     with_tpm(rig, order)
     live_order = prepared(rig, order, rig.other)
-    assert rig.other.driver._tools.tpms.secret(order.server_uuid) == tpm_of(rig, order)[0]
-    rig.driver.migrate(live_order, nobody, lambda: False)
+    assert rig.other.driver.tools.tpms.secret(order.server_uuid) == tpm_of(rig, order)[0]
+    rig.driver.live_moves.migrate(live_order, nobody, lambda: False)
     for host in (rig, rig.other):
         assert not list(host.disk(order, "").glob("tpm.s*")), "no secret is left in the folder"
 
 
 def test_disks_that_are_no_files_are_refused_before_anything_is_touched(rig, order):
     build(rig, order)
-    folder = rig.driver._folder(order.server_uuid)
+    folder = rig.driver.tools.folders.of(order.server_uuid)
     first, *others = folder.disks()
     folder.keep_disks((msgspec.structs.replace(first, store="lvm", place="vg/x"), *others))
     with pytest.raises(errors.Conflict, match="kept as lvm"):
-        rig.driver.describe(order.server_uuid)
-    rig.driver.shut_down(order.server_uuid, 0)
+        rig.driver.live_moves.describe(order.server_uuid)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     with pytest.raises(errors.Conflict, match="kept as lvm"):
-        rig.driver.leave(order.server_uuid)
-    assert rig.driver.power_state(order.server_uuid) == SHUTDOWN
+        rig.driver.cold_moves.leave(order.server_uuid)
+    assert rig.driver.lifecycle.power_state(order.server_uuid) == SHUTDOWN
     folder.keep_disks((first, *others))
 
 
@@ -711,11 +713,11 @@ def test_guest_on_shared_storage_moves_and_stays_where_it_is(shared):
     live_order = prepared(shared, order, shared.other)
     assert live_order.arrival.shared and {host.driver.guests()[0].server_uuid for host in (shared, shared.other)}
     with pytest.raises(errors.HostRefused, match="share"):
-        again = move_order(order, shared.driver.describe(order.server_uuid), block=True)
-        shared.other.driver.prepare_arrival(again, None)
-    shared.driver.migrate(live_order, nobody, lambda: False)
+        again = move_order(order, shared.driver.live_moves.describe(order.server_uuid), block=True)
+        shared.other.driver.live_moves.prepare_arrival(again, None)
+    shared.driver.live_moves.migrate(live_order, nobody, lambda: False)
     assert shared.hypervisor.departures[-1].disks == ()
-    assert shared.other.driver.land(move_order(order)) == RUNNING
+    assert shared.other.driver.live_moves.land(move_order(order)) == RUNNING
     unbuild(shared, order)  # what is another host's now stays
     assert shared.disk(order).stat().st_ino == inode and shared.driver.guests() == ()
     assert [guest.epoch for guest in shared.other.driver.guests()] == [3]
@@ -738,30 +740,30 @@ def test_destination_on_shared_storage_that_gives_up_leaves_the_guest_as_it_was(
 def test_cold_move_on_shared_storage_copies_without_the_network(shared):
     order = make_order(shared.bridge)
     build(shared, order)
-    shared.driver.shut_down(order.server_uuid, 0)
+    shared.driver.lifecycle.shut_down(order.server_uuid, 0)
     shared.mark(order, "precious")
     source = msgspec.structs.replace(off_and_left(shared, order), port=0)
-    assert shared.other.driver.put_aside() == frozenset()
-    shared.other.driver.fetch(move_order(order, source), shared.other.images)
+    assert shared.other.driver.cold_moves.put_aside() == frozenset()
+    shared.other.driver.cold_moves.fetch(move_order(order, source), shared.other.images)
     assert shared.marked(order) == "precious"
     shared.mark(order, "changed")
     unbuild(shared.other, order)
-    assert shared.driver.take_back(order.server_uuid) is True and shared.marked(order) == "precious"
+    assert shared.driver.cold_moves.take_back(order.server_uuid) is True and shared.marked(order) == "precious"
 
 
 def test_what_another_host_put_aside_on_shared_storage_is_left_alone(shared):
     order = make_order(shared.bridge)
     build(shared, order)
-    shared.driver.shut_down(order.server_uuid, 0)
+    shared.driver.lifecycle.shut_down(order.server_uuid, 0)
     shared.mark(order, "precious")
-    shared.driver.leave(order.server_uuid)
+    shared.driver.cold_moves.leave(order.server_uuid)
     pid = pid_of(shared, order)
-    shared.other.driver.forget(order.server_uuid)
-    assert shared.other.driver.take_back(order.server_uuid) is False
+    shared.other.driver.cold_moves.forget(order.server_uuid)
+    assert shared.other.driver.cold_moves.take_back(order.server_uuid) is False
     assert pid_of(shared, order) == pid and Path(f"/proc/{pid}/exe").exists()
     with pytest.raises(errors.NotFound):
-        shared.other.driver.leave(order.server_uuid)
-    assert shared.driver.take_back(order.server_uuid) is True and shared.marked(order) == "precious"
+        shared.other.driver.cold_moves.leave(order.server_uuid)
+    assert shared.driver.cold_moves.take_back(order.server_uuid) is True and shared.marked(order) == "precious"
     assert eventually(lambda: not Path(f"/proc/{pid}/exe").exists(), 5)
 
 
@@ -807,8 +809,8 @@ def test_source_does_not_open_what_a_destination_makes_up(rig, order):
                          ({"facts": {"folder": "/x", "bases": "[", "vifs": ""}}, "does not tell")):
         arrival = msgspec.structs.replace(going_to.arrival, **change)
         with pytest.raises(errors.HostRefused, match=said):
-            rig.driver.migrate(msgspec.structs.replace(going_to, arrival=arrival), nobody, lambda: False)
-    assert rig.hypervisor.departures == [] and rig.driver.power_state(order.server_uuid) == RUNNING
+            rig.driver.live_moves.migrate(msgspec.structs.replace(going_to, arrival=arrival), nobody, lambda: False)
+    assert rig.hypervisor.departures == [] and rig.driver.lifecycle.power_state(order.server_uuid) == RUNNING
 
 
 @pytest.mark.parametrize(("option", "value"), [("disk_export_ports", "9-3"), ("disk_export_ports", "x"),

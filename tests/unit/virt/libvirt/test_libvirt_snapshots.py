@@ -47,26 +47,26 @@ def facts(path: str) -> dict:
 
 def prepare(rig, order: BuildOrder, state: str) -> None:
     if state == "stopped":
-        rig.driver.shut_down(order.server_uuid, 0)
+        rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     elif state == "paused":
-        rig.driver.pause(order.server_uuid)
+        rig.driver.pausing.pause(order.server_uuid)
     elif state == "suspended":
-        rig.driver.suspend(order.server_uuid)
+        rig.driver.suspending.suspend(order.server_uuid)
 
 
 @pytest.mark.parametrize("state", ["running", "paused", "stopped", "suspended"])
 def test_snapshot_is_a_whole_file_and_leaves_the_guest_as_it_was(rig, order, state):
     prepare(rig, order, state)
-    before, saved = rig.driver.power_state(order.server_uuid), set(rig.hypervisor.saved)
-    made = rig.driver.take_snapshot(snapshot_order(order))
-    path = rig.driver.snapshot_path(order.server_uuid, SNAPSHOT_ID)
+    before, saved = rig.driver.lifecycle.power_state(order.server_uuid), set(rig.hypervisor.saved)
+    made = rig.driver.snapshots.take_snapshot(snapshot_order(order))
+    path = rig.driver.snapshots.snapshot_path(order.server_uuid, SNAPSHOT_ID)
     assert (made.format, made.virtual_size_bytes, made.size_bytes) == ("qcow2", 1 << 30, Path(path).stat().st_size)
     assert facts(path)["format"] == "qcow2" and "backing-filename" not in facts(path)
     assert Path(path).stat().st_mode & 0o777 == 0o600
-    assert (rig.driver.power_state(order.server_uuid), rig.hypervisor.saved) == (before, saved)
-    rig.driver.drop_snapshot(order.server_uuid, SNAPSHOT_ID)
-    rig.driver.drop_snapshot(order.server_uuid, SNAPSHOT_ID)
-    assert rig.driver.snapshot_path(order.server_uuid, SNAPSHOT_ID) is None
+    assert (rig.driver.lifecycle.power_state(order.server_uuid), rig.hypervisor.saved) == (before, saved)
+    rig.driver.snapshots.drop_snapshot(order.server_uuid, SNAPSHOT_ID)
+    rig.driver.snapshots.drop_snapshot(order.server_uuid, SNAPSHOT_ID)
+    assert rig.driver.snapshots.snapshot_path(order.server_uuid, SNAPSHOT_ID) is None
     assert list(folder(rig, order).glob("snapshot*")) == []
 
 
@@ -77,26 +77,26 @@ def test_snapshot_has_the_format_that_is_set(tmp_path, links, wanted, state):
     order = make_order(rig.bridge)
     build(rig, order)
     prepare(rig, order, state)
-    assert rig.driver.take_snapshot(snapshot_order(order)).format == wanted
-    assert facts(rig.driver.snapshot_path(order.server_uuid, SNAPSHOT_ID))["format"] == wanted
+    assert rig.driver.snapshots.take_snapshot(snapshot_order(order)).format == wanted
+    assert facts(rig.driver.snapshots.snapshot_path(order.server_uuid, SNAPSHOT_ID))["format"] == wanted
     assert len(list(folder(rig, order).glob("snapshot*"))) == 1
 
 
 def test_snapshot_of_a_raw_disk_is_raw(raw_rig):
     order = make_order(raw_rig.bridge)
     build(raw_rig, order)
-    assert raw_rig.driver.take_snapshot(snapshot_order(order)).format == "raw"
+    assert raw_rig.driver.snapshots.take_snapshot(snapshot_order(order)).format == "raw"
 
 
 def test_snapshot_that_was_taken_is_found_again(rig, order):
-    made = rig.driver.take_snapshot(snapshot_order(order))
-    assert rig.driver.take_snapshot(snapshot_order(order)) == made
+    made = rig.driver.snapshots.take_snapshot(snapshot_order(order))
+    assert rig.driver.snapshots.take_snapshot(snapshot_order(order)) == made
     assert rig.hypervisor.calls == ["copy"]
 
 
 def test_guest_with_an_agent_is_frozen_for_the_moment_of_the_copy_alone(rig):
     order = with_properties(rig, **AGENT)
-    rig.driver.take_snapshot(snapshot_order(order))
+    rig.driver.snapshots.take_snapshot(snapshot_order(order))
     assert rig.hypervisor.calls == ["freeze", "copy", "thaw"]
     assert not (folder(rig, order) / agent.FROZEN).exists()
 
@@ -108,33 +108,33 @@ def test_guest_that_must_be_quiet_and_can_not_is_a_conflict_and_not_copied(rig, 
     rig.hypervisor.agent = why not in ("silent", "by its image")
     prepare(rig, order, why)
     with pytest.raises(errors.Conflict, match="must be frozen"):
-        rig.driver.take_snapshot(snapshot_order(order, quiesce=why != "by its image"))
+        rig.driver.snapshots.take_snapshot(snapshot_order(order, quiesce=why != "by its image"))
     assert "copy" not in rig.hypervisor.calls and list(folder(rig, order).glob("snapshot*")) == []
 
 
 def test_guest_that_is_off_is_quiet(rig, order):
-    rig.driver.shut_down(order.server_uuid, 0)
-    assert rig.driver.take_snapshot(snapshot_order(order, quiesce=True)).format == "qcow2"
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
+    assert rig.driver.snapshots.take_snapshot(snapshot_order(order, quiesce=True)).format == "qcow2"
 
 
 def test_silent_agent_does_not_keep_a_guest_from_its_snapshot(rig):
     order = with_properties(rig, **AGENT)
     rig.hypervisor.agent = False
-    assert rig.driver.take_snapshot(snapshot_order(order)).format == "qcow2"
+    assert rig.driver.snapshots.take_snapshot(snapshot_order(order)).format == "qcow2"
 
 
 def test_guest_is_thawed_when_its_copy_fails(rig):
     order = with_properties(rig, **AGENT)
     rig.hypervisor.copy_fails = "No space left on device"
     with pytest.raises(errors.HostRefused, match="No space left"):
-        rig.driver.take_snapshot(snapshot_order(order))
+        rig.driver.snapshots.take_snapshot(snapshot_order(order))
     assert rig.hypervisor.frozen == set() and list(folder(rig, order).glob("snapshot*")) == []
 
 
 def test_guest_that_was_left_frozen_is_thawed_at_the_next_start_and_by_the_repeat(tmp_path, links, rig):
     order = with_properties(rig, **AGENT)
-    for thaw in (lambda: LibvirtDriver(settings(tmp_path), rig.hypervisor).thaw_left_over(),
-                 lambda: rig.driver.drop_snapshot(order.server_uuid, SNAPSHOT_ID)):
+    for thaw in (lambda: LibvirtDriver(settings(tmp_path), rig.hypervisor).agent.thaw_left_over(),
+                 lambda: rig.driver.snapshots.drop_snapshot(order.server_uuid, SNAPSHOT_ID)):
         rig.hypervisor.freeze(order.server_uuid, 1)
         (folder(rig, order) / agent.FROZEN).touch()
         thaw()
@@ -145,10 +145,10 @@ def test_guest_that_can_not_be_thawed_now_stays_marked(rig):
     order = with_properties(rig, **AGENT)
     (folder(rig, order) / agent.FROZEN).touch()
     rig.hypervisor.agent = False
-    rig.driver.thaw_left_over()
+    rig.driver.agent.thaw_left_over()
     assert (folder(rig, order) / agent.FROZEN).exists()
-    rig.driver.shut_down(order.server_uuid, 0)
-    rig.driver.thaw_left_over()
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
+    rig.driver.agent.thaw_left_over()
     assert not (folder(rig, order) / agent.FROZEN).exists()
 
 
@@ -163,9 +163,9 @@ def begin_and_die(rig, order: BuildOrder) -> Path:
 
 
 def test_copy_that_nobody_waits_for_is_stopped_by_the_repeat_and_by_the_drop(rig, order):
-    for call in (lambda: rig.driver.take_snapshot(snapshot_order(order)),
-                 lambda: rig.driver.drop_snapshot(order.server_uuid, SNAPSHOT_ID)):
-        rig.driver.drop_snapshot(order.server_uuid, SNAPSHOT_ID)
+    for call in (lambda: rig.driver.snapshots.take_snapshot(snapshot_order(order)),
+                 lambda: rig.driver.snapshots.drop_snapshot(order.server_uuid, SNAPSHOT_ID)):
+        rig.driver.snapshots.drop_snapshot(order.server_uuid, SNAPSHOT_ID)
         part = begin_and_die(rig, order)
         call()
         assert not part.exists() and rig.hypervisor.copying == {}
@@ -175,8 +175,8 @@ def test_copy_of_somebody_else_is_left_alone(rig, order):
     begin_and_die(rig, order)
     other = "2d0c2b9e-6a1f-4d55-8f2b-0c7e3f1a5b67"
     with pytest.raises(errors.HostRefused):
-        rig.driver.take_snapshot(snapshot_order(order, other))
-    rig.driver.drop_snapshot(order.server_uuid, other)
+        rig.driver.snapshots.take_snapshot(snapshot_order(order, other))
+    rig.driver.snapshots.drop_snapshot(order.server_uuid, other)
     assert order.server_uuid in rig.hypervisor.copying
 
 
@@ -184,7 +184,7 @@ def test_copy_that_does_not_get_on_is_given_up(rig, order, monkeypatch):
     monkeypatch.setattr(snapshots, "STALLED_S", 0.1)  # minutes otherwise
     rig.hypervisor.copy_hangs = True
     with pytest.raises(errors.server.SnapshotStalled):
-        rig.driver.take_snapshot(snapshot_order(order))
+        rig.driver.snapshots.take_snapshot(snapshot_order(order))
     assert rig.hypervisor.copying == {} and list(folder(rig, order).glob("snapshot*")) == []
 
 
@@ -195,35 +195,35 @@ def test_guest_that_stops_while_it_is_copied_is_copied_as_it_lies(rig, order):
         begin(server_uuid, xml)
         rig.hypervisor.stop_now(server_uuid)
     rig.hypervisor.begin_copy = stop_then
-    assert rig.driver.take_snapshot(snapshot_order(order)).format == "qcow2"
-    assert rig.driver.power_state(order.server_uuid) == SHUTDOWN
+    assert rig.driver.snapshots.take_snapshot(snapshot_order(order)).format == "qcow2"
+    assert rig.driver.lifecycle.power_state(order.server_uuid) == SHUTDOWN
 
 
 def test_snapshot_without_space_refuses_the_host(rig, order, monkeypatch):
     monkeypatch.setattr(snapshots, "SPARE_BYTES", 1 << 60)  # a file system that is really full needs root
     with pytest.raises(errors.HostRefused, match="no space left for a snapshot"):
-        rig.driver.take_snapshot(snapshot_order(order))
+        rig.driver.snapshots.take_snapshot(snapshot_order(order))
 
 
 @pytest.mark.parametrize("image_id", ["../../etc/passwd", "a/b", "", "x" * 65, "*"])
 def test_image_id_that_would_be_a_path_is_refused(rig, order, image_id):
-    for call in (lambda: rig.driver.take_snapshot(snapshot_order(order, image_id)),
-                 lambda: rig.driver.snapshot_path(order.server_uuid, image_id),
-                 lambda: rig.driver.drop_snapshot(order.server_uuid, image_id)):
+    for call in (lambda: rig.driver.snapshots.take_snapshot(snapshot_order(order, image_id)),
+                 lambda: rig.driver.snapshots.snapshot_path(order.server_uuid, image_id),
+                 lambda: rig.driver.snapshots.drop_snapshot(order.server_uuid, image_id)):
         with pytest.raises(errors.Invalid):
             call()
 
 
 def test_snapshot_of_a_guest_without_disks_is_a_conflict(rig):
     with pytest.raises(errors.Conflict):
-        rig.driver.take_snapshot(snapshot_order(make_order(rig.bridge)))
+        rig.driver.snapshots.take_snapshot(snapshot_order(make_order(rig.bridge)))
 
 
 def test_snapshot_of_a_stopped_guest_has_what_was_written(rig, order):
-    rig.driver.shut_down(order.server_uuid, 0)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     write(rig, order)
-    rig.driver.take_snapshot(snapshot_order(order))
-    path = rig.driver.snapshot_path(order.server_uuid, SNAPSHOT_ID)
+    rig.driver.snapshots.take_snapshot(snapshot_order(order))
+    path = rig.driver.snapshots.snapshot_path(order.server_uuid, SNAPSHOT_ID)
     read = subprocess.run(["qemu-io", "-f", "qcow2", "-c", "read -P 0x6d 0 4096", path], capture_output=True,
                           text=True, check=True)
     assert "Pattern verification failed" not in read.stdout

@@ -39,8 +39,8 @@ def rescue_order(order: BuildOrder, image_id: str = RESCUE_ID, **properties: str
 
 
 def rescue(rig, order: BuildOrder, files: dict[str, bytes] | None = None, **properties: str) -> PowerState:
-    rig.driver.shut_down(order.server_uuid, 0)
-    return rig.driver.rescue(rescue_order(order, **properties), rig.images, files)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
+    return rig.driver.rescuing.rescue(rescue_order(order, **properties), rig.images, files)
 
 
 def test_rescue_disk_is_first_and_the_own_disks_follow(rig, order, tmp_path):
@@ -50,11 +50,11 @@ def test_rescue_disk_is_first_and_the_own_disks_follow(rig, order, tmp_path):
     assert disks_of(rig, order) == [("disk.rescue", "vda", "disk", "1"), ("disk", "vdb", "disk", None),
                                     ("disk.eph0", "vdc", "disk", None), ("disk.swap", "vdd", "disk", None),
                                     ("disk.config.rescue", "hda", "cdrom", None)]
-    assert RESCUE_ID in rig.driver.images_in_use() and IMAGE_ID in rig.driver.images_in_use()
-    assert rig.driver.unrescue(order) == RUNNING
+    assert RESCUE_ID in rig.driver.image_users.images_in_use() and IMAGE_ID in rig.driver.image_users.images_in_use()
+    assert rig.driver.rescuing.unrescue(order) == RUNNING
     assert disks_of(rig, order) == own
     assert not [path.name for path in folder(rig, order).iterdir() if "rescue" in path.name]
-    assert RESCUE_ID not in rig.driver.images_in_use()
+    assert RESCUE_ID not in rig.driver.image_users.images_in_use()
 
 
 @pytest.mark.parametrize(("properties", "target", "device", "bus"), [
@@ -88,7 +88,7 @@ def test_rescue_image_with_a_kernel_boots_from_it_and_the_own_kernel_never(rig, 
     xml = ET.fromstring(rig.hypervisor.xml[order.server_uuid])
     assert [xml.findtext(f"os/{name}") for name in ("kernel", "initrd", "cmdline")] == [
         str(folder(rig, order) / "kernel.rescue"), str(folder(rig, order) / "ramdisk.rescue"), "rescue=1"]
-    rig.driver.unrescue(order)
+    rig.driver.rescuing.unrescue(order)
     rescue(rig, order)
     assert ET.fromstring(rig.hypervisor.xml[order.server_uuid]).find("os/kernel") is None
 
@@ -97,10 +97,10 @@ def test_rescue_repeated_changes_nothing_and_with_another_image_begins_anew(rig,
     rescue_images(rig, tmp_path)
     rescue(rig, order)
     made = (folder(rig, order) / "disk.rescue").stat().st_ino
-    assert rig.driver.rescue(rescue_order(order), rig.images, None) == RUNNING
+    assert rig.driver.rescuing.rescue(rescue_order(order), rig.images, None) == RUNNING
     assert (folder(rig, order) / "disk.rescue").stat().st_ino == made
-    rig.driver.shut_down(order.server_uuid, 0)
-    rig.driver.rescue(rescue_order(order, IMAGE_ID), rig.images, None)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
+    rig.driver.rescuing.rescue(rescue_order(order, IMAGE_ID), rig.images, None)
     record = json.loads((folder(rig, order) / "rescue.json").read_text())
     assert record["image_ids"] == [IMAGE_ID] and record["disk"]["backing"] == str(rig.base)
 
@@ -112,22 +112,23 @@ class Killed(BaseException):
 @pytest.mark.parametrize("call", ["define", "start"])
 def test_rescue_that_dies_on_its_way_is_cleaned_by_unrescue_and_goes_on_when_repeated(rig, order, tmp_path, call):
     rescue_images(rig, tmp_path)
-    rig.driver.shut_down(order.server_uuid, 0)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     real = getattr(rig.hypervisor, call)
 
     def die(*_args: object) -> None:
         raise Killed
-    for end in (rig.driver.unrescue, lambda _order: rig.driver.rescue(rescue_order(order), rig.images, None),
-                rig.driver.unrescue):
+    for end in (rig.driver.rescuing.unrescue,
+                lambda _order: rig.driver.rescuing.rescue(rescue_order(order), rig.images, None),
+                rig.driver.rescuing.unrescue):
         setattr(rig.hypervisor, call, die)
         with pytest.raises(Killed):
-            rig.driver.rescue(rescue_order(order), rig.images, {"a": b"1"})
+            rig.driver.rescuing.rescue(rescue_order(order), rig.images, {"a": b"1"})
         setattr(rig.hypervisor, call, real)
         assert (folder(rig, order) / "rescue.json").exists()
         assert end(order) == RUNNING
-        rig.driver.shut_down(order.server_uuid, 0)
+        rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     assert [name for name, *_rest in disks_of(rig, order)] == ["disk", "disk.eph0", "disk.swap", "disk.config"]
-    assert rig.driver.unrescue(order) == RUNNING == rig.driver.unrescue(order)
+    assert rig.driver.rescuing.unrescue(order) == RUNNING == rig.driver.rescuing.unrescue(order)
 
 
 @pytest.mark.parametrize("call", ["stop_now", "undefine", "define", "start"])
@@ -140,29 +141,29 @@ def test_unrescue_that_dies_on_its_way_ends_when_repeated(rig, order, tmp_path, 
         raise Killed
     setattr(rig.hypervisor, call, die)
     with pytest.raises(Killed):
-        rig.driver.unrescue(order)
+        rig.driver.rescuing.unrescue(order)
     setattr(rig.hypervisor, call, real)
-    assert rig.driver.unrescue(order) == RUNNING
+    assert rig.driver.rescuing.unrescue(order) == RUNNING
     assert [name for name, *_rest in disks_of(rig, order)] == ["disk", "disk.eph0", "disk.swap", "disk.config"]
     assert not [path.name for path in folder(rig, order).iterdir() if "rescue" in path.name]
 
 
 def test_rescue_that_fails_leaves_a_guest_whose_next_start_is_its_own(rig, order, tmp_path):
     rescue_images(rig, tmp_path)
-    rig.driver.shut_down(order.server_uuid, 0)
+    rig.driver.lifecycle.shut_down(order.server_uuid, 0)
     rig.hypervisor.refuse = "no memory"
     with pytest.raises(errors.HostRefused, match="no memory"):
-        rig.driver.rescue(rescue_order(order), rig.images, None)
+        rig.driver.rescuing.rescue(rescue_order(order), rig.images, None)
     assert not [path.name for path in folder(rig, order).iterdir() if "rescue" in path.name]
-    assert rig.driver.start(order.server_uuid) == RUNNING
+    assert rig.driver.lifecycle.start(order.server_uuid) == RUNNING
     assert [name for name, *_rest in disks_of(rig, order)] == ["disk", "disk.eph0", "disk.swap", "disk.config"]
 
 
 def test_rescued_guest_that_is_started_anew_stays_rescued(rig, order, tmp_path):
     rescue_images(rig, tmp_path)
     rescue(rig, order)
-    rig.driver.destroy(order.server_uuid)
-    rig.driver.start_new(order)
+    rig.driver.lifecycle.destroy(order.server_uuid)
+    rig.driver.lifecycle.start_new(order)
     assert disks_of(rig, order)[0][0] == "disk.rescue"
 
 

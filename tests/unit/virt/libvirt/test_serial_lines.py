@@ -10,9 +10,9 @@ import pytest
 
 from nova import errors
 from nova.model.states import PowerState
-from nova.virt.libvirt.console_settings import SerialSettings, console_settings_of, ports_of
 from nova.virt.libvirt.disks.folders import Folders
 from nova.virt.libvirt.guest.serial_ports import SerialLines, is_free
+from nova.virt.libvirt.settings.consoles import SerialSettings, console_settings_of, ports_of
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.unit.virt.libvirt.test_libvirt_driver import conf_of
 

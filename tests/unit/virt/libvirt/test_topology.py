@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nova import errors
-from nova.virt.libvirt.guest.cpu_topology import topology
-from nova.virt.libvirt.guest.properties import Wishes
+from nova.virt.libvirt.guest.processor import topology
+from nova.virt.libvirt.properties import Wishes
 
 
 @pytest.mark.parametrize(("vcpus", "wishes", "expected"), [

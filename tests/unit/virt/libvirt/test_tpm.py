@@ -4,7 +4,7 @@ import pytest
 
 from nova import errors
 from nova.virt.libvirt.disks.folders import Folder
-from nova.virt.libvirt.guest.tpm import MARK, Tpms, secret_xml
+from nova.virt.libvirt.disks.tpm import MARK, Tpms, secret_xml
 from tests.fakes.hypervisor import FakeHypervisor
 from tests.unit.virt.libvirt.orders import UUID
 

@@ -15,7 +15,7 @@ from nova.privileged.ovs import OpenVSwitch
 from nova.privileged.runner import Completed
 from nova.virt.libvirt import vifs
 from nova.virt.libvirt.disks.folders import PlugRecord
-from nova.virt.libvirt.guest.properties import wishes
+from nova.virt.libvirt.properties import wishes
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.vifs.os_vif_plugs import Port
 from nova.virt.libvirt.xml import interfaces as xml

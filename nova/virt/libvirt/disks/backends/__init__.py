@@ -7,10 +7,9 @@ from nova.privileged.lvm import Clearing, Lvm
 from nova.privileged.qemu_img import QemuImg
 from nova.privileged.rbd import Pool, Rbd
 from nova.privileged.runner import Runner
+from nova.virt.libvirt.disks.backends.files import Qcow2Files, RawFiles
 from nova.virt.libvirt.disks.backends.interface import Backend, Format, Space
 from nova.virt.libvirt.disks.backends.lvm import Volumes
-from nova.virt.libvirt.disks.backends.qcow2 import Qcow2Files
-from nova.virt.libvirt.disks.backends.raw import RawFiles
 from nova.virt.libvirt.disks.backends.rbd import Images
 from nova.virt.libvirt.disks.folders import DiskRecord
 from nova.virt.libvirt.settings import Settings

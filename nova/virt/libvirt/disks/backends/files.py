@@ -1,4 +1,4 @@
-"""What disks in files have in common, whatever their format."""
+"""Disks in files, raw or qcow2."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nova import errors
-from nova.privileged.qemu_img import QemuImg
+from nova.privileged.qemu_img import Overlay, QemuImg
 from nova.privileged.runner import Runner
 from nova.virt.libvirt.disks import filesystems
 from nova.virt.libvirt.disks.backends.interface import Format, Space
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder
+from nova.virt.libvirt.disks.plan import Base
 from nova.virt.libvirt.settings import Settings
 
 PART = ".part"
 
 
 class Files:
-    """Base of the back ends whose disks lie beside the guest."""
+    """What the two have in common: their disks lie beside the guest."""
 
     shared = False  # whether ``instances_path`` is, a move finds out by itself
 
@@ -47,9 +48,6 @@ class Files:
         found = os.statvfs(self._settings.instances_path)
         return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
-    def _format(self, path: Path, size_bytes: int, wanted: Format) -> None:
-        format_file(self._runner, path, size_bytes, wanted)
-
     def _take_space(self, part: Path, disk: DiskRecord) -> None:
         """From the file system, now, where the operator wants it: what lies in the file stays as it is."""
         if not self._settings.preallocate or disk.device != "disk":
@@ -61,6 +59,44 @@ class Files:
                 raise errors.host.DiskFull(what="a disk", host=os.uname().nodename)
             raise errors.host.CommandFailed(command="fallocate", where=os.uname().nodename,
                                             reason=done.stderr.strip()[:200])
+
+
+class RawFiles(Files):
+    """Copies of their image."""
+
+    def create_root(self, folder: Folder, disk: DiskRecord, base: Base | None) -> None:
+        with whole(folder.file(disk.name)) as part:
+            if base is None:
+                self._tool.create(str(part), disk.format, disk.size_bytes)
+            else:
+                self._tool.convert(base.path, base.format, str(part), disk.format)
+                if disk.size_bytes > base.size_bytes:
+                    self._tool.resize(str(part), disk.format, disk.size_bytes)
+            self._take_space(part, disk)
+
+    def create_empty(self, folder: Folder, disk: DiskRecord, wanted: Format) -> None:
+        with whole(folder.file(disk.name)) as part:
+            format_file(self._runner, part, disk.size_bytes, wanted)
+            self._take_space(part, disk)
+
+
+class Qcow2Files(RawFiles):
+    """A root disk lies over its image in the host's cache, where its record names one."""
+
+    def create_root(self, folder: Folder, disk: DiskRecord, base: Base | None) -> None:
+        if base is None or not disk.backing:
+            super().create_root(folder, disk, base)
+            return
+        with whole(folder.file(disk.name)) as part:
+            self._tool.create_overlay(Overlay(str(part), base.path, base.format, disk.size_bytes))
+            self._take_space(part, disk)
+
+    def create_empty(self, folder: Folder, disk: DiskRecord, wanted: Format) -> None:
+        """Formatted as a raw file, then brought into its format (both are holes but for the file system's tables)."""
+        with whole(folder.file(disk.name)) as part, scratch(folder, f"{disk.name}.raw{PART}") as raw:
+            format_file(self._runner, raw, disk.size_bytes, wanted)
+            self._tool.convert(str(raw), "raw", str(part), disk.format)
+            self._take_space(part, disk)
 
 
 def format_file(runner: Runner, path: Path, size_bytes: int, wanted: Format) -> None:

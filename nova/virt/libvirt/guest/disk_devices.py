@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nova import errors
 from nova.virt.libvirt.disks.folders import DiskRecord
-from nova.virt.libvirt.guest.properties import Wishes
+from nova.virt.libvirt.properties import Wishes
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.xml.specs import Backing, DiskSpec, RbdAccess
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from nova import errors
-from nova.virt.libvirt.console_settings import ConsoleSettings
-from nova.virt.libvirt.host.numa_settings import Placing, placing_of
-from nova.virt.libvirt.moves.settings import MoveSettings, move_settings_of
+from nova.virt.libvirt.settings.consoles import ConsoleSettings
+from nova.virt.libvirt.settings.moves import MoveSettings, move_settings_of
+from nova.virt.libvirt.settings.placing import Placing, placing_of
 
 CACHE_MODES = ("default", "none", "writethrough", "writeback", "directsync", "unsafe")
 

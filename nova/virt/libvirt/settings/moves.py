@@ -88,7 +88,7 @@ def check_destination(own_uri: str, uri: str, address: str) -> None:
     if not HOST.fullmatch(_host(told)) or told._replace(netloc="") != own._replace(netloc="") \
             or _around(told) != _around(own):
         raise errors.move.BadDestination(reason=f"its libvirt is at {uri[:200]!r}, and ours at {own_uri!r}: they may "
-                                         "differ in the "
+                                                "differ in the "
                                          "host alone ([libvirt]live_migration_scheme, live_migration_uri)")
     if not address.startswith("tcp://") or not HOST.fullmatch(address.removeprefix("tcp://")):
         raise errors.move.BadDestination(reason=f"it takes guests at {address[:200]!r}")

@@ -1,0 +1,65 @@
+"""Fake disks, which are no more than a record; and what is kept of them as small real files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from nova import errors
+from nova.model.orders import BuildOrder, Snapshot, SnapshotOrder
+from nova.virt.fake.hypervisor import Part, disk_name, file_name, knobbed
+from nova.virt.interface import LocalImages
+
+BLOCK = 4096
+GIB = 1 << 30
+
+
+class FakeDisks(Part):
+    @knobbed
+    def create_disks(self, order: BuildOrder, images: LocalImages | None) -> None:
+        with self._hypervisor.changed(order) as guest:
+            sizes = {disk_name(disk): disk.size_gb for disk in order.disks} or {"root": 0}
+            guest.disks = [*sizes, *(["config"] if "config" in guest.disks else [])]
+            guest.sizes, guest.disk_gb, guest.packing = sizes, sum(sizes.values()), order.packing
+
+    @knobbed
+    def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
+        room = self._hypervisor.room
+        if room is not None and not keep:
+            for kept in (room / "snapshots").glob(f"{file_name(server_uuid)}.*"):
+                kept.unlink(missing_ok=True)
+        with self._hypervisor.changed(server_uuid) as guest:
+            guest.drop_disks(keep)
+
+    @knobbed
+    def write_config_drive(self, order: BuildOrder, files: Mapping[str, bytes]) -> None:
+        with self._hypervisor.changed(order) as guest:
+            guest.config_drive = dict(files)
+            guest.disks = [*(disk for disk in guest.disks if disk != "config"), "config"]
+
+
+class FakeSnapshots(Part):
+    @knobbed
+    def take_snapshot(self, order: SnapshotOrder) -> Snapshot:
+        path, guest = self._snapshot(order.server_uuid, order.image_id), self._hypervisor.store.find(order.server_uuid)
+        if guest is None or "root" not in guest.disks:
+            raise errors.guest.NoDisks(uuid=order.server_uuid, names="all")
+        if not path.exists():
+            text = f"fake root disk of {guest.uuid}\n{guest.marks.get('root', '')}\n".encode()
+            fresh = path.with_suffix(".new")
+            fresh.write_bytes(text + bytes(-len(text) % BLOCK))
+            os.replace(fresh, path)
+        size = path.stat().st_size
+        return Snapshot(format="raw", size_bytes=size, virtual_size_bytes=guest.sizes.get("root", 0) * GIB or size)
+
+    def snapshot_path(self, server_uuid: str, image_id: str) -> str | None:
+        path = self._snapshot(server_uuid, image_id)
+        return str(path) if path.exists() else None
+
+    @knobbed
+    def drop_snapshot(self, server_uuid: str, image_id: str) -> None:
+        self._snapshot(server_uuid, image_id).unlink(missing_ok=True)
+
+    def _snapshot(self, server_uuid: str, image_id: str) -> Path:
+        return self._hypervisor.folder("snapshots") / f"{file_name(server_uuid)}.{file_name(image_id)}"

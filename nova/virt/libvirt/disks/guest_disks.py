@@ -1,0 +1,80 @@
+"""A guest's disks as a whole (``nova.virt.interface.Disks``): made for an order, removed with all that is theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nova import errors
+from nova.model.images import Image
+from nova.model.orders import BuildOrder
+from nova.privileged import disk_exports
+from nova.virt import image_files
+from nova.virt.interface import LocalImages
+from nova.virt.libvirt.disks import plan
+from nova.virt.libvirt.disks.config_drive import ConfigDrive
+from nova.virt.libvirt.disks.folders import Folders
+from nova.virt.libvirt.disks.maker import DiskMaker
+from nova.virt.libvirt.disks.plan import KERNEL, RAMDISK
+from nova.virt.libvirt.disks.refusals import as_refusals
+from nova.virt.libvirt.disks.tpm import Tpms
+from nova.virt.libvirt.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class LibvirtDisks:
+    settings: Settings
+    folders: Folders
+    maker: DiskMaker
+    config_drive: ConfigDrive
+    tpms: Tpms
+
+    def create_disks(self, order: BuildOrder, images: LocalImages | None) -> None:
+        folder = self.folders.of(order.server_uuid)
+        base = base_of(order.image, images)
+        if base is not None and order.image is not None and order.image.disk_format != "iso":
+            root_gb = next((disk.size_gb for disk in plan.wanted_disks(order) if disk.kind == "root"), 0)
+            if root_gb:
+                image_files.check_size(order.image, base.size_bytes, root_gb)
+        with as_refusals():
+            folder.make()
+            folder.keep_order(order)
+            made = {disk.name: disk for disk in folder.disks() if self.maker.exists(folder, disk)}
+            disks = tuple(made.get(disk.name, disk) for disk in plan.plan(order, self.settings, base))
+            folder.keep_disks(disks)
+            self.maker.make(order, folder, disks, base)
+            for image, name in ((order.kernel, KERNEL), (order.ramdisk, RAMDISK)):
+                if image is not None and images is not None and not folder.file(name).exists():
+                    self.maker.copy(images.path(image.id), folder, name)
+
+    def remove_disks(self, server_uuid: str, keep: frozenset[str] = frozenset()) -> None:
+        folder = self.folders.of(server_uuid)
+        self.tpms.remove(server_uuid, folder)
+        if not folder.owned:  # on storage that hosts share, it is another one's guest now
+            return folder.leave()
+        disk_exports.withdraw(folder.path)
+        with as_refusals():
+            self.maker.remove(folder, keep)
+        if keep:
+            folder.keep_only(keep)
+        else:
+            folder.remove()
+
+    def write_config_drive(self, order: BuildOrder, files: Mapping[str, bytes]) -> None:
+        folder = self.folders.of(order.server_uuid)
+        with as_refusals():
+            folder.make()
+            size = self.config_drive.write(folder.file(plan.CONFIG_NAME), files)
+        others = tuple(disk for disk in folder.disks() if disk.kind != "config")
+        folder.keep_disks((*others, plan.config_drive(self.settings, size)))
+
+
+def base_of(image: Image | None, images: LocalImages | None) -> plan.Base | None:
+    """The image as it lies in this host's cache; None for none. host.CouldNot."""
+    if image is None or images is None:
+        return None
+    try:
+        path = images.path(image.id)
+    except KeyError:
+        raise errors.host.CouldNot(reason=f"Image {image.id} is not in this host's cache (any more).") from None
+    return plan.Base(path, image_files.format_of(path), image_files.virtual_bytes(path))

@@ -1,0 +1,59 @@
+"""The host's side of a guest's interfaces (``nova.virt.interface.Interfaces``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nova.model.networks import Interface
+from nova.model.orders import BuildOrder
+from nova.virt.libvirt import vifs
+from nova.virt.libvirt.disks.folders import Folders, PlugRecord
+from nova.virt.libvirt.settings import Settings
+from nova.virt.libvirt.vifs import Hands, Place
+
+
+@dataclass(frozen=True, kw_only=True)
+class LibvirtInterfaces:
+    settings: Settings
+    folders: Folders
+    hands: Hands
+
+    def plug(self, order: BuildOrder) -> None:
+        self.note(order.server_uuid, vifs.records(order.interfaces))
+        self.prepare(order.server_uuid, order.interfaces)
+
+    def unplug(self, server_uuid: str, order: BuildOrder | None) -> None:
+        folder = self.folders.of(server_uuid)
+        plugs = {plug.device: plug for plug in folder.plugs()}
+        for plug in vifs.known_records(order.interfaces) if order is not None else ():
+            plugs.setdefault(plug.device, plug)
+        for plug in plugs.values():
+            vifs.unplug(plug, self.hands)
+        if folder.exists():
+            folder.keep_plugs(())
+            folder.leave()
+
+    # --- for other parts
+
+    def note(self, server_uuid: str, plugs: Iterable[PlugRecord]) -> None:
+        """Before anything is plugged: it is what unplug goes by."""
+        folder = self.folders.of(server_uuid)
+        folder.make()
+        known = {plug.device: plug for plug in (*folder.plugs(), *plugs)}
+        folder.keep_plugs(tuple(known.values()))
+
+    def prepare(self, server_uuid: str, interfaces: Iterable[Interface]) -> None:
+        """HostRefused."""
+        for interface in interfaces:
+            vifs.prepare(interface, Place(server_uuid, self.settings, self.hands))
+
+    def unplug_one(self, server_uuid: str, interface: Interface) -> None:
+        """As it was plugged, whatever the port says now."""
+        folder = self.folders.of(server_uuid)
+        plugs = folder.plugs()
+        mine = tuple(one for one in plugs if one.id == interface.id) or vifs.known_records([interface])
+        for plug in mine:
+            vifs.unplug(plug, self.hands)
+        if folder.exists():
+            folder.keep_plugs(tuple(one for one in plugs if one.id != interface.id))
