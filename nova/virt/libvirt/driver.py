@@ -23,7 +23,7 @@ from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.disks.tpm import Tpms
 from nova.virt.libvirt.guest.agent import LibvirtAgent
 from nova.virt.libvirt.guest.console_log import LibvirtConsoles
-from nova.virt.libvirt.guest.defining import Definer
+from nova.virt.libvirt.guest.definer import Definer
 from nova.virt.libvirt.guest.diagnostics import LibvirtDiagnosis
 from nova.virt.libvirt.guest.hotplug import LibvirtHotPlug
 from nova.virt.libvirt.guest.lifecycle import LibvirtLifecycle

@@ -15,7 +15,7 @@ from nova import errors
 from nova.concurrency import Clock
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
-from nova.virt.libvirt.guest.defining import Definer
+from nova.virt.libvirt.guest.definer import Definer
 from nova.virt.libvirt.guest.serial_ports import SerialLines
 from nova.virt.libvirt.hypervisor import OFF, Hypervisor, state_of
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from nova import errors
 from nova.model.orders import BuildOrder
 from nova.model.states import PowerState
-from nova.virt.libvirt.guest.defining import Definer
+from nova.virt.libvirt.guest.definer import Definer
 from nova.virt.libvirt.hypervisor import OFF, Hypervisor, state_of
 from nova.virt.libvirt.vifs.interfaces import LibvirtInterfaces
 

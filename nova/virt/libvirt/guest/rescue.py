@@ -25,7 +25,7 @@ from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders, RescueR
 from nova.virt.libvirt.disks.guest_disks import base_of
 from nova.virt.libvirt.disks.maker import DiskMaker
 from nova.virt.libvirt.disks.refusals import as_refusals
-from nova.virt.libvirt.guest.defining import Definer
+from nova.virt.libvirt.guest.definer import Definer
 from nova.virt.libvirt.hypervisor import OFF, Hypervisor, state_of
 from nova.virt.libvirt.settings import Settings
 from nova.virt.libvirt.xml import running

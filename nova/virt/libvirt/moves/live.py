@@ -23,7 +23,7 @@ from nova.virt.libvirt.disks.backends.files import whole
 from nova.virt.libvirt.disks.folders import DiskRecord, Folder, Folders
 from nova.virt.libvirt.disks.refusals import as_refusals
 from nova.virt.libvirt.disks.tpm import Tpms
-from nova.virt.libvirt.guest.defining import Definer
+from nova.virt.libvirt.guest.definer import Definer
 from nova.virt.libvirt.guest.numa_placement import placement_of
 from nova.virt.libvirt.guest.serial_ports import SerialLines
 from nova.virt.libvirt.host.facts import HostFacts
