@@ -94,7 +94,6 @@ class Compute:
         from nova.compute.reports import consoles, provider_config
         from nova.compute.service import ComputeService, Parts
         from nova.metadata.options import tree_options
-        from nova.model.base import HostName
         from nova.rpc import host_secret
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
         from nova.rpc.transport import Bus
@@ -119,7 +118,7 @@ class Compute:
                                             listens=options.workarounds.handle_virt_lifecycle_events,
                                             filters=packet_filters(options), hairpins=hairpins(options),
                                             live_waits=options.compute.live_migration_wait_for_vif_plug),
-                                      Host(HostName(options.host), state, options.my_ip))
+                                      Host(options.host, state, options.my_ip))
         self.server: Any = None
         self.beating: Every | None = None
 

@@ -15,7 +15,6 @@ class Network:
     """The one process of a network host's daemon."""
 
     def __init__(self, options: Any, index: int) -> None:
-        from nova.model.base import HostName
         from nova.network import service
         from nova.rpc import host_secret
         from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -24,7 +23,7 @@ class Network:
         secret = host_secret.load(Path(options.state_path))
         self.bus = Bus(options, options.host, secret=secret)
         conductor = self.bus.client(ConductorHostRPC)
-        self.service = service.build(conductor, HostName(options.host), options)
+        self.service = service.build(conductor, options.host, options)
         self.reporting = Reporting(options, BINARY, "network", self.bus, HostVoice(conductor, options.host), secret)
         self.server: Any = None
 

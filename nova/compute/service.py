@@ -13,21 +13,25 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from nova import concurrency, errors
-from nova.compute import kinds
+from nova.compute import order_table
 from nova.compute.filter.firewall import Firewall
 from nova.compute.filter.host_filter import HostFilter
+from nova.compute.guests.actions import Life
 from nova.compute.guests.build import ImageCache, ImageStore, Tools
 from nova.compute.guests.build_markers import Markers
 from nova.compute.guests.cold_moves import Moves
+from nova.compute.guests.interfaces import Plugging
 from nova.compute.guests.lifecycle import Guests
 from nova.compute.guests.live_moves import LiveGuests
 from nova.compute.guests.plug_events import PlugEvents
+from nova.compute.guests.snapshots import SnapshotsOfGuests
 from nova.compute.guests.starting import Patience
 from nova.compute.host import Host
 from nova.compute.networks import GuestNetworks
-from nova.compute.order_calls import Ordered
-from nova.compute.orders.batches import Batches, Limits
+from nova.compute.order_table import Doers, TakesOrders
+from nova.compute.orders.batches import Batches, Do, Limits
 from nova.compute.orders.fences import Fences
+from nova.compute.orders.kind import Kind
 from nova.compute.orders.orders import Orders
 from nova.compute.orders.resource_claims import Holds, holding
 from nova.compute.orders.with_firewall import NoGuard, guarding
@@ -45,6 +49,7 @@ from nova.compute.reports.power_events import PowerEvents
 from nova.compute.reports.provider_config import ProviderConfig
 from nova.model.base import HostName
 from nova.model.guest_tree import TreeOptions
+from nova.model.orders import Outcome
 from nova.model.services import Alive, ContractVersion, Registered, Registration
 from nova.model.vendor_source import NoVendorData, VendorSource
 from nova.rpc.contracts.compute import ComputeRPC
@@ -83,7 +88,7 @@ class Parts:
     live_waits: bool = True  # guests that come while they run: until the network service has seen their interfaces
 
 
-class ComputeService(Ordered, Told, Screens, GuestNetworks):
+class ComputeService(TakesOrders, Told, Screens, GuestNetworks):
     """ComputeRPC for one host. Every error of a guest is an outcome of its own; calls raise for the caller's only."""
 
     def __init__(self, parts: Parts, host: Host) -> None:
@@ -112,9 +117,14 @@ class ComputeService(Ordered, Told, Screens, GuestNetworks):
         self._inventory = InventoryReports(parts.driver, parts.conductor, parts.options, host, parts.additions,
                                            self._condition)
         holds = Holds(parts.driver, host.name, self._inventory.offered)
-        done = reflecting(parts.hairpins, kinds.table(tools, guests, moves, self._live))
-        guarded = guarding(self._firewall, done)
-        table = holding(holds, counting(self._condition, guarded))
+        by = self.doers = Doers(guests, Life(tools, guests), SnapshotsOfGuests(tools), moves, self._live,
+                                Plugging(tools))
+
+        def around(kind: Kind, do: Do) -> Do:
+            """What is to be seen to around an order of this kind, the outermost last."""
+            done = guarding(self._firewall, kind, reflecting(parts.hairpins, kind, do))
+            return holding(holds, kind, counting(self._condition, kind, done))
+        table = {kind: around(kind, kind.doer(by)) for kind in order_table.KINDS}
         self._batches = Batches(table, guests.hurry, self._orders,
                                 parts.conductor, host, _limits(parts.options))
         self._debts = Debts(guests, moves, self._orders, self._fences, parts.conductor, host)
@@ -167,6 +177,14 @@ class ComputeService(Ordered, Told, Screens, GuestNetworks):
         self._events.report_all()
         return registered
 
+    def abort_migration(self, host: HostName, server_uuid: str, epoch: int) -> None:
+        self._check_host(host)
+        self._live.abort(server_uuid, epoch)
+
+    def force_migration(self, host: HostName, server_uuid: str, epoch: int) -> None:
+        self._check_host(host)
+        self._live.force(server_uuid, epoch)
+
     def look_for_debts(self, host: HostName) -> None:
         """See the contract. It asks beside the caller; what fails is asked again by the job."""
         self._owes = True
@@ -183,6 +201,14 @@ class ComputeService(Ordered, Told, Screens, GuestNetworks):
         return ended
 
     # --- within
+
+    def _order(self, kind: Kind, host: HostName, orders: tuple[Any, ...]) -> tuple[Outcome, ...]:
+        self._check_host(host)
+        return self._batches.run(kind, orders)
+
+    def _check_host(self, given: HostName) -> None:
+        if given != self._host.name:
+            raise errors.host.Misaddressed(host=self._host.name, given=given)
 
     def _register(self, patiently: Callable[[str, Callable[[], Any]], Any]) -> Registered:
         registration = Registration(

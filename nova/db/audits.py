@@ -14,7 +14,6 @@ from nova.db.models.api import allocations, consumers, inventories, ledger, prov
 from nova.db.models.cell import migrations, nodes, operations, owed, servers
 from nova.db.statements import insert_all
 from nova.model.audits import Amounts, Place
-from nova.model.base import HostName
 from nova.model.hosts import Inventory
 from nova.model.migrations import OVER
 
@@ -199,5 +198,5 @@ def reports(tx: Connection, after: str, limit: int) -> list[Inventory]:
     for row in tx.execute(sa.select(nodes.c.host, nodes.c.host_id, nodes.c.version, nodes.c.facts)
                           .where(nodes.c.host.in_(hosts)).order_by(nodes.c.id)):
         found[row.host].append(row)
-    return [Inventory(host=HostName(host), host_id=rows[0].host_id, version=min(row.version for row in rows),
+    return [Inventory(host=host, host_id=rows[0].host_id, version=min(row.version for row in rows),
                       nodes=tuple(row.facts for row in rows)) for host, rows in found.items() if rows]

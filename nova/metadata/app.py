@@ -182,4 +182,4 @@ def build(source: FactsSource, host: HostName, options: MetadataOptions, vendor:
 
 def from_conf(source: FactsSource, conf: Any, vendor: VendorSource | None = None) -> MetadataApp:
     """The same, as nova.conf says (for ``nova.cmd``). metadata.NoSecret is the sentence to stop with."""
-    return build(source, HostName(conf.host), options_from_conf(conf), vendor)
+    return build(source, conf.host, options_from_conf(conf), vendor)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import datetime
 import enum
 import typing
-from typing import Any, NewType
+from typing import Any
 
 import msgspec
 
-HostName = NewType("HostName", str)
-ServerUuid = NewType("ServerUuid", str)
+HostName = str  # what a host calls itself ([DEFAULT]host): orders are addressed by it
 
 Time = datetime.datetime  # UTC without zone, microseconds kept
 

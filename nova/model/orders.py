@@ -184,7 +184,7 @@ class GuestOnSource(Value):
     own words. ``facts``: what only the driver understands.
     """
 
-    host: HostName = HostName("")
+    host: HostName = ""
     address: str = ""
     port: int = 0
     probe: str = ""

@@ -17,6 +17,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
+F = typing.TypeVar("F", bound=Callable[..., Any])
+
 
 class Timeout(enum.Enum):
     """Classes of patience. Choose by what the callee may have to do, never by what it usually takes.
@@ -48,22 +50,22 @@ class Method(typing.NamedTuple):
 
 
 def call(timeout: Timeout = Timeout.NORMAL, since: str = "1.0", sensitive: bool = False,
-         introduces: bool = False, reads: bool = False) -> Callable[..., Any]:
+         introduces: bool = False, reads: bool = False) -> Callable[[F], F]:
     """Ask and wait for the answer. One that ``reads`` changes nothing: when no answer comes soon, another server is
     asked (``nova/rpc/patience.py``)."""
     return _mark(timeout=timeout, since=since, wants_answer=True, fanout=False, sensitive=sensitive,
                  introduces=introduces, reads=reads)
 
 
-def cast(since: str = "1.0", fanout: bool = False) -> Callable[..., Any]:
+def cast(since: str = "1.0", fanout: bool = False) -> Callable[[F], F]:
     """Tell and go on. ``fanout`` tells every server of the topic. Only for what may be lost without harm."""
     return _mark(timeout=Timeout.SHORT, since=since, wants_answer=False, fanout=fanout, sensitive=False,
                  introduces=False)
 
 
-def _mark(**marks: Any) -> Callable[..., Any]:
-    def decorate(function: Any) -> Any:
-        function.rpc_marks = marks
+def _mark(**marks: object) -> Callable[[F], F]:
+    def decorate(function: F) -> F:
+        setattr(function, "rpc_marks", marks)  # noqa: B010
         return function
     return decorate
 

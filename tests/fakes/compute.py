@@ -17,7 +17,7 @@ from nova.compute.reports.consoles import Offers
 from nova.compute.service import ComputeService, Parts
 from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
-from nova.model.base import HostName, Time, utcnow
+from nova.model.base import Time, utcnow
 from nova.model.flavors import Flavor
 from nova.model.images import Image
 from nova.model.migrations import ProgressReport
@@ -218,7 +218,7 @@ class World:
         self.hairpins: Any = None
         self.filters: Any = None
         self.conductor = FakeConductorHost()
-        self.host = Host(HostName(name), state_path, clock=clock or Clock())
+        self.host = Host(name, state_path, clock=clock or Clock())
         self.driver = self.new_driver()
         self.service = self.new_service()
 

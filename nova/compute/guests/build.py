@@ -66,7 +66,7 @@ class Tools:
     arrived: Markers
     tree: TreeOptions = TreeOptions()  # what config drives say beside the guest's facts
     store: ImageStore | None = None
-    host: HostName = HostName("")
+    host: HostName = ""
     vendor: VendorSource = field(default_factory=NoVendorData)
 
     events: PlugEvents = field(default_factory=lambda: PlugEvents(Clock()))  # what the network service says

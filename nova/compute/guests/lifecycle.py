@@ -13,15 +13,12 @@ import time
 from nova import errors
 from nova.compute.guests import build as steps
 from nova.compute.guests.build import Build, Step, Tools
-from nova.compute.orders.orders import LEAVE, MIGRATE, REBOOT, RESCUE, STOP, Work
+from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import Gate
 from nova.model.orders import BuildOrder, GuestOrder
 from nova.model.states import PowerState
 
 LOG = logging.getLogger(__name__)
-
-#: Kinds of orders that ask a guest to shut down, and wait.
-ASKING = frozenset({STOP, REBOOT, RESCUE, LEAVE})
 
 BUILD: tuple[Step, ...] = (
     steps.Reserve(),
@@ -106,10 +103,10 @@ class Guests:
     def hurry(self, order: GuestOrder, work: Work, gate: Gate) -> None:
         """Before a destroy waits for its turn: don't let it wait for a guest that was asked to shut down kindly."""
         with contextlib.suppress(Exception):  # the destroy itself tries again, and tells
-            if MIGRATE in work.overtook and self._driver.live_moves is not None:
+            if any(kind.migrates for kind in work.overtook) and self._driver.live_moves is not None:
                 gate.pass_(order.server_uuid)
                 self._driver.live_moves.abort(order.server_uuid)
-            elif not ASKING.isdisjoint(work.overtook):
+            elif any(kind.asks for kind in work.overtook):
                 gate.pass_(order.server_uuid)
                 self._driver.lifecycle.destroy(order.server_uuid)
 

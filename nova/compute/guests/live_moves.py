@@ -13,7 +13,7 @@ from nova.compute.guests.cold_moves import cache_what_there_is
 from nova.compute.guests.live_progress import Progress, Watch
 from nova.compute.host import Host, checked_uuid
 from nova.compute.orders.fences import Fences
-from nova.compute.orders.orders import MIGRATE, Orders, Work
+from nova.compute.orders.orders import Orders, Work
 from nova.compute.orders.permission import Gate
 from nova.model.orders import GuestOrder, LiveOrder, MoveOrder, Outcome
 from nova.model.states import PowerState
@@ -77,7 +77,7 @@ class LiveGuests:
     def _under_way(self, server_uuid: str, epoch: int) -> tuple[LiveMoves, Work | None]:
         moves = self._able()
         self._fences.check(checked_uuid(server_uuid), epoch)
-        return moves, self._orders.under_way(MIGRATE, server_uuid)
+        return moves, self._orders.migrating(server_uuid)
 
     # --- at the destination
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from nova import concurrency, errors
 from nova.compute.host import Host
-from nova.compute.orders.orders import BUILD, DESTROY, FETCH, MIGRATE, REBUILD, SNAPSHOT, UPLOAD, Orders, Ticket, Work
+from nova.compute.orders.kind import POOLS, Kind
+from nova.compute.orders.orders import Orders, Ticket, Work
 from nova.compute.orders.outcomes import failure
 from nova.compute.orders.permission import Gate
 from nova.model.orders import Outcome
@@ -22,10 +23,6 @@ Order = Any  # a value with server_uuid and fence
 #: One order done: the guest's power state then, or a whole outcome where there is more to tell. Raises.
 Do = Callable[[Any, Work, Gate], PowerState | Outcome]
 
-UNLIMITED = 200  # builds, or snapshots, at one time where the operator set no limit
-MIGRATING = 12  # live migrations likewise: each takes one of libvirtd's 20 workers (max_workers) as long as it lasts
-SIDE_BY_SIDE = 64  # orders of other kinds at one time: they mostly wait for guests
-COPYING = 8  # that fetch whole disks at one time: more would only share the disk's speed
 FIRST_REPORT_S, LONGEST_PAUSE_S = 1.0, 30.0
 
 
@@ -68,7 +65,7 @@ class Reporter:
 
 
 class Limits(NamedTuple):
-    """How many orders of a kind are carried out at one time; the others wait their turn. 0: nobody set it."""
+    """How many orders of a pool are carried out at one time; the others wait their turn. 0: nobody set it."""
 
     builds: int = 0
     migrations: int = 0
@@ -85,20 +82,13 @@ class Batches:
     """Runs batches of one kind of order each, over the host's orders and pools. ``do``: kind -> who does it;
     ``hurry`` is called with a destroy before it waits for its turn."""
 
-    def __init__(self, do: Mapping[str, Do], hurry: Callable[[Any, Work, Gate], None], orders: Orders,
+    def __init__(self, do: Mapping[Kind, Do], hurry: Callable[[Any, Work, Gate], None], orders: Orders,
                  conductor: Any, host: Host, limits: Limits) -> None:
         self._orders, self._conductor, self._host = orders, conductor, host
         self._do, self._hurry, self._stopping = do, hurry, False
-        self._others = concurrency.Pool(SIDE_BY_SIDE, "orders")
-        builds = concurrency.Pool(limits.builds or UNLIMITED, "builds")
-        snapshots = concurrency.Pool(limits.snapshots or UNLIMITED, "snapshots")
-        # Destroys have a pool of their own: they never wait behind guests that are asked to shut down kindly; nor does
-        # anything wait behind live migrations, which may take hours.
-        self._pools = {BUILD: builds, REBUILD: builds, DESTROY: concurrency.Pool(SIDE_BY_SIDE, "destroys"),
-                       FETCH: concurrency.Pool(COPYING, "copies"), SNAPSHOT: snapshots, UPLOAD: snapshots,
-                       MIGRATE: concurrency.Pool(limits.migrations or MIGRATING, "migrations")}
+        self._pools = {name: concurrency.Pool(getattr(limits, name, 0) or usual, name) for name, usual in POOLS.items()}
 
-    def run(self, kind: str, orders: Sequence[Order]) -> tuple[Outcome, ...]:
+    def run(self, kind: Kind, orders: Sequence[Order]) -> tuple[Outcome, ...]:
         """One outcome an order, in the same sequence. Never raises: an error is an outcome."""
         gate = Gate(self._conductor, self._host)
         reporter = Reporter(self._conductor, self._host,
@@ -110,7 +100,7 @@ class Batches:
             for order, ticket in zip(orders, admitted, strict=True):
                 if isinstance(ticket, Ticket) and ticket.mine:
                     job = _Job(order, ticket.work, gate)
-                    self._pools.get(kind, self._others).submit(contextvars.copy_context().run, self._run, job, reporter)
+                    self._pools[kind.pool].submit(contextvars.copy_context().run, self._run, job, reporter)
             return tuple(ticket.work.end() if isinstance(ticket, Ticket) else ticket for ticket in admitted)
         finally:
             reporter.close()
@@ -123,7 +113,7 @@ class Batches:
         self._stopping = True
         return self._orders.wait_idle(patience_s)
 
-    def _admit(self, kind: str, order: Order, gate: Gate) -> Ticket | Outcome:
+    def _admit(self, kind: Kind, order: Order, gate: Gate) -> Ticket | Outcome:
         try:
             ticket = self._orders.admit(kind, order.server_uuid, order.fence)
         except Exception as error:
@@ -134,13 +124,13 @@ class Batches:
 
     def _run(self, job: _Job, reporter: Reporter) -> None:
         kind = job.work.key.kind
-        if kind == DESTROY:
+        if kind.closes:
             self._hurry(job.order, job.work, job.gate)
         outcome = self._orders.run(job.work, lambda work: self._outcome(kind, job))
         job.gate.leave(job.order.server_uuid)
         reporter.add(outcome)
 
-    def _outcome(self, kind: str, job: _Job) -> Outcome:
+    def _outcome(self, kind: Kind, job: _Job) -> Outcome:
         uuid = job.order.server_uuid
         try:
             if self._stopping:

@@ -12,34 +12,20 @@ from typing import NamedTuple
 from nova import errors
 from nova.compute.host import Clock, checked_uuid
 from nova.compute.orders.fences import Fences
+from nova.compute.orders.kind import Kind
 from nova.compute.orders.outcomes import failure
 from nova.model.base import Time
 from nova.model.orders import Fence, Outcome
 
 LOG = logging.getLogger(__name__)
 
-BUILD, DESTROY, START, STOP, REBOOT = "build", "destroy", "start", "stop", "reboot"
-PAUSE, UNPAUSE, SUSPEND, RESUME = "pause", "unpause", "suspend", "resume"
-RESCUE, UNRESCUE, REBUILD, SET_PASSWORD, CRASH = "rescue", "unrescue", "rebuild", "set the password of", "crash"
-SNAPSHOT, UPLOAD, DROP_SNAPSHOT = "snapshot", "upload a snapshot of", "drop a snapshot of"
-LEAVE, FETCH, FINISH, RETURN, FORGET = "leave", "fetch", "finish the move of", "take back", "forget"
-DESCRIBE, PREPARE, MIGRATE, LAND = "describe", "prepare for", "migrate", "land"
-ATTACH, DETACH = "plug an interface into", "unplug an interface of"
-
-#: Kinds that make a guest on this host: a record of its removal that is older than they are says nothing any more.
-MAKING = frozenset({BUILD, REBUILD, FETCH, FINISH, RETURN, PREPARE, LAND})
-#: Kinds that work for long and are one piece of work however often their operation asks for it, under a later epoch too
-#: (a runner that took the operation over): the later order joins it, and gets its outcome.
-LASTING = frozenset({SNAPSHOT, UPLOAD, FETCH, MIGRATE})
-#: Kinds that undo what others of the same operation do: those stop.
-UNDOING = frozenset({DESTROY, RETURN, DROP_SNAPSHOT})
 REMEMBERED_S = 600.0  # a caller whose answer was lost asks again within minutes; later, doing it again is harmless
 
 
 class Key(NamedTuple):
     """What makes two orders the same one."""
 
-    kind: str
+    kind: Kind
     server_uuid: str
     operation_id: int
     epoch: int
@@ -47,12 +33,12 @@ class Key(NamedTuple):
 
 def _same(key: Key) -> Key:
     """What is joined and remembered by it."""
-    return key._replace(epoch=0) if key.kind in LASTING else key
+    return key._replace(epoch=0) if key.kind.lasts else key
 
 
 def _supersedes(key: Key, done: Key) -> bool:
     """Whether what was done does not say how things are any more, after an order like ``key``."""
-    return key.kind != done.kind and (key.kind in UNDOING or done.kind in UNDOING)
+    return key.kind != done.kind and (key.kind.undoes or done.kind.undoes)
 
 
 class Work:
@@ -61,7 +47,7 @@ class Work:
     def __init__(self, key: Key, start_by: Time | None = None) -> None:
         self.key, self.start_by = key, start_by
         self.outcome: Outcome | None = None
-        self.overtook: tuple[str, ...] = ()  # kinds of the works it stopped
+        self.overtook: tuple[Kind, ...] = ()  # kinds of the works it stopped
         self.aborted = False  # by its owner; whoever does it looks
         self.superseded = False  # it was undone since, or done again
         self._stop, self._done = threading.Event(), threading.Event()
@@ -76,7 +62,9 @@ class Work:
 
     def stopped_error(self) -> errors.Overtaken | None:
         """The error to end with, when a newer order wants the server."""
-        return errors.host.OrderStopped(kind=self.key.kind, uuid=self.key.server_uuid) if self._stop.is_set() else None
+        if not self._stop.is_set():
+            return None
+        return errors.host.OrderStopped(kind=self.key.kind.name, uuid=self.key.server_uuid)
 
     def finish(self, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -109,13 +97,13 @@ class Orders:
         self._running: dict[str, list[Work]] = {}
         self._finished: OrderedDict[Key, tuple[Work, float]] = OrderedDict()
         self._finished_of: dict[str, set[Key]] = {}
-        self._returned: dict[str, Work] = {}  # the last RETURN of a server
+        self._returned: dict[str, Work] = {}  # the last order of a server that took it back
         self._locks: dict[str, tuple[threading.Lock, int]] = {}
         self._last_change: dict[str, int] = {}
         self._serial = 0
         self._mutex = threading.RLock()
 
-    def admit(self, kind: str, server_uuid: str, fence: Fence) -> Ticket:
+    def admit(self, kind: Kind, server_uuid: str, fence: Fence) -> Ticket:
         """Take an order, or join it where it is in progress. Raises host.OrderOvertaken, host.OrderClosed,
         host.OrderStale, Invalid.
 
@@ -126,16 +114,15 @@ class Orders:
             known = self._fences.check(server_uuid, fence.epoch)
             for work in self._running.get(server_uuid, ()):
                 if _same(work.key) == _same(key):
-                    self._fences.note(server_uuid, fence.epoch, built=kind in MAKING)
+                    self._fences.note(server_uuid, fence.epoch, built=kind.makes)
                     return Ticket(work, False)
-            # A destroy closes its epoch: what the same operation ordered before it can only be late.
-            if kind != DESTROY and (fence.epoch <= known.destroyed or self._before_return(key, fence)):
+            if not kind.closes and (fence.epoch <= known.destroyed or self._before_return(key, fence)):
                 raise errors.host.OrderClosed(uuid=server_uuid, epoch=max(known.destroyed, fence.epoch),
                                               asked=fence.epoch)
             if remembered := self._remembered(key, fence):
                 return Ticket(remembered, False)
             self._refuse_stale(key, fence)
-            self._fences.note(server_uuid, fence.epoch, built=kind in MAKING, destroyed=kind == DESTROY)
+            self._fences.note(server_uuid, fence.epoch, built=kind.makes, destroyed=kind.closes)
             return Ticket(self._begin(key, fence), True)
 
     def run(self, work: Work, do: Callable[[Work], Outcome]) -> Outcome:
@@ -155,10 +142,10 @@ class Orders:
         self._end(work, outcome)
         return outcome
 
-    def under_way(self, kind: str, server_uuid: str) -> Work | None:
-        """The order of this kind that the server has in progress, or waiting."""
+    def migrating(self, server_uuid: str) -> Work | None:
+        """The live migration that the server has in progress, or waiting."""
         with self._mutex:
-            return next((work for work in self._running.get(server_uuid, ()) if work.key.kind == kind), None)
+            return next((work for work in self._running.get(server_uuid, ()) if work.key.kind.migrates), None)
 
     @contextlib.contextmanager
     def alone(self, server_uuid: str) -> Iterator[None]:
@@ -206,14 +193,14 @@ class Orders:
         work = Work(key, fence.start_by)
         others = self._running.setdefault(key.server_uuid, [])
         for other in others:
-            if other.key.epoch < key.epoch or key.kind in UNDOING:
+            if other.key.epoch < key.epoch or key.kind.undoes:
                 other.stop()
                 work.overtook += (other.key.kind,)
         others.append(work)
         for done in self._finished_of.get(key.server_uuid, ()):
             if _supersedes(key, done):
                 self._finished[done][0].superseded = True
-        if key.kind == RETURN:
+        if key.kind.returns:
             self._returned[key.server_uuid] = work
         self._changed(key.server_uuid)
         return work
@@ -263,7 +250,7 @@ class Orders:
     def _before_return(self, key: Key, fence: Fence) -> bool:
         """Whether the order was given before its own operation took the guest back: one runner's times only grow."""
         work = self._returned.get(key.server_uuid)
-        if work is None or key.kind == RETURN or work.key.epoch != key.epoch:
+        if work is None or key.kind.returns or work.key.epoch != key.epoch:
             return False
         return fence.start_by is not None and work.start_by is not None and fence.start_by < work.start_by
 
@@ -273,4 +260,5 @@ class Orders:
             return
         # The epoch is news all the same: the operation exists, so older ones were overtaken.
         self._fences.note(key.server_uuid, key.epoch)
-        raise errors.host.OrderStale(kind=key.kind, uuid=key.server_uuid, late=(now - fence.start_by).total_seconds())
+        raise errors.host.OrderStale(kind=key.kind.name, uuid=key.server_uuid,
+                                     late=(now - fence.start_by).total_seconds())

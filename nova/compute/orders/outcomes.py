@@ -8,6 +8,7 @@ import os
 import traceback
 
 from nova import errors
+from nova.compute.orders.kind import Kind
 from nova.model.orders import Outcome
 
 LOG = logging.getLogger(__name__)
@@ -15,11 +16,7 @@ LOG = logging.getLogger(__name__)
 DETAILS = 4000  # characters of a traceback that are kept
 
 
-#: Kinds of orders (``nova.compute.orders.orders``) to a host that was chosen among others.
-CHOSEN_FOR = frozenset({"build", "fetch", "finish the move of", "prepare for"})
-
-
-def failure(server_uuid: str, error: Exception, kind: str) -> Outcome:
+def failure(server_uuid: str, error: Exception, kind: Kind) -> Outcome:
     """The outcome of an order of ``kind`` that ended with ``error``, logged once."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         error = errors.host.DiskFull(what="the guest's files", host=os.uname().nodename).with_traceback(
@@ -27,7 +24,7 @@ def failure(server_uuid: str, error: Exception, kind: str) -> Outcome:
     if not isinstance(error, errors.NovaError):
         LOG.error("the order to %s failed unexpectedly", kind, exc_info=error, extra={"server": server_uuid})
         reason = type(error).__name__
-        known: errors.NovaError = (errors.server.BuildFailed(kind=kind, reason=reason) if kind in CHOSEN_FOR else
+        known: errors.NovaError = (errors.server.BuildFailed(kind=kind.name, reason=reason) if kind.chosen else
                                    errors.Bug(f"The host failed to {kind} the guest ({reason})."))
     else:
         LOG.warning("the order to %s failed: %s", kind, error, extra={"server": server_uuid})

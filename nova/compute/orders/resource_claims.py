@@ -9,14 +9,14 @@ left over, and a restart forgets nothing; orders that are being carried out are 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from nova import errors
-from nova.compute.orders import orders as kinds
 from nova.compute.orders.batches import Do
+from nova.compute.orders.kind import Kind, Place
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import Gate
 from nova.model.hosts import Node
@@ -25,13 +25,6 @@ from nova.model.orders import BuildOrder, Outcome
 from nova.model.states import PowerState
 from nova.model.topology import HostTopology, Packing
 from nova.virt.interface import Driver
-
-#: Kinds of orders that bring a guest's place on this host with them; and whether the guest is new here, so that what
-#: all guests share must be enough, too.
-PLACING: Mapping[str, bool] = {
-    kinds.BUILD: True, kinds.REBUILD: True, kinds.FETCH: True, kinds.FINISH: True, kinds.PREPARE: True,
-    kinds.START: False, kinds.REBOOT: False, kinds.UNPAUSE: False, kinds.RESUME: False, kinds.RESCUE: False,
-    kinds.UNRESCUE: False}
 
 
 class Holds:
@@ -79,36 +72,28 @@ class Holds:
         return self._offered(node).topology if node is not None else None
 
 
-def holding(holds: Holds, table: Mapping[str, Do]) -> Mapping[str, Do]:
-    """The same table, whose orders take their guests' places before they are carried out."""
-    return {kind: _Taking(holds, kind, do) if kind in PLACING else do for kind, do in table.items()}
-
-
-class _Taking:
+def holding(holds: Holds, kind: Kind, do: Do) -> Do:
     """What an order does, with its guest's place taken meanwhile. A guest that is there and is ordered without a place
     keeps its own; one that goes on in memory where it is needs no look."""
+    if kind.place is None:
+        return do
 
-    def __init__(self, holds: Holds, kind: str, do: Do) -> None:
-        self._holds, self._kind, self.do = holds, kind, do
-
-    def __call__(self, order: Any, work: Work, gate: Gate) -> PowerState | Outcome:
+    def taking(order: Any, work: Work, gate: Gate) -> PowerState | Outcome:
         build = order if isinstance(order, BuildOrder) else order.build
         if build is None:
-            return self.do(order, work, gate)
-        if not PLACING[self._kind]:
-            held = self._holds.held(build.server_uuid)
+            return do(order, work, gate)
+        if kind.place is Place.SAME:
+            held = holds.held(build.server_uuid)
             if build.packing is None and held is not None:
                 build = msgspec.structs.replace(build, packing=held)
                 order = msgspec.structs.replace(order, build=build)
-            if build.packing == held and self._in_memory(order):
-                return self.do(order, work, gate)
-        self._holds.take(build, PLACING[self._kind])
+            if build.packing == held and kind.in_memory(order):
+                return do(order, work, gate)
+        holds.take(build, fresh=kind.place is Place.NEW)
         try:
-            if self._kind == kinds.START:
-                self._holds.settle(build)
-            return self.do(order, work, gate)
+            if kind.settles:
+                holds.settle(build)
+            return do(order, work, gate)
         finally:
-            self._holds.leave(build.server_uuid)
-
-    def _in_memory(self, order: Any) -> bool:
-        return self._kind == kinds.UNPAUSE or (self._kind == kinds.REBOOT and order.reboot == "soft")
+            holds.leave(build.server_uuid)
+    return taking

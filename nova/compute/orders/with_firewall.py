@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
-from nova.compute.orders import orders as kinds
 from nova.compute.orders.batches import Do
+from nova.compute.orders.kind import Kind
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import Gate
 from nova.model.orders import BuildOrder, Outcome
 from nova.model.states import PowerState
-
-#: Kinds of orders after which a guest may run. (Building has a step for it.)
-STARTING = frozenset({kinds.START, kinds.REBOOT, kinds.UNPAUSE, kinds.RESUME, kinds.RESCUE, kinds.UNRESCUE,
-                      kinds.REBUILD, kinds.FINISH, kinds.RETURN, kinds.PREPARE, kinds.LAND, kinds.ATTACH})
 
 
 class Guard(Protocol):
@@ -42,17 +37,14 @@ class NoGuard:
         return ()
 
 
-def guarding(guard: Guard, table: Mapping[str, Do]) -> Mapping[str, Do]:
-    """The same table, whose orders have their guests' rules in the kernel before they are carried out."""
-    return {kind: _Guarded(guard, do) if kind in STARTING else do for kind, do in table.items()}
+def guarding(guard: Guard, kind: Kind, do: Do) -> Do:
+    """What an order does, with its guest's rules in the kernel before."""
+    if not kind.starts:
+        return do
 
-
-class _Guarded:
-    def __init__(self, guard: Guard, do: Do) -> None:
-        self._guard, self.do = guard, do
-
-    def __call__(self, order: Any, work: Work, gate: Gate) -> PowerState | Outcome:
+    def guarded(order: Any, work: Work, gate: Gate) -> PowerState | Outcome:
         if order.build is not None:
             work.check()
-            self._guard.guard(order.build)
-        return self.do(order, work, gate)
+            guard.guard(order.build)
+        return do(order, work, gate)
+    return guarded

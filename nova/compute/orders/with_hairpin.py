@@ -9,23 +9,20 @@ The same call sees to it that the host speaks no IPv6 by them, as the kernel wou
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from nova import errors
-from nova.compute.orders import orders as kinds
 from nova.compute.orders.batches import Do
+from nova.compute.orders.kind import Kind
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import Gate
-from nova.compute.orders.with_firewall import STARTING
 from nova.model.networks import Interface
 from nova.model.orders import BuildOrder, Outcome
 from nova.model.states import PowerState
 
 LOG = logging.getLogger(__name__)
 
-#: Kinds of orders after which a guest may have a new tap. (One that comes while it runs has it when it has landed.)
-PLUGGING = (STARTING | {kinds.BUILD}) - {kinds.PREPARE}
 ALIVE = frozenset({PowerState.RUNNING, PowerState.PAUSED})
 
 #: Have these devices give frames back, those of them that are there. Raises Unavailable.
@@ -37,25 +34,20 @@ def devices(interfaces: Iterable[Interface]) -> tuple[str, ...]:
     return tuple(one.device for one in interfaces if one.device and one.type == "bridge" and one.status is None)
 
 
-def reflecting(how: TurnOn | None, table: Mapping[str, Do]) -> Mapping[str, Do]:
-    """The same table, after whose orders guests reach themselves. None: not on this host."""
-    if how is None:
-        return table
-    return {kind: _Reflecting(how, do) if kind in PLUGGING else do for kind, do in table.items()}
+def reflecting(how: TurnOn | None, kind: Kind, do: Do) -> Do:
+    """What an order does; after it the guest reaches itself. None: not on this host."""
+    if how is None or not kind.plugs:
+        return do
 
-
-class _Reflecting:
-    def __init__(self, how: TurnOn, do: Do) -> None:
-        self._how, self.do = how, do
-
-    def __call__(self, order: Any, work: Work, gate: Gate) -> PowerState | Outcome:
-        done = self.do(order, work, gate)
+    def reflected(order: Any, work: Work, gate: Gate) -> PowerState | Outcome:
+        done = do(order, work, gate)
         build = order if isinstance(order, BuildOrder) else order.build
         state = done.power_state if isinstance(done, Outcome) else done
         taps = devices(build.interfaces) if build is not None and state in ALIVE else ()
         if taps:
-            turn_on(self._how, taps)
+            turn_on(how, taps)
         return done
+    return reflected
 
 
 def turn_on(how: TurnOn, taps: Iterable[str]) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from nova import errors
-from nova.compute.orders import orders as kinds
 from nova.compute.orders.batches import Do
+from nova.compute.orders.kind import Kind
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import Gate
 from nova.compute.reports.monitors import Monitor
@@ -62,13 +62,14 @@ class Condition:
         return msgspec.structs.replace(node, metrics=metrics, failed_builds=self._failed)
 
 
-def counting(condition: Condition, table: Mapping[str, Do]) -> Mapping[str, Do]:
-    """The table with its builds counted."""
-    build = table[kinds.BUILD]
+def counting(condition: Condition, kind: Kind, do: Do) -> Do:
+    """What an order does; a build is counted."""
+    if not kind.counts:
+        return do
 
     def counted(order: Any, work: Work, gate: Gate) -> PowerState | Outcome:
         try:
-            done = build(order, work, gate)
+            done = do(order, work, gate)
         except NOT_OURS:
             raise
         except Exception:
@@ -77,7 +78,7 @@ def counting(condition: Condition, table: Mapping[str, Do]) -> Mapping[str, Do]:
             raise
         condition.built(well=True)
         return done
-    return {**table, kinds.BUILD: counted}
+    return counted
 
 
 def moved(old: Mapping[str, float], new: Mapping[str, float]) -> bool:

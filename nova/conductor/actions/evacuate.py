@@ -30,6 +30,7 @@ from nova.model.migrations import PRE_MIGRATING
 from nova.model.orders import RebuildOrder
 from nova.model.server_orders import EvacuateServer
 from nova.model.states import TaskState, VmState
+from nova.rpc.contracts.compute import ComputeRPC
 
 
 class Evacuations:
@@ -81,7 +82,7 @@ class RebuildAtDestination(AskDestination):
                                         admin_password=op.secrets.get("admin_password"))
         order = RebuildOrder(server_uuid=op.uuid, fence=fence(op), build=build, keep_disks=shared,
                              start=moving.runs(op) and not op.asked(Evacuation).stay_off)
-        outcome = ask(deps, "rebuild_guests", taken(op).host, op, order)
+        outcome = ask(deps, ComputeRPC.rebuild_guests, taken(op).host, op, order)
         if shared is None:
             shared = outcome.arrival is not None and outcome.arrival.shared
         return {"power_state": int(outcome.power_state), "shared": shared}

@@ -40,6 +40,7 @@ from nova.model.orders import GuestArrival, LiveOrder
 from nova.model.server_orders import LiveMigrateServer, MigrationOrder
 from nova.model.servers import Fault
 from nova.model.states import ACTIONS, API_NAMES, TaskState, VmState, refusal
+from nova.rpc.contracts.compute import ComputeRPC
 
 LOG = logging.getLogger(__name__)
 
@@ -170,7 +171,7 @@ class DescribeGuest(MoveStep):
     event = "compute_check_can_live_migrate_source"
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
-        outcome = ask_source(deps, "describe_guests", op, moving.order_at(deps, op, moving.source(op)))
+        outcome = ask_source(deps, ComputeRPC.describe_guests, op, moving.order_at(deps, op, moving.source(op)))
         return {"offer": outcome.source}
 
 
@@ -185,7 +186,7 @@ class PrepareLiveMigration(MoveStep):
         order = moving.first_order(deps, op, moving.destination(op), op.progress.offer,
                                    block=asked.block, over_commit=bool(asked.over_commit))
         order = msgspec.structs.replace(order, build=msgspec.structs.replace(order.build, interfaces=arriving))
-        outcome = ask(deps, "prepare_arrivals", taken(op).host, op, order)
+        outcome = ask(deps, ComputeRPC.prepare_arrivals, taken(op).host, op, order)
         arrival = outcome.arrival or GuestArrival()
         return {"arrival": arrival, "shared": arrival.shared}
 
@@ -210,7 +211,7 @@ class MigrateGuests(MoveStep):
                           arrival=op.progress.arrival or GuestArrival(),
                           build=moving.build_at(deps, op, end))
         try:
-            ask(deps, "migrate_guests", end.host, op, order)
+            ask(deps, ComputeRPC.migrate_guests, end.host, op, order)
         except errors.Overtaken:
             raise
         except errors.Unavailable as error:  # of the host itself, or of the hypervisor there
@@ -224,7 +225,7 @@ class MigrateGuests(MoveStep):
         op.entry = deps.runner.journal.leave_behind(op.entry, lambda tx: None)
         host = taken(op).host
         try:
-            outcome = ask(deps, "land_guests", host, op, moving.move_order(deps, op, moving.destination(op)))
+            outcome = ask(deps, ComputeRPC.land_guests, host, op, moving.move_order(deps, op, moving.destination(op)))
         except (errors.host.NoAnswer, errors.Conflict):  # away as well; or it still arrives
             raise errors.daemon.WorkflowNotYet(what=f"host {moving.source(op).host} or {host}") from None
         except errors.NotFound:
@@ -250,7 +251,7 @@ class ArriveAtDestination(MoveStep):
         rebind(deps, op, moving.destination(op))
         host = taken(op).host
         try:
-            outcome = ask(deps, "land_guests", host, op, moving.move_order(deps, op, moving.destination(op)))
+            outcome = ask(deps, ComputeRPC.land_guests, host, op, moving.move_order(deps, op, moving.destination(op)))
         except errors.host.NoAnswer:
             raise errors.daemon.WorkflowNotYet(what=f"host {host}") from None
         except errors.Conflict:

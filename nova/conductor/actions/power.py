@@ -16,6 +16,7 @@ from nova.db.servers import instance_name
 from nova.model.images import Image
 from nova.model.orders import PasswordOrder
 from nova.model.server_orders import ChangePassword
+from nova.rpc.contracts.compute import ComputeRPC
 
 
 class Passwords:
@@ -31,33 +32,33 @@ class Passwords:
 
 
 class RebootGuests(GuestStep):
-    method, event, plugs = "reboot_guests", "compute_reboot_instance", True
+    call, event, plugs = ComputeRPC.reboot_guests, "compute_reboot_instance", True
 
 
 class PauseGuests(GuestStep):
-    method, event = "pause_guests", "compute_pause_instance"
+    call, event = ComputeRPC.pause_guests, "compute_pause_instance"
 
 
 class UnpauseGuests(GuestStep):
-    method, event = "unpause_guests", "compute_unpause_instance"
+    call, event = ComputeRPC.unpause_guests, "compute_unpause_instance"
 
 
 class SuspendGuests(GuestStep):
-    method, event = "suspend_guests", "compute_suspend_instance"
+    call, event = ComputeRPC.suspend_guests, "compute_suspend_instance"
 
 
 class ResumeGuests(GuestStep):
-    method, event, plugs = "resume_guests", "compute_resume_instance", True
+    call, event, plugs = ComputeRPC.resume_guests, "compute_resume_instance", True
 
 
 class CrashGuests(GuestStep):
-    method, event = "crash_guests", "compute_trigger_crash_dump"
+    call, event = ComputeRPC.crash_guests, "compute_trigger_crash_dump"
 
 
 class SetPasswords(GuestStep):
     """Passwords are in memory only: whoever takes over from a runner that died has none to set."""
 
-    method, event = "set_passwords", "compute_set_admin_password"
+    call, event = ComputeRPC.set_passwords, "compute_set_admin_password"
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         if any("password" not in op.secrets for op in ops):

@@ -34,6 +34,7 @@ from nova.model.scheduling import PlacementRequest, Resources, Wishes
 from nova.model.server_orders import RebuildServer
 from nova.model.servers import ServerDetail, ServerFacts, ServerQuery
 from nova.model.states import TaskState, VmState
+from nova.rpc.contracts.compute import ComputeRPC
 
 #: Fields of the order that are columns of the row, as they stand.
 PLAIN = ("name", "description", "hostname", "user_data", "access_ip_v4", "access_ip_v6", "disk_config",
@@ -186,7 +187,7 @@ class CountAsRebuilt(Step):
 class RebuildGuests(GuestStep):
     """A server that was off stays off."""
 
-    method, event, plugs = "rebuild_guests", "compute_rebuild_instance", True
+    call, event, plugs = ComputeRPC.rebuild_guests, "compute_rebuild_instance", True
 
     def order(self, deps: Deps, op: Op) -> RebuildOrder:
         asked = op.asked(Rebuild)

@@ -19,6 +19,7 @@ from nova.db.engine import Connection
 from nova.model.images import Image
 from nova.model.orders import RescueOrder
 from nova.model.server_orders import RescueServer
+from nova.rpc.contracts.compute import ComputeRPC
 
 
 class Rescues:
@@ -51,14 +52,14 @@ class Rescue(Arguments):
 
 
 class UnrescueGuests(GuestStep):
-    method, event, plugs = "unrescue_guests", "compute_unrescue_instance", True
+    call, event, plugs = ComputeRPC.unrescue_guests, "compute_unrescue_instance", True
 
 
 class RescueGuests(GuestStep):
     """From the image that its admission found. The rescue system's password is lost with the runner that has it: then
     the image's own way in is all there is."""
 
-    method, event, plugs = "rescue_guests", "compute_rescue_instance", True
+    call, event, plugs = ComputeRPC.rescue_guests, "compute_rescue_instance", True
 
     def order(self, deps: Deps, op: Op) -> RescueOrder:
         build = build_order(deps, op.server, op, fence(op))

@@ -32,6 +32,7 @@ from nova.model.orders import Disk, GuestOnSource
 from nova.model.server_orders import MigrateServer, ResizeServer
 from nova.model.servers import ServerMemo
 from nova.model.states import PowerState, TaskState, VmState
+from nova.rpc.contracts.compute import ComputeRPC
 
 
 def flavor_asked(deps: Deps, row: Any, order: ResizeServer) -> Flavor:
@@ -137,7 +138,7 @@ class LeaveSource(MoveStep):
     status, event = MIGRATING, "compute_resize_instance"
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
-        outcome = ask_source(deps, "leave_guests", op, moving.order_at(deps, op, moving.source(op)))
+        outcome = ask_source(deps, ComputeRPC.leave_guests, op, moving.order_at(deps, op, moving.source(op)))
         return {"offer": outcome.source}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
@@ -150,7 +151,7 @@ def take_back(deps: Deps, op: Op) -> None:
     the operation waits for it. What the host says went wrong there leaves the server in ERROR."""
     end = moving.source(op)
     try:
-        ask(deps, "return_guests", end.host, op, moving.move_order(deps, op, end))
+        ask(deps, ComputeRPC.return_guests, end.host, op, moving.move_order(deps, op, end))
     except (errors.Unavailable, errors.HostRefused, errors.Overtaken):
         raise
     except errors.NovaError as error:
@@ -165,7 +166,7 @@ class FetchDisks(MoveStep):
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         order = moving.move_order(deps, op, moving.destination(op), _offer(op))
-        ask(deps, "fetch_guests", taken(op).host, op, order)
+        ask(deps, ComputeRPC.fetch_guests, taken(op).host, op, order)
         return {}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
@@ -189,7 +190,7 @@ class FinishResize(MoveStep):
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         rebind(deps, op, moving.destination(op))
         order = moving.first_order(deps, op, moving.destination(op), _offer(op))
-        outcome = ask(deps, "finish_guests", taken(op).host, op, order)
+        outcome = ask(deps, ComputeRPC.finish_guests, taken(op).host, op, order)
         return {"power_state": int(outcome.power_state)}
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
@@ -214,7 +215,7 @@ class ForgetSource(MoveStep):
             owe_removal(deps, op, end, "it is down")
             return {"committed": True}
         try:
-            ask(deps, "forget_guests", end.host, op, moving.order_at(deps, op, end))
+            ask(deps, ComputeRPC.forget_guests, end.host, op, moving.order_at(deps, op, end))
         except errors.Overtaken:
             raise
         except errors.NovaError:
@@ -239,7 +240,7 @@ class FindAtSource(MoveStep):
 
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         if not _within_one_host(op):
-            ask_source(deps, "leave_guests", op, moving.order_at(deps, op, moving.source(op)))
+            ask_source(deps, ComputeRPC.leave_guests, op, moving.order_at(deps, op, moving.source(op)))
         return {}
 
 
@@ -273,7 +274,7 @@ class ReturnToSource(MoveStep):
         self._give_back(deps, op)
         rebind(deps, op, end)
         try:
-            outcome = ask(deps, "return_guests", end.host, op, moving.move_order(deps, op, end))
+            outcome = ask(deps, ComputeRPC.return_guests, end.host, op, moving.move_order(deps, op, end))
         except errors.host.NoAnswer:
             raise errors.daemon.WorkflowNotYet(what="host "
                                                f"{end.host}") from None  # there is no way back to the destination

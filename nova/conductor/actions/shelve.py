@@ -100,10 +100,11 @@ class SetAsideGuests(StopGuests):
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
         for op in ops:
-            if op.server.vm_state != VmState.ACTIVE.value or offloading(op):
+            host = op.server.host
+            if not host or op.server.vm_state != VmState.ACTIVE.value or offloading(op):
                 continue
             try:
-                deps.compute.start_guests(op.server.host, (self.order(deps, op),))
+                deps.compute.start_guests(host, (self.order(deps, op),))
             except errors.Overtaken:
                 raise
             except errors.NovaError as error:  # its owner sees it stopped with the host's next report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from nova import errors
@@ -16,6 +16,7 @@ from nova.db import services
 from nova.model.base import Time, utcnow
 from nova.model.orders import BuildOrder, Fence, Outcome
 from nova.model.states import TaskState, VmState
+from nova.rpc.contracts.compute import ComputeRPC
 
 LOG = logging.getLogger(__name__)
 
@@ -111,7 +112,7 @@ class GuestStep(Step):
     """One order for guests that exist, on their own host. ``plugs``: it may start them, which waits for their network.
     """
 
-    method = ""
+    call: ClassVar[Callable[..., tuple[Outcome, ...]]]  # of ComputeRPC
     plugs: ClassVar[bool] = False
 
     def __init__(self, task: TaskState | None = None, reboot: str = "soft", *, event: str | None = None,
@@ -126,7 +127,7 @@ class GuestStep(Step):
         if self.plugs:
             deps.networking.look_again(ops)
         orders = tuple(self.order(deps, op) for op in ops)
-        outcomes = getattr(deps.compute, self.method)(host, orders)
+        outcomes = getattr(deps.compute, self.call.__name__)(host, orders)
         return [{**result, "host": host} if not isinstance(result, errors.NovaError) else result
                 for result in results_of(ops, outcomes)]
 
@@ -135,11 +136,11 @@ class GuestStep(Step):
 
 
 class StartGuests(GuestStep):
-    method, event, plugs = "start_guests", "compute_start_instance", True
+    call, event, plugs = ComputeRPC.start_guests, "compute_start_instance", True
 
 
 class StopGuests(GuestStep):
-    method, event = "stop_guests", "compute_stop_instance"
+    call, event = ComputeRPC.stop_guests, "compute_stop_instance"
 
 
 

@@ -136,8 +136,10 @@ class UploadSnapshots(Step):
             if image.status == ACTIVE:
                 return self._sent_before(deps, op)
             deps.images.update(image.id, _members(image, _snapshot(op)))
-            return _without_power(results_of([op], deps.compute.upload_snapshots(
-                op.server.host, (snapshot_order(deps, op),)))[0])
+            if not op.server.host:
+                return errors.server.NoHost(server=op.uuid)
+            outcomes = deps.compute.upload_snapshots(op.server.host, (snapshot_order(deps, op),))
+            return _without_power(results_of([op], outcomes)[0])
         except errors.Overtaken:
             raise
         except errors.NovaError as error:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
 
 from nova import errors
 from nova.conductor.engine import zones
@@ -18,10 +18,14 @@ from nova.db import claims, hosts, ledger, migrations, services
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.servers import instance_name
 from nova.db.states import PerServer
+from nova.model.base import HostName
 from nova.model.migrations import ERROR, EVACUATION, LIVE_MIGRATION, MIGRATION, PRE_MIGRATING, PREPARING, RESIZE
 from nova.model.orders import Outcome
 from nova.model.servers import ServerMemo
 from nova.model.states import VmState
+from nova.rpc.contracts.compute import ComputeRPC
+
+O = TypeVar("O")  # noqa: E741  (an order's type)
 
 LOG = logging.getLogger(__name__)
 
@@ -78,11 +82,15 @@ def _each(ops: Sequence[Op], change: Any) -> Mapping[str, Any]:
 
 # -- hosts
 
-def ask(deps: Deps, method: str, host: str, op: Op, order: Any) -> Outcome:
+#: A call of ComputeRPC: (the client, the host, its orders) -> what became of each.
+Call = Callable[[ComputeRPC, HostName, tuple[O, ...]], tuple[Outcome, ...]]
+
+
+def ask(deps: Deps, call: Call[O], host: str, op: Op, order: O) -> Outcome:
     """What a host says of one order. host.NoAnswer when it can't be reached; what went wrong there is raised as its
     kind."""
     try:
-        outcomes = getattr(deps.compute, method)(host, (order,))
+        outcomes = getattr(deps.compute, call.__name__)(host, (order,))
     except errors.Unavailable as error:
         raise errors.host.NoAnswer(error.message) from None
     [result] = results_of([op], outcomes)
@@ -91,11 +99,11 @@ def ask(deps: Deps, method: str, host: str, op: Op, order: Any) -> Outcome:
     return next(one for one in outcomes if one.server_uuid == op.uuid)
 
 
-def ask_source(deps: Deps, method: str, op: Op, order: Any) -> Outcome:
+def ask_source(deps: Deps, call: Call[O], op: Op, order: O) -> Outcome:
     """move.SourceFailed, so that no other destination is tried in vain."""
     host = moving.source(op).host
     try:
-        return ask(deps, method, host, op, order)
+        return ask(deps, call, host, op, order)
     except errors.Overtaken:
         raise
     except errors.NovaError as error:
@@ -105,7 +113,7 @@ def ask_source(deps: Deps, method: str, op: Op, order: Any) -> Outcome:
 def remove(deps: Deps, op: Op, end: moving.End, keep_disks: bool = False) -> None:
     """Leave nothing of the server on a host that it is not to be on. One that can't be told, or fails, owes it."""
     try:
-        ask(deps, "destroy_guests", end.host, op, moving.order_at(deps, op, end, keep_disks))
+        ask(deps, ComputeRPC.destroy_guests, end.host, op, moving.order_at(deps, op, end, keep_disks))
     except (errors.Overtaken, DatabaseAway):
         raise
     except errors.NovaError as error:
@@ -274,10 +282,10 @@ class Settle(MoveStep):
             if kinds.get(move) not in COLD:
                 continue
             if move == finished:
-                ask(deps, "forget_guests", end.host, op, moving.order_at(deps, op, end))
+                ask(deps, ComputeRPC.forget_guests, end.host, op, moving.order_at(deps, op, end))
             else:
                 start = op.server.vm_state == VmState.ACTIVE.value
-                ask(deps, "return_guests", end.host, op, moving.move_order(deps, op, end, start=start))
+                ask(deps, ComputeRPC.return_guests, end.host, op, moving.move_order(deps, op, end, start=start))
 
     @staticmethod
     def _end(op: Op, host: str) -> moving.End:

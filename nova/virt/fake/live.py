@@ -13,7 +13,6 @@ from pathlib import Path
 import msgspec
 
 from nova import concurrency, errors
-from nova.model.base import HostName
 from nova.model.migrations import MigrationProgress
 from nova.model.orders import GuestArrival, GuestOnSource, LiveOrder, MoveOrder
 from nova.model.states import PowerState
@@ -55,7 +54,7 @@ class FakeLiveMoves(Part):
         if guest.packing is not None and guest.packing.devices:
             raise errors.move.Devices(uuid=server_uuid,
                                       devices=", ".join(device.address for device in guest.packing.devices))
-        return msgspec.structs.replace(offer(HostName(self._hypervisor.host), guest), cpu=self.cpu,
+        return msgspec.structs.replace(offer(self._hypervisor.host, guest), cpu=self.cpu,
                                        probe="shared" if self.shares_storage else "", facts={})
 
     @knobbed

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from nova import errors
-from nova.model.base import HostName
 from nova.model.orders import DiskOnSource, GuestOnSource, MoveOrder
 from nova.model.states import PowerState
 from nova.virt.fake.hypervisor import Part, disk_name, knobbed
@@ -83,5 +82,5 @@ def copy_of(guest: FakeGuest) -> FakeGuest:
 def offer(host: str, guest: FakeGuest) -> GuestOnSource:
     disks = tuple(DiskOnSource(kind=disk.rstrip("0123456789"), name=disk, format="raw",
                                size_bytes=guest.sizes.get(disk, 0) << 30) for disk in guest.disks)
-    return GuestOnSource(host=HostName(host), cpu="fake", disks=disks, power_state=PowerState(guest.power_state),
+    return GuestOnSource(host=host, cpu="fake", disks=disks, power_state=PowerState(guest.power_state),
                          facts={GUEST: msgspec.json.encode(guest).decode()})

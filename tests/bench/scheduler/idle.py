@@ -24,7 +24,6 @@ from nova.conductor.hosts.feed import Feed
 from nova.conductor.hosts.registration import Daemons
 from nova.conf import compute as compute_options
 from nova.conf import fake as fake_options
-from nova.model.base import HostName
 from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.rpc.contracts.scheduler import SchedulerRPC
 from nova.rpc.local import LocalBus
@@ -68,7 +67,7 @@ class Fleet:
 
     def add(self, number: int) -> None:
         """A host that has registered and told what it has."""
-        name = HostName(fleet.name_of(number))
+        name = fleet.name_of(number)
         folder = self._folder / name
         folder.mkdir()
         client = self.bus.client(ConductorHostRPC, name)

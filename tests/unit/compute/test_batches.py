@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 
 from nova import context
+from nova.compute import order_table
 from nova.compute.orders import batches
 from nova.model.orders import SnapshotOrder
 from nova.model.states import PowerState
+from nova.rpc.contracts.compute import ComputeRPC
 from tests.fakes.compute import HOST, World, beside, build_order, fence, guest_order, new_uuid, wait_until
 
 
@@ -169,3 +171,10 @@ def test_batch_when_empty_then_no_outcome(world):
 def test_stop_when_the_guest_is_unknown_then_no_memory_is_kept_of_a_refused_order(world):
     outcome = world.service.start_guests(HOST, (guest_order(build_order(new_uuid()), 1),))[0]
     assert outcome.error_kind == "not_found" and not world.service._orders._running
+
+
+def test_table_then_each_order_of_the_contract_has_one_row():
+    orders = {name for name, method in ComputeRPC.methods.items()
+              if method.arguments.__struct_fields__ == ("host", "orders")}
+    rows = [kind.call.__name__ for kind in order_table.KINDS]
+    assert sorted(rows) == sorted(orders) and len({kind.name for kind in order_table.KINDS}) == len(rows)

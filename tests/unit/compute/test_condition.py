@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from nova import errors
+from nova.compute import order_table
 from nova.compute.host import Host
-from nova.compute.orders import orders
 from nova.compute.reports.build_stats import Condition, counting, moved
 from nova.compute.reports.inventory import InventoryReports
 from nova.compute.reports.monitors import HostProcessors, frequency, monitors, ticks
@@ -39,7 +39,7 @@ def ended(condition: Condition, error: Exception | None, overtaken: bool = False
         if error is not None:
             raise error
         return PowerState.RUNNING
-    do = counting(condition, {orders.BUILD: build, orders.START: build})[orders.BUILD]
+    do = counting(condition, order_table.BUILD, build)
     if error is None:
         assert do(None, Works(overtaken), None) is PowerState.RUNNING
     else:

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from nova import errors
+from nova.compute import order_table as kinds
 from nova.compute.filter.firewall import Firewall
 from nova.compute.filter.host_filter import PacketFilters
 from nova.compute.filter.packet_rules import RuleOptions
-from nova.compute.orders import orders as kinds
 from nova.compute.orders.with_firewall import guarding
 from nova.model.networks import FixedAddress, Interface
 from nova.model.orders import GuestOrder
@@ -178,8 +178,8 @@ def test_guard_when_an_interface_is_new_then_it_is_asked_for_and_guarded_whateve
 def test_guard_when_the_kernel_refuses_then_the_guest_does_not_start():
     host, started = Host(), []
     host.kept.broken = True
-    table = guarding(host.wall, {kinds.START: lambda order, work, gate: started.append(order),
-                                 kinds.STOP: lambda order, work, gate: started.append(order)})
+    table = {kind: guarding(host.wall, kind, lambda order, work, gate: started.append(order))
+             for kind in (kinds.START, kinds.STOP)}
     whole = GuestOrder(server_uuid=UUID, instance_name="i", fence=order().fence, build=order(part()))
 
     class Work:

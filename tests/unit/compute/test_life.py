@@ -218,7 +218,7 @@ def test_rescue_then_its_image_may_be_as_large_as_the_guests_own_disk_and_no_lar
     order = build_order(disks=DISKS)
     world.build(order)
     monkeypatch.setattr(type(world.driver), "needs_images", True)
-    life = world.service._batches._do["rescue"].do.do.__self__
+    life = world.service.doers.life
     life._tools = type(life._tools)(**{**vars(life._tools), "images": Images()})
     assert world.one("rescue_guests", rescue_order(order, 2)).error_code == errors.image.TooBig.code
     assert asked == {RESCUE_IMAGE.id: 1}
@@ -237,7 +237,7 @@ def test_rescue_when_its_image_is_not_to_be_had_then_the_guest_is_not_stopped(ma
     order = build_order()
     world.build(order)
     monkeypatch.setattr(type(world.driver), "needs_images", True)
-    life = world.service._batches._do["rescue"].do.do.__self__
+    life = world.service.doers.life
     life._tools = type(life._tools)(**{**vars(life._tools), "images": NoImages()})
     world.driver.calls.clear()
     assert not world.one("rescue_guests", rescue_order(order, 2)).ok

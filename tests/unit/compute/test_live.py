@@ -216,7 +216,7 @@ def waiting(narrow, other, number: int):
     narrow.build(order)
     live = prepared(narrow, other, order)
     thread, results = beside(narrow.one, "migrate_guests", live)
-    wait_until(lambda: narrow.service._orders.under_way("migrate", order.server_uuid))
+    wait_until(lambda: narrow.service._orders.migrating(order.server_uuid))
     return live, thread, results
 
 

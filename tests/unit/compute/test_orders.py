@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from nova import errors
 from nova.compute.host import Clock
+from nova.compute.order_table import BUILD, DESTROY, REBOOT, START, STOP
 from nova.compute.orders.fences import Fences
-from nova.compute.orders.orders import BUILD, DESTROY, REBOOT, REMEMBERED_S, START, STOP, Orders, Work
+from nova.compute.orders.orders import REMEMBERED_S, Orders, Work
 from nova.model.orders import Outcome
 from nova.model.states import PowerState
 from tests.fakes.compute import HOST, beside, build_order, fence, guest_order, new_uuid, wait_until

@@ -52,8 +52,7 @@ def layered(make_world, monkeypatch, cache):
     monkeypatch.setattr(type(world.driver), "needs_images", True)
     world.driver.image_users = SimpleNamespace(bases=lambda uuid: frozenset({world.over}))
     world.over = PATH
-    for kind in ("start", "reboot", "resume"):
-        room = world.service._batches._do[kind].do.do.__self__
+    for room in (world.service.doers.guests, world.service.doers.life):
         room._tools = type(room._tools)(**{**vars(room._tools), "images": cache})
     return world
 

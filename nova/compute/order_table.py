@@ -1,0 +1,101 @@
+"""Every order that this host takes: one row a kind, with who carries it out and what is to be seen to around it.
+
+An order is a call of ComputeRPC for many guests. ``nova.compute.orders`` admits, joins and fences it and gives each
+guest an outcome of its own; what differs from kind to kind is said here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from nova.compute.guests.actions import Life
+from nova.compute.guests.cold_moves import Moves
+from nova.compute.guests.interfaces import Plugging
+from nova.compute.guests.lifecycle import Guests
+from nova.compute.guests.live_moves import LiveGuests
+from nova.compute.guests.snapshots import SnapshotsOfGuests
+from nova.compute.orders.kind import Kind, Place
+from nova.model.base import HostName
+from nova.model.orders import Outcome
+from nova.rpc.contracts.compute import ComputeRPC
+
+
+class Doers(NamedTuple):
+    """Those that carry orders out. Each takes an order, its work and its batch's gate, and gives the guest's power
+    state then, or a whole outcome where there is more to tell; it raises what went wrong."""
+
+    guests: Guests
+    life: Life
+    snapshots: SnapshotsOfGuests
+    moves: Moves
+    live: LiveGuests
+    plugging: Plugging
+
+
+BUILD = Kind("build", ComputeRPC.build_guests, lambda by: by.guests.build, pool="builds", makes=True, chosen=True,
+             plugs=True, counts=True, place=Place.NEW)
+DESTROY = Kind("destroy", ComputeRPC.destroy_guests, lambda by: by.guests.destroy, pool="destroys", undoes=True,
+               closes=True)
+START = Kind("start", ComputeRPC.start_guests, lambda by: by.guests.start, starts=True, plugs=True, place=Place.SAME,
+             settles=True)
+STOP = Kind("stop", ComputeRPC.stop_guests, lambda by: by.guests.stop, asks=True)
+REBOOT = Kind("reboot", ComputeRPC.reboot_guests, lambda by: by.guests.reboot, asks=True, starts=True, plugs=True,
+              place=Place.SAME, in_memory=lambda order: order.reboot == "soft")
+PAUSE = Kind("pause", ComputeRPC.pause_guests, lambda by: by.life.pause)
+UNPAUSE = Kind("unpause", ComputeRPC.unpause_guests, lambda by: by.life.unpause, starts=True, plugs=True,
+               place=Place.SAME, in_memory=lambda order: True)
+SUSPEND = Kind("suspend", ComputeRPC.suspend_guests, lambda by: by.life.suspend)
+RESUME = Kind("resume", ComputeRPC.resume_guests, lambda by: by.life.resume, starts=True, plugs=True,
+              place=Place.SAME)
+RESCUE = Kind("rescue", ComputeRPC.rescue_guests, lambda by: by.life.rescue, asks=True, starts=True, plugs=True,
+              place=Place.SAME)
+UNRESCUE = Kind("unrescue", ComputeRPC.unrescue_guests, lambda by: by.life.unrescue, starts=True, plugs=True,
+                place=Place.SAME)
+REBUILD = Kind("rebuild", ComputeRPC.rebuild_guests, lambda by: by.life.rebuild, pool="builds", makes=True,
+               starts=True, plugs=True, place=Place.NEW)
+SET_PASSWORD = Kind("set the password of", ComputeRPC.set_passwords, lambda by: by.life.set_password)
+CRASH = Kind("crash", ComputeRPC.crash_guests, lambda by: by.life.crash)
+SNAPSHOT = Kind("snapshot", ComputeRPC.snapshot_guests, lambda by: by.snapshots.take, pool="snapshots", lasts=True)
+UPLOAD = Kind("upload a snapshot of", ComputeRPC.upload_snapshots, lambda by: by.snapshots.upload, pool="snapshots",
+              lasts=True)
+DROP_SNAPSHOT = Kind("drop a snapshot of", ComputeRPC.drop_snapshots, lambda by: by.snapshots.drop, undoes=True)
+LEAVE = Kind("leave", ComputeRPC.leave_guests, lambda by: by.moves.leave, asks=True)
+FETCH = Kind("fetch", ComputeRPC.fetch_guests, lambda by: by.moves.fetch, pool="copies", makes=True, lasts=True,
+             chosen=True, place=Place.NEW)
+FINISH = Kind("finish the move of", ComputeRPC.finish_guests, lambda by: by.moves.finish, makes=True, chosen=True,
+              starts=True, plugs=True, place=Place.NEW)
+RETURN = Kind("take back", ComputeRPC.return_guests, lambda by: by.moves.take_back, makes=True, undoes=True,
+              returns=True, starts=True, plugs=True)
+FORGET = Kind("forget", ComputeRPC.forget_guests, lambda by: by.moves.forget)
+DESCRIBE = Kind("describe", ComputeRPC.describe_guests, lambda by: by.live.describe)
+PREPARE = Kind("prepare for", ComputeRPC.prepare_arrivals, lambda by: by.live.prepare, makes=True, chosen=True,
+               starts=True, place=Place.NEW)
+MIGRATE = Kind("migrate", ComputeRPC.migrate_guests, lambda by: by.live.migrate, pool="migrations", lasts=True,
+               migrates=True)
+LAND = Kind("land", ComputeRPC.land_guests, lambda by: by.live.land, makes=True, starts=True, plugs=True)
+ATTACH = Kind("plug an interface into", ComputeRPC.attach_interfaces, lambda by: by.plugging.attach, starts=True,
+              plugs=True)
+DETACH = Kind("unplug an interface of", ComputeRPC.detach_interfaces, lambda by: by.plugging.detach)
+
+KINDS = (BUILD, DESTROY, START, STOP, REBOOT, PAUSE, UNPAUSE, SUSPEND, RESUME, RESCUE, UNRESCUE, REBUILD,
+         SET_PASSWORD, CRASH, SNAPSHOT, UPLOAD, DROP_SNAPSHOT, LEAVE, FETCH, FINISH, RETURN, FORGET, DESCRIBE,
+         PREPARE, MIGRATE, LAND, ATTACH, DETACH)
+
+
+class TakesOrders:
+    """The part of the service that takes orders: a call of the contract for each row, made below from it. Base of
+    ``ComputeService``."""
+
+    def _order(self, kind: Kind, host: HostName, orders: tuple[Any, ...]) -> tuple[Outcome, ...]:
+        raise NotImplementedError
+
+
+def _call(kind: Kind) -> Callable[[TakesOrders, HostName, tuple[Any, ...]], tuple[Outcome, ...]]:
+    def call(self: TakesOrders, host: HostName, orders: tuple[Any, ...]) -> tuple[Outcome, ...]:
+        return self._order(kind, host, orders)
+    return call
+
+
+for _kind in KINDS:
+    setattr(TakesOrders, _kind.call.__name__, _call(_kind))
