@@ -14,7 +14,7 @@ from nova.model.base import WireEnum
 from nova.model.states import PowerState
 from nova.rpc import codec
 from nova.rpc.interface import parse_version
-from tests.golden import regenerate, shapes
+from tests.golden import minors, regenerate, shapes
 
 REGENERATE = "then run tests/golden/regenerate.py"
 
@@ -25,20 +25,24 @@ each_value = pytest.mark.parametrize("kind", shapes.values(), **by_name)
 
 @each_contract
 def test_contract_when_it_changed_then_its_version_did(contract):
-    files = shapes.contract_files(contract.__name__)
-    assert contract.version in files, f"{contract.__name__} {contract.version} has no golden file: {REGENERATE}"
-    changed = shapes.differences(json.loads(files[contract.version].read_text()), shapes.shape_of_contract(contract))
+    files, name = shapes.contract_files(contract.__name__), f"{contract.__name__} {contract.version}"
+    assert contract.version in files, f"{name} has no golden file: {REGENERATE}"
+    golden, shape = shapes.read_contract(files[contract.version]), shapes.shape_of_contract(contract)
+    changed = shapes.differences({**golden, "added": None}, {**shape, "added": None})
+    methods = minors.differing(*(minors.hashes(one, contract.version) for one in (golden, shape)))
     assert not changed, (f"{contract.__name__} changed: bump the version, which is {contract.version}, {REGENERATE}:\n"
-                         + "\n".join(changed))
+                         + "\n".join([*(f"{name}: {line}" for line in methods), *changed]))
     assert list(files)[-1] == contract.version, "a golden file is newer than the contract"
 
 
 @each_contract
-def test_contract_when_its_minor_version_grew_then_older_peers_still_understand(contract):
-    history = [json.loads(path.read_text()) for path in shapes.contract_files(contract.__name__).values()]
-    for old, new in zip(history, history[1:], strict=False):
-        if parse_version(old["version"])[0] == parse_version(new["version"])[0]:
-            assert not shapes.breaks(old, new), f"{old['version']} to {new['version']} needs a new major version"
+def test_contract_without_what_later_minor_versions_added_is_what_it_was(contract):
+    goldens = {parse_version(version)[0]: shapes.read_contract(path)
+               for version, path in shapes.contract_files(contract.__name__).items()}
+    wrong = [f"{contract.__name__} {version}: {line}"
+             for version, old in shapes.older().get(contract.__name__, {}).items()
+             for line in minors.differing(old, minors.hashes(goldens[parse_version(version)[0]], version))]
+    assert not wrong, "older peers would stumble, it needs a new major version:\n" + "\n".join(wrong)
 
 
 @each_contract
@@ -54,7 +58,11 @@ def test_contract_says_what_each_method_does_and_since_when(contract):
 
 def test_golden_files_are_only_those_of_what_there_is():
     names = {contract.__name__ for contract in shapes.contracts()}
-    assert {path.stem.rpartition("-")[0] for path in shapes.CONTRACTS.glob("*")} == names
+    files = [path.stem.rpartition("-") for path in shapes.CONTRACTS.glob("*") if path.name != shapes.OLDER]
+    assert sorted((name, parse_version(version)[0]) for name, _, version in files) == sorted(
+        (contract.__name__, major) for contract in shapes.contracts()
+        for major in range(1, parse_version(contract.version)[0] + 1))
+    assert shapes.older().keys() <= names
     assert {path.name for path in shapes.VALUES.glob("*")} == {kind.__name__ for kind in shapes.values()}
 
 
@@ -193,18 +201,82 @@ def test_shape_of_contract_reaches_into_values():
     assert shape["types"]["Image"]["fields"]["properties"] == {"type": "{str: str}", "required": False}
 
 
-def test_regenerate_when_a_contract_changed_without_its_version_then_it_refuses(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """A folder of contracts' golden files, as they would be written now."""
     monkeypatch.setattr(shapes, "HERE", tmp_path)  # the script's only outside: where it writes
     monkeypatch.setattr(shapes, "CONTRACTS", tmp_path / "contracts")
     monkeypatch.setattr(shapes, "VALUES", tmp_path / "values")
     assert regenerate.main([]) == 0
-    contract = next(one for one in shapes.contracts() if one.__name__ == "ComputeRPC")
-    path = tmp_path / "contracts" / f"{contract.__name__}-{contract.version}.json"
+    return tmp_path / "contracts"
+
+
+def compute_rpc(folder):
+    [path] = folder.glob("ComputeRPC-*.json")
+    return path
+
+
+def test_regenerate_when_a_contract_changed_without_its_version_then_it_refuses(written, capsys):
+    path = compute_rpc(written)
     good = path.read_text()
     path.write_text(good.replace('"short"', '"long"'))
     assert regenerate.main([]) == 1
-    assert f"{contract.__name__} changed: bump the version" in capsys.readouterr().out
+    assert "ComputeRPC changed: bump the version" in capsys.readouterr().out
     assert path.read_text() != good
     assert regenerate.main(["--same-version"]) == 0
     assert path.read_text() == good
     assert regenerate.main(["--force"]) == 2
+
+
+def as_minor_0(folder, change):
+    """ComputeRPC's golden file is what 1.0 was, and was another one then."""
+    path = compute_rpc(folder)
+    shape = minors.as_of(shapes.read_contract(path), "1.0")
+    path.unlink()
+    change(shape)
+    old = {**shape, "version": "1.0", "added": {}}
+    (folder / "ComputeRPC-1.0.json").write_text(shapes.to_json(old))
+    return old
+
+
+def test_regenerate_when_the_minor_version_grew_then_the_one_before_is_kept_as_hashes(written):
+    old = as_minor_0(written, lambda shape: shape["types"]["BuildOrder"]["fields"].pop("packing"))
+    assert regenerate.main([]) == 0
+    new = shapes.read_contract(compute_rpc(written))
+    assert new["version"] != "1.0" and new["added"] == {"types/BuildOrder/fields/packing": new["version"]}
+    kept = shapes.older()["ComputeRPC"]["1.0"]
+    assert kept == minors.hashes(old, "1.0") == minors.hashes(new, "1.0")
+    assert "build_guests" in kept and "pause_guests" not in kept
+    assert regenerate.main([]) == 0 and shapes.read_contract(compute_rpc(written)) == new
+
+
+def test_regenerate_when_a_new_minor_version_breaks_the_one_before_then_it_refuses(written, capsys):
+    as_minor_0(written, lambda shape: shape["types"]["BuildOrder"]["fields"].update(gone={
+        "type": "str", "required": False}))
+    assert regenerate.main([]) == 1
+    said = capsys.readouterr().out
+    assert "needs a new major version" in said and "/types/BuildOrder/gone: removed" in said
+
+
+@pytest.mark.parametrize(("path", "value", "who"), [
+    ("methods/ask/timeout", "long", []),
+    ("methods/ask/arguments/what/type", "int", ["ask has changed"]),
+    ("types/Answer/fields/text/type", "int", ["ask has changed"]),
+    ("types/Mood/members/BAD", "bad", []),  # no method reaches it
+    ("methods/ask", None, ["ask is gone"]),
+    ("methods/tell", OLD["methods"]["ask"], ["tell was not there"]),
+    ("topic", "other", ["ask has changed"]),
+])
+def test_hashes_tell_which_method_a_peer_would_not_understand(path, value, who):
+    assert minors.differing(minors.hashes(OLD, "1.0"), minors.hashes(changed(path, value), "1.0")) == who
+
+
+def test_minor_version_is_the_next_one_without_what_that_added():
+    new = changed("methods/ask/arguments/why", {"type": "Mood", "required": False})
+    new = {**new, "version": "1.1", "methods": {**new["methods"], "tell": {**OLD["methods"]["ask"], "since": "1.1"}}}
+    new["types"]["Answer"]["fields"]["more"] = {"type": "str", "required": False}
+    new["added"] = minors.added(OLD, new)
+    assert new["added"] == {"methods/ask/arguments/why": "1.1", "types/Answer/fields/more": "1.1"}
+    assert minors.hashes(new, "1.0") == minors.hashes(OLD, "1.0")
+    assert minors.differing(minors.hashes(OLD, "1.0"), minors.hashes(new, "1.1")) == [
+        "ask has changed", "tell was not there"]

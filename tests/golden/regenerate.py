@@ -2,8 +2,9 @@
 
     python tests/golden/regenerate.py [--same-version]
 
-A contract that changed needs a new version first (see the docstring of ``nova.rpc.contracts``); then its new file is
-written beside the old ones. ``--same-version`` writes over what was never released.
+A contract that changed needs a new version first (see the docstring of ``nova.rpc.contracts``). Of a new minor version
+the file takes the place of the one before it, whose methods are kept as hashes; that of a new major version is written
+beside it. ``--same-version`` writes over what was never released.
 """
 
 from __future__ import annotations
@@ -16,22 +17,39 @@ import msgspec
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
-from tests.golden import shapes  # noqa: E402
+from nova.rpc.interface import Interface, parse_version  # noqa: E402
+from tests.golden import minors, shapes  # noqa: E402
 
 
 def write_contracts(same_version: bool) -> list[str]:
-    """The complaints about contracts that changed without a new version."""
-    complaints = []
-    for contract in shapes.contracts():
-        shape = shapes.shape_of_contract(contract)
-        path = shapes.CONTRACTS / f"{contract.__name__}-{contract.version}.json"
-        changed = path.exists() and shapes.differences(json.loads(path.read_text()), shape)
-        if changed and not same_version:
-            complaints.append(f"{contract.__name__} changed: bump the version, which is {contract.version}\n  "
-                              + "\n  ".join(changed))
-        else:
-            _write(path, shapes.to_json(shape))
-    return complaints
+    """The complaints about contracts that changed without a new version, or too much for the version they have."""
+    return [line for contract in shapes.contracts() for line in _write_contract(contract, same_version)]
+
+
+def _write_contract(contract: type[Interface], same_version: bool) -> list[str]:
+    name, shape = contract.__name__, shapes.shape_of_contract(contract)
+    files = shapes.contract_files(name)
+    before = [path for version, path in files.items() if _major(version) == _major(contract.version)]
+    old = shapes.read_contract(before[0]) if before else {**shape, "added": {}}
+    changed = shapes.differences({**old, "added": None}, {**shape, "added": None})
+    if old["version"] == shape["version"] and changed and not same_version:
+        return [f"{name} changed: bump the version, which is {contract.version}", *(f"  {line}" for line in changed)]
+    if old["version"] != shape["version"]:
+        broken = shapes.breaks(old, shape)
+        if broken:
+            return [f"{name}: {old['version']} to {contract.version} needs a new major version",
+                    *(f"  {line}" for line in broken)]
+        kept = shapes.older()
+        kept.setdefault(name, {})[old["version"]] = minors.hashes(old, old["version"])
+        _write(shapes.CONTRACTS / shapes.OLDER, shapes.to_json(kept))
+        before[0].unlink()
+    _write(shapes.CONTRACTS / f"{name}-{contract.version}.json",
+           shapes.to_json({**shape, "added": minors.added(old, shape)}))
+    return []
+
+
+def _major(version: str) -> int:
+    return parse_version(version)[0]
 
 
 def write_values(same_version: bool) -> None:

@@ -1,8 +1,9 @@
 """The shapes of contracts and wire values, as JSON that people can read and tests can compare.
 
-Golden files: ``contracts/NAME-VERSION.json`` describes a contract with every type that it reaches;
-``values/NAME/N.json`` is one example of a value in its Nth shape. Old files stay: peers of that age are still spoken
-to. ``regenerate.py`` writes them.
+Golden files: ``contracts/NAME-VERSION.json`` describes the newest minor version of a contract with every type that it
+reaches, and what was added to them when; ``contracts/older.json`` has the minor versions before it as hashes
+(``minors.py``). ``values/NAME/N.json`` is one example of a value in its Nth shape. Old ones stay: peers of that age are
+still spoken to. ``regenerate.py`` writes them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import importlib
 import json
 import pathlib
 import pkgutil
+import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -29,7 +31,8 @@ from nova.model.base import Value
 from nova.rpc.interface import Interface, parse_version
 
 HERE = pathlib.Path(__file__).parent
-CONTRACTS, VALUES = HERE / "contracts", HERE / "values"
+CONTRACTS, VALUES, OLDER = HERE / "contracts", HERE / "values", "older.json"
+FIELD = re.compile(r'\{\s+("required": \w+),\s+("type": "[^"]*")\s+\}')
 Shape = dict[str, Any]
 
 
@@ -220,13 +223,26 @@ _SIMPLE: Mapping[Any, Any] = {
 # files
 
 def to_json(shape: Any) -> str:
-    return json.dumps(shape, indent=1, sort_keys=True) + "\n"
+    """A line for each thing that can change: a field's type and whether it is required are on one."""
+    text = json.dumps(shape, indent=1, sort_keys=True) + "\n"
+    return FIELD.sub(r'{\1, \2}', text)
 
 
 def contract_files(name: str) -> dict[str, pathlib.Path]:
-    """Golden files of one contract by version, the oldest first."""
+    """Golden files of one contract by version, one for each major version, the oldest first."""
     found = {path.stem.rpartition("-")[2]: path for path in CONTRACTS.glob(f"{name}-*.json")}
     return {version: found[version] for version in sorted(found, key=parse_version)}
+
+
+def read_contract(path: pathlib.Path) -> Shape:
+    shape: Shape = json.loads(path.read_text())
+    return shape
+
+
+def older() -> dict[str, dict[str, dict[str, str]]]:
+    """Contract -> older minor version -> method -> hash of its shape."""
+    path = CONTRACTS / OLDER
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def value_files(name: str) -> list[pathlib.Path]:
