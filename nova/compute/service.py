@@ -40,8 +40,8 @@ from nova.compute.periodic import Job, Periodic
 from nova.compute.reconcile import Desk, Reconciler
 from nova.compute.reports import identity
 from nova.compute.reports.build_stats import Condition, counting
+from nova.compute.reports.cleanups import Cleanups
 from nova.compute.reports.consoles import Offers, Screens
-from nova.compute.reports.debts import Debts
 from nova.compute.reports.host_info import Told
 from nova.compute.reports.inventory import InventoryReports
 from nova.compute.reports.monitors import monitors
@@ -58,7 +58,7 @@ from nova.virt.interface import Driver
 LOG = logging.getLogger(__name__)
 
 BINARY = "nova-compute"
-EXPIRE_S, PAY_S, ASK_FOR_DEBTS_S, TELL_OF_BUILDS_S = 3600.0, 60.0, 2.0, 5.0
+EXPIRE_S, CLEANUP_S, ASK_FOR_CLEANUPS_S, TELL_OF_BUILDS_S = 3600.0, 60.0, 2.0, 5.0
 MEND_FILTER_S, ASK_FOR_RULES_S = 30.0, 120.0
 LONGEST_WAIT_S = 30.0  # between two tries at start
 
@@ -127,7 +127,7 @@ class ComputeService(TakesOrders, Told, Screens, GuestNetworks):
         table = {kind: around(kind, kind.doer(by)) for kind in order_table.KINDS}
         self._batches = Batches(table, guests.hurry, self._orders,
                                 parts.conductor, host, _limits(parts.options))
-        self._debts = Debts(guests, moves, self._orders, self._fences, parts.conductor, host)
+        self._cleanups = Cleanups(guests, moves, self._orders, self._fences, parts.conductor, host)
         desk = Desk(parts.driver, guests, self._orders, self._fences, markers, self._events, self._firewall)
         self._reconciler = Reconciler(desk, parts.conductor, parts.options, host)
         self._periodic = Periodic(self._jobs(), host.clock)
@@ -149,7 +149,7 @@ class ComputeService(TakesOrders, Told, Screens, GuestNetworks):
                 self._driver.on_power_change(self._events.noticed)
             registered = self.register()
             self._patiently("filter the guests' packets", self._firewall.refresh)
-            self._debts.pay()
+            self._cleanups.do_open()
             self._patiently("compare guests with the conductor's list", self._reconciler.at_start)
             self._reflect()
             self._patiently("send the inventory", lambda: self._inventory.send(self.host_id, always=True))
@@ -172,7 +172,7 @@ class ComputeService(TakesOrders, Told, Screens, GuestNetworks):
             registered = self.register()
         except _ToldToStop:
             return None
-        self._debts.pay()
+        self._cleanups.do_open()
         self._inventory.send(self.host_id, always=True)
         self._events.report_all()
         return registered
@@ -216,23 +216,23 @@ class ComputeService(TakesOrders, Told, Screens, GuestNetworks):
             contracts=(ContractVersion(name=ComputeRPC.__name__, version=ComputeRPC.version),),
             release=self._parts.release)
         registered = identity.register(self._parts.conductor, registration, self._parts.secret, patiently)
-        self._debts.take(registered.debts)
+        self._cleanups.take(registered.debts)
         return registered
 
     def _ask_now(self) -> None:
         try:
-            self._ask_for_debts()
+            self._ask_for_cleanups()
         except errors.NovaError as error:
             self._owes = True
-            LOG.info("could not ask what this host owes, and will again: %s", error)
+            LOG.info("could not ask for pending cleanups, and will again: %s", error)
 
-    def _ask_for_debts(self) -> None:
+    def _ask_for_cleanups(self) -> None:
         """What a moment's silence of ours made us owe, while we ran: it comes with a registration only."""
         if not self._owes:
             return
         self._owes = False
         self._register(lambda _what, function: function())
-        self._debts.pay()
+        self._cleanups.do_open()
 
     def _jobs(self) -> list[Job]:
         options = self._parts.options
@@ -247,8 +247,8 @@ class ComputeService(TakesOrders, Told, Screens, GuestNetworks):
             Job("tell of failed builds", TELL_OF_BUILDS_S, self._tell_of_builds),
             Job("look for guests that are gone", options.running_deleted_instance_poll_interval,
                 self._reconciler.sweep),
-            Job("pay debts", PAY_S, self._debts.pay),
-            Job("ask for debts", ASK_FOR_DEBTS_S, self._ask_for_debts),
+            Job("do pending cleanups", CLEANUP_S, self._cleanups.do_open),
+            Job("ask for pending cleanups", ASK_FOR_CLEANUPS_S, self._ask_for_cleanups),
             Job("mend the packet filter", MEND_FILTER_S, self._mend_filter),
             Job("ask for the packet filter's rules", ASK_FOR_RULES_S, self._firewall.refresh),
             Job("drop old fences", EXPIRE_S, self._expire_fences),

@@ -140,7 +140,7 @@ class HostService:
             if move:
                 migrations.complete(tx, move)
         self.deps.cell.transact(strike)
-        LOG.info("%s paid what it owed", host, extra={"server": uuid})
+        LOG.info("%s did its pending cleanup", host, extra={"server": uuid})
 
     # -- what its guests ask
 

@@ -231,14 +231,14 @@ def delete(tx: Connection, row: AnyRow) -> None:
             under_way = sa.select(migrations.c.id).where(end == row.host, migrations.c.status.not_in(MIGRATION_ENDS))
             if tx.execute(under_way.limit(1)).first() is not None:
                 raise errors.service.HasMigrations()
-        _check_debts(tx, row)
+        _check_cleanups(tx, row)
         tx.execute(sa.delete(nodes).where(nodes.c.host == row.host))
     if row.binary == NETWORK:
         tx.execute(sa.update(networks).where(networks.c.host == row.host).values(host=None))
     tx.execute(sa.update(services).where(services.c.id == row.id).values(deleted=row.id))
 
 
-def _check_debts(tx: Connection, row: AnyRow) -> None:
+def _check_cleanups(tx: Connection, row: AnyRow) -> None:
     """service.OwesCleanups. Where an administrator forced the service down, the log names them: they may never be
     done."""
     left = sorted({debt.server_uuid for debt in debts(tx, row.host)})
@@ -267,11 +267,11 @@ def has_compute(tx: Connection, host: str) -> bool:
 # -- debts
 
 #: The one kind of debt that no claim waits for: a file beside the guest.
-SNAPSHOT_DEBT = "drop_snapshots"
-HOLDS = owed.c.step != SNAPSHOT_DEBT
+SNAPSHOT_CLEANUP = "drop_snapshots"
+HOLDS = owed.c.step != SNAPSHOT_CLEANUP
 
 
-def owe(tx: Connection, debts: Sequence[Mapping[str, Any]]) -> None:
+def add_cleanups(tx: Connection, debts: Sequence[Mapping[str, Any]]) -> None:
     """Write debts; a newer epoch's stands in place of one that is written already.
 
     What it is to be done with is the newest's to say: disks that were to be kept may be nobody's by now. It has a key
@@ -291,7 +291,7 @@ def debts(tx: Connection, host: str | None = None) -> tuple[Debt, ...]:
                       arguments=row.arguments, created_at=row.created_at) for row in rows)
 
 
-def owed_by(tx: Connection, uuids: Sequence[str]) -> dict[str, list[str]]:
+def cleanup_hosts_of(tx: Connection, uuids: Sequence[str]) -> dict[str, list[str]]:
     """The hosts that owe something of these servers' resources."""
     found: dict[str, list[str]] = {}
     for row in tx.execute(sa.select(owed.c.server_uuid, owed.c.host).where(owed.c.server_uuid.in_(uuids), HOLDS)):
@@ -299,7 +299,7 @@ def owed_by(tx: Connection, uuids: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def owing_hosts(tx: Connection) -> set[str]:
+def hosts_with_cleanups(tx: Connection) -> set[str]:
     return set(tx.execute(sa.select(owed.c.host).distinct()).scalars())
 
 
@@ -311,7 +311,7 @@ def debt(tx: Connection, host: str, key: int) -> tuple[str, bool] | None:
         return None
     more = tx.execute(sa.select(owed.c.id).where(owed.c.server_uuid == found.server_uuid, owed.c.host == host,
                                                  owed.c.id != key, HOLDS).limit(1)).first()
-    return str(found.server_uuid), more is None and found.step != SNAPSHOT_DEBT
+    return str(found.server_uuid), more is None and found.step != SNAPSHOT_CLEANUP
 
 
 def debt_of(tx: Connection, host: str, key: int) -> Mapping[str, str]:

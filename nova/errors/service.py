@@ -27,7 +27,7 @@ NothingAsked = kinds.Invalid.row("service.nothing_asked",
 OwesCleanups = kinds.Conflict.row("service.owes_cleanups",
     "Host {host} still has to remove what is left there of servers: {servers}. Start nova-compute on it, which does "
     "so. If the host is gone for good, say so with 'openstack compute service set --down {host} nova-compute', "
-    "delete the service again, and then 'nova-manage debts forgive {host} --yes'.")
+    "delete the service again, and then 'nova-manage cleanup drop {host} --yes'.")
 ReasonWithoutDisable = kinds.Invalid.row("service.reason_without_disable",
     "Specifying disabled_reason requires the status to be disabled.")
 ResourceNotFound = kinds.NotFound.row("service.resource_not_found", "The {service} service has no {what}.")

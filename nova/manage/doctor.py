@@ -206,24 +206,24 @@ def clock(options: Any) -> Finding:
     return Finding(OK, f"this clock agrees with the database's ({skew:.1f} s)")
 
 
-def debts(options: Any) -> Finding:
-    """What hosts owe, oldest first: it blocks nothing, but resources stay claimed for it."""
+def cleanups(options: Any) -> Finding:
+    """What is to be cleaned up on hosts that could not be reached: it blocks nothing, but resources stay claimed."""
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.transport import Bus
 
     if is_compute(options):
-        return Finding(OK, "a compute host learns of its own debts when it registers")
+        return Finding(OK, "a compute host learns of its pending cleanups when it registers")
     try:
         found = Bus(options, options.host).client(ConductorRPC).list_debts(None)
     except errors.NovaError:
-        return Finding(WARN, "what hosts owe can not be read: no conductor answers", "see the broker's line")
+        return Finding(WARN, "pending cleanups can not be read: no conductor answers", "see the broker's line")
     if not found:
-        return Finding(OK, "no host owes anything")
-    owing = collections.Counter(debt.host for debt in found)
+        return Finding(OK, "no cleanup is pending")
+    owing = collections.Counter(one.host for one in found)
     named = ", ".join(f"{host} ({count})" for host, count in sorted(owing.items())[:NAMED])
     more = f" and {len(owing) - NAMED} more" if len(owing) > NAMED else ""
-    return Finding(WARN, f"{len(found)} undos wait for hosts that could not be reached: {named}{more}",
-                   "start nova-compute there; for a host that is gone for good: nova-manage debts list")
+    return Finding(WARN, f"{len(found)} cleanups wait for hosts that could not be reached: {named}{more}",
+                   "start nova-compute there; for a host that is gone for good: nova-manage cleanup list")
 
 
 def hosts(options: Any) -> Finding:
@@ -375,7 +375,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("configuration", config), ("broker", broker), ("database", databases), ("keystone", keystone),
     ("glance", glance), ("neutron", neutron), ("networks", networks), ("placement", placement), ("libvirt", libvirt),
     ("bridge tools", bridge_tools), ("packet filter", packet_filter),
-    ("clock", clock), ("debts", debts),
+    ("clock", clock), ("cleanups", cleanups),
     ("hosts", hosts), ("capacity", capacity), ("tasks", tasks), ("failures", failures),
     ("consoles", consoles),
     ("disk", disk), ("kvm", kvm))

@@ -187,7 +187,8 @@ def show(conductor: Any, host: str, say: Say, table: Table) -> int:
     waiting = conductor.list_migrations(MigrationQuery(source_compute=host, status=FINISHED))
     if waiting:
         say(f"The disks of {len(waiting)} servers that moved away wait here for the confirmation of their moves.")
-    debts = conductor.list_debts(host)
-    if debts:
-        say(f"It owes {len(debts)} undos, the oldest since {debts[0].created_at}: nova-manage debts list --host {host}")
+    pending = conductor.list_debts(host)
+    if pending:
+        say(f"{len(pending)} cleanups are pending on it, the oldest since {pending[0].created_at}: nova-manage "
+            f"cleanup list --host {host}")
     return 0

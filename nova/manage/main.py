@@ -1,7 +1,7 @@
 """nova-manage: what operators do by hand.
 
 Tables of commands: (category, action) -> what runs, its help, its arguments. Exit codes: 0 done; 1 something is wrong;
-2 bad command line or nothing asked; 3 nothing to do (``db purge``, ``debts forgive``). ``placement``: see its module.
+2 bad command line or nothing asked; 3 nothing to do (``db purge``, ``cleanup drop``). ``placement``: see its module.
 """
 
 from __future__ import annotations
@@ -109,39 +109,39 @@ def placement(name: str) -> Callable[[Any, argparse.Namespace], int]:
     return run
 
 
-def debts_list(options: Any, given: argparse.Namespace) -> int:
-    """What hosts owe: undos that could not reach them. A host pays by itself once it is back."""
+def cleanups_list(options: Any, given: argparse.Namespace) -> int:
+    """Pending cleanups: undos that could not reach their hosts. A host does them by itself once it is back."""
     host = given.named or given.host
     found = _conductor(options).list_debts(host)
     if not found:
-        say("No host owes anything." if host is None else f"{host} owes nothing.")
+        say("No cleanup is pending." if host is None else f"No cleanup is pending on {host}.")
         return 0
-    _debt_table(found)
-    say("A host pays when its nova-compute is back. One that never comes back: say so (openstack compute service set "
-        "--down HOST nova-compute), delete its service (openstack compute service delete ID), then "
-        "'nova-manage debts forgive HOST'.")
+    _cleanup_table(found)
+    say("A host does them when its nova-compute is back. One that never comes back: say so (openstack compute service "
+        "set --down HOST nova-compute), delete its service (openstack compute service delete ID), then "
+        "'nova-manage cleanup drop HOST'.")
     return 0
 
 
-def debts_forgive(options: Any, given: argparse.Namespace) -> int:
-    """Strikes what a removed host owes. Without --yes only what would be struck is shown."""
+def cleanups_drop(options: Any, given: argparse.Namespace) -> int:
+    """Drops the pending cleanups of a removed host. Without --yes only what would be dropped is shown."""
     conductor = _conductor(options)
     if not given.yes:
         found = conductor.list_debts(given.host)
         if not found:
-            say(f"{given.host} owes nothing.")
+            say(f"No cleanup is pending on {given.host}.")
             return 3
-        _debt_table(found)
-        say(f"These would be struck, and nothing would be undone on {given.host}: its guests and disks stay where they "
-            "are. Repeat with --yes to do it.")
+        _cleanup_table(found)
+        say(f"These would be dropped, and nothing would be undone on {given.host}: its guests and disks stay where "
+            "they are. Repeat with --yes to do it.")
         return 1
-    struck = conductor.forgive_debts(given.host)
-    say(f"{len(struck)} debts of {given.host} are struck; what was claimed there for them is free."
-        if struck else f"{given.host} owes nothing.")
-    return 0 if struck else 3
+    dropped = conductor.forgive_debts(given.host)
+    say(f"{len(dropped)} cleanups of {given.host} are dropped; what was claimed there for them is free."
+        if dropped else f"No cleanup is pending on {given.host}.")
+    return 0 if dropped else 3
 
 
-def _debt_table(found: Sequence[Any]) -> None:
+def _cleanup_table(found: Sequence[Any]) -> None:
     table(("Host", "Server", "Step", "Since"),
           [(debt.host, debt.server_uuid, debt.step, debt.created_at) for debt in found])
 
@@ -220,6 +220,13 @@ def api_schema(options: Any, given: argparse.Namespace) -> int:
     return 0
 
 
+CLEANUP_LIST = Command(cleanups_list, "what must be undone on hosts that could not be reached", (
+    argument("named", nargs="?", metavar="HOST", help="as --host"),
+    argument("--host", help="only this host's")))
+CLEANUP_DROP = Command(cleanups_drop, "drop the pending cleanups of a removed host", (
+    argument("host", help="a host whose nova-compute service was deleted"),
+    argument("--yes", action="store_true", help="do it; without it, only show what would be dropped")))
+
 COMMANDS: dict[str, dict[str, Command]] = {
     "api_db": {
         "sync": Command(sync("api"), "bring the api database to this release's schema", (_VERSION,)),
@@ -242,12 +249,8 @@ COMMANDS: dict[str, dict[str, Command]] = {
                  help="e.g. req-0c5f... (x-openstack-request-id of the answer), or a server's uuid"),))},
     "placement": _PLACEMENT,
     "cell_v2": cell_commands.actions(Command, argument, _conductor, say, table),
-    "debts": {"list": Command(debts_list, "what must be undone on hosts that could not be reached", (
-                  argument("named", nargs="?", metavar="HOST", help="as --host"),
-                  argument("--host", help="only this host's"))),
-              "forgive": Command(debts_forgive, "strike what a removed host owes", (
-                  argument("host", help="a host whose nova-compute service was deleted"),
-                  argument("--yes", action="store_true", help="do it; without it, only show what would be struck")))},
+    "cleanup": {"list": CLEANUP_LIST, "drop": CLEANUP_DROP},
+    "debts": {"list": CLEANUP_LIST, "forgive": CLEANUP_DROP},  # their name until this release
     "floating": floating_commands.actions(Command, argument, _conductor, say, table),
     "network": network_commands.network_actions(Command, argument, _conductor, say, table),
     "fixed": network_commands.fixed_actions(Command, argument, _conductor, say, table),

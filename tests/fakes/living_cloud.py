@@ -313,13 +313,13 @@ class LivingCloud(SmallCloud):
             if not compute.dead and not compute.silent:
                 compute.service._events.report_all()
 
-    def pay_debts(self) -> None:
+    def do_cleanups(self) -> None:
         """Hosts that are up get and pay what they owe, as their timers would have it."""
         for host in {debt.host for debt in self.debts()}:
             compute = self.computes[host]
             if not compute.dead and not compute.silent:
                 compute.service.register()
-                compute.service._debts.pay()
+                compute.service._cleanups.do_open()
 
     def guests(self) -> dict[tuple[str, str], Any]:
         """(host, server) -> all that host has of it: guests, what was put aside, disks, taps."""

@@ -91,7 +91,7 @@ class FakeCompute(GuestNetworks):
         self.moving = MovingGuests(host, self.guests)
         self.orders: list[tuple[str, Any]] = []
         self.told: list[tuple[str, str]] = []
-        self.told_of_debts = 0
+        self.asked_to_look = 0
         self.contexts: list[context.RequestContext] = []
         self.power_actions: list[str] = []
         self.cached: list[str] = []
@@ -217,7 +217,7 @@ class FakeCompute(GuestNetworks):
         return Diagnostics(power_state=PowerState.RUNNING, driver="libvirt", memory_max_mb=64)
 
     def look_for_debts(self, host: str) -> None:
-        self.told_of_debts += 1
+        self.asked_to_look += 1
 
     def get_host_uptime(self, host: str) -> str:
         return "up 1 day"

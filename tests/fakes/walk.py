@@ -269,7 +269,7 @@ class Walk:
         cloud.on_point = lambda action, step, when: None
         self._revive()
         cloud.settle()
-        cloud.pay_debts()
+        cloud.do_cleanups()
         cloud.report_power()
         cloud.settle()
         self.networks.rest()

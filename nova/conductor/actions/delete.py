@@ -13,7 +13,7 @@ from nova.conductor.actions.endings import powered, remembering
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
 from nova.conductor.engine.workflow import Op, Result, Step, Workflow
-from nova.conductor.steps.guests import destroy, owe_destroy
+from nova.conductor.steps.guests import destroy, leave_destroy
 from nova.db import migrations
 from nova.db.engine import Connection
 from nova.db.models.cell import servers
@@ -46,7 +46,7 @@ class DestroyGuests(Step):
             try:
                 destroy(deps, host, op)
             except errors.host.NoAnswer as error:
-                owe_destroy(deps, host, op, error)
+                leave_destroy(deps, host, op, error)
             except errors.Overtaken as error:
                 return error
             except errors.NovaError as error:

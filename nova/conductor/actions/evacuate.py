@@ -121,7 +121,7 @@ def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[st
     arguments = {"instance_name": op.asked(Evacuation).instance_name, "operation_id": str(op.entry.id), "move": move}
     if op.progress.shared:
         arguments["keep_disks"] = "1"
-    services.owe(tx, [{"host": moving.source(op).host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
+    services.add_cleanups(tx, [{"host": moving.source(op).host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
                        "step": "destroy_guests", "arguments": arguments}])
     migrations.advance(tx, move, status=status.DONE)
     return {}

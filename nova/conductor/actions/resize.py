@@ -17,7 +17,7 @@ from nova.conductor.engine.begin import builtins, row_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.conductor.steps import moves, moving
-from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, is_up, owe_removal, place, rebind, remove
+from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, is_up, leave_removal, place, rebind, remove
 from nova.conductor.steps.moving import MoveArguments
 from nova.conductor.steps.placement import owed, taken
 from nova.db import flavors, ledger, migrations, servers, services, states
@@ -212,7 +212,7 @@ class ForgetSource(MoveStep):
     def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
         end = moving.source(op)
         if end.host != op.server.host and not is_up(deps, end.host):  # known to be down: nobody waits for its answer
-            owe_removal(deps, op, end, "it is down")
+            leave_removal(deps, op, end, "it is down")
             return {"committed": True}
         try:
             ask(deps, ComputeRPC.forget_guests, end.host, op, moving.order_at(deps, op, end))

@@ -20,7 +20,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import PlacementArguments
 from nova.conductor.engine.orders import build_order
 from nova.conductor.engine.workflow import Op, Result, Retry, Step, Workflow
-from nova.conductor.steps.guests import BuildGuests, StopGuests, destroy, fence, owe_destroy
+from nova.conductor.steps.guests import BuildGuests, StopGuests, destroy, fence, leave_destroy
 from nova.conductor.steps.images import ACTIVE, ImageArguments, discard, offloading
 from nova.conductor.steps.placement import owed, taken
 from nova.db import ledger, servers, services, states
@@ -160,7 +160,7 @@ class OffloadGuests(Step):
             if not isinstance(error, errors.host.NoAnswer):
                 LOG.error("host %s failed to remove a shelved guest: %s", host, error.message,
                           extra={"server": op.uuid})
-            owe_destroy(deps, host, op, error)
+            leave_destroy(deps, host, op, error)
 
     def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
         """Whatever failed, the server is on no host from now on, and its disk is its image's."""

@@ -103,7 +103,7 @@ class Daemons:
         if now - self._owing_at >= OWING_S:
             self._owing_at = now
             with contextlib.suppress(errors.Unavailable), self.deps.cell.reading() as tx:
-                self._owing = services.owing_hosts(tx)
+                self._owing = services.hosts_with_cleanups(tx)
         return host in self._owing
 
     def _look_up(self, name: tuple[str, str]) -> bool:

@@ -81,7 +81,7 @@ class Hosts:
         """What was made to be elsewhere while it counted as down is to be gone before the host is a destination again.
         """
         with self.deps.cell.reading() as tx:
-            owes = host in services.owing_hosts(tx)
+            owes = host in services.hosts_with_cleanups(tx)
         if owes:
             with contextlib.suppress(errors.NovaError):  # its next heartbeat says it again
                 self.deps.compute.look_for_debts(host)

@@ -84,7 +84,7 @@ class BuildGuests(Step):
             except errors.Overtaken:
                 raise
             except errors.NovaError as error:
-                owe_destroy(deps, host, op, error)
+                leave_destroy(deps, host, op, error)
 
 
 def destroy(deps: Deps, host: str, op: Op) -> None:
@@ -99,13 +99,14 @@ def destroy(deps: Deps, host: str, op: Op) -> None:
             raise result
 
 
-def owe_destroy(deps: Deps, host: str, op: Op, why: errors.NovaError) -> None:
+def leave_destroy(deps: Deps, host: str, op: Op, why: errors.NovaError) -> None:
     """Write down what the host owes, and go on without it: whatever it was ordered before may not proceed any more."""
-    LOG.warning("host %s does not destroy a guest and owes it: %s", host, why.message, extra={"server": op.uuid})
+    LOG.warning("host %s does not destroy a guest: the cleanup is pending: %s", host, why.message,
+                extra={"server": op.uuid})
     order = guest_order(deps, op, fence(op))
     debt = {"host": host, "server_uuid": op.uuid, "epoch": op.entry.epoch, "step": "destroy_guests",
             "arguments": {"instance_name": order.instance_name, "operation_id": str(op.entry.id)}}
-    op.entry = deps.runner.journal.leave_behind(op.entry, lambda tx: services.owe(tx, [debt]))
+    op.entry = deps.runner.journal.leave_behind(op.entry, lambda tx: services.add_cleanups(tx, [debt]))
 
 
 class GuestStep(Step):

@@ -100,19 +100,19 @@ def _forget(deps: Deps, op: Op) -> None:
     except errors.NovaError as error:
         result = error
     if isinstance(result, errors.NovaError):
-        _owe(deps, op, result)
+        _leave_dropping(deps, op, result)
 
 
-def _owe(deps: Deps, op: Op, why: errors.NovaError) -> None:
+def _leave_dropping(deps: Deps, op: Op, why: errors.NovaError) -> None:
     """The host has to forget this snapshot, and those that it owes already."""
-    LOG.warning("host %s does not forget a snapshot and owes it: %s", op.server.host, why.message,
+    LOG.warning("host %s does not forget a snapshot: the cleanup is pending: %s", op.server.host, why.message,
                 extra={"server": op.uuid})
 
     def write(tx: Connection) -> None:
         older = next((debt.arguments.get("image_id", "") for debt in services.debts(tx, op.server.host)
-                      if (debt.server_uuid, debt.step) == (op.uuid, services.SNAPSHOT_DEBT)), "")
-        services.owe(tx, [{"host": op.server.host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
-                           "step": services.SNAPSHOT_DEBT,
+                      if (debt.server_uuid, debt.step) == (op.uuid, services.SNAPSHOT_CLEANUP)), "")
+        services.add_cleanups(tx, [{"host": op.server.host, "server_uuid": op.uuid, "epoch": op.entry.epoch,
+                           "step": services.SNAPSHOT_CLEANUP,
                            "arguments": {"image_id": " ".join(dict.fromkeys([*older.split(), image_of(op)]))}}])
     op.entry = deps.runner.journal.leave_behind(op.entry, write)
 

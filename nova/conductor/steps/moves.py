@@ -117,15 +117,15 @@ def remove(deps: Deps, op: Op, end: moving.End, keep_disks: bool = False) -> Non
     except (errors.Overtaken, DatabaseAway):
         raise
     except errors.NovaError as error:
-        owe_removal(deps, op, end, error.message, keep_disks)
+        leave_removal(deps, op, end, error.message, keep_disks)
 
 
-def owe_removal(deps: Deps, op: Op, end: moving.End, why: str, keep_disks: bool = False) -> None:
+def leave_removal(deps: Deps, op: Op, end: moving.End, why: str, keep_disks: bool = False) -> None:
     """Go on without the host, which removes what is left there when it is back."""
-    LOG.warning("host %s does not remove what is left of a move and owes it: %s", end.host, why,
+    LOG.warning("host %s does not remove what is left of a move: the cleanup is pending: %s", end.host, why,
                 extra={"server": op.uuid})
-    debt = debt_of(deps, op, end.host, keep_disks)
-    op.entry = deps.runner.journal.leave_behind(op.entry, lambda tx: services.owe(tx, [debt]))
+    debt = cleanup_of(deps, op, end.host, keep_disks)
+    op.entry = deps.runner.journal.leave_behind(op.entry, lambda tx: services.add_cleanups(tx, [debt]))
 
 
 def is_up(deps: Deps, host: str) -> bool:
@@ -134,7 +134,7 @@ def is_up(deps: Deps, host: str) -> bool:
         return bool(services.host_up(tx, host, deps.settings.service_down_time))
 
 
-def debt_of(deps: Deps, op: Op, host: str, keep_disks: bool, move: str = "") -> dict[str, Any]:
+def cleanup_of(deps: Deps, op: Op, host: str, keep_disks: bool, move: str = "") -> dict[str, Any]:
     """What a host owes: nothing of the server may be left there. ``move``: the evacuation that its payment ends."""
     name = instance_name(deps.settings.instance_name_template, op.server.id, op.uuid)
     arguments = {"instance_name": name, "operation_id": str(op.entry.id)}

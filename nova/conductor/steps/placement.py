@@ -227,4 +227,4 @@ class ReleaseResources(Step):
 def owed(deps: Deps, ops: Sequence[Op]) -> dict[str, list[str]]:
     """The hosts that owe something for these servers: what is claimed there stays claimed until it is paid."""
     with deps.cell.reading() as tx:
-        return services.owed_by(tx, [op.uuid for op in ops])
+        return services.cleanup_hosts_of(tx, [op.uuid for op in ops])

@@ -132,30 +132,30 @@ def test_start_when_a_debt_can_not_be_paid_then_it_is_logged_and_the_others_are(
     world.build(order)
     world.conductor.debts = (_debt(order, 2, id=7, **debt), _debt(order, 2, id=8))
     world.restart()
-    assert world.conductor.paid == [8] and "debt 7" in caplog.text
+    assert world.conductor.paid == [8] and "cleanup 7" in caplog.text
 
 
 def test_pay_when_a_debt_failed_then_it_is_tried_again_and_told_once(world):
     order = build_order()
     world.build(order)
-    debts = world.service._debts
+    debts = world.service._cleanups
     debts.take((_debt(order, 2),))
     world.driver.knobs.fail_next("remove_disks")
-    assert debts.pay() == 1
-    assert debts.pay() == 0 and debts.pay() == 0
+    assert debts.do_open() == 1
+    assert debts.do_open() == 0 and debts.do_open() == 0
     assert world.conductor.paid == [1] and world.leftovers() == []
 
 
 def test_pay_when_only_telling_failed_then_the_work_is_not_done_again(world):
     order = build_order()
     world.build(order)
-    debts = world.service._debts
+    debts = world.service._cleanups
     debts.take((_debt(order, 2),))
     world.conductor.away = True
-    assert debts.pay() == 1
+    assert debts.do_open() == 1
     world.conductor.away = False
     world.driver.calls.clear()
-    assert debts.pay() == 0 and not world.driver.calls
+    assert debts.do_open() == 0 and not world.driver.calls
 
 
 @pytest.mark.parametrize("tell", [lambda service: service.heard(Alive(owes=True)),
@@ -165,11 +165,11 @@ def test_debts_when_they_were_made_while_the_daemon_ran_then_word_of_them_makes_
     order = build_order()
     world.build(order)
     world.conductor.debts = (_debt(order, 2),)
-    clock.advance(seconds=service.ASK_FOR_DEBTS_S)
+    clock.advance(seconds=service.ASK_FOR_CLEANUPS_S)
     world.service._periodic.run_due()
     assert world.conductor.paid == []  # nobody said so yet
     tell(world.service)
-    clock.advance(seconds=2 * service.ASK_FOR_DEBTS_S)
+    clock.advance(seconds=2 * service.ASK_FOR_CLEANUPS_S)
     world.service._periodic.run_due()
     wait_until(lambda: world.conductor.paid == [1])
     assert world.leftovers() == []

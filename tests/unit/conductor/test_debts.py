@@ -37,7 +37,7 @@ def test_deleting_the_service_when_its_host_owes_then_it_is_refused_until_the_ho
         cloud: SmallCloud, caplog: pytest.LogCaptureFixture) -> None:
     uuid, debt = lost(cloud)
     named = ServiceQuery(host="a", binary="nova-compute")
-    with pytest.raises(errors.Conflict, match=f"(?s)Host a .*{uuid}.*--down a.*debts forgive a"):
+    with pytest.raises(errors.Conflict, match=f"(?s)Host a .*{uuid}.*--down a.*cleanup drop a"):
         cloud.control.delete_service(named)
     assert cloud.control.list_services(named) and cloud.control.list_debts("a") == (debt,)
     cloud.control.update_service(ServiceUpdate(host="a", binary="nova-compute", forced_down=True))
@@ -56,9 +56,10 @@ def test_debt_when_a_newer_one_stands_in_its_place_then_paying_the_older_does_no
     """The host did the older, could not say so, and is told of the newer: it must do that, too."""
     uuid, old = lost(cloud)
     again = {"host": "a", "server_uuid": uuid, "step": old.step, "arguments": {"keep_disks": "1"}}
-    cloud.cell.transact(lambda tx: table.owe(tx, [{**again, "epoch": old.epoch - 1}, {**again, "epoch": old.epoch}]))
+    both = [{**again, "epoch": old.epoch - 1}, {**again, "epoch": old.epoch}]
+    cloud.cell.transact(lambda tx: table.add_cleanups(tx, both))
     assert cloud.control.list_debts("a") == (old,)
-    cloud.cell.transact(lambda tx: table.owe(tx, [{**again, "epoch": old.epoch + 1}]))
+    cloud.cell.transact(lambda tx: table.add_cleanups(tx, [{**again, "epoch": old.epoch + 1}]))
     new, = cloud.control.list_debts("a")
     assert new.id != old.id and new.epoch == old.epoch + 1 and new.arguments == {"keep_disks": "1"}
     cloud.hosts.debt_paid("a", old.id)

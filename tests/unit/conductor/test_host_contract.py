@@ -233,13 +233,13 @@ def test_heartbeat_when_a_debt_was_just_made_then_the_host_is_told(cloud: SmallC
     assert cloud.daemons.heartbeat(beat).owes
     cloud.hosts.still_here("a", beat)  # which only tells: so it is told
     cloud.hosts.still_here("b", Heartbeat(host="b", binary="nova-compute"))
-    until(lambda: cloud.computes["a"].told_of_debts == 1, "the host is told")
-    assert cloud.computes["b"].told_of_debts == 0
+    until(lambda: cloud.computes["a"].asked_to_look == 1, "the host is told")
+    assert cloud.computes["b"].asked_to_look == 0
     assert not cloud.daemons.heartbeat(Heartbeat(host="b", binary="nova-compute")).owes
     [service] = cloud.control.list_services(ServiceQuery(host="a", binary="nova-compute"))
     for down in (True, False):  # it counts as up again: what it owes is due before it is a destination
         cloud.control.update_service(ServiceUpdate(uuid=service.uuid, forced_down=down))
-    until(lambda: cloud.computes["a"].told_of_debts == 2, "the host is reminded")
+    until(lambda: cloud.computes["a"].asked_to_look == 2, "the host is reminded")
     cloud.hosts.debt_paid("a", cloud.debts()[0].id)
     clock[0] += 2
     assert not cloud.daemons.heartbeat(beat).owes

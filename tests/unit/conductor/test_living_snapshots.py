@@ -33,6 +33,6 @@ def test_host_when_it_dies_while_it_makes_an_image_then_it_keeps_no_file_of_it(w
     compute.driver.knobs.clear()
     if compute.dead:
         compute.start()
-    cloud.pay_debts()
+    cloud.do_cleanups()
     assert not list((compute.path / "fake").glob("snapshots/*"))
     assert (cloud.server(uuid).vm_state, cloud.server(uuid).task_state) == ("active", None)

@@ -217,7 +217,7 @@ def test_resize_when_its_source_is_lost_then_its_confirmation_is_tried_again_lat
     cloud.settle(uuid)
     assert cloud.server(uuid).vm_state == "active" and [debt.host for debt in cloud.debts()] == [source]
     cloud.computes[source].silent = False
-    cloud.pay_debts()
+    cloud.do_cleanups()
     whole(cloud)
 
 

@@ -111,7 +111,7 @@ def test_debt_when_it_is_owed_again_then_it_takes_the_newer_epoch(cloud: SmallCl
     debts = [{"host": "a", "server_uuid": uuid, "epoch": epoch, "step": "destroy_guests", "arguments": {}}
              for epoch in (9, 8)]
     for debt in debts:
-        cloud.cell.transact(lambda tx, debt=debt: services.owe(tx, [debt]))
+        cloud.cell.transact(lambda tx, debt=debt: services.add_cleanups(tx, [debt]))
     assert {debt.host: debt.epoch for debt in cloud.debts()} == {**first, "a": 9}
     cloud.delete(uuid)
 

@@ -153,5 +153,5 @@ def test_host_that_dies_in_an_evacuation_once_its_guest_runs_keeps_nothing_when_
         cloud.settle(uuid)
         other.start()
         other.service.register()
-        cloud.pay_debts()
+        cloud.do_cleanups()
         assert ("host2", uuid) not in cloud.guests()

@@ -140,4 +140,4 @@ def test_network_when_an_address_is_a_servers_then_it_and_its_pool_stay(cell: Da
 
 def test_children_of_no_server_ask_nothing(cell: Database) -> None:
     with cell.reading() as tx:
-        assert servers.children(tx, []) == ({}, {}) and services.owing_hosts(tx) == set()
+        assert servers.children(tx, []) == ({}, {}) and services.hosts_with_cleanups(tx) == set()

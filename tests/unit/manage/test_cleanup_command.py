@@ -1,4 +1,4 @@
-"""``nova-manage debts``, and doctor's line about them."""
+"""``nova-manage cleanup``, and doctor's line about them."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ def conductor(monkeypatch: pytest.MonkeyPatch) -> FakeConductor:
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
-    given = main.parser().parse_args(["debts", *words])
+    given = main.parser().parse_args(["cleanup", *words])
     return given.command.run(argparse.Namespace(), given), capsys.readouterr().out
 
 
-def test_list_shows_debts_of_all_hosts_or_of_one(conductor: FakeConductor, capsys) -> None:
+def test_list_shows_cleanups_of_all_hosts_or_of_one(conductor: FakeConductor, capsys) -> None:
     code, text = run(capsys, "list")
     assert code == 0 and all(word in text for word in ("gone", "away", "u-1", "destroy_guests", "2026-01-02 03:04:05"))
     for words in (("--host", "gone"), ("gone",)):
         one = run(capsys, "list", *words)[1]
         assert "u-1" in one and "u-2" not in one
-    assert run(capsys, "list", "--host", "here") == (0, "here owes nothing.\n")
+    assert run(capsys, "list", "--host", "here") == (0, "No cleanup is pending on here.\n")
 
 
-def test_forgive_without_confirmation_strikes_nothing(conductor: FakeConductor, capsys) -> None:
-    code, text = run(capsys, "forgive", "gone")
+def test_drop_without_confirmation_drops_nothing(conductor: FakeConductor, capsys) -> None:
+    code, text = run(capsys, "drop", "gone")
     assert code == 1 and "u-1" in text and "--yes" in text and len(conductor.debts) == 2
 
 
-def test_forgive_with_confirmation_strikes_what_that_host_owes(conductor: FakeConductor, capsys) -> None:
-    assert run(capsys, "forgive", "gone", "--yes")[0] == 0
+def test_drop_with_confirmation_drops_that_hosts(conductor: FakeConductor, capsys) -> None:
+    assert run(capsys, "drop", "gone", "--yes")[0] == 0
     assert [debt.host for debt in conductor.debts] == ["away"]
-    assert run(capsys, "forgive", "gone", "--yes")[0] == 3 == run(capsys, "forgive", "gone")[0]
+    assert run(capsys, "drop", "gone", "--yes")[0] == 3 == run(capsys, "drop", "gone")[0]
 
 
 class Bus:
@@ -70,17 +70,25 @@ class Bus:
 
 
 @pytest.mark.parametrize(("answer", "state", "told"), [
-    ((), doctor.OK, "no host owes anything"), (errors.Unavailable("away"), doctor.WARN, "no conductor answers"),
+    ((), doctor.OK, "no cleanup is pending"), (errors.Unavailable("away"), doctor.WARN, "no conductor answers"),
     (tuple(Debt(id=number, host=f"h{number % 7}", server_uuid="u", epoch=1, step="s") for number in range(14)),
-     doctor.WARN, "14 undos wait for hosts that could not be reached: h0 (2), h1 (2), h2 (2), h3 (2), h4 (2) and 2 more"
+     doctor.WARN, "14 cleanups wait for hosts that could not be reached: h0 (2), h1 (2), h2 (2), h3 (2), h4 (2) and 2"
      )])
-def test_doctor_says_who_owes(monkeypatch: pytest.MonkeyPatch, answer: object, state: str, told: str) -> None:
+def test_doctor_says_where_cleanups_are_pending(monkeypatch: pytest.MonkeyPatch, answer: object, state: str,
+                                                    told: str) -> None:
     from nova.rpc import transport
 
     monkeypatch.setattr(transport, "Bus", Bus(answer))  # the broker's client
-    finding = doctor.debts(options())
+    finding = doctor.cleanups(options())
     assert finding.state == state and told in finding.what
 
 
 def test_doctor_on_a_compute_host_asks_nobody() -> None:
-    assert doctor.debts(options(compute_driver="libvirt.LibvirtDriver")).state == doctor.OK
+    assert doctor.cleanups(options(compute_driver="libvirt.LibvirtDriver")).state == doctor.OK
+
+
+@pytest.mark.parametrize(("old", "new"), [(("debts", "list"), ("cleanup", "list")),
+                                          (("debts", "forgive", "h"), ("cleanup", "drop", "h"))])
+def test_command_when_it_has_its_old_name_then_it_is_the_same(old: tuple[str, ...], new: tuple[str, ...]) -> None:
+    parser = main.parser()
+    assert parser.parse_args(old).command is parser.parse_args(new).command

@@ -1,4 +1,4 @@
-"""What this host owes: undos that could not reach it. Paid before it takes orders, and told to the conductor."""
+"""Pending cleanups of this host: undos that could not reach it. They are done before it takes orders, and reported."""
 
 from __future__ import annotations
 
@@ -18,53 +18,54 @@ from nova.model.services import Debt
 LOG = logging.getLogger(__name__)
 
 
-class Debts:
-    """Debts come from the conductor's own record, so they are paid without asking whether they may be."""
+class Cleanups:
+    """Cleanups come from the conductor's own record, so they are done without asking whether they may be. (A message
+    between daemons calls one a debt.)"""
 
     def __init__(self, guests: Guests, moves: Moves, orders: Orders, fences: Fences, conductor: Any,
                  host: Host) -> None:
         self._guests, self._moves, self._orders, self._fences = guests, moves, orders, fences
         self._conductor, self._host = conductor, host
         self._open: dict[int, Debt] = {}
-        self._paid: set[int] = set()  # done here, but not yet told
+        self._done: set[int] = set()  # done here, but not yet told
         self._lock = threading.Lock()
         self._steps: dict[str, Callable[[Debt], None]] = {
             "destroy_guests": self._destroy, "forget_guests": self._forget, "return_guests": self._take_back,
             "drop_snapshots": self._drop_snapshot}
 
     def take(self, debts: tuple[Debt, ...]) -> None:
-        """What the conductor says is owed, all of it."""
+        """What the conductor says is pending, all of it."""
         with self._lock:
             self._open = {debt.id: debt for debt in debts}
-            self._paid &= set(self._open)
+            self._done &= set(self._open)
 
-    def pay(self) -> int:
-        """Pay what is open; how many are left. One that fails stays open, is logged, and is tried again later."""
+    def do_open(self) -> int:
+        """Do what is open; how many are left. One that fails stays open, is logged, and is tried again later."""
         with self._lock:
             for debt in list(self._open.values()):
                 try:
-                    self._pay(debt)
+                    self._do(debt)
                 except Exception as error:
-                    LOG.error("debt %d (%s) is not paid: %s", debt.id, debt.step, error,
+                    LOG.error("cleanup %d (%s) failed, and is tried again: %s", debt.id, debt.step, error,
                               exc_info=not isinstance(error, errors.NovaError), extra={"server": debt.server_uuid})
             return len(self._open)
 
-    def _pay(self, debt: Debt) -> None:
-        if debt.id not in self._paid:
+    def _do(self, debt: Debt) -> None:
+        if debt.id not in self._done:
             step = self._steps.get(debt.step)
             if step is None:
                 raise errors.quota.DebtUnknownStep(step=debt.step)
             step(debt)
-            self._paid.add(debt.id)
+            self._done.add(debt.id)
         self._conductor.debt_paid(self._host.name, debt.id)
         del self._open[debt.id]
-        self._paid.discard(debt.id)
-        LOG.info("debt %d (%s) is paid", debt.id, debt.step, extra={"server": debt.server_uuid})
+        self._done.discard(debt.id)
+        LOG.info("cleanup %d (%s) is done", debt.id, debt.step, extra={"server": debt.server_uuid})
 
     def _destroy(self, debt: Debt) -> None:
         with self._orders.alone(debt.server_uuid):
             if self._fences.known(debt.server_uuid).built > debt.epoch:
-                LOG.info("guest was built anew after debt %d was made", debt.id, extra={"server": debt.server_uuid})
+                LOG.info("guest was built anew after cleanup %d was noted", debt.id, extra={"server": debt.server_uuid})
                 return
             self._guests.remove(debt.server_uuid, keep_disks=debt.arguments.get("keep_disks") == "1",
                                 operation_id=int(debt.arguments.get("operation_id", 0)))
