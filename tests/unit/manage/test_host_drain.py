@@ -426,4 +426,5 @@ def test_show_tells_of_servers_moves_and_debts(cloud: DrainingCloud) -> None:
     rows: list[tuple] = []
     assert host_commands.show(cloud, "h1", said.append, lambda _headings, found: rows.extend(found)) == 0
     assert rows == [(2, "active", ""), (1, "stopped", "")]
-    assert "is up and enabled" in said[0] and "1 servers that moved away" in said[1] and "1 cleanups are pending" in said[2]
+    assert "is up and enabled" in said[0] and "1 servers that moved away" in said[1]
+    assert "1 cleanups are pending" in said[2]
