@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import socket
+from typing import Any
 
 from oslo_config import cfg
+
+#: A section of nova.conf, or all of it: oslo.config gives options as attributes, without types.
+Options = Any
 
 GROUP = "DEFAULT"
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     AnyRow = Row[*tuple[Any, ...]]  # whatever its columns are
 else:
     AnyRow = Row
+#: A value of a column, whichever the column is: who names the column knows its type.
+AnyColumn = Any
 
 
 def text(length: int = 255) -> sa.types.TypeEngine[Any]:

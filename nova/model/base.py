@@ -9,6 +9,11 @@ from typing import Any
 
 import msgspec
 
+#: A value of JSON, whose shape its schema, its contract or the service that sends it says.
+Json = Any
+#: An object of a library that has no types of its own.
+Library = Any
+
 HostName = str  # what a host calls itself ([DEFAULT]host): orders are addressed by it
 
 Time = datetime.datetime  # UTC without zone, microseconds kept
