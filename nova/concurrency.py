@@ -12,8 +12,12 @@ import concurrent.futures
 import os
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
 
 SWITCH = "NOVA_CONCURRENCY"
 MODES = ("eventlet", "threads")
@@ -55,10 +59,10 @@ class Pool:
     def __init__(self, size: int, name: str) -> None:
         self._executor = concurrent.futures.ThreadPoolExecutor(max_workers=size, thread_name_prefix=name)
 
-    def submit(self, function: Callable[..., Any], *args: Any) -> concurrent.futures.Future[Any]:
+    def submit(self, function: Callable[..., object], *args: object) -> concurrent.futures.Future[object]:
         return self._executor.submit(function, *args)
 
-    def map(self, function: Callable[..., Any], *sequences: Any) -> list[Any]:
+    def map(self, function: Callable[..., T], *sequences: Iterable[object]) -> list[T]:
         """All results, in order; the first exception is raised."""
         return list(self._executor.map(function, *sequences))
 
@@ -66,14 +70,14 @@ class Pool:
         self._executor.shutdown(wait=wait, cancel_futures=True)
 
 
-def spawn(function: Callable[..., Any], *args: Any, name: str | None = None) -> threading.Thread:
+def spawn(function: Callable[..., object], *args: object, name: str | None = None) -> threading.Thread:
     """Run ``function`` beside the caller; it must handle its own errors."""
     thread = threading.Thread(target=function, args=args, name=name, daemon=True)
     thread.start()
     return thread
 
 
-def run_in_thread(function: Callable[..., Any], *args: Any) -> Any:
+def run_in_thread(function: Callable[..., T], *args: object) -> T:
     """Run a blocking call of a C library without stopping the other green threads; its result or exception."""
     if _mode == "eventlet":
         from eventlet import tpool
@@ -82,7 +86,7 @@ def run_in_thread(function: Callable[..., Any], *args: Any) -> Any:
     return function(*args)
 
 
-def run_apart(function: Callable[..., Any], *args: Any) -> Any:
+def run_apart(function: Callable[..., T], *args: object) -> T:
     """The same for a call that may take minutes or hours: in a real thread of its own. Those of :func:`run_in_thread`
     are few (eventlet has 20), and as many calls that last would keep all others waiting."""
     if _mode != "eventlet":
@@ -120,7 +124,7 @@ class Clock:
         sleep(seconds)
 
 
-def native_threading() -> Any:
+def native_threading() -> ModuleType:
     """The real ``threading`` module, for a library's own event loop thread (libvirt's)."""
     if _mode == "eventlet":
         from eventlet import patcher

@@ -7,8 +7,10 @@ import logging
 import socket
 from collections.abc import Callable
 from typing import Any
+from wsgiref.types import WSGIEnvironment
 
 from nova import context
+from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
 
@@ -39,13 +41,13 @@ class Exchange:
         self.status, self.headers = "", []  # type: str, list[tuple[str, str]]
         self.sent = self.chunked = False
 
-    def start_response(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[..., None]:
+    def start_response(self, status: str, headers: list[tuple[str, str]], exc_info: Json = None) -> Callable[..., None]:
         if exc_info and self.sent:
             raise exc_info[1]
         self.status, self.headers = status, headers
         return lambda data: self._send(data, last=False)
 
-    def run(self, application: Application, environ: dict[str, Any], slots: Slots) -> TakeOver | None:
+    def run(self, application: Application, environ: WSGIEnvironment, slots: Slots) -> TakeOver | None:
         """Call the application and send its answer, or say that it takes the connection over. A failure before the
         first byte is a plain 500. ``slots``: one is held while the application works, and none while a client takes
         what it has got, for as long as it likes.
@@ -73,7 +75,7 @@ class Exchange:
                 self._send(b"500 Internal Server Error\n", last=True)
         return None
 
-    def _answer(self, content: Any, slots: Slots) -> None:
+    def _answer(self, content: Json, slots: Slots) -> None:
         """A generator works when it is asked for its next part: that is the application's time, too."""
         if isinstance(content, (list, tuple)):
             self._send(b"".join(content), last=True)

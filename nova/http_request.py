@@ -13,9 +13,11 @@ import socket
 import ssl
 import urllib.parse
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import httptools
+
+from nova.model.base import Json
 
 MAX_LINE = 16384  # a token with a large catalog is long
 MAX_HEADERS = 100
@@ -44,7 +46,7 @@ class Source(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: Json) -> int:
         try:
             return 0 if self.dry else self._sock.recv_into(buffer)
         except ssl.SSLError as error:  # within a body it would pass for a failure of the application's
@@ -231,7 +233,7 @@ class Body(io.RawIOBase):
         self._left -= len(data)
         return data
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: Json) -> int:
         data = self.read(len(buffer))
         buffer[:len(data)] = data
         return len(data)

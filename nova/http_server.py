@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from nova import concurrency, context, http_request
 from nova.http_answer import Application, Exchange, TakeOver, ids
 from nova.http_request import BadRequest, Source
+from nova.model.base import Json
 
 __all__ = ["Application", "Bounds", "Exchange", "Server", "TakeOver", "bind", "serve_threads"]
 
@@ -163,7 +164,7 @@ class Server:
 class Connection:
     """One client's connection: requests one after the other."""
 
-    def __init__(self, server: Server, sock: socket.socket, peer: Any) -> None:
+    def __init__(self, server: Server, sock: socket.socket, peer: Json) -> None:
         self.server, self.sock, self.peer = server, sock, peer
         self.busy = self.secure = False
         self.until = math.inf  # when what goes on now must be over
@@ -216,7 +217,7 @@ class Connection:
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self.sock.fileno())) as same:
             same.shutdown(how)
 
-    def _one(self, reader: io.BufferedReader[Any], source: Source) -> bool:
+    def _one(self, reader: io.BufferedReader[Json], source: Source) -> bool:
         """Read and answer one request; whether another may follow."""
         try:
             if not reader.peek(1):
@@ -241,7 +242,7 @@ class Connection:
         self._allow(self.server.bounds.idle_s or math.inf)
         return again
 
-    def _hand_over(self, taken: TakeOver, reader: io.BufferedReader[Any], source: Source) -> None:
+    def _hand_over(self, taken: TakeOver, reader: io.BufferedReader[Json], source: Source) -> None:
         """The connection is the application's, unless more than the request has been read: that can't be put back."""
         source.dry = True
         if reader.peek(1):
@@ -257,7 +258,7 @@ class Connection:
         except Exception:
             LOG.exception("What took over a connection failed")
 
-    def _environ(self, head: http_request.Head, body: http_request.Body) -> dict[str, Any]:
+    def _environ(self, head: http_request.Head, body: http_request.Body) -> dict[str, Json]:
         """The WSGI environment."""
         path, _, query = head.target.partition("?")
         host, port = self.sock.getsockname()[:2]

@@ -8,9 +8,9 @@ import logging
 import logging.handlers
 import os
 import sys
-from typing import Any
 
 from nova import context
+from nova.conf.base import Options
 
 #: Libraries that say more than helps at INFO.
 QUIET = {"amqp": logging.WARNING, "kombu": logging.WARNING, "oslo.messaging": logging.WARNING,
@@ -23,7 +23,7 @@ QUIET = {"amqp": logging.WARNING, "kombu": logging.WARNING, "oslo.messaging": lo
          "oslo_messaging._drivers.amqpdriver": logging.ERROR}
 
 
-def _facts(record: logging.LogRecord) -> dict[str, Any]:
+def _facts(record: logging.LogRecord) -> dict[str, object]:
     """Who and what a line is about; only what is known."""
     who = context.current_or_none()
     facts = {"request": who.request_id, "global_request": who.global_request_id, "user": who.user_id,
@@ -64,7 +64,7 @@ class OneObject(logging.Formatter):
         return json.dumps(found)
 
 
-def set_up(conf: Any, binary: str) -> None:
+def set_up(conf: Options, binary: str) -> None:
     """Send the root logger's lines where the options say."""
     handlers: list[logging.Handler] = []
     path = conf.log_file or (f"{binary}.log" if conf.log_dir else None)
@@ -85,7 +85,7 @@ def set_up(conf: Any, binary: str) -> None:
     set_levels(conf)
 
 
-def set_levels(conf: Any) -> None:
+def set_levels(conf: Options) -> None:
     """Levels as ``debug`` says: at start and at SIGHUP."""
     logging.getLogger().setLevel(logging.DEBUG if conf.debug else logging.INFO)
     for name, level in QUIET.items():

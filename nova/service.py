@@ -14,9 +14,12 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from nova import concurrency, context, errors, logs
+from nova.conf.base import Options
+
+T = TypeVar("T")
 
 LOG = logging.getLogger(__name__)
 
@@ -43,7 +46,7 @@ def notify(state: str) -> None:
         sock.sendto(state.encode(), address)
 
 
-def run(conf: Any, binary: str, make: Callable[[int], Service], workers: int = 1) -> int:
+def run(conf: Options, binary: str, make: Callable[[int], Service], workers: int = 1) -> int:
     """Run ``workers`` processes of the service ``make(index)`` until SIGTERM or SIGINT, and end this one."""
     code = _work(conf, binary, make, 0) if workers == 1 else _Parent(conf, binary, make, workers).run()
     logging.shutdown()
@@ -61,14 +64,14 @@ class _Signals:
         signal.signal(signal.SIGINT, self._asked)
         signal.signal(signal.SIGHUP, self._reloaded)
 
-    def _asked(self, _number: int, _frame: Any) -> None:
+    def _asked(self, _number: int, _frame: object) -> None:
         self.stop = True
 
-    def _reloaded(self, _number: int, _frame: Any) -> None:
+    def _reloaded(self, _number: int, _frame: object) -> None:
         self.reload = True
 
 
-def _work(conf: Any, binary: str, make: Callable[[int], Service], index: int, parent: int | None = None) -> int:
+def _work(conf: Options, binary: str, make: Callable[[int], Service], index: int, parent: int | None = None) -> int:
     """One process's life. ``parent``: whose worker it is; without it nobody would replace or stop this one."""
     signals = _Signals()
     started = time.monotonic()
@@ -125,7 +128,7 @@ class _Start:
             self.over = True
 
 
-def reload_levels(conf: Any) -> None:
+def reload_levels(conf: Options) -> None:
     """Read the files again for what may change while running (mutable options)."""
     try:
         conf.mutate_config_files()
@@ -138,7 +141,7 @@ def reload_levels(conf: Any) -> None:
 class _Parent:
     """Forks the workers and keeps them; does no work of its own, so that it has nothing to lose."""
 
-    def __init__(self, conf: Any, binary: str, make: Callable[[int], Service], workers: int) -> None:
+    def __init__(self, conf: Options, binary: str, make: Callable[[int], Service], workers: int) -> None:
         self.conf, self.binary, self.make, self.workers = conf, binary, make, workers
         self.children: dict[int, int] = {}  # pid -> index
         self.born: dict[int, float] = {}
@@ -217,7 +220,7 @@ class Every:
     ``again_s``: it comes so soon after one that found its peer unavailable, which is logged once.
     """
 
-    def __init__(self, seconds: float, function: Callable[[], Any], name: str, at_once: bool = False,
+    def __init__(self, seconds: float, function: Callable[[], object], name: str, at_once: bool = False,
                  again_s: float | None = None) -> None:
         self.seconds, self.function, self.name, self.at_once, self.again_s = seconds, function, name, at_once, again_s
         self._stopped = self._unavailable = False
@@ -255,7 +258,7 @@ class Every:
                 LOG.exception("%s failed", self.name)
 
 
-def patiently(what: str, function: Callable[[], Any], stopped: Callable[[], bool] = lambda: False) -> Any:
+def patiently(what: str, function: Callable[[], T], stopped: Callable[[], bool] = lambda: False) -> T:
     """Call until it no longer raises Unavailable, waiting longer each time and saying so; its result."""
     wait = 0.5
     while True:

@@ -1,6 +1,8 @@
 """Sizes of rooms: files and functions of ``nova`` that no longer fit in a head. Tables of data are exempt from lines.
 
-Prints the largest, and fails when a limit is passed: 400 lines a file, 50 a function, 7 parameters.
+Prints the largest, and fails when a limit is passed: 400 lines a file, 50 a function, 7 parameters; and 25 times
+``Any`` in signatures. What has no type by its nature has a name that says so: ``Json``, ``Options`` (of nova.conf),
+``AnyColumn`` and ``Clause`` (SQL), ``Library`` (an object of a library without types).
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parent.parent
-FILE_LINES, FUNCTION_LINES, PARAMETERS = 400, 50, 7
+FILE_LINES, FUNCTION_LINES, PARAMETERS, ANY = 400, 50, 7, 25
+#: Where values are of any type by their work.
+OF_ANY_TYPE = ("nova/db/types.py", "nova/rpc/codec.py")
 #: Files that are data tables by nature.
 TABLES = ("nova/conf/", "nova/policies/", "nova/api/schemas/", "nova/api/routes.py", "nova/api/absent.py",
           "nova/db/models/", "nova/model/extra_specs.py", "nova/rpc/contracts/")
@@ -35,6 +39,17 @@ def functions(path: Path) -> Iterator[Function]:
             yield Function(lines, count, f"{path.relative_to(TOP)}:{node.lineno} {node.name}")
 
 
+def of_any(path: Path) -> Iterator[str]:
+    """Annotations of parameters and results that say ``Any``."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            given = node.args
+            named = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
+            for annotation in filter(None, [node.returns, *(one.annotation for one in named)]):
+                if any(isinstance(part, ast.Name) and part.id == "Any" for part in ast.walk(annotation)):
+                    yield f"{path.relative_to(TOP)}:{annotation.lineno} {node.name}: {ast.unparse(annotation)}"
+
+
 def main() -> int:
     files = sorted((len(path.read_text().splitlines()), str(path.relative_to(TOP)))
                    for path in (TOP / "nova").rglob("*.py"))
@@ -49,6 +64,10 @@ def main() -> int:
              if count > FILE_LINES and not name.startswith(TABLES)]
     wrong += [f"{one.name}: {one.lines} lines" for one in found if one.lines > FUNCTION_LINES]
     wrong += [f"{one.name}: {one.parameters} parameters" for one in found if one.parameters > PARAMETERS]
+    anything = [one for path in sorted((TOP / "nova").rglob("*.py"))
+                if str(path.relative_to(TOP)) not in OF_ANY_TYPE for one in of_any(path)]
+    sys.stdout.write(f"Any in {len(anything)} annotations of signatures ({ANY} at most)\n")
+    wrong += [f"Any: {one}" for one in anything] if len(anything) > ANY else []
     for line in wrong:
         sys.stdout.write(f"too large: {line}\n")
     return int(bool(wrong))

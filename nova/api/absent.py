@@ -6,7 +6,6 @@ An operation that gets its handler moves from here to ``routes.ROUTES``.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
-from typing import Any
 
 from nova import errors
 from nova.api.request import Request
@@ -100,14 +99,14 @@ def _parts(id: str) -> tuple[str, str, str | None]:
     return method, path, action or None
 
 
-def _gone(id: str) -> Callable[..., Any]:
-    def handler(req: Request, **names: str) -> Any:
+def _gone(id: str) -> Callable[..., object]:
+    def handler(req: Request, **names: str) -> object:
         raise errors.api.Gone(operation=id)
     return handler
 
 
-def _not_yet(id: str) -> Callable[..., Any]:
-    def handler(req: Request, **names: str) -> Any:
+def _not_yet(id: str) -> Callable[..., object]:
+    def handler(req: Request, **names: str) -> object:
         raise errors.api.NotYet(operation=id)
     return handler
 

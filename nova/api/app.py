@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 from oslo_config import cfg
 from oslo_middleware import healthcheck
@@ -16,6 +15,8 @@ from nova.api.routes import ROUTES
 from nova.api.routing import Route
 from nova.conf.network import neutron_in_use
 from nova.policies import Policy
+from nova.rpc.contracts.conductor import ConductorRPC
+from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.web.access_log import AccessLog
 from nova.web.errors import Errors
 from nova.web.layers import Application, Middleware, authentication, library_middleware, stacked
@@ -51,7 +52,8 @@ def build(site: Site, authenticate: Middleware, outer: tuple[Middleware, ...] = 
     return stacked(application, (lambda inner: RequestId(inner, REQUEST_ID_HEADERS), AccessLog, *outer))
 
 
-def from_conf(conductor: Any, consoles: Any, conf: cfg.ConfigOpts, policy: Policy | None = None) -> Application:
+def from_conf(conductor: ConductorRPC, consoles: ConsoleAuthRPC, conf: cfg.ConfigOpts,
+              policy: Policy | None = None) -> Application:
     """The API as ``conf`` says; ``conductor`` is a client of ConductorRPC, ``consoles`` one of ConsoleAuthRPC.
     ``policy``: one that was made of ``conf`` before; to read all rules takes longer than all else here."""
     policy = policy or Policy(conf)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import urllib.parse
 from collections.abc import Callable, Iterable
 from http.client import responses
-from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import msgspec
 import webob
@@ -14,6 +14,7 @@ from nova import errors
 from nova.api import versions
 from nova.api.dispatch import JSON, choose_version
 from nova.api.request import Options
+from nova.model.base import Json
 
 SHOW = "versions/"  # GET /v2.1/versions/v2.1 is the same document
 
@@ -24,7 +25,7 @@ KNOWN = (("v2.0", "v2", "DEPRECATED", "2025-07-04T12:00:00Z", False),
          ("v2.1", "v2.1", "CURRENT", "2013-07-23T11:33:21Z", True))
 
 
-def _entry(known: tuple[str, str, str, str, bool], base: str) -> dict[str, Any]:
+def _entry(known: tuple[str, str, str, str, bool], base: str) -> dict[str, Json]:
     id, part, status, updated, has_minors = known
     return {"id": id, "status": status, "updated": updated,
             "version": versions.text(versions.MAX) if has_minors else "",
@@ -36,11 +37,11 @@ def _media_types(part: str) -> list[dict[str, str]]:
     return [{"base": JSON, "type": f"application/vnd.openstack.compute+json;version={part.removeprefix('v')}"}]
 
 
-def listing(base: str) -> dict[str, Any]:
+def listing(base: str) -> dict[str, Json]:
     return {"versions": [_entry(known, base) for known in KNOWN]}
 
 
-def document(part: str, base: str) -> dict[str, Any]:
+def document(part: str, base: str) -> dict[str, Json]:
     """The document of the version at ``/<part>/``."""
     known = next(row for row in KNOWN if row[1] == part)
     entry = _entry(known, base)
@@ -49,7 +50,7 @@ def document(part: str, base: str) -> dict[str, Any]:
     return {"version": entry}
 
 
-def choices(path: str, base: str) -> dict[str, Any]:
+def choices(path: str, base: str) -> dict[str, Json]:
     """What an unversioned path answers: the same path under each version."""
     return {"choices": [{"id": id, "status": status, "media-types": _media_types(part),
                          "links": [{"rel": "self", "href": f"{base}/{part}{path}"}]}
@@ -62,13 +63,13 @@ class Root:
     ``beside``: applications for other first parts of the path (the health check).
     """
 
-    def __init__(self, mounted: dict[str, Callable[..., Any]], beside: dict[str, Callable[..., Any]],
+    def __init__(self, mounted: dict[str, Callable[..., Json]], beside: dict[str, Callable[..., Json]],
                  options: Options) -> None:
         self.mounted = mounted
         self.beside = beside
         self.options = options
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
         environ["nova.path"] = environ.get("SCRIPT_NAME", "") + path
         part, _, rest = path.removeprefix("/").partition("/")
@@ -90,16 +91,16 @@ class Root:
             return _send(200, listing(base), start_response)
         return _send(300, choices(urllib.parse.quote(path, safe="/", encoding="latin-1"), base), start_response)
 
-    def _base(self, environ: dict[str, Any]) -> str:
+    def _base(self, environ: WSGIEnvironment) -> str:
         return (self.options.compute_link_prefix or webob.Request(environ).application_url).rstrip("/")
 
 
-def _may_log_in(environ: dict[str, Any]) -> bool:
+def _may_log_in(environ: WSGIEnvironment) -> bool:
     """A user named without a token at a version's root: for ``noauth2``."""
     return "HTTP_X_AUTH_USER" in environ and "HTTP_X_AUTH_TOKEN" not in environ
 
 
-def _send(status: int, body: Any, start_response: Callable[..., Any]) -> Iterable[bytes]:
+def _send(status: int, body: object, start_response: StartResponse) -> Iterable[bytes]:
     content = msgspec.json.encode(body)
     start_response(f"{status} {responses[status]}", [("Content-Type", JSON), ("Content-Length", str(len(content)))])
     return [content]

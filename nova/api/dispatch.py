@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from http.client import responses
-from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import msgspec
 import webob
@@ -34,7 +34,7 @@ class Dispatcher:
         self.site = site
         self.legacy = legacy
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         context: RequestContext = environ["nova.context"]
         path = paths.text_of(environ)
         found = None if path is None else self._find(environ["REQUEST_METHOD"], path, context)
@@ -66,12 +66,12 @@ class Dispatcher:
             found = self.router.match(method, f"/{rest}")
         return None if found is None else (*found, project)
 
-    def _request(self, environ: dict[str, Any], context: RequestContext, project: str | None) -> Request:
+    def _request(self, environ: WSGIEnvironment, context: RequestContext, project: str | None) -> Request:
         http = webob.Request(environ)
         version = versions.LEGACY if self.legacy else choose_version(environ, http)
         return Request(http, self.site, context, version, self.legacy, project)
 
-    def _row(self, rows: list[routing.Route], body: Any, request: Request) -> routing.Route:
+    def _row(self, rows: list[routing.Route], body: object, request: Request) -> routing.Route:
         """The row for this action and version. Order: action key known, project in the path, operation at version."""
         if any(row.action for row in rows):
             rows = [row for row in rows if row.action == _action_of(body)]
@@ -84,7 +84,7 @@ class Dispatcher:
             raise errors.api.NotInVersion
         return row
 
-    def _check(self, request: Request, row: routing.Route, body: Any) -> None:
+    def _check(self, request: Request, row: routing.Route, body: object) -> None:
         if row.body is not None:
             if body is None and not row.body.may_be_missing:
                 raise errors.api.BadInput(field="body", value="null",
@@ -93,7 +93,7 @@ class Dispatcher:
         request.query = (Values({}) if row.query is None
                          else row.query.check(query_pairs(request.http.environ), request.version))
 
-    def _answer(self, answer: Any, status: int, start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def _answer(self, answer: object, status: int, start_response: StartResponse) -> Iterable[bytes]:
         headers: tuple[tuple[str, str], ...] = ()
         if isinstance(answer, Answer):
             status, headers, answer = answer.status or status, answer.headers, answer.body
@@ -103,7 +103,7 @@ class Dispatcher:
         return [content]
 
 
-def choose_version(environ: dict[str, Any], http: webob.Request) -> int:
+def choose_version(environ: WSGIEnvironment, http: webob.Request) -> int:
     """The version to serve, noted in ``environ`` for the answer's headers (also when it is out of range)."""
     try:
         version = versions.chosen(http.headers)
@@ -114,7 +114,7 @@ def choose_version(environ: dict[str, Any], http: webob.Request) -> int:
     return version
 
 
-def plain_not_found(start_response: Callable[..., Any]) -> Iterable[bytes]:
+def plain_not_found(start_response: StartResponse) -> Iterable[bytes]:
     """What unknown paths, and known ones with another method, get: plain text, no version headers."""
     content = b"404 Not Found\n\nThe resource could not be found.\n"
     start_response("404 Not Found", [("Content-Type", "text/plain; charset=UTF-8"),
@@ -132,5 +132,5 @@ def _after_project(path: str, project: str | None) -> str:
     return path.removesuffix("/") if project is None else path.removesuffix("/").removeprefix(f"/{project}")
 
 
-def _action_of(body: Any) -> str | None:
+def _action_of(body: object) -> str | None:
     return next(iter(body)) if isinstance(body, dict) and len(body) == 1 else None

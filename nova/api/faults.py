@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from wsgiref.types import WSGIEnvironment
 
 import msgspec
 
@@ -36,12 +36,12 @@ def described(error: Exception, request_id: str) -> tuple[int, str]:
     return 500, UNEXPECTED.format(request_id=request_id)
 
 
-def _answer(error: Exception, environ: dict[str, Any]) -> tuple[int, bytes]:
+def _answer(error: Exception, environ: WSGIEnvironment) -> tuple[int, bytes]:
     status, message = described(error, environ.get("nova.request_id", ""))
     return status, body(status, message)
 
 
-def _version_headers(environ: dict[str, Any]) -> list[tuple[str, str]]:
+def _version_headers(environ: WSGIEnvironment) -> list[tuple[str, str]]:
     version = environ.get(VERSION_KEY)
     return versions.answer_headers(version) if version else []
 

@@ -15,6 +15,7 @@ from nova.api import routing, versions
 from nova.api.openapi_schemas import of_shape
 from nova.api.routing import Route
 from nova.api.view import During
+from nova.model.base import Json
 from nova.web.judging import Schema
 from nova.web.specs import any_of
 
@@ -57,7 +58,7 @@ def successes_of(route: Route, version: int) -> list[int]:
     return [route.success(version), *getattr(route.handler, "codes", ())]
 
 
-def document(version: int, legacy: bool = False, rows: Sequence[Route] | None = None) -> dict[str, Any]:
+def document(version: int, legacy: bool = False, rows: Sequence[Route] | None = None) -> dict[str, object]:
     """The whole document. ``legacy``: the API under /v2, which is that of 2.1 without versions."""
     if rows is None:
         from nova.api.routes import ROUTES
@@ -83,7 +84,7 @@ def chosen(text: str) -> tuple[int, bool] | None:
         return None
 
 
-def _components(version: int, legacy: bool) -> dict[str, Any]:
+def _components(version: int, legacy: bool) -> dict[str, object]:
     fault = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": {
         "type": "object", "required": ["code", "message"],
         "properties": {"code": {"type": "integer"}, "message": {"type": "string"}, "retryAfter": {"type": "string"}}}}
@@ -98,14 +99,14 @@ def _components(version: int, legacy: bool) -> dict[str, Any]:
     return found
 
 
-def _fault(code: int, words: str) -> dict[str, Any]:
+def _fault(code: int, words: str) -> dict[str, object]:
     content: dict[str, Any] = {JSON: {"schema": {"$ref": "#/components/schemas/Fault"}}}
     if code in PLAIN:
         content[TEXT] = {"schema": {"type": "string"}}
     return {"description": words, "content": content}
 
 
-def _paths(rows: Iterable[Route], version: int, legacy: bool) -> dict[str, Any]:
+def _paths(rows: Iterable[Route], version: int, legacy: bool) -> dict[str, object]:
     paths: dict[str, Any] = {}
     for (path, method), routes in operations(rows, version).items():
         paths.setdefault(path, {})[method.lower()] = _operation(routes, version, legacy)
@@ -159,7 +160,7 @@ def _note(route: Route, version: int) -> str:
     return "".join(parts).strip()
 
 
-def _query(route: Route, version: int) -> list[dict[str, Any]]:
+def _query(route: Route, version: int) -> list[dict[str, Json]]:
     """Parameters by name; those that match a pattern can't be told here."""
     if route.query is None:
         return []
@@ -182,7 +183,7 @@ def _body(route: Route, version: int, legacy: bool) -> Schema:
     return schema
 
 
-def _responses(routes: list[Route], version: int) -> dict[str, Any]:
+def _responses(routes: list[Route], version: int) -> dict[str, object]:
     answers: dict[int, list[Schema | None]] = {}
     for route in routes:
         for code in successes_of(route, version):
@@ -201,7 +202,7 @@ def answer_of(route: Route, code: int, version: int) -> Schema | None:
     return None if shape is None or code == NO_BODY else of_shape(shape, version)
 
 
-def _answer(code: int, schemas: list[Schema | None]) -> dict[str, Any]:
+def _answer(code: int, schemas: list[Schema | None]) -> dict[str, object]:
     made: dict[str, Any] = {"description": responses[code]}
     told = [schema for schema in schemas if schema is not None]
     distinct = [schema for index, schema in enumerate(told) if schema not in told[:index]]

@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 
 from nova.api.view import Free, Out, View
+from nova.model.base import Json
 from nova.web.judging import Schema
 from nova.web.specs import any_of
 
 
-def of_shape(shape: Any, version: int) -> Schema:
+def of_shape(shape: object, version: int) -> Schema:
     """What ``nova.api.view.answers`` says: a View, a [shape], a Free(shape), {key: shape}, a type's name or names."""
     if isinstance(shape, View):
         return of_view(shape, version)
@@ -60,7 +61,7 @@ def of_field(entry: Out, of: type | None, version: int) -> Schema:
     return of_type(_returned(entry.source))
 
 
-def _attribute(of: type, path: str) -> Any:
+def _attribute(of: type, path: str) -> object:
     """What a class says of an attribute, or of a property."""
     found: Any = of
     for name in path.split("."):
@@ -70,11 +71,11 @@ def _attribute(of: type, path: str) -> Any:
 
 
 @functools.cache
-def _hints(of: Any) -> dict[str, Any]:
+def _hints(of: object) -> dict[str, object]:
     return typing.get_type_hints(of) if isinstance(of, type) else {}
 
 
-def _returned(getter: Any) -> Any:
+def _returned(getter: Json) -> Json:
     try:
         return typing.get_type_hints(getter).get("return", Any)
     except NameError:  # a type that is imported for checkers only
@@ -87,7 +88,7 @@ _PLAIN: dict[Any, Schema] = {str: {"type": "string"}, int: {"type": "integer"}, 
                              datetime.datetime: {"type": "string"}}
 
 
-def of_type(hint: Any) -> Schema:
+def of_type(hint: object) -> Schema:
     """A type of the model, as JSON has it."""
     if hint in _PLAIN:
         return dict(_PLAIN[hint])

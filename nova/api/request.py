@@ -10,8 +10,9 @@ from typing import Any
 import webob
 
 from nova.context import RequestContext
-from nova.model.base import Page, Scope
+from nova.model.base import Json, Page, Scope
 from nova.policies import Policy
+from nova.rpc.contracts.console_auth import ConsoleAuthRPC
 from nova.web.query import query_pairs
 from nova.web.schema import Values
 
@@ -44,7 +45,7 @@ class Site:
     """What one API application is made of; the same for all requests."""
 
     conductor: Any  # a client of ConductorRPC
-    consoles: Any  # a client of ConsoleAuthRPC
+    consoles: ConsoleAuthRPC
     policy: Policy
     options: Options = Options()
     networks: str = "neutron"  # whose the networks are: that, or nova-network
@@ -91,11 +92,11 @@ class Request:
     _links: Links | None = None
 
     @property
-    def conductor(self) -> Any:
+    def conductor(self) -> Json:
         return self.site.conductor
 
     @property
-    def consoles(self) -> Any:
+    def consoles(self) -> ConsoleAuthRPC:
         return self.site.consoles
 
     @property
@@ -143,7 +144,7 @@ class Request:
         asked = self.query.one("limit")
         return self.options.max_limit if asked is None else min(asked, self.options.max_limit)
 
-    def next_links(self, key: str, items: Sequence[Any], marker: str | None) -> dict[str, list[dict[str, str]]]:
+    def next_links(self, key: str, items: Sequence[Json], marker: str | None) -> dict[str, list[dict[str, str]]]:
         """``{key: [next link]}`` when the page is full (even if nothing follows), else nothing.
 
         The link has the request's other parameters, but for an offset, which was for the first page.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 from nova.api.handlers import (
     aggregates,
@@ -99,7 +98,7 @@ _HYPERVISORS = "os_compute_api:os-hypervisors:"
 NO_QUERY = Query(refuse_unknown="2.102")
 
 
-def _action(name: str, handler: Callable[..., Any], policy: str | None, body: Body, *, code: int = 202,
+def _action(name: str, handler: Callable[..., object], policy: str | None, body: Body, *, code: int = 202,
             since: str = "2.1", until: str | None = None) -> Route:
     """A row of an action on a server."""
     return Route("POST", "/servers/{server_id}/action", handler, policy, body, code=code, since=since, until=until,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nova.api import versions
+from nova.model.base import Json
 
 if TYPE_CHECKING:
     from nova.api.request import Request
@@ -48,10 +49,11 @@ class View:
         self.of = of
         self.compiled = functools.cache(self._compile)
 
-    def __call__(self, value: Any, request: Request, flags: frozenset[str] = frozenset()) -> dict[str, Any]:
+    def __call__(self, value: object, request: Request, flags: frozenset[str] = frozenset()) -> dict[str, Json]:
         return self.compiled(request.version, flags)(value, request)
 
-    def all(self, values: Iterable[Any], request: Request, flags: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
+    def all(self, values: Iterable[object], request: Request,
+            flags: frozenset[str] = frozenset()) -> list[dict[str, Json]]:
         render = self.compiled(request.version, flags)
         return [render(value, request) for value in values]
 
@@ -67,7 +69,7 @@ class View:
             raise ValueError(f"two rows of one name at {versions.text(version)}")
         return held
 
-    def _compile(self, version: int, flags: frozenset[str]) -> Callable[[Any, Request], dict[str, Any]]:
+    def _compile(self, version: int, flags: frozenset[str]) -> Callable[[object, Request], dict[str, object]]:
         held = self.rows(version, flags)
         plain = [(entry.name, entry.source) for entry in held if isinstance(entry.source, str)]
         made = [(entry.name, entry.source) for entry in held if callable(entry.source) and not entry.optional]
@@ -77,7 +79,7 @@ class View:
         attributes = [str(source) for _, source in plain] or ["__class__"]
         get = operator.attrgetter(*attributes, attributes[-1])
 
-        def render(value: Any, request: Request) -> dict[str, Any]:
+        def render(value: object, request: Request) -> dict[str, object]:
             shown = dict(zip(names, get(value), strict=False))
             for name, getter in made:
                 shown[name] = getter(value, request)
@@ -112,7 +114,7 @@ LINKS = [LINK]
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
-def answers(shape: Any, codes: tuple[int, ...] = ()) -> Callable[[Handler], Handler]:
+def answers(shape: object, codes: tuple[int, ...] = ()) -> Callable[[Handler], Handler]:
     """What a handler's answer looks like, for the API's description; ``codes``: of success, beside its row's.
 
     A shape is a View; ``[shape]``; ``{"key": shape}``, where a key with ``?`` at its end may be missing;
@@ -146,7 +148,7 @@ def micros_of(attribute: str) -> Getter:
     """A getter of a time in microseconds."""
     get = operator.attrgetter(attribute)
 
-    def getter(value: Any, request: Request) -> str | None:
+    def getter(value: object, request: Request) -> str | None:
         return micros(get(value))
     return getter
 
@@ -154,6 +156,6 @@ def micros_of(attribute: str) -> Getter:
 def seconds_of(attribute: str) -> Getter:
     get = operator.attrgetter(attribute)
 
-    def getter(value: Any, request: Request) -> str | None:
+    def getter(value: object, request: Request) -> str | None:
         return seconds(get(value))
     return getter

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import re
 from pathlib import Path
-from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from nova import errors
 from nova.cert.authority import KEY_BITS, Authority, Clock, Files, now, private_text
+from nova.conf.base import Options
 from nova.model.certificates import VpnCredentials
 from nova.privileged.files import locked, write_whole
 
@@ -24,7 +24,7 @@ LONGEST_WORD = 64  # of a subject's parts (RFC 5280, ub-common-name)
 class CertService:
     """``options`` is the group that has ``ca_path`` and its like."""
 
-    def __init__(self, options: Any, clock: Clock = now) -> None:
+    def __init__(self, options: Options, clock: Clock = now) -> None:
         self._options, self._clock, self._folder = options, clock, Path(options.ca_path)
         self._files = Files(options.ca_file, options.key_file, options.crl_file)
         self.root = Authority(self._folder, ROOT_SUBJECT, self._files, clock)

@@ -14,6 +14,7 @@ import requests
 
 from nova import concurrency, errors
 from nova.clients.session import Caller, Credentials, Service
+from nova.model.base import Json
 from nova.model.images import Image, ImageQuery, NewImage
 
 LOG = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ BASE_KEYS = frozenset({
     "tags", "self", "file", "schema", "locations", "direct_url", "os_hidden", "stores"})
 
 
-def of_groups(glance: Any, credentials: Credentials) -> Glance:
+def of_groups(glance: Json, credentials: Credentials) -> Glance:
     """A client as the ``[glance]`` group says."""
     addresses = (glance.endpoint_override,) if glance.endpoint_override else tuple(glance.api_servers or ())
     service = Service("image", glance.service_type, tuple(address.rstrip("/") for address in addresses),
@@ -74,7 +75,7 @@ class Glance:
             raise
         return _image(answer.json())
 
-    def update(self, image_id: str, fields: Mapping[str, Any], as_user: bool = False) -> Image:
+    def update(self, image_id: str, fields: Mapping[str, object], as_user: bool = False) -> Image:
         """Set members of Glance's own (``disk_format``, ``min_disk`` ...) and custom properties; what is then there."""
         own = {key: value for key, value in fields.items() if key in BASE_KEYS}
         custom = {key: _text(value) for key, value in fields.items() if key not in BASE_KEYS}
@@ -118,7 +119,7 @@ class Glance:
         patch += [{"op": "remove", "path": f"/{_pointer(key)}"} for key in sorted(gone)]
         return _image(self._patch(image_id, patch, as_user)).properties if patch else old
 
-    def _patch(self, image_id: str, patch: Sequence[Mapping[str, Any]], as_user: bool) -> dict[str, Any]:
+    def _patch(self, image_id: str, patch: Sequence[Mapping[str, object]], as_user: bool) -> dict[str, object]:
         with _naming(image_id):
             return self._caller.call(
                 "PATCH", f"/v2/images/{image_id}", as_user=as_user, what=f"image {image_id}", json=patch,
@@ -173,7 +174,7 @@ class Glance:
         except (requests.RequestException, OSError) as error:
             raise self._caller.translated(error, f"data of image {image_id}") from error
 
-    def _get(self, path: str, image_id: str, as_user: bool) -> dict[str, Any]:
+    def _get(self, path: str, image_id: str, as_user: bool) -> dict[str, Json]:
         with _naming(image_id):
             return self._caller.call("GET", path, as_user=as_user, what=f"image {image_id}").json()
 
@@ -237,7 +238,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def _new(image: NewImage) -> dict[str, Any]:
+def _new(image: NewImage) -> dict[str, Json]:
     """A new image as Glance takes it: what is not said is left to it."""
     members = {"id": image.id, "name": _short_letters(image.name), "visibility": image.visibility, "owner": image.owner,
                "disk_format": image.disk_format, "container_format": image.container_format,
@@ -250,7 +251,7 @@ def _short_letters(name: str) -> str:
     return "".join(letter if ord(letter) <= 0xFFFF else "\N{REPLACEMENT CHARACTER}" for letter in name)
 
 
-def _image(body: Mapping[str, Any]) -> Image:
+def _image(body: Mapping[str, Json]) -> Image:
     """An image of Glance's JSON. ``min_disk`` is in GB, ``min_ram`` in MB; sizes in bytes, null while unknown."""
     return Image(
         id=body["id"], name=body.get("name"), status=body.get("status") or "unknown",

@@ -10,6 +10,7 @@ from keystoneauth1 import exceptions
 
 from nova import errors
 from nova.clients.session import Caller, Credentials, Service
+from nova.model.base import Json
 
 RETRIES = 1
 RETRY_WAIT_S = 0.2
@@ -39,7 +40,7 @@ class Wanted(NamedTuple):
     region: str | None
 
 
-def of_groups(oslo_limit: Any, credentials: Credentials) -> Keystone:
+def of_groups(oslo_limit: Json, credentials: Credentials) -> Keystone:
     """A client as the ``[oslo_limit]`` group says."""
     wanted = Wanted(oslo_limit.endpoint_id, oslo_limit.endpoint_service_type, oslo_limit.endpoint_service_name,
                     oslo_limit.endpoint_interface.removesuffix("URL"), oslo_limit.endpoint_region_name)
@@ -82,11 +83,11 @@ class Keystone:
                 f"endpoint_interface={wanted.interface}, endpoint_region_name={wanted.region}")
         return Endpoint(found[0]["service_id"], found[0].get("region_id"))
 
-    def _list(self, what: str, **query: str) -> list[Mapping[str, Any]]:
+    def _list(self, what: str, **query: str) -> list[Mapping[str, Json]]:
         found: list[Mapping[str, Any]] = self._get(f"/{what}", query)[what]
         return found
 
-    def _get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+    def _get(self, path: str, query: Mapping[str, str] | None = None) -> Json:
         if self._caller is None:
             self._caller = self._reach()
         try:
@@ -111,7 +112,7 @@ class Keystone:
                       self._credentials)
 
 
-def _by_name(rows: Iterable[Mapping[str, Any]], field: str, endpoint: Endpoint) -> dict[str, int]:
+def _by_name(rows: Iterable[Mapping[str, Json]], field: str, endpoint: Endpoint) -> dict[str, int]:
     """Resource -> limit. One of the endpoint's own region stands above one for all regions; others' don't count."""
     found: dict[str, int] = {}
     for row in sorted(rows, key=lambda row: row.get("region_id") is not None):

@@ -18,6 +18,7 @@ import requests
 from nova import concurrency, errors
 from nova.clients import neutron_values as values
 from nova.clients.session import Caller, Credentials, Service
+from nova.model.base import Json
 from nova.model.ports import (
     Counted,
     NeutronFloating,
@@ -46,7 +47,7 @@ class NeutronCaller(Caller):
     credentials from the user's."""
 
     def call(self, method: str, path: str, *, as_user: bool = False, what: str = "such thing",
-             **kwargs: Any) -> requests.Response:
+             **kwargs: object) -> requests.Response:
         try:
             return super().call(method, path, as_user=as_user, what=what, **kwargs)
         except errors.service.Forbidden as error:
@@ -64,7 +65,7 @@ class NeutronCaller(Caller):
             return errors.network.OverPortQuota(reason=message)
         if isinstance(found, errors.service.ResourceNotFound):
             return found
-        again = type(found)(**{**found.data, "reason": message.rstrip(".")})
+        again = type(found)(None, **{**found.data, "reason": message.rstrip(".")})
         again.neutron_type = kind  # type: ignore[attr-defined]
         return again
 
@@ -81,7 +82,7 @@ def _neutron_error(error: Exception) -> tuple[str, str] | None:
     return (str(said.get("type", "")), str(said.get("message", ""))[:500]) if isinstance(said, Mapping) else None
 
 
-def of_groups(neutron: Any, credentials: Credentials) -> Neutron:
+def of_groups(neutron: Json, credentials: Credentials) -> Neutron:
     """A client as the ``[neutron]`` group says."""
     addresses = (neutron.endpoint_override.rstrip("/"),) if neutron.endpoint_override else ()
     service = Service("network", neutron.service_type, addresses, neutron.region_name, tuple(neutron.valid_interfaces),
@@ -89,7 +90,7 @@ def of_groups(neutron: Any, credentials: Credentials) -> Neutron:
     return Neutron(NeutronCaller(service, credentials), neutron.extension_sync_interval)
 
 
-def _patience(neutron: Any) -> float:
+def _patience(neutron: Json) -> float:
     """Seconds; ``timeout`` is keystoneauth's word."""
     return float(getattr(neutron, "timeout", None) or neutron.read_timeout)
 
@@ -103,10 +104,11 @@ class Neutron:
 
     # -- networks
 
-    def networks(self, filters: Mapping[str, Any] | None = None, as_user: bool = False) -> tuple[NeutronNetwork, ...]:
+    def networks(self, filters: Mapping[str, object] | None = None, as_user: bool = False) -> tuple[NeutronNetwork,
+                 ...]:
         return self._all("networks", values.network, filters, as_user)
 
-    def subnets(self, ids: Iterable[str] = (), filters: Mapping[str, Any] | None = None
+    def subnets(self, ids: Iterable[str] = (), filters: Mapping[str, object] | None = None
                 ) -> tuple[NeutronSubnet, ...]:
         return self._by_id("subnets", values.subnet, ids, filters)
 
@@ -120,7 +122,7 @@ class Neutron:
 
     # -- ports
 
-    def ports(self, filters: Mapping[str, Any] | None = None, as_user: bool = False) -> tuple[Port, ...]:
+    def ports(self, filters: Mapping[str, object] | None = None, as_user: bool = False) -> tuple[Port, ...]:
         """``filters``: of the API (device_id, network_id ...; a list is "any of them")."""
         return self._all("ports", values.port, filters, as_user)
 
@@ -146,14 +148,14 @@ class Neutron:
     def port(self, port_id: str, as_user: bool = False) -> Port:
         return values.port(self._get(f"ports/{port_id}", {}, as_user, f"port {port_id}")["port"])
 
-    def create_ports(self, ports: Sequence[Mapping[str, Any]]) -> tuple[Port, ...]:
+    def create_ports(self, ports: Sequence[Mapping[str, Json]]) -> tuple[Port, ...]:
         """All of them or none, in one request. Who gets no answer looks with :meth:`ports_of` before it asks again."""
         if not ports:
             return ()
         body = self._send("POST", "ports", {"ports": list(ports)}, "such network")
         return tuple(values.port(one) for one in body["ports"])
 
-    def update_port(self, port_id: str, fields: Mapping[str, Any], if_match: int | None = None,
+    def update_port(self, port_id: str, fields: Mapping[str, Json], if_match: int | None = None,
                     as_user: bool = False) -> Port:
         """Fields by their names in the API. ``if_match``: only while the port is at that revision, else
         service.Conflict (extension revision-if-match)."""
@@ -172,7 +174,7 @@ class Neutron:
         body = self._get(f"ports/{port_id}/bindings", {}, False, f"port {port_id}")
         return tuple(values.binding(one) for one in body["bindings"])
 
-    def create_binding(self, port_id: str, host: str, vnic_type: str, profile: Mapping[str, Any]) -> PortBinding:
+    def create_binding(self, port_id: str, host: str, vnic_type: str, profile: Mapping[str, Json]) -> PortBinding:
         """An inactive one; service.Conflict: there is one of that host."""
         body = {"binding": {"host": host, "vnic_type": vnic_type, "profile": dict(profile)}}
         return values.binding(self._send("POST", f"ports/{port_id}/bindings", body, f"port {port_id}")["binding"])
@@ -192,7 +194,7 @@ class Neutron:
 
     # -- security groups
 
-    def security_groups(self, filters: Mapping[str, Any] | None = None, as_user: bool = False
+    def security_groups(self, filters: Mapping[str, object] | None = None, as_user: bool = False
                         ) -> tuple[NeutronGroup, ...]:
         return self._all("security-groups", values.group, filters, as_user)
 
@@ -203,11 +205,11 @@ class Neutron:
         return values.group(self._get(f"security-groups/{group_id}", {}, as_user,
                                       f"security group {group_id}")["security_group"])
 
-    def create_security_group(self, as_user: bool = True, **fields: Any) -> NeutronGroup:
+    def create_security_group(self, as_user: bool = True, **fields: Json) -> NeutronGroup:
         body = self._send("POST", "security-groups", {"security_group": fields}, "such project", as_user)
         return values.group(body["security_group"])
 
-    def update_security_group(self, group_id: str, as_user: bool = True, **fields: Any) -> NeutronGroup:
+    def update_security_group(self, group_id: str, as_user: bool = True, **fields: Json) -> NeutronGroup:
         body = self._send("PUT", f"security-groups/{group_id}", {"security_group": fields},
                           f"security group {group_id}", as_user)
         return values.group(body["security_group"])
@@ -217,11 +219,11 @@ class Neutron:
         self._caller.call("DELETE", f"/v2.0/security-groups/{group_id}", as_user=as_user,
                           what=f"security group {group_id}")
 
-    def security_rules(self, filters: Mapping[str, Any] | None = None, as_user: bool = True
+    def security_rules(self, filters: Mapping[str, object] | None = None, as_user: bool = True
                        ) -> tuple[NeutronRule, ...]:
         return self._all("security-group-rules", values.rule, filters, as_user)
 
-    def create_security_rule(self, as_user: bool = True, **fields: Any) -> NeutronRule:
+    def create_security_rule(self, as_user: bool = True, **fields: Json) -> NeutronRule:
         body = self._send("POST", "security-group-rules", {"security_group_rule": fields}, "such security group",
                           as_user)
         return values.rule(body["security_group_rule"])
@@ -231,7 +233,7 @@ class Neutron:
 
     # -- floating addresses
 
-    def floating_ips(self, filters: Mapping[str, Any] | None = None, as_user: bool = False
+    def floating_ips(self, filters: Mapping[str, object] | None = None, as_user: bool = False
                      ) -> tuple[NeutronFloating, ...]:
         return self._all("floatingips", values.floating, filters, as_user)
 
@@ -243,11 +245,11 @@ class Neutron:
         return values.floating(self._get(f"floatingips/{floating_id}", {}, as_user,
                                          f"floating address {floating_id}")["floatingip"])
 
-    def create_floating_ip(self, as_user: bool = True, **fields: Any) -> NeutronFloating:
+    def create_floating_ip(self, as_user: bool = True, **fields: Json) -> NeutronFloating:
         return values.floating(self._send("POST", "floatingips", {"floatingip": fields}, "such network",
                                           as_user)["floatingip"])
 
-    def update_floating_ip(self, floating_id: str, as_user: bool = True, **fields: Any) -> NeutronFloating:
+    def update_floating_ip(self, floating_id: str, as_user: bool = True, **fields: Json) -> NeutronFloating:
         return values.floating(self._send("PUT", f"floatingips/{floating_id}", {"floatingip": fields},
                                           f"floating address {floating_id}", as_user)["floatingip"])
 
@@ -276,14 +278,14 @@ class Neutron:
 
     # -- inside
 
-    def _get(self, path: str, params: Mapping[str, Any], as_user: bool, what: str) -> dict[str, Any]:
+    def _get(self, path: str, params: Mapping[str, object], as_user: bool, what: str) -> dict[str, Json]:
         return self._json("GET", f"/v2.0/{path}", as_user=as_user, what=what, params=_flat(params))
 
-    def _send(self, method: str, path: str, body: Any, what: str, as_user: bool = False) -> dict[str, Any]:
+    def _send(self, method: str, path: str, body: object, what: str, as_user: bool = False) -> dict[str, Json]:
         kwargs = {} if body is None else {"json": body}
         return self._json(method, f"/v2.0/{path}", as_user=as_user, what=what, **kwargs)
 
-    def _json(self, method: str, path: str, **kwargs: Any) -> dict[str, Any]:
+    def _json(self, method: str, path: str, **kwargs: Json) -> dict[str, Json]:
         answer = self._caller.call(method, path, **kwargs)
         try:
             body = answer.json()
@@ -299,7 +301,7 @@ class Neutron:
         except errors.service.ResourceNotFound:
             return
 
-    def _all(self, noun: str, read: Callable[[Mapping[str, Any]], T], filters: Mapping[str, Any] | None,
+    def _all(self, noun: str, read: Callable[[Mapping[str, Json]], T], filters: Mapping[str, Json] | None,
              as_user: bool = False) -> tuple[T, ...]:
         """Every page of a list."""
         params: Sequence[tuple[str, Any]] | None = _flat(filters or {})
@@ -311,8 +313,8 @@ class Neutron:
             params = _next(body.get(f"{key}_links") or ()) if body[key] else None
         return tuple(found)
 
-    def _by_id(self, noun: str, read: Callable[[Mapping[str, Any]], T], ids: Iterable[str],
-               filters: Mapping[str, Any] | None, as_user: bool = False, key: str = "id") -> tuple[T, ...]:
+    def _by_id(self, noun: str, read: Callable[[Mapping[str, object]], T], ids: Iterable[str],
+               filters: Mapping[str, object] | None, as_user: bool = False, key: str = "id") -> tuple[T, ...]:
         wanted = sorted(set(ids))
         if not wanted:
             return self._all(noun, read, filters, as_user) if filters else ()
@@ -347,7 +349,7 @@ class _Extensions:
         self._read_at = self._clock()
 
 
-def _flat(params: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _flat(params: Mapping[str, object]) -> list[tuple[str, object]]:
     """``{"id": ["a", "b"]}`` as Neutron reads it: ``id=a&id=b``."""
     return [(name, one) for name, value in params.items()
             for one in (value if isinstance(value, list | tuple | set | frozenset) else [value])]
@@ -358,7 +360,7 @@ def _chunks(ids: Sequence[str]) -> Iterator[list[str]]:
         yield list(ids[first:first + IDS_AT_ONCE])
 
 
-def _next(links: Iterable[Mapping[str, str]]) -> list[tuple[str, Any]] | None:
+def _next(links: Iterable[Mapping[str, str]]) -> list[tuple[str, Json]] | None:
     """The parameters of the next page. (Its host is what the service thinks it is called: not always how we get
     there.)"""
     for link in links:

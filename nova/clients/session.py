@@ -14,13 +14,14 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import requests
 from keystoneauth1 import adapter, exceptions, loading, noauth, plugin
 from keystoneauth1 import session as ksession
 
 from nova import concurrency, context, errors
+from nova.conf.base import Options
+from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ class Credentials:
     send_service_token: bool = False
 
 
-def load(conf: Any, section: str) -> Credentials:
+def load(conf: Options, section: str) -> Credentials:
     """The credentials for the service of ``section``, read from ``conf`` (called by ``nova.cmd``).
 
     config.Credentials when a section names an ``auth_type`` but not what it needs.
@@ -65,11 +66,11 @@ def patient(session: ksession.Session) -> ksession.Session:
 
 
 class _Patient(ksession.TCPKeepAliveAdapter):
-    def send(self, request: Any, stream: bool = False, timeout: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def send(self, request: Json, stream: bool = False, timeout: Json = None, *args: Json, **kwargs: Json) -> Json:
         return super().send(request, stream, _within(context.patience().left_s, timeout), *args, **kwargs)
 
 
-def _within(left_s: float, timeout: Any) -> Any:
+def _within(left_s: float, timeout: object) -> Json:
     """``timeout`` as requests has it: seconds, to connect and to read, or None."""
     if left_s == math.inf:
         return timeout
@@ -78,7 +79,7 @@ def _within(left_s: float, timeout: Any) -> Any:
     return connect, read
 
 
-def load_auth(conf: Any, section: str) -> plugin.BaseAuthPlugin | None:
+def load_auth(conf: Options, section: str) -> plugin.BaseAuthPlugin | None:
     loading.register_auth_conf_options(conf, section)
     try:
         return loading.load_auth_from_conf_options(conf, section)
@@ -104,7 +105,7 @@ class _UserToken(plugin.BaseAuthPlugin):
     def get_token(self, session: ksession.Session) -> str:
         return self._token
 
-    def get_endpoint(self, session: ksession.Session, **kwargs: Any) -> str | None:
+    def get_endpoint(self, session: ksession.Session, **kwargs: object) -> str | None:
         return self._catalog.get_endpoint(session, **kwargs) if self._catalog else None
 
     def invalidate(self) -> bool:
@@ -138,7 +139,7 @@ class Caller:
             LOG.warning("Neither an address nor credentials are configured for the %s service", service.name)
 
     def call(self, method: str, path: str, *, as_user: bool = False, what: str = "such thing",
-             **kwargs: Any) -> requests.Response:
+             **kwargs: object) -> requests.Response:
         """The answer to one request, tried again while nobody answers (for methods that may be repeated).
 
         All attempts end before those who wait for this thread go (:func:`nova.context.waited_for`).
@@ -173,7 +174,7 @@ class Caller:
             yield known[(start + attempt) % len(known)]
 
     def _once(self, method: str, path: str, address: str | None, as_user: bool, what: str,
-              kwargs: Mapping[str, Any]) -> requests.Response:
+              kwargs: Mapping[str, object]) -> requests.Response:
         client = adapter.Adapter(
             self._credentials.session, auth=self._auth(as_user, address), service_type=self.service.service_type,
             interface=list(self.service.interfaces), region_name=self.service.region_name, endpoint_override=address,
@@ -213,7 +214,7 @@ def _request_id() -> str | None:
     return (serving.global_request_id or serving.request_id) if serving else None
 
 
-def _explained(details: Any) -> str:
+def _explained(details: object) -> str:
     """What a service says of a request that it refuses, as one line, where it says it as a page of HTML; or nothing."""
     page = details if isinstance(details, str) else ""
     found = re.search(r"<body>(?:\s*<h1>[^<]*</h1>)?(.*?)</body>", page, re.DOTALL)

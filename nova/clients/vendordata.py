@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from nova import errors
+from nova.conf.base import Options
+from nova.model.base import Json
 from nova.model.guests import GuestFacts
 
 LOG = logging.getLogger(__name__)
@@ -45,7 +47,7 @@ class Vendordata:
         self._options, self._token = options, token
         self._http: Any = _http() if DYNAMIC in options.providers else None
 
-    def static(self) -> dict[str, Any] | None:
+    def static(self) -> dict[str, object] | None:
         """The file's object, read anew: an operator edits it without a restart. None: there is no such provider."""
         if STATIC not in self._options.providers:
             return None
@@ -63,14 +65,14 @@ class Vendordata:
             return {}
         return found
 
-    def dynamic(self, facts: GuestFacts) -> dict[str, Any]:
+    def dynamic(self, facts: GuestFacts) -> dict[str, object]:
         """Each target's object by its name. metadata.VendordataFailed only where ``vendordata_dynamic_failure_fatal``
         says so."""
         if DYNAMIC not in self._options.providers:
             return {}
         return {target.name: self._ask(target, facts) for target in self._options.targets}
 
-    def _ask(self, target: Target, facts: GuestFacts) -> Any:
+    def _ask(self, target: Target, facts: GuestFacts) -> Json:
         try:
             headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": USER_AGENT}
             token = self._token()
@@ -92,14 +94,14 @@ class Vendordata:
             return {}
 
 
-def _http() -> Any:
+def _http() -> object:
     """Imported where it is used: most clouds have no such service, and every metadata worker would carry it."""
     import requests
 
     return requests.Session()
 
 
-def question(facts: GuestFacts) -> dict[str, Any]:
+def question(facts: GuestFacts) -> dict[str, Json]:
     """What a target is told of the guest. ``user-data`` is base64 text."""
     return {"project-id": facts.project_id, "instance-id": facts.uuid, "image-id": facts.image_id or None,
             "user-data": facts.user_data, "hostname": facts.hostname, "metadata": dict(facts.metadata),
@@ -120,7 +122,7 @@ def parse_targets(entries: Sequence[str]) -> tuple[Target, ...]:
     return tuple(found.values())
 
 
-def from_conf(conf: Any) -> Vendordata:
+def from_conf(conf: Options) -> Vendordata:
     """Read once, at start (called by ``nova.cmd``). metadata.VendordataProvider, config.Credentials: the sentence to
     stop with."""
     api = conf.api
@@ -135,7 +137,7 @@ def from_conf(conf: Any) -> Vendordata:
     return Vendordata(options, _token(conf) if DYNAMIC in options.providers else lambda: None)
 
 
-def _token(conf: Any) -> Callable[[], str | None]:
+def _token(conf: Options) -> Callable[[], str | None]:
     """From that section alone: a target must not see the token of another standing of ours."""
     from keystoneauth1 import session as ksession
 

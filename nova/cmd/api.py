@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from nova import concurrency, errors
 from nova.cmd import common
+from nova.conf.base import Options
+from nova.model.base import Library
 from nova.service import patiently
 
 LOG = logging.getLogger(__name__)
@@ -18,7 +20,7 @@ OSAPI, METADATA, PLACEMENT = "osapi_compute", "metadata", "placement"
 GUEST_HEAD_S = 30.0  # guests are strangers: none shall hold connections that others need
 
 
-def _osapi(options: Any, bus: Any) -> Any:
+def _osapi(options: Options, bus: Library) -> Library:
     from nova.api import app
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.contracts.console_auth import ConsoleAuthRPC
@@ -26,7 +28,7 @@ def _osapi(options: Any, bus: Any) -> Any:
     return app.from_conf(bus.client(ConductorRPC), bus.client(ConsoleAuthRPC), options)
 
 
-def _metadata(options: Any, bus: Any) -> Any:
+def _metadata(options: Options, bus: Library) -> Library:
     from nova.clients import vendordata
     from nova.metadata import app
     from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -34,7 +36,7 @@ def _metadata(options: Any, bus: Any) -> Any:
     return app.from_conf(bus.client(ConductorHostRPC), options, vendordata.from_conf(options))
 
 
-def _placement(options: Any, bus: Any) -> Any:
+def _placement(options: Options, bus: Library) -> Library:
     from nova.placement import app
     from nova.rpc.contracts.placement import PlacementRPC
 
@@ -52,10 +54,10 @@ class Kind(NamedTuple):
     workers: str
     head_s: float = 0  # within which clients must have sent a request's head; 0: when they like
 
-    def group(self, options: Any) -> Any:
+    def group(self, options: Options) -> Library:
         return options if self.section == "DEFAULT" else options[self.section]
 
-    def address(self, options: Any) -> tuple[str, int]:
+    def address(self, options: Options) -> tuple[str, int]:
         group = self.group(options)
         return group[self.listen], group[self.port]
 
@@ -69,7 +71,7 @@ APIS = {OSAPI: Kind(_osapi, "nova.api.app", "DEFAULT", "osapi_compute_listen", "
 ALL = {**APIS, PLACEMENT: Kind(_placement, "nova.placement.app", "placement_api", "listen", "listen_port", "workers")}
 
 
-def bind(options: Any, names: list[str], known: dict[str, Kind] | None = None) -> dict[str, Any]:
+def bind(options: Options, names: list[str], known: dict[str, Kind] | None = None) -> dict[str, Library]:
     """Listening sockets, made once before workers fork. service.CanNotStart names address and option.
 
     ``known``: what may be named; what ``enabled_apis`` may name, if not given.
@@ -91,7 +93,7 @@ def bind(options: Any, names: list[str], known: dict[str, Kind] | None = None) -
     return sockets
 
 
-def tls(group: Any) -> Any:
+def tls(group: Options) -> Library:
     """What ``[wsgi]`` says of TLS, None for plain HTTP. service.CanNotStart names the option that is wrong."""
     if not (group.ssl_cert_file or group.ssl_key_file):
         return None
@@ -109,7 +111,7 @@ def tls(group: Any) -> Any:
     return made
 
 
-def largest_body(options: Any) -> int:
+def largest_body(options: Options) -> int:
     """Bytes that a request's body may have: known where an application has the middleware that looks at it."""
     from nova import http_server
 
@@ -120,7 +122,7 @@ def largest_body(options: Any) -> int:
 class Api:
     """One worker process, serving the sockets that its parent bound. ``applications``: by name in enabled_apis."""
 
-    def __init__(self, options: Any, sockets: dict[str, Any]) -> None:
+    def __init__(self, options: Options, sockets: dict[str, Library]) -> None:
         from nova.rpc import host_secret
         from nova.rpc.transport import Bus
 

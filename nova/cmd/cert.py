@@ -6,6 +6,7 @@ from typing import Any
 
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
+from nova.conf.base import Options
 from nova.service import Every
 
 BINARY = "nova-cert"
@@ -15,7 +16,7 @@ RENEW_S = 86400.0  # how often what is to end within a month is looked for
 class Cert:
     """The one process: the authorities are files of its host."""
 
-    def __init__(self, options: Any, index: int) -> None:
+    def __init__(self, options: Options, index: int) -> None:
         from nova.cert.service import CertService
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.transport import Bus

@@ -8,7 +8,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from oslo_config import cfg
 
@@ -28,7 +27,7 @@ def release() -> str:
         return "0.1.0"
 
 
-def fail(message: str) -> Any:
+def fail(message: str) -> object:
     """End with exit code 2 and one sentence on standard error."""
     sys.stderr.write(f"{os.path.basename(sys.argv[0])}: {message}\n")
     raise SystemExit(2)

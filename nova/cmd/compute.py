@@ -8,6 +8,8 @@ from typing import Any
 
 from nova import concurrency, errors
 from nova.cmd import common
+from nova.conf.base import Options
+from nova.model.base import Library
 from nova.service import BEAT_AGAIN_S, Every
 from nova.virt.interface import Driver
 
@@ -16,13 +18,13 @@ LOG = logging.getLogger(__name__)
 BINARY = "nova-compute"
 
 
-def _libvirt(options: Any, host: str, state: Path) -> Driver:
+def _libvirt(options: Options, host: str, state: Path) -> Driver:
     from nova.virt.libvirt import driver
 
     return driver.from_conf(options, host)
 
 
-def _fake(options: Any, host: str, state: Path) -> Driver:
+def _fake(options: Options, host: str, state: Path) -> Driver:
     from nova.virt.fake import FakeDriver
 
     return FakeDriver(options.fake, host, state)
@@ -33,14 +35,14 @@ DRIVERS = {"libvirt.LibvirtDriver": _libvirt, "nova.virt.libvirt.LibvirtDriver":
            "fake.FakeDriver": _fake, "nova.virt.fake.FakeDriver": _fake, "fake": _fake}
 
 
-def image_service(options: Any) -> Any:
+def image_service(options: Options) -> Library:
     """The image service, with our own credentials: images come from it, and snapshots go there."""
     from nova.clients import glance, session
 
     return glance.of_groups(options.glance, session.load(options, "glance"))
 
 
-def image_cache(options: Any, source: Any = None) -> Any:
+def image_cache(options: Options, source: Library = None) -> Library:
     """Where this host keeps images, filled from ``source`` (None: the image service)."""
     from nova.compute.guests.images import CacheSettings, ImageCache
     from nova.privileged.qemu_img import QemuImg
@@ -56,7 +58,7 @@ def image_cache(options: Any, source: Any = None) -> Any:
 IPTABLES, NOOP = "IptablesFirewallDriver", "NoopFirewallDriver"
 
 
-def packet_filters(options: Any) -> Any:
+def packet_filters(options: Options) -> Library:
     """What filters this host's guests' packets where the conductor says that hosts do, or None: the operator wants
     none. service.CanNotStart: an unknown ``firewall_driver``."""
     from nova.compute.filter.host_filter import PacketFilters
@@ -76,7 +78,7 @@ def packet_filters(options: Any) -> Any:
                          RuleOptions(options.allow_same_net_traffic, options.iptables_drop_action), foreign)
 
 
-def hairpins(options: Any) -> Any:
+def hairpins(options: Options) -> Library:
     """What lets guests on nova-network's bridges reach themselves by their floating addresses, and not the host by its
     own, or None. Taps of other network services are never handed to it."""
     from nova.privileged import links
@@ -88,7 +90,7 @@ def hairpins(options: Any) -> Any:
 class Compute:
     """The one process of a compute host's daemon."""
 
-    def __init__(self, options: Any, index: int) -> None:
+    def __init__(self, options: Options, index: int) -> None:
         from nova.clients import vendordata
         from nova.compute.host import Host
         from nova.compute.reports import consoles, provider_config
@@ -136,7 +138,7 @@ class Compute:
         self.beating = Every(float(registered.report_interval_s), beats, "heartbeat", at_once=True,
                              again_s=BEAT_AGAIN_S).start()
 
-    def _heard(self, alive: Any) -> None:
+    def _heard(self, alive: Library) -> None:
         self.bus.peers.learn(alive.lowest)
         self.service.heard(alive)
 

@@ -6,18 +6,23 @@ import functools
 import logging
 import os
 import time
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from nova import concurrency, errors
 from nova.cmd import common
+from nova.conf.base import Options
+from nova.model.base import Library
 from nova.service import Every, patiently
+
+if TYPE_CHECKING:
+    from nova.db.engine import Database
 
 LOG = logging.getLogger(__name__)
 
 BINARY = "nova-conductor"
 
 
-def settings(options: Any) -> Any:
+def settings(options: Options) -> Library:
     """Options as the conductor's rooms read them."""
     from nova.conductor.engine import network_options
     from nova.conductor.engine.deps import Settings, VpnSettings
@@ -57,7 +62,7 @@ def settings(options: Any) -> Any:
                     network_defaults=network_options.defaults_from_conf(options))
 
 
-def _network_limits(options: Any) -> dict[str, int]:
+def _network_limits(options: Options) -> dict[str, int]:
     """nova-network's, which mean nothing with Neutron."""
     from nova.conf import quota
     from nova.conf.network import neutron_in_use
@@ -67,7 +72,7 @@ def _network_limits(options: Any) -> dict[str, int]:
     return {name: options.quota[name] for name in quota.NETWORK_LIMITS}
 
 
-def quotas(options: Any) -> Any:
+def quotas(options: Options) -> Library:
     """Where limits are kept, as ``[quota]driver`` says. service.CanNotStart without credentials for Keystone."""
     from nova.clients import keystone, session
     from nova.conductor.engine import limits
@@ -87,7 +92,7 @@ def quotas(options: Any) -> Any:
     return limits.Unified(keystone.of_groups(options.oslo_limit, credentials), missing)
 
 
-def databases(options: Any) -> tuple[Any, Any]:
+def databases(options: Options) -> tuple[Database, Database]:
     """(api, cell). service.CanNotStart, naming option and file, when one is missing."""
     from nova.db.engine import Database
 
@@ -102,7 +107,7 @@ def databases(options: Any) -> tuple[Any, Any]:
     return made[0], made[1]
 
 
-def networking(options: Any, deps: Any) -> Any:
+def networking(options: Options, deps: Library) -> Library:
     """Whose the networks are. service.CanNotStart with credentials for Neutron that can't be used."""
     from nova.clients import neutron, session
     from nova.conductor.actions.interfaces import detach_at_once
@@ -133,7 +138,7 @@ def networking(options: Any, deps: Any) -> Any:
     return back_end
 
 
-def check_networking(back_end: Any) -> None:
+def check_networking(back_end: Library) -> None:
     """service.CanNotStart when Neutron does not let us in. One that is away is no reason: what needs it will wait for
     it."""
     from nova import errors
@@ -155,7 +160,7 @@ def check_networking(back_end: Any) -> None:
 class Conductor:
     """One worker process."""
 
-    def __init__(self, options: Any, index: int) -> None:
+    def __init__(self, options: Options, index: int) -> None:
         from nova.clients import glance, session
         from nova.conductor.engine.deps import Deps
         from nova.conductor.engine.journal import Journal
@@ -283,7 +288,7 @@ class Conductor:
         self.deps.cell.dispose()
 
 
-def prefer(options: Any) -> str:
+def prefer(options: Options) -> str:
     """Native threads where the database driver is a C library, whose waits would stop every green thread."""
     urls = [options.database.connection or "", options.api_database.connection or ""]
     return "threads" if any(url.startswith(("postgres", "sqlite")) for url in urls) else "eventlet"

@@ -17,6 +17,9 @@ from typing import Any
 
 from nova import concurrency, errors
 from nova.cmd import common
+from nova.conf.base import Options
+from nova.console import kinds
+from nova.model.base import Library
 
 LOG = logging.getLogger(__name__)
 
@@ -77,7 +80,7 @@ def spelt(arguments: Sequence[str]) -> list[str]:
 class Parts:
     """What a proxy serves, read and checked before it listens. BadSetting, NoTerminal."""
 
-    def __init__(self, options: Any, kind: Any) -> None:
+    def __init__(self, options: Options, kind: kinds.Kind) -> None:
         from nova.console import kinds, paper
 
         self.kind, self.raw = kind, kind is kinds.XVPVNC  # raw: for a viewer that is no browser, and has no pages
@@ -88,7 +91,7 @@ class Parts:
         record(options.record)
 
 
-def web(given: str | None, kind: Any) -> Any:
+def web(given: str | None, kind: kinds.Kind) -> Library:
     """The directory of pages; None for a proxy that has its own. BadSetting."""
     from nova.console.static import Files
 
@@ -109,7 +112,7 @@ def record(prefix: str | None) -> None:
         raise BadSetting(f"sessions can not be recorded in {folder} ([DEFAULT]record): it is missing or not writable")
 
 
-def tls(options: Any, must: bool) -> Any:
+def tls(options: Options, must: bool) -> Library:
     """Browsers' TLS; None without a certificate. BadSetting: one must be there, or what is there is of no use."""
     import ssl
 
@@ -137,7 +140,7 @@ def _no_password() -> str:
     raise BadSetting("the key is encrypted, and nobody is there to be asked for its password")
 
 
-def bind(options: Any, kind: Any) -> socket.socket:
+def bind(options: Options, kind: kinds.Kind) -> socket.socket:
     """The listening socket. service.CanNotStart names address and option."""
     from nova import http_server
 
@@ -165,7 +168,7 @@ def more_files(sessions: int) -> None:
                         "may have %d: raise its limit (LimitNOFILE)", sessions, wanted, most)
 
 
-def settings(options: Any, kind: Any) -> Any:
+def settings(options: Options, kind: kinds.Kind) -> Library:
     """The gate's. errors.Invalid names a wrong option."""
     from nova.console import gate, rfb, target
 
@@ -180,7 +183,7 @@ def settings(options: Any, kind: Any) -> Any:
 class Proxy:
     """One process. Open consoles outlast the broker, and everything but this process and their hosts."""
 
-    def __init__(self, options: Any, parts: Parts, sock: socket.socket) -> None:
+    def __init__(self, options: Options, parts: Parts, sock: socket.socket) -> None:
         from nova.console import gate, sessions, xvp
         from nova.rpc.contracts.console_auth import ConsoleAuthRPC
         from nova.rpc.transport import Bus
@@ -193,7 +196,7 @@ class Proxy:
                               xvp.STEPS if parts.raw else None)
         self.server: Any = None
 
-    def application(self) -> Any:
+    def application(self) -> Library:
         from nova.console import app, xvp
 
         return xvp.Application(self.gate) if self.parts.raw else app.App(self.gate, self.parts.files, self.parts.assets)

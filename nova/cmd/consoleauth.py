@@ -6,6 +6,7 @@ from typing import Any
 
 from nova.cmd import common
 from nova.cmd.reporting import Reporting
+from nova.conf.base import Options
 
 BINARY = "nova-consoleauth"
 
@@ -13,7 +14,7 @@ BINARY = "nova-consoleauth"
 class ConsoleAuth:
     """One worker process."""
 
-    def __init__(self, options: Any, index: int) -> None:
+    def __init__(self, options: Options, index: int) -> None:
         from nova.console.service import ConsoleAuthService
         from nova.rpc.contracts.conductor import ConductorRPC
         from nova.rpc.transport import Bus

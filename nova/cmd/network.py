@@ -7,6 +7,7 @@ from typing import Any
 
 from nova.cmd import common
 from nova.cmd.reporting import HostVoice, Reporting
+from nova.conf.base import Options
 
 BINARY = "nova-network"
 
@@ -14,7 +15,7 @@ BINARY = "nova-network"
 class Network:
     """The one process of a network host's daemon."""
 
-    def __init__(self, options: Any, index: int) -> None:
+    def __init__(self, options: Options, index: int) -> None:
         from nova.network import service
         from nova.rpc import host_secret
         from nova.rpc.contracts.conductor_host import ConductorHostRPC

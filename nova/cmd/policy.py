@@ -17,6 +17,7 @@ from typing import Any
 
 from nova import concurrency, context, errors
 from nova.cmd import common
+from nova.conf.base import Options
 from nova.policies import Policy, list_rules
 from nova.policies.sample import sample
 
@@ -63,7 +64,7 @@ def caller_of(given: argparse.Namespace, policy: Policy) -> context.RequestConte
     return context.RequestContext(**fields, is_admin=policy.is_admin(plain))
 
 
-def check(options: Any, given: argparse.Namespace) -> int:
+def check(options: Options, given: argparse.Namespace) -> int:
     policy = Policy(options)
     caller, target = caller_of(given, policy), targets([word for words in given.target or () for word in words])
     if SERVER in target:
@@ -74,7 +75,7 @@ def check(options: Any, given: argparse.Namespace) -> int:
     return int(bool(given.api_name and refused))
 
 
-def _of_server(options: Any, uuid: str) -> dict[str, str]:
+def _of_server(options: Options, uuid: str) -> dict[str, str]:
     """Whose a server is: asks the conductor. NotFound, Unavailable."""
     from nova.model.servers import ServerQuery
     from nova.rpc.contracts.conductor import ConductorRPC
@@ -89,7 +90,7 @@ def _of_server(options: Any, uuid: str) -> dict[str, str]:
     return {"project_id": server.project_id, "user_id": server.user_id}
 
 
-def show_sample(options: Any, given: argparse.Namespace) -> int:
+def show_sample(options: Options, given: argparse.Namespace) -> int:
     sys.stdout.write(sample())
     return 0
 
@@ -112,7 +113,7 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _add_common(parser: argparse.ArgumentParser, default: Any = None) -> None:
+def _add_common(parser: argparse.ArgumentParser, default: object = None) -> None:
     """Files and credentials, before or after the command's words."""
     parser.add_argument("--config-file", action="append", default=default or [], metavar="FILE",
                         help="default: /etc/nova/nova.conf")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 from nova import concurrency, context
 from nova.cmd import common
+from nova.conf.base import Options
+from nova.model.base import Library
 from nova.model.services import ContractVersion, Heartbeat, Registration
 from nova.rpc import host_secret
 from nova.service import BEAT_AGAIN_S, Every, patiently
@@ -17,20 +18,21 @@ LOG = logging.getLogger(__name__)
 class HostVoice:
     """``register`` and ``heartbeat`` of the host-facing contract, called as those of control daemons are."""
 
-    def __init__(self, conductor: Any, host: str) -> None:
+    def __init__(self, conductor: Library, host: str) -> None:
         self.conductor, self.host = conductor, host
 
-    def register(self, registration: Registration) -> Any:
+    def register(self, registration: Registration) -> Library:
         return self.conductor.register(self.host, registration)
 
-    def heartbeat(self, beat: Heartbeat) -> Any:
+    def heartbeat(self, beat: Heartbeat) -> Library:
         return self.conductor.heartbeat(self.host, beat)
 
 
 class Reporting:
     """``register`` once the conductor answers, then ``heartbeat``; registers again when it is not known any more."""
 
-    def __init__(self, options: Any, binary: str, topic: str, bus: Any, conductor: Any, secret: str = "") -> None:
+    def __init__(self, options: Options, binary: str, topic: str, bus: Library, conductor: Library,
+                 secret: str = "") -> None:
         self.secret = secret
         self.host, self.binary, self.topic = options.host, binary, topic
         self.bus, self.conductor = bus, conductor

@@ -7,7 +7,7 @@ guest an outcome of its own; what differs from kind to kind is said here, and no
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nova.compute.guests.actions import Life
 from nova.compute.guests.cold_moves import Moves
@@ -87,12 +87,12 @@ class TakesOrders:
     """The part of the service that takes orders: a call of the contract for each row, made below from it. Base of
     ``ComputeService``."""
 
-    def _order(self, kind: Kind, host: HostName, orders: tuple[Any, ...]) -> tuple[Outcome, ...]:
+    def _order(self, kind: Kind, host: HostName, orders: tuple[object, ...]) -> tuple[Outcome, ...]:
         raise NotImplementedError
 
 
-def _call(kind: Kind) -> Callable[[TakesOrders, HostName, tuple[Any, ...]], tuple[Outcome, ...]]:
-    def call(self: TakesOrders, host: HostName, orders: tuple[Any, ...]) -> tuple[Outcome, ...]:
+def _call(kind: Kind) -> Callable[[TakesOrders, HostName, tuple[object, ...]], tuple[Outcome, ...]]:
+    def call(self: TakesOrders, host: HostName, orders: tuple[object, ...]) -> tuple[Outcome, ...]:
         return self._order(kind, host, orders)
     return call
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
@@ -16,8 +15,10 @@ from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import Orders
 from nova.compute.orders.with_firewall import Guard, NoGuard
 from nova.compute.reports.power_events import PowerEvents
+from nova.conf.base import Options
 from nova.model.orders import ExpectedGuest, Permission
 from nova.model.states import PowerState, VmState
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ class Desk:
 class Reconciler:
     """``options``: resume_guests_state_on_host_boot, running_deleted_instance_action and its timeout."""
 
-    def __init__(self, desk: Desk, conductor: Any, options: Any, host: Host) -> None:
+    def __init__(self, desk: Desk, conductor: ConductorHostRPC, options: Options, host: Host) -> None:
         self._desk, self._conductor, self._options, self._host = desk, conductor, options, host
 
     def at_start(self) -> None:

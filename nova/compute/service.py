@@ -47,6 +47,7 @@ from nova.compute.reports.inventory import InventoryReports
 from nova.compute.reports.monitors import monitors
 from nova.compute.reports.power_events import PowerEvents
 from nova.compute.reports.provider_config import ProviderConfig
+from nova.conf.base import Options
 from nova.model.base import HostName
 from nova.model.guest_tree import TreeOptions
 from nova.model.orders import Outcome
@@ -202,7 +203,7 @@ class ComputeService(TakesOrders, Told, Screens, GuestNetworks):
 
     # --- within
 
-    def _order(self, kind: Kind, host: HostName, orders: tuple[Any, ...]) -> tuple[Outcome, ...]:
+    def _order(self, kind: Kind, host: HostName, orders: tuple[object, ...]) -> tuple[Outcome, ...]:
         self._check_host(host)
         return self._batches.run(kind, orders)
 
@@ -210,7 +211,7 @@ class ComputeService(TakesOrders, Told, Screens, GuestNetworks):
         if given != self._host.name:
             raise errors.host.Misaddressed(host=self._host.name, given=given)
 
-    def _register(self, patiently: Callable[[str, Callable[[], Any]], Any]) -> Registered:
+    def _register(self, patiently: Callable[[str, Callable[[], Registered]], Registered]) -> Registered:
         registration = Registration(
             host=self._host.name, binary=BINARY, topic=ComputeRPC.topic, host_id=self.host_id,
             contracts=(ContractVersion(name=ComputeRPC.__name__, version=ComputeRPC.version),),
@@ -290,7 +291,7 @@ def _patience(parts: Parts) -> Patience:
                     live=parts.live_waits)
 
 
-def _limits(options: Any) -> Limits:
+def _limits(options: Options) -> Limits:
     return Limits(builds=options.max_concurrent_builds, migrations=options.max_concurrent_live_migrations,
                   snapshots=options.max_concurrent_snapshots)
 

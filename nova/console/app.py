@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from http.client import responses
-from typing import Any, NamedTuple
+from typing import NamedTuple
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from nova.console import paper, websocket
 from nova.console.gate import NO_TOKEN, Gate, Refused, token_of
@@ -37,7 +38,7 @@ class Answer(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-def wants_plain(environ: dict[str, Any]) -> bool:
+def wants_plain(environ: WSGIEnvironment) -> bool:
     accepted = environ.get("HTTP_ACCEPT", "")
     return "text/plain" in accepted and "text/html" not in accepted
 
@@ -52,7 +53,7 @@ class App:
         self.gate, self.files, self.assets, self.kind = gate, files, assets, gate.kind
         self.words = paper.Words(gate.kind)
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes] | TakeOver:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes] | TakeOver:
         if websocket.wanted(environ):
             answer = self._websocket(environ)
             if isinstance(answer, TakeOver):
@@ -67,7 +68,7 @@ class App:
 
     # -- WebSockets
 
-    def _websocket(self, environ: dict[str, Any]) -> TakeOver | Answer:
+    def _websocket(self, environ: WSGIEnvironment) -> TakeOver | Answer:
         try:
             websocket.check(environ)
             admission = self.gate.admit(environ)
@@ -79,7 +80,7 @@ class App:
 
     # -- pages and files
 
-    def _page(self, environ: dict[str, Any]) -> Answer:
+    def _page(self, environ: WSGIEnvironment) -> Answer:
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             return _text(405, "Only GET and HEAD are answered here.", ("Allow", "GET, HEAD"))
         full = environ["PATH_INFO"]
@@ -94,13 +95,13 @@ class App:
             return self._say(environ, 200, NO_TOKEN)
         return self._file(environ, path)
 
-    def _is_entry(self, environ: dict[str, Any], path: str) -> bool:
+    def _is_entry(self, environ: WSGIEnvironment, path: str) -> bool:
         """Pages at which users arrive: the known ones, and an operator's own when a token comes with it."""
         if self.files is None:
             return path in ("", "serial.html")
         return path in self.kind.entries or (path.endswith(".html") and "token" in environ.get("QUERY_STRING", ""))
 
-    def _entry(self, environ: dict[str, Any], path: str) -> Answer:
+    def _entry(self, environ: WSGIEnvironment, path: str) -> Answer:
         """The page at which a user arrives, with the token: a bad one is answered in words at once."""
         try:
             token = token_of(environ)
@@ -119,7 +120,7 @@ class App:
         page = b"".join(found.parts())[:MAX_PAGE]
         return Answer(200, HTML, [paper.with_session(page, path.count("/"))], (SECRET,))
 
-    def _own(self, environ: dict[str, Any], name: str) -> Answer:
+    def _own(self, environ: WSGIEnvironment, name: str) -> Answer:
         asset = self.assets.get(name)
         if asset is None:
             return self._say(environ, 404, "There is no such file.")
@@ -128,7 +129,7 @@ class App:
             return Answer(304, asset.type, [], headers)
         return Answer(200, asset.type, [asset.content], headers)
 
-    def _file(self, environ: dict[str, Any], path: str) -> Answer:
+    def _file(self, environ: WSGIEnvironment, path: str) -> Answer:
         found = self.files.find(path) if self.files is not None else None
         if found is None:
             return self._say(environ, 404, "There is no such file.")
@@ -142,13 +143,13 @@ class App:
             return Answer(200, found.type, [], (*headers, length))
         return Answer(200, found.type, found.parts(), (*headers, length))
 
-    def _say(self, environ: dict[str, Any], status: int, words: str) -> Answer:
+    def _say(self, environ: WSGIEnvironment, status: int, words: str) -> Answer:
         if wants_plain(environ):
             return _text(status, words)
         return Answer(status, HTML, [self.words.page(status, words)], (SECRET, OURS))
 
 
-def _level(environ: dict[str, Any], status: int) -> int:
+def _level(environ: WSGIEnvironment, status: int) -> int:
     """What strangers ask for that there is not is no news; what becomes of a token is."""
     if status in (200, 304):
         return logging.DEBUG

@@ -17,6 +17,7 @@ import urllib.parse
 from collections.abc import Callable, Sequence
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, NamedTuple
+from wsgiref.types import WSGIEnvironment
 
 from nova import concurrency, errors
 from nova.console import codes, origins, relay, rfb, stream, target, tokens, websocket
@@ -24,6 +25,7 @@ from nova.console.kinds import Kind
 from nova.console.masking import masked
 from nova.console.recording import recorded
 from nova.console.sessions import Full, Session, Sessions
+from nova.model.base import Json
 from nova.model.consoles import ConsoleConnection, TokenCheck, token_hash
 
 LOG = logging.getLogger(__name__)
@@ -75,7 +77,7 @@ class Admission(NamedTuple):
     token_hash: str
 
 
-def token_of(environ: dict[str, Any]) -> str:
+def token_of(environ: WSGIEnvironment) -> str:
     """The token that a request (a WSGI environment) shows; empty: none. Refused: it can be none of ours.
 
     In the query; else in the query of noVNC's ``path``, which is the WebSocket's address in a page's; else in a cookie.
@@ -115,7 +117,7 @@ def _in_cookies(header: str) -> str:
 class Gate:
     """Checks for one kind of proxy. ``auth``: a client of ConsoleAuthRPC."""
 
-    def __init__(self, kind: Kind, auth: Any, sessions: Sessions, settings: Settings,
+    def __init__(self, kind: Kind, auth: Json, sessions: Sessions, settings: Settings,
                  steps: Steps | None = None) -> None:
         self.kind, self.auth, self.sessions, self.settings = kind, auth, sessions, settings
         self.steps = steps or Steps()
@@ -124,7 +126,7 @@ class Gate:
         """What a token opens, unused. Refused."""
         return self._checked(token_hash(token), redeem=False)
 
-    def admit(self, environ: dict[str, Any]) -> Admission:
+    def admit(self, environ: WSGIEnvironment) -> Admission:
         """Check a request for a connection. Its token is not used up before the connection stands. Refused."""
         if self.sessions.draining:
             raise Refused(503, STOPPING)
@@ -165,7 +167,7 @@ class Gate:
             raise Refused(403, "This address is for another kind of console.")
         return grant
 
-    def serve(self, sock: Any, environ: dict[str, Any], admission: Admission) -> None:
+    def serve(self, sock: object, environ: WSGIEnvironment, admission: Admission) -> None:
         """Make the connection a WebSocket and carry its console to the end. Closes it with a code and words."""
         try:
             front = self.steps.accept(sock, environ)
@@ -191,7 +193,7 @@ class Gate:
                      admission.grant.user_id, time.monotonic() - session.began, ending.code, ending.words, left,
                      extra={"server": admission.grant.server_uuid})
 
-    def _carry(self, front: Any, session: Session) -> relay.Ending:
+    def _carry(self, front: Json, session: Session) -> relay.Ending:
         with contextlib.ExitStack() as stack:
             try:
                 back = self._opened(front, session, stack)
@@ -207,7 +209,7 @@ class Gate:
                 back = stack.enter_context(recorded(back, self.settings.record, session.grant.server_uuid))
             return self.steps.carry(front, back, self._times(session.grant), session.control)
 
-    def _opened(self, front: Any, session: Session, stack: contextlib.ExitStack) -> Any:
+    def _opened(self, front: Json, session: Session, stack: contextlib.ExitStack) -> Json:
         """The console's side, closed with ``stack``; half open where the session shall end already. TargetError,
         ViewerError, Refused.
 
@@ -251,12 +253,12 @@ def _ending(error: target.TargetError | rfb.ViewerError | Refused, session: Sess
     return relay.Ending(codes.BACK_END if error.status == 503 else codes.REFUSED, error.words)
 
 
-def _say(front: Any, ending: relay.Ending) -> None:
+def _say(front: Json, ending: relay.Ending) -> None:
     """The user learns it at once, whatever the session's thread waits for; it does not use this side meanwhile."""
     concurrency.spawn(front.close, ending.code, ending.words, name="console-close")
 
 
-def _break(back: Any, _ending: relay.Ending) -> None:
+def _break(back: Json, _ending: relay.Ending) -> None:
     """Wake the session's thread that waits for the console."""
     with contextlib.suppress(OSError):
         back.sock.shutdown(socket.SHUT_RDWR)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Mapping, Sequence
-from typing import Any
+
+from nova.model.base import Json
 
 #: A WebSocket's scheme is that of the page that opens it.
 SAME_AS = {"ws": "http", "wss": "https"}
 
 
-def refusal(environ: Mapping[str, Any], access_url_base: str, allowed: Sequence[str]) -> str | None:
+def refusal(environ: Mapping[str, Json], access_url_base: str, allowed: Sequence[str]) -> str | None:
     """Why this request (a WSGI environment) may not open a console whose address begins so; None when it may.
 
     Without an Origin it is no browser's. ``allowed``: host names whose pages may, beside the request's own host.

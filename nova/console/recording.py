@@ -7,7 +7,8 @@ import logging
 import os
 import time
 from collections.abc import Iterator
-from typing import Any
+
+from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
 
@@ -19,10 +20,10 @@ class Recorded:
     All else is the side's own. A full disk ends the record, not the session.
     """
 
-    def __init__(self, back: Any, number: int, room: int = MAX_BYTES) -> None:
+    def __init__(self, back: Json, number: int, room: int = MAX_BYTES) -> None:
         self._back, self._number, self._room = back, number, room
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._back, name)
 
     def read(self, *limit: int) -> bytes | None:
@@ -46,7 +47,7 @@ class Recorded:
 
 
 @contextlib.contextmanager
-def recorded(back: Any, prefix: str, name: str) -> Iterator[Any]:
+def recorded(back: object, prefix: str, name: str) -> Iterator[object]:
     """``back``, recorded in ``<prefix>.<name>.<time>.<number>``; as it is when no file can be made."""
     try:
         number = _new_file(f"{prefix}.{name}.{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}")

@@ -12,12 +12,14 @@ import ssl
 import struct
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nova import errors
+from nova.conf.base import Options
 from nova.console import codes, vencrypt
 from nova.console.stream import Closed, End, Stream, TooSlow, Violation
 from nova.console.target import TargetError
+from nova.model.base import Json
 
 VERSION = b"RFB 003.008\n"
 NONE, VENCRYPT = 1, 19
@@ -44,7 +46,7 @@ class Security(NamedTuple):
     timeout_s: float = 10
 
     @classmethod
-    def from_conf(cls, options: Any) -> Security:
+    def from_conf(cls, options: Options) -> Security:
         """Of ``[vnc]`` and ``[console]``; the files of vencrypt are tried. Invalid names what is wrong."""
         group = options.vnc
         found = cls(tuple(group.auth_schemes), vencrypt.Papers(
@@ -128,7 +130,7 @@ def secure(front: End, target: Stream, security: Security) -> Stream:
         raise TargetError(failure.words, failure.detail) from None
 
 
-def _ask(target: Stream, step: Callable[[], Any]) -> Any:
+def _ask(target: Stream, step: Callable[[], object]) -> Json:
     """A step with the server."""
     try:
         return step()

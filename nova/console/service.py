@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import msgspec
 
 from nova import errors
 from nova.console import tokens, urls
+from nova.model.base import Json
 from nova.model.consoles import Console, ConsoleConnection, ConsoleGrant, ConsoleWish, TokenCheck, token_hash
 
 LOG = logging.getLogger(__name__)
@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 class ConsoleAuthService:
     """ConsoleAuthRPC. ``settings``: the group ``[consoleauth]``."""
 
-    def __init__(self, conductor: Any, settings: Any) -> None:
+    def __init__(self, conductor: Json, settings: Json) -> None:
         self.conductor, self.settings = conductor, settings
 
     def open_console(self, wish: ConsoleWish) -> Console:

@@ -7,10 +7,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nova import concurrency, service
+from nova.conf.base import Options
 from nova.console.codes import ELSEWHERE, GOING_AWAY, POLICY
+from nova.model.base import Json
 from nova.model.consoles import ConsoleConnection
 
 LOG = logging.getLogger(__name__)
@@ -38,7 +40,7 @@ class Limits(NamedTuple):
     user: int
 
     @classmethod
-    def of(cls, group: Any, channels: int = 1) -> Limits:
+    def of(cls, group: Options, channels: int = 1) -> Limits:
         """What ``[console]`` says, for consoles that open so many connections each."""
         return cls(group.max_sessions * channels, group.max_sessions_per_token * channels,
                    group.max_sessions_per_server * channels, group.max_sessions_per_user * channels)
@@ -48,7 +50,7 @@ class Session:
     """One connection to a console. ``control``: by which another thread ends it (``end(code, words)``; ``ending`` is
     None until then). ``redeemed``: its token has been checked for it, not only before it."""
 
-    def __init__(self, grant: ConsoleConnection, token_hash: str, control: Any) -> None:
+    def __init__(self, grant: ConsoleConnection, token_hash: str, control: Json) -> None:
         self.grant, self.token_hash, self.control = grant, token_hash, control
         self.began = time.monotonic()
         self.redeemed = False

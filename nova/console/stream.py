@@ -17,6 +17,7 @@ from collections import deque
 from typing import Any
 
 from nova.console.codes import ABNORMAL, NORMAL
+from nova.model.base import Json
 
 #: A stream that can't go on now says so in one of these ways.
 NOT_NOW = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -80,7 +81,7 @@ class End:
     pings = False
     code = 0  # how it closed (RFC 6455), where its protocol has words for that
 
-    def __init__(self, sock: Any, early: bytes = b"") -> None:
+    def __init__(self, sock: Json, early: bytes = b"") -> None:
         self.sock, self.early = sock, early
         self.heard = time.monotonic()
         self._out: deque[memoryview] = deque()
@@ -230,7 +231,7 @@ class Stream(End):
     """A plain byte stream: a hypervisor's console, or a client that speaks without frames."""
 
 
-def settle(sock: Any, deadline: float) -> None:
+def settle(sock: Json, deadline: float) -> None:
     """Close a socket so that what was sent last arrives: a close with unread input would discard it.
 
     Reads away what still comes, until the other side has closed or ``deadline``.

@@ -15,10 +15,12 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nova import concurrency, errors
+from nova.conf.base import Options
 from nova.console.stream import Closed, Stream, TooSlow, tune
+from nova.model.base import Json
 from nova.model.consoles import ConsoleAddress
 
 MAX_HEAD = 4096  # bytes of an answer to CONNECT
@@ -58,7 +60,7 @@ class Reach(NamedTuple):
     host: str = ""
 
     @classmethod
-    def from_conf(cls, options: Any) -> Reach:
+    def from_conf(cls, options: Options) -> Reach:
         """Of ``[console]``, ``[serial_console]`` and ``[DEFAULT]host``. Invalid: a network is none."""
         return cls(networks(options.console.reachable_networks), options.serial_console.socket_dir,
                    options.console.connect_timeout, frozenset([options.host, *options.console.local_hosts]))
@@ -161,7 +163,7 @@ def _tcp(host: str, port: int, reach: Reach, deadline: float) -> socket.socket:
     raise TargetError(*problem)
 
 
-def _resolved(host: str, port: int, reach: Reach) -> Iterator[tuple[int, tuple[Any, ...]]]:
+def _resolved(host: str, port: int, reach: Reach) -> Iterator[tuple[int, tuple[Json, ...]]]:
     """(family, socket address) of what is allowed. TargetError when there is nothing, or something that is not: a name
     with addresses both in and out of bounds is a mistake at best."""
     for family, _, _, _, where in _lookup(host, port):
@@ -173,7 +175,7 @@ def _resolved(host: str, port: int, reach: Reach) -> Iterator[tuple[int, tuple[A
         yield family, where
 
 
-def _lookup(host: str, port: int) -> list[Any]:
+def _lookup(host: str, port: int) -> list[Json]:
     """getaddrinfo's rows. A resolver may take its time: it must not stop green threads."""
     try:
         return _resolver(host)(host, port, 0, socket.SOCK_STREAM)
@@ -181,7 +183,7 @@ def _lookup(host: str, port: int) -> list[Any]:
         raise TargetError(NOT_ANSWERING, f"{host!r} can not be resolved: {error}") from None
 
 
-def _resolver(host: str) -> Callable[..., list[Any]]:
+def _resolver(host: str) -> Callable[..., list[Json]]:
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -189,7 +191,7 @@ def _resolver(host: str) -> Callable[..., list[Any]]:
     return socket.getaddrinfo
 
 
-def _elsewhere(*arguments: Any) -> Any:
+def _elsewhere(*arguments: object) -> Json:
     return concurrency.run_in_thread(socket.getaddrinfo, *arguments)
 
 

@@ -11,7 +11,7 @@ import binascii
 import contextlib
 import struct
 import time
-from typing import Any
+from wsgiref.types import WSGIEnvironment
 
 from wsproto import ConnectionType, WSConnection
 from wsproto.connection import Connection
@@ -20,6 +20,7 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Even
 from nova.console import frames
 from nova.console.codes import ABNORMAL, NEVER_SENT, NORMAL
 from nova.console.stream import LINGER_S, NOT_NOW, UP_BYTES, End, TooSlow, settle, tune
+from nova.model.base import Json
 
 BINARY_PROTOCOL = "binary"
 HANDSHAKE_S = 10.0
@@ -34,7 +35,7 @@ class BadHandshake(Exception):
         self.words = words
 
 
-def check(environ: dict[str, Any]) -> str:
+def check(environ: dict[str, Json]) -> str:
     """The subprotocol to choose, empty for none; BadHandshake with words for who tries by hand."""
     if environ.get("REQUEST_METHOD") != "GET" or environ.get("SERVER_PROTOCOL") != "HTTP/1.1":
         raise BadHandshake("A WebSocket begins with GET and HTTP/1.1.")
@@ -55,7 +56,7 @@ def check(environ: dict[str, Any]) -> str:
     return BINARY_PROTOCOL if offered else ""
 
 
-def _answer(environ: dict[str, Any], bounds: frames.Bounds) -> tuple[bytes, Connection]:
+def _answer(environ: WSGIEnvironment, bounds: frames.Bounds) -> tuple[bytes, Connection]:
     """The handshake's answer to a request that has been read and checked, and what speaks after it. BadHandshake."""
     protocol = check(environ)
     headers = [("Host", "console"), ("Upgrade", "websocket"), ("Connection", "Upgrade"),
@@ -73,7 +74,7 @@ def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def wanted(environ: dict[str, Any]) -> bool:
+def wanted(environ: WSGIEnvironment) -> bool:
     """Whether a request asks for a WebSocket, well or badly."""
     return "websocket" in environ.get("HTTP_UPGRADE", "").lower()
 
@@ -85,7 +86,7 @@ class BrowserSocket(End):
     half_closes = False
     headroom = 10  # of a frame's head
 
-    def __init__(self, sock: Any, environ: dict[str, Any]) -> None:
+    def __init__(self, sock: Json, environ: dict[str, Json]) -> None:
         """``environ``: the handshake, whose answer is yet to be sent. BadHandshake."""
         self._bounds = frames.Bounds()
         answer, self._connection = _answer(environ, self._bounds)
@@ -98,7 +99,7 @@ class BrowserSocket(End):
         self._out.append(memoryview(answer))
 
     @classmethod
-    def accept(cls, sock: Any, environ: dict[str, Any], early: bytes = b"") -> BrowserSocket:
+    def accept(cls, sock: Json, environ: dict[str, Json], early: bytes = b"") -> BrowserSocket:
         """Answer the handshake in ``environ`` (a WSGI environment). ``early``: what came behind it.
 
         BadHandshake before anything has been sent; OSError and TooSlow when the browser does not take the answer.

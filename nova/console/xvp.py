@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
 from http.client import responses
-from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from nova.console import codes, gate, relay
 from nova.console.stream import LINGER_S, Closed, End, Stream, TooSlow, settle, tune
 from nova.http_server import TakeOver
+from nova.model.base import Json
 
 PATH = "/console"
 METHODS = ("GET", "CONNECT")
@@ -35,7 +35,7 @@ class Viewer(Stream):
     answered = False
 
     @classmethod
-    def accept(cls, sock: Any, _environ: dict[str, Any]) -> Viewer:
+    def accept(cls, sock: Json, _environ: dict[str, Json]) -> Viewer:
         tune(sock)
         return cls(sock)
 
@@ -73,7 +73,7 @@ class Application:
     def __init__(self, door: gate.Gate) -> None:
         self.door = door
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Json:
         if environ.get("PATH_INFO") != PATH:
             return _refuse(start_response, 404, "There is nothing here.")
         if environ.get("REQUEST_METHOD") not in METHODS:
@@ -89,6 +89,6 @@ class Application:
         return TakeOver(lambda sock: self.door.serve(sock, environ, admission))
 
 
-def _refuse(start_response: Callable[..., Any], status: int, words: str) -> list[bytes]:
+def _refuse(start_response: StartResponse, status: int, words: str) -> list[bytes]:
     start_response(f"{status} {responses[status]}", [("Content-Type", "text/plain; charset=utf-8")])
     return [f"{words}\n".encode()]

@@ -7,7 +7,7 @@ import dataclasses
 import ipaddress
 import uuid as uuids
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -304,7 +304,7 @@ def _insert_vifs(tx: Connection, places: Sequence[tuple[int, Place]], terms: Ter
 # -- values
 
 
-def interface(row: Any, place: Place, terms: Terms, own: str | None = None) -> Interface:
+def interface(row: AnyRow, place: Place, terms: Terms, own: str | None = None) -> Interface:
     """``own``: of a multi-host network, the address of the guest's host there, its gateway and DHCP server."""
     dns = tuple(one for one in (row.dns1, row.dns2) if one)
     gateway, dhcp_server = own or row.gateway, own or row.dhcp_server
@@ -318,7 +318,7 @@ def interface(row: Any, place: Place, terms: Terms, own: str | None = None) -> I
         project_id=row.project_id)
 
 
-def addresses_of(row: Any, mac: str, addresses: Sequence[str], terms: Terms) -> tuple[FixedAddress, ...]:
+def addresses_of(row: AnyRow, mac: str, addresses: Sequence[str], terms: Terms) -> tuple[FixedAddress, ...]:
     """IPv4 as allocated, then IPv6 as the guest makes it."""
     found = tuple(FixedAddress(address=one) for one in addresses)
     if not row.cidr_v6:
@@ -327,7 +327,7 @@ def addresses_of(row: Any, mac: str, addresses: Sequence[str], terms: Terms) -> 
     return (*found, FixedAddress(address=computed, version=6))
 
 
-def _subnets(row: Any, gateway: str | None, dhcp_server: str | None, terms: Terms) -> tuple[Subnet, ...]:
+def _subnets(row: AnyRow, gateway: str | None, dhcp_server: str | None, terms: Terms) -> tuple[Subnet, ...]:
     found: list[Subnet] = []
     names = [one for one in (row.dns1, row.dns2) if one]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid as uuids
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -16,7 +15,7 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db.models.api import aggregate_hosts, aggregate_metadata, aggregates, stamps
 from nova.db.statements import insert_all, insert_ignoring
-from nova.db.types import AnyRow, new_key, utc_now
+from nova.db.types import AnyColumn, AnyRow, Clause, new_key, utc_now
 from nova.model.aggregates import ZONE, Aggregate
 
 STAMP = "aggregates"
@@ -45,7 +44,7 @@ def version(tx: Connection) -> int:
 
 def select(tx: Connection, ids: Collection[int] | None = None) -> tuple[Aggregate, ...]:
     """All aggregates (or some), in the order of their making: three statements."""
-    def of(column: Any) -> Any:
+    def of(column: Clause) -> Clause:
         return sa.true() if ids is None else column.in_(list(ids))
     rows = list(tx.execute(sa.select(aggregates).where(of(aggregates.c.id)).order_by(aggregates.c.id)))
     if not rows:
@@ -87,7 +86,7 @@ def zones(tx: Connection, hosts: Collection[str] | None = None, but: int = 0) ->
     return {row.host: row.value for row in tx.execute(query)}
 
 
-def zone_of(host: sa.Column[Any]) -> sa.ScalarSelect[Any]:
+def zone_of(host: sa.Column[object]) -> sa.ScalarSelect[AnyColumn]:
     """The zone that an aggregate makes of a host, as a column of a statement about hosts; null for none."""
     return (sa.select(aggregate_metadata.c.value)
             .join_from(aggregate_hosts, aggregate_metadata, sa.and_(

@@ -13,6 +13,7 @@ from sqlalchemy.orm import aliased
 from nova.db.models.api import allocations, consumers, inventories, ledger, provider_traits, providers
 from nova.db.models.cell import migrations, nodes, operations, owed, servers
 from nova.db.statements import insert_all
+from nova.db.types import AnyColumn
 from nova.model.audits import Amounts, Place
 from nova.model.hosts import Inventory
 from nova.model.migrations import OVER
@@ -70,7 +71,7 @@ def hold(tx: Connection, server_uuid: str) -> None:
     tx.execute(sa.update(ledger).where(ledger.c.server_uuid == server_uuid).values(epoch=ledger.c.epoch))
 
 
-def root_of(tx: Connection, uuid: str) -> Any:
+def root_of(tx: Connection, uuid: str) -> object:
     """id, host and name of the node at the root of a provider's tree; None when there is no such provider."""
     return tx.execute(sa.select(_root.c.id, _root.c.host, _root.c.name).join_from(providers, _root, _root.c.id == _tree)
                       .where(providers.c.uuid == uuid)).one_or_none()
@@ -133,7 +134,7 @@ def overused(tx: Connection, host: str | None = None) -> list[Overuse]:
     return [one for one in found if one.used > one.capacity]
 
 
-def shape(tx: Connection, uuids: Sequence[str]) -> dict[str, Any]:
+def shape(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyColumn]:
     """All that hosts reported of some nodes' trees, comparable: by provider its place, inventories and traits."""
     mine = sa.or_(providers.c.uuid.in_(list(uuids)),
                   providers.c.root_id.in_(sa.select(_root.c.id).where(_root.c.uuid.in_(list(uuids)))))

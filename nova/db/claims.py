@@ -22,6 +22,7 @@ from nova.db.aggregates import zone_of
 from nova.db.engine import Database
 from nova.db.models.api import allocations, inventories, providers
 from nova.db.statements import insert_all
+from nova.db.types import AnyRow
 from nova.model import candidates
 from nova.model.numa_fit import pack
 from nova.model.providers import Amount, ProviderState
@@ -104,7 +105,7 @@ def claim(tx: Connection, claims: Sequence[Claim], again: bool = False) -> tuple
 class _Node:
     """A node's provider while its row is ours. ``beyond``: read only for claims with wishes."""
 
-    def __init__(self, row: Any) -> None:
+    def __init__(self, row: AnyRow) -> None:
         self.id, self.uuid, self.host, self.name = row.id, row.uuid, row.host, row.name
         self.generation, self.zone = row.generation, row.zone
         self.amounts: dict[str, Amount] = {}
@@ -206,7 +207,7 @@ def _count_children(tx: Connection, keys: Sequence[int]) -> None:
 # -- taking
 
 def _taken(nodes: Mapping[int, _Node], one: Claim, groups: server_groups.HardGroups
-          ) -> errors.NovaError | list[dict[str, Any]]:
+          ) -> errors.NovaError | list[dict[str, object]]:
     """Rows to insert; or why not: the node has too little left, or its host would break the server's group's policy."""
     node = nodes.get(one.provider_id)
     if node is None:
@@ -224,7 +225,7 @@ def _taken(nodes: Mapping[int, _Node], one: Claim, groups: server_groups.HardGro
     return _rows(one.server_uuid, node.id, solution, packing)
 
 
-def _rows(consumer: str, node: int, solution: candidates.Solution, packing: Packing | None) -> list[dict[str, Any]]:
+def _rows(consumer: str, node: int, solution: candidates.Solution, packing: Packing | None) -> list[dict[str, object]]:
     """The packing is on one row of the node's, whichever that is."""
     rows: list[dict[str, Any]] = [
         {"provider_id": key, "consumer": consumer, "resource_class": name, "used": amount, "packing": None}

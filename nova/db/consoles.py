@@ -53,7 +53,7 @@ class Kept(NamedTuple):
     ttl_s: int
 
 
-def epoch_seconds(clock: Any) -> int:
+def epoch_seconds(clock: object) -> int:
     """The database's time in whole seconds since 1970."""
     return int(as_time(clock).replace(tzinfo=datetime.UTC).timestamp())
 

@@ -15,6 +15,8 @@ from sqlalchemy import event, exc
 from sqlalchemy.engine import Connection, Engine
 
 from nova import errors
+from nova.conf.base import Options
+from nova.db.types import AnyColumn, AnyRow
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -168,14 +170,14 @@ def _lost_race(error: exc.DBAPIError) -> bool:
     return not codes(error).isdisjoint(_LOST) or "database is locked" in str(error.orig)
 
 
-def codes(error: exc.DBAPIError) -> set[Any]:
+def codes(error: exc.DBAPIError) -> set[AnyColumn]:
     """What a driver calls the error: the SQL standard's state, and the server's own number or text."""
     original = error.orig
     first = original.args[:1] if original is not None else ()
     return {getattr(original, "sqlstate", None), *first} - {None}
 
 
-def _make(url: str, options: dict[str, Any]) -> Engine:
+def _make(url: str, options: dict[str, Options]) -> Engine:
     """Errors name no values of a statement: user data and passwords would come into logs and faults with them."""
     always: dict[str, Any] = {"hide_parameters": True, "isolation_level": "AUTOCOMMIT", "pool_reset_on_return": None,
                               "skip_autocommit_rollback": True}
@@ -189,7 +191,7 @@ def _make(url: str, options: dict[str, Any]) -> Engine:
     return engine
 
 
-def _patience(url: str) -> dict[str, Any]:
+def _patience(url: str) -> dict[str, AnyColumn]:
     """What the drivers we ship call the time to connect, unless the operator's URL says it: psycopg alone would wait
     for as long as TCP does."""
     ours = url.split("://", 1)[0] in _DRIVERS.values() and "connect_timeout" not in sa.make_url(url).query
@@ -206,17 +208,17 @@ def _teach_server(engine: Engine) -> None:
     level = _READ_COMMITTED.get(engine.dialect.name, _READ_COMMITTED_ELSE)
 
     @event.listens_for(engine, "connect")
-    def connected(connection: Any, record: Any) -> None:
+    def connected(connection: AnyColumn, record: AnyRow) -> None:
         record.info["used_at"] = time.monotonic()
         with contextlib.closing(connection.cursor()) as cursor:
             cursor.execute(level)
 
     @event.listens_for(engine, "checkin")
-    def used(_connection: Any, record: Any) -> None:
+    def used(_connection: AnyColumn, record: AnyRow) -> None:
         record.info["used_at"] = time.monotonic()
 
     @event.listens_for(engine, "checkout")
-    def wanted(connection: Any, record: Any, _proxy: Any) -> None:
+    def wanted(connection: AnyColumn, record: AnyRow, _proxy: AnyColumn) -> None:
         if time.monotonic() - record.info["used_at"] < IDLE_S:
             return
         try:
@@ -232,7 +234,7 @@ def _teach_sqlite(engine: Engine) -> None:
     import re
 
     @event.listens_for(engine, "connect")
-    def connected(connection: Any, _record: Any) -> None:
+    def connected(connection: AnyColumn, _record: AnyColumn) -> None:
         connection.isolation_level = None
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")

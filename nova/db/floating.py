@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -20,7 +20,7 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db.models.cell import fixed_addresses, floating_addresses, networks, servers
 from nova.db.statements import insert_all
-from nova.db.types import AnyRow, utc_now
+from nova.db.types import AnyColumn, AnyRow, utc_now
 from nova.model.base import Scope
 from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingPool, FloatingQuery
 from nova.model.networks import FixedAddress, Interface
@@ -58,7 +58,7 @@ _SHOWN = sa.select(*_COLUMNS).join_from(
     floating_addresses, fixed_addresses, fixed_addresses.c.id == floating_addresses.c.fixed_address_id, isouter=True)
 
 
-def _value(row: AnyRow, **changes: Any) -> FloatingAddress:
+def _value(row: AnyRow, **changes: object) -> FloatingAddress:
     return FloatingAddress(**{**row._mapping, "id": str(row.id), **changes})
 
 
@@ -141,7 +141,8 @@ def delete_free(tx: Connection, network: ipaddress.IPv4Network, wanted: frozense
     return tuple(gone)
 
 
-def take(tx: Connection, pool: str, project_id: str, wanted: int = 1, **fields: Any) -> tuple[FloatingAddress, ...]:
+def take(tx: Connection, pool: str, project_id: str, wanted: int = 1, **fields: AnyColumn) -> tuple[FloatingAddress,
+         ...]:
     """The next free ones of a pool become the project's. floating.NoSuchPool; floating.PoolEmpty: fewer than wanted are
     left."""
     query = (sa.select(floating_addresses).where(
@@ -163,7 +164,7 @@ def take(tx: Connection, pool: str, project_id: str, wanted: int = 1, **fields: 
                                  project_id=project_id, auto_assigned=values["auto_assigned"]) for row in picked)
 
 
-def _update(tx: Connection, keys: Sequence[int], *more: Any, **values: Any) -> int:
+def _update(tx: Connection, keys: Sequence[int], *more: AnyColumn, **values: AnyColumn) -> int:
     return tx.execute(sa.update(floating_addresses).where(floating_addresses.c.id.in_(keys), *more)
                       .values(**values, updated_at=utc_now())).rowcount
 
@@ -258,7 +259,7 @@ def let_go(tx: Connection, held: Held) -> Changed:
     return changed
 
 
-def _held_value(held: Held, **fields: Any) -> FloatingAddress:
+def _held_value(held: Held, **fields: AnyColumn) -> FloatingAddress:
     row = held.row
     return FloatingAddress(id=str(row.id), address=row.address, pool=row.pool, project_id=row.project_id,
                            interface=row.interface, auto_assigned=row.auto_assigned, **fields)
@@ -293,7 +294,7 @@ def assign(tx: Connection, pool: str, wanted: Mapping[str, tuple[str, str]]) -> 
     return {uuid: taken.address for uuid, taken in given.items()}
 
 
-def _each(column: str, values: Mapping[int, Any]) -> sa.Case[Any]:
+def _each(column: str, values: Mapping[int, object]) -> sa.Case[object]:
     """A value a row, by its key."""
     kind = floating_addresses.c[column].type
     return sa.case({key: sa.literal(value, kind) for key, value in values.items()}, value=floating_addresses.c.id)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import fixed_addresses, networks, vifs
-from nova.db.types import AnyRow, later, utc_now
+from nova.db.types import AnyColumn, AnyRow, later, utc_now
 
 NOBODYS = sa.and_(fixed_addresses.c.server_uuid.is_(None), fixed_addresses.c.host.is_(None),
                   fixed_addresses.c.left_at.is_(None))
@@ -47,7 +47,7 @@ def set_aside(tx: Connection, network_id: int, address: str) -> dict[str, int]:
     return {row.address: row.id for row in rows}
 
 
-def release(tx: Connection, which: Any, keep_leased: bool) -> set[tuple[str, str | None]]:
+def release(tx: Connection, which: AnyColumn, keep_leased: bool) -> set[tuple[str, str | None]]:
     """Free these rows; with ``keep_leased`` those with a lease (of networks with DHCP) wait for its end first."""
     held = list(tx.execute(sa.select(fixed_addresses.c.id, fixed_addresses.c.host, fixed_addresses.c.leased,
                                      networks.c.uuid, networks.c.enable_dhcp)

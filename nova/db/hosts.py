@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from nova.db import reports
 from nova.db.models.api import allocations, inventories, ledger, providers
 from nova.db.models.cell import nodes, servers, services
-from nova.db.types import AnyRow, utc_now
+from nova.db.types import AnyColumn, AnyRow, utc_now
 from nova.model.hosts import Inventory
 
 
@@ -71,7 +71,7 @@ _deep = sa.or_(providers.c.topology.is_not(None), sa.exists().where(_below.c.roo
 
 
 def provider_rows(tx: Connection, ids: Sequence[int] | None = None, host: str | None = None,
-                  uuids: Collection[str] | None = None) -> dict[str, dict[str, Any]]:
+                  uuids: Collection[str] | None = None) -> dict[str, dict[str, AnyColumn]]:
     """By the uuid of a node's provider: id, host, name, generation, per class (total, reserved, ratio, used), limits
     (min_unit, max_unit and step_size by class), consumers, and whether it is deep: has providers below it, or a
     topology. Of all nodes, of some (by uuid, or by the id of any provider in their trees), or of a host's: then nothing

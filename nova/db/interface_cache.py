@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import servers
+from nova.db.server_row import AnyServer
 from nova.db.types import AnyRow
 from nova.model.networks import Interface
 
@@ -29,7 +29,7 @@ def read(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyRow]:
     return {row.uuid: row for row in rows}
 
 
-def write(tx: Connection, row: Any, interfaces: tuple[Interface, ...]) -> bool:
+def write(tx: Connection, row: AnyServer, interfaces: tuple[Interface, ...]) -> bool:
     """Unless something was begun since the row was read; whether it was written."""
     return bool(tx.execute(sa.update(servers).where(
         servers.c.uuid == row.uuid, servers.c.epoch == row.epoch, servers.c.task_state.is_(None),

@@ -7,7 +7,7 @@ changed means that a newer epoch owns the server.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
@@ -18,7 +18,7 @@ from nova import errors
 from nova.db import server_groups
 from nova.db.models.api import allocations, ledger, providers, quota_locks
 from nova.db.statements import insert_all, insert_ignoring
-from nova.db.types import AnyRow, later, utc_now
+from nova.db.types import AnyColumn, AnyRow, Clause, later, utc_now
 from nova.model.base import Scope
 from nova.model.flavors import Flavor
 
@@ -50,7 +50,7 @@ def usage(tx: Connection, project_id: str, user_id: str | None) -> dict[str, dic
             "user": dict(zip(_COUNTED, numbers[half:], strict=True))}
 
 
-def open_rows(tx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+def open_rows(tx: Connection, rows: Sequence[Mapping[str, object]]) -> None:
     """daemon.LedgerOpen when these very servers were asked for before."""
     try:
         insert_all(tx, ledger, [{**row, "created_at": utc_now()} for row in rows])
@@ -58,7 +58,7 @@ def open_rows(tx: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         raise errors.daemon.LedgerOpen() from None
 
 
-def _open_within(query: sa.Select[Any], scope: Scope) -> sa.Select[Any]:
+def _open_within(query: sa.Select[object], scope: Scope) -> sa.Select[object]:
     """Only open rows that the scope may see."""
     query = query.where(ledger.c.closed == sa.false())
     for column, wanted in ((ledger.c.project_id, scope.project_id), (ledger.c.user_id, scope.user_id)):
@@ -218,7 +218,7 @@ def _mine(tx: Connection, server_uuid: str, epoch: int) -> None:
         raise errors.Overtaken(f"the ledger row of {server_uuid} has a newer epoch, or is closed")
 
 
-def count_as(tx: Connection, server_uuid: str, epoch: int, counted: Mapping[str, Any]) -> None:
+def count_as(tx: Connection, server_uuid: str, epoch: int, counted: Mapping[str, object]) -> None:
     """What quota counts of a server from now on (vcpus, memory_mb, facts). Overtaken."""
     _mine(tx, server_uuid, epoch)
     tx.execute(sa.update(ledger).where(ledger.c.server_uuid == server_uuid).values(**counted))
@@ -275,12 +275,12 @@ def release_on(tx: Connection, server_uuid: str, host: str, move: str = "") -> l
     return _give_back_where(tx, whose, _host_of == host)
 
 
-def _held_for(uuids: Sequence[str]) -> Any:
+def _held_for(uuids: Sequence[str]) -> Clause:
     """Everything that is held for these servers: by themselves, and by their moves."""
     return sa.or_(allocations.c.consumer.in_(uuids), allocations.c.moving.in_(uuids))
 
 
-def _held_of(tx: Connection, which: Any) -> list[int]:
+def _held_of(tx: Connection, which: AnyColumn) -> list[int]:
     """The providers of these allocations, and the roots of their trees: a root's generation counts what changes below
     it. Roots come first, as claims lock them."""
     rows = tx.execute(sa.select(allocations.c.provider_id, providers.c.root_id).join_from(
@@ -290,7 +290,7 @@ def _held_of(tx: Connection, which: Any) -> list[int]:
     return [*sorted(roots), *sorted(below)]
 
 
-def _give_back_where(tx: Connection, whose: Any, where: Any) -> list[int]:
+def _give_back_where(tx: Connection, whose: AnyColumn, where: AnyColumn) -> list[int]:
     """Give back what is held on some of the hosts; the providers that changed."""
     changed = _held_of(tx, sa.and_(whose, where))
     for key in changed:

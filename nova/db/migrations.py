@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -12,7 +11,7 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db.models.cell import migrations
 from nova.db.statements import insert_ignoring
-from nova.db.types import AnyRow, utc_now
+from nova.db.types import AnyRow, Clause, utc_now
 from nova.model.migrations import (
     CANCELLED,
     COMPLETED,
@@ -44,7 +43,7 @@ def insert(tx: Connection, move: NewMigration) -> int:
     return int(tx.execute(sa.select(migrations.c.id).where(migrations.c.uuid == move.uuid)).scalar_one())
 
 
-def update(tx: Connection, key: int, **changes: Any) -> None:
+def update(tx: Connection, key: int, **changes: object) -> None:
     """New values of columns: ``status``, ``progress``, the ``dest_*`` once they are known. move.MigrationNotFound."""
     changed = tx.execute(sa.update(migrations).where(migrations.c.id == key)
                          .values(**changes, updated_at=utc_now())).rowcount
@@ -52,7 +51,7 @@ def update(tx: Connection, key: int, **changes: Any) -> None:
         raise errors.move.MigrationNotFound(migration=key, server="any")
 
 
-def advance(tx: Connection, uuid: str, **changes: Any) -> bool:
+def advance(tx: Connection, uuid: str, **changes: object) -> bool:
     """New values for a move that a step of its workflow works on. False: it was cancelled, or is gone."""
     mine = sa.and_(migrations.c.uuid == uuid, migrations.c.status != CANCELLED)
     return tx.execute(sa.update(migrations).where(mine).values(**changes, updated_at=utc_now())).rowcount > 0
@@ -130,7 +129,7 @@ def select(tx: Connection, query: MigrationQuery, limit: int) -> tuple[Migration
     return tuple(_value(row) for row in rows)
 
 
-def _after(tx: Connection, marker: str) -> Any:
+def _after(tx: Connection, marker: str) -> Clause:
     row = tx.execute(sa.select(migrations.c.created_at, migrations.c.id)
                      .where(migrations.c.uuid == marker)).one_or_none()
     if row is None:

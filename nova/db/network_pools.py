@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -51,7 +50,7 @@ def _take(tx: Connection, project_id: str) -> Network:
     return _write(tx, key, project_id=project_id)
 
 
-def change(tx: Connection, uuid: str, fields: Mapping[str, Any]) -> tuple[Network, Network]:
+def change(tx: Connection, uuid: str, fields: Mapping[str, object]) -> tuple[Network, Network]:
     """(before, after). network.NotFound."""
     row = tx.execute(sa.select(*FIELDS).where(networks.c.uuid == uuid).with_for_update()).one_or_none()
     if row is None:
@@ -59,7 +58,7 @@ def change(tx: Connection, uuid: str, fields: Mapping[str, Any]) -> tuple[Networ
     return Network(**row._mapping), _write(tx, row.id, **fields)
 
 
-def _write(tx: Connection, key: int, **fields: Any) -> Network:
+def _write(tx: Connection, key: int, **fields: object) -> Network:
     if fields:
         tx.execute(sa.update(networks).where(networks.c.id == key).values(**fields, updated_at=utc_now()))
     return Network(**tx.execute(sa.select(*FIELDS).where(networks.c.id == key)).one()._mapping)

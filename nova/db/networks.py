@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -17,7 +16,7 @@ from nova.db.addresses import Terms, Wish, bind, drop_interface, follow, take_in
 from nova.db.free_addresses import OWN, note_lease
 from nova.db.models.cell import fixed_addresses, floating_addresses, networks, servers, services, vifs
 from nova.db.statements import insert_all
-from nova.db.types import new_key, utc_now
+from nova.db.types import AnyRow, Clause, new_key, utc_now
 from nova.model import addressing
 from nova.model.base import Scope
 from nova.model.floating import FloatingOnHost
@@ -85,7 +84,7 @@ def delete(tx: Connection, uuid: str) -> set[str]:
     return hosts
 
 
-def _standing_on(tx: Connection, row: Any) -> set[str]:
+def _standing_on(tx: Connection, row: AnyRow) -> set[str]:
     """Its host; of a multi-host network those with an address of their own, or all where they have none."""
     if not row.multi_host:
         return {row.host} - {None}
@@ -201,7 +200,7 @@ def states(tx: Connection, host: str | None = None, uuids_: Sequence[str] | None
             if host is None or at == host]
 
 
-def _with_rows_of(host: str) -> Any:
+def _with_rows_of(host: str) -> Clause:
     """Keys of the networks where a host has an address of its own, or guests have that are there."""
     return sa.select(fixed_addresses.c.network_id).where(fixed_addresses.c.host == host,
                                                          fixed_addresses.c.left_at.is_(None))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova.db.models.api import aggregate_metadata
 from nova.db.models.cell import servers
+from nova.db.types import AnyColumn
 from nova.model.aggregates import TENANT
 from nova.model.states import TaskState as T
 
@@ -68,12 +68,12 @@ def image_matches(tx: Connection, properties: Mapping[str, str], counts: Mapping
 BATCH = 500  # ids in one statement
 
 
-def _images(tx: Connection, ids: list[int]) -> list[Any]:
+def _images(tx: Connection, ids: list[int]) -> list[AnyColumn]:
     return [row for start in range(0, len(ids), BATCH)
             for row in tx.execute(_PROPERTIES, {"ids": ids[start:start + BATCH]})]
 
 
-def _shared(image: Any, properties: Mapping[str, str], wanted: Mapping[str, float]) -> float:
+def _shared(image: AnyColumn, properties: Mapping[str, str], wanted: Mapping[str, float]) -> float:
     theirs = image.properties if image is not None else {}
     return sum(value for name, value in wanted.items() if theirs.get(name) == properties[name])
 

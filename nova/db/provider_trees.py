@@ -5,7 +5,7 @@ Each read is a fixed number of statements, however many trees there are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -20,6 +20,7 @@ from nova.db.models.api import (
     provider_traits,
     providers,
 )
+from nova.db.types import AnyColumn, AnyRow, Clause
 from nova.model.providers import Amount, ProviderState
 from nova.model.topology import HostTopology, Packing
 
@@ -37,13 +38,13 @@ class Beyond(NamedTuple):
 NOTHING = Beyond()
 
 
-def amount(total: int, reserved: int, ratio: float, used: int, limits: Any) -> Amount:
+def amount(total: int, reserved: int, ratio: float, used: int, limits: AnyColumn) -> Amount:
     """``limits``: a row that has min_unit, max_unit and step_size."""
     return Amount(capacity=int((total - reserved) * ratio), used=used, min_unit=limits.min_unit,
                   max_unit=limits.max_unit, step_size=limits.step_size)
 
 
-def used_of(chosen: Any) -> Any:
+def used_of(chosen: Clause) -> Clause:
     """Subquery: what is used of each class of some providers (``chosen``: a condition on their ids)."""
     return (sa.select(allocations.c.provider_id, allocations.c.resource_class,
                       sa.func.sum(allocations.c.used).label("used"), sa.func.count().label("consumers"))
@@ -138,7 +139,7 @@ def _hosts(tx: Connection, roots: Sequence[int] | None) -> dict[int, tuple[HostT
     return found
 
 
-def _listed(rows: Any) -> dict[int, list[Any]]:
+def _listed(rows: Iterable[AnyRow]) -> dict[int, list[AnyColumn]]:
     found: dict[int, list[Any]] = {}
     for key, value in rows:
         found.setdefault(key, []).append(value)

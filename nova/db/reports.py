@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -47,7 +46,7 @@ def _known(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyRow]:
         .where(providers.c.uuid.in_(list(uuids))).order_by(providers.c.id).with_for_update())}
 
 
-def _write(tx: Connection, uuid: str, row: AnyRow | None, values: Mapping[str, Any]) -> int:
+def _write(tx: Connection, uuid: str, row: AnyRow | None, values: Mapping[str, object]) -> int:
     """The provider's key; its generation counts the report."""
     if row is None:
         made = tx.execute(sa.insert(providers).values(**values, uuid=uuid, generation=1, updated_at=utc_now()))
@@ -97,7 +96,7 @@ def _between(least: int, value: int, most: int) -> int:
     return max(least, min(value, most))
 
 
-def _row(key: int, one: ClassInventory) -> dict[str, Any]:
+def _row(key: int, one: ClassInventory) -> dict[str, object]:
     return {"provider_id": key, "resource_class": one.resource_class, "total": one.total, "reserved": one.reserved,
             "min_unit": one.min_unit, "max_unit": one.max_unit, "step_size": one.step_size,
             "allocation_ratio": one.allocation_ratio, "reported": True}

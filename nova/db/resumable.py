@@ -6,20 +6,20 @@ next one goes on from there. Written for migrations in alembic's stead: ``from n
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 
 from alembic import op as alembic_op
+from nova.conf.base import Options
+from nova.db.types import AnyColumn
 
 
 class Resumable:
     """``alembic.op``; what is not named here may be repeated as it is."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(alembic_op, name)
 
-    def create_table(self, name: str, *columns: Any, **options: Any) -> None:
+    def create_table(self, name: str, *columns: AnyColumn, **options: Options) -> None:
         if not _found().has_table(name):
             alembic_op.create_table(name, *columns, **options)
 
@@ -31,7 +31,7 @@ class Resumable:
         if _found().has_index(table, name):
             alembic_op.drop_index(name, table)
 
-    def add_column(self, table: str, column: sa.Column[Any]) -> None:
+    def add_column(self, table: str, column: sa.Column[object]) -> None:
         if column.name not in {one["name"] for one in _found().get_columns(table)}:
             alembic_op.add_column(table, column)
 

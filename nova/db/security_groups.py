@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -24,7 +23,7 @@ from nova.db.models.cell import (
     servers,
 )
 from nova.db.statements import insert_all
-from nova.db.types import AnyRow, new_key, utc_now
+from nova.db.types import AnyColumn, AnyRow, new_key, utc_now
 from nova.model.base import Page, Scope
 from nova.model.migrations import OVER
 from nova.model.security_groups import DEFAULT, NewSecurityRule, SecurityGroup, SecurityRule
@@ -170,7 +169,7 @@ def key_of(text: str) -> int | None:
 _HEX = re.compile(f"{_MADE}[0-9a-f]{{12}}")
 
 
-def _within(query: sa.Select[Any], scope: Scope) -> sa.Select[Any]:
+def _within(query: sa.Select[object], scope: Scope) -> sa.Select[AnyColumn]:
     return query if scope.project_id is None else query.where(security_groups.c.project_id == scope.project_id)
 
 
@@ -194,7 +193,7 @@ _RULES = (sa.select(security_group_rules, _SOURCES.c.name.label("source_name"),
           .order_by(security_group_rules.c.id))
 
 
-def _rule(row: Any) -> SecurityRule:
+def _rule(row: AnyRow) -> SecurityRule:
     return SecurityRule(
         id=id_of(row.id), group_id=id_of(row.group_id), **{name: getattr(row, name) for name in _WORDS},
         source_id=None if row.source_id is None else id_of(row.source_id), source_name=row.source_name,
@@ -321,7 +320,7 @@ def hosts_letting_in(tx: Connection, groups: Iterable[int]) -> set[str]:
                   .where(rules.c.source_id.in_(list(groups))))
 
 
-def _hosts(tx: Connection, uuids: sa.Select[Any]) -> set[str]:
+def _hosts(tx: Connection, uuids: sa.Select[object]) -> set[str]:
     there = sa.select(servers.c.host).where(servers.c.uuid.in_(uuids), servers.c.deleted == 0,
                                             servers.c.host.is_not(None))
     moving = sa.and_(migrations.c.server_uuid.in_(uuids), migrations.c.status.not_in(OVER))
@@ -334,7 +333,7 @@ _MEMBER, _LETS_IN, _LET, _OTHER = (security_group_members.alias("a"), security_g
                                     security_group_rules.alias("r"), servers.alias("o"))
 
 
-def letting_in(uuids: Any, *more: Any) -> tuple[sa.Select[Any], ...]:
+def letting_in(uuids: AnyColumn, *more: AnyColumn) -> tuple[sa.Select[AnyColumn], ...]:
     """The hosts of servers that let these in, for the groups they are in, and those where such a server comes from or
     goes to; with ``more`` columns. To be united."""
     others = (_MEMBER.join(_LET, _LET.c.source_id == _MEMBER.c.group_id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -12,7 +11,7 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db.models.api import allocations, ledger, providers, server_group_members, server_groups
 from nova.db.statements import insert_all, insert_ignoring
-from nova.db.types import AnyRow, utc_now
+from nova.db.types import AnyColumn, AnyRow, utc_now
 from nova.model.base import Page, Scope
 from nova.model.scheduling import PlacementGroup
 from nova.model.server_groups import AFFINITY, HARD_POLICIES, MAX_PER_HOST, NewServerGroup, ServerGroup
@@ -36,7 +35,7 @@ def usage(tx: Connection, project_id: str, user_id: str | None) -> dict[str, dic
     return {"project": {"server_groups": int(row[0])}, "user": {"server_groups": int(row[1])}}
 
 
-def _within(query: sa.Select[Any], scope: Scope) -> sa.Select[Any]:
+def _within(query: sa.Select[object], scope: Scope) -> sa.Select[AnyColumn]:
     return query if scope.project_id is None else query.where(_groups.c.project_id == scope.project_id)
 
 

@@ -16,7 +16,7 @@ from nova.db.models.cell import server_metadata, server_tags, servers
 from nova.db.servers import details, within
 from nova.db.shown_addresses import shows_address
 from nova.db.statements import TOO_SLOW, hurried, regexp
-from nova.db.types import AnyRow
+from nova.db.types import AnyColumn, AnyRow, Clause
 from nova.model import states
 from nova.model.servers import Condition, ServerListQuery
 
@@ -60,7 +60,7 @@ def _expressions(query: ServerListQuery) -> bool:
             or any(condition.op == "regex" for condition in query.conditions))
 
 
-def _matching(tx: Connection, chosen: Any) -> list[AnyRow]:
+def _matching(tx: Connection, chosen: AnyColumn) -> list[AnyRow]:
     """api.PageBadRegex, also for one that would keep the database busy: some need a second for a single name."""
     try:
         with hurried(tx, MATCHING_S):
@@ -73,7 +73,7 @@ def _matching(tx: Connection, chosen: Any) -> list[AnyRow]:
         raise errors.api.PageBadRegex(reason=str(error.orig)[:200]) from None
 
 
-def _clauses(query: ServerListQuery) -> list[Any]:
+def _clauses(query: ServerListQuery) -> list[AnyColumn]:
     clauses = _liveness(query)
     clauses += [_condition(condition) for condition in query.conditions]
     if query.statuses:
@@ -90,7 +90,7 @@ def _clauses(query: ServerListQuery) -> list[Any]:
     return clauses
 
 
-def _liveness(query: ServerListQuery) -> list[Any]:
+def _liveness(query: ServerListQuery) -> list[object]:
     """Gone or not; a server that can still be restored is in the list of those alone who name its state."""
     soft = servers.c.vm_state == states.VmState.SOFT_DELETED.value
     named = (query.soft_deleted or any(name.upper() == "SOFT_DELETED" for name in query.statuses)
@@ -102,7 +102,7 @@ def _liveness(query: ServerListQuery) -> list[Any]:
     return []
 
 
-def _change_clauses(query: ServerListQuery) -> list[Any]:
+def _change_clauses(query: ServerListQuery) -> list[AnyColumn]:
     """By the last change, which is the making of what never changed. Each column by itself, so that its index serves:
     one on both (by coalesce) would read every server there is.
     """
@@ -114,7 +114,7 @@ def _change_clauses(query: ServerListQuery) -> list[Any]:
     return clauses
 
 
-def _condition(condition: Condition) -> Any:
+def _condition(condition: Condition) -> Clause:
     column = COLUMNS.get(condition.column)
     if column is None:
         return sa.true()
@@ -134,7 +134,7 @@ def _condition(condition: Condition) -> Any:
     return column.is_(None) if typed is None else column == typed
 
 
-def _typed(column: Any, value: str | None) -> Any:
+def _typed(column: Clause, value: str | None) -> Clause:
     """Text as the column's own type; text that is no such value matches nothing."""
     if value is None:
         return None
@@ -157,7 +157,7 @@ def _number(text: str, limit: int) -> int:
     return number if abs(number) < limit else NO_NUMBER
 
 
-def _status(name: str) -> Any:
+def _status(name: str) -> Clause:
     vm_states, task_states = states.states_of(name)
     if not vm_states:
         return sa.false()
@@ -174,13 +174,13 @@ def _status(name: str) -> Any:
     return sa.or_(*parts)
 
 
-def _has_metadata(key: str, value: str) -> Any:
+def _has_metadata(key: str, value: str) -> Clause:
     return servers.c.uuid.in_(sa.select(server_metadata.c.server_uuid).where(
         server_metadata.c.key == key, server_metadata.c.value == value))
 
 
-def _tag_clauses(query: ServerListQuery) -> list[Any]:
-    def having(tags: tuple[str, ...], count: int) -> Any:
+def _tag_clauses(query: ServerListQuery) -> list[Clause]:
+    def having(tags: tuple[str, ...], count: int) -> Clause:
         return servers.c.uuid.in_(sa.select(server_tags.c.server_uuid).where(server_tags.c.tag.in_(tags))
                                   .group_by(server_tags.c.server_uuid).having(sa.func.count() >= count))
     clauses = []
@@ -195,7 +195,7 @@ def _tag_clauses(query: ServerListQuery) -> list[Any]:
     return clauses
 
 
-def _order(query: ServerListQuery) -> list[tuple[Any, bool]]:
+def _order(query: ServerListQuery) -> list[tuple[AnyColumn, bool]]:
     """(column, descending); always ends in the unique id, so that pages never overlap."""
     wanted = query.sort or (("created_at", "desc"),)
     first: dict[str, bool] = {}  # a column that comes again orders nothing, and would cost a page its square
@@ -206,7 +206,7 @@ def _order(query: ServerListQuery) -> list[tuple[Any, bool]]:
     return [*order, (servers.c.id, order[-1][1] if order else True)]
 
 
-def _ordered(tx: Connection, column: Any, descending: bool) -> Any:
+def _ordered(tx: Connection, column: AnyColumn, descending: bool) -> AnyRow:
     """NULL below everything, as the others have it by themselves; PostgreSQL must be told."""
     told = column.nullable and tx.dialect.name == "postgresql"
     if descending:
@@ -214,7 +214,7 @@ def _ordered(tx: Connection, column: Any, descending: bool) -> Any:
     return column.asc().nulls_first() if told else column.asc()
 
 
-def _after(tx: Connection, query: ServerListQuery, order: list[tuple[Any, bool]]) -> Any:
+def _after(tx: Connection, query: ServerListQuery, order: list[tuple[Clause, bool]]) -> Clause:
     """What stands behind the marker in this order; NULL sorts first ascending, on every database alike here."""
     marker = query.page.marker
     chosen = within(sa.select(*[column.label(f"c{n}") for n, (column, _) in enumerate(order)])
@@ -231,7 +231,7 @@ def _after(tx: Connection, query: ServerListQuery, order: list[tuple[Any, bool]]
     return sa.and_(_bound(*order[0], row[0]), sa.or_(*alternatives))
 
 
-def _bound(column: Any, descending: bool, value: Any) -> Any:
+def _bound(column: Clause, descending: bool, value: Clause) -> Clause:
     """What all rows from the marker on have in common: their first column is not before the marker's."""
     if value is None:
         return column.is_(None) if descending else sa.true()
@@ -240,7 +240,7 @@ def _bound(column: Any, descending: bool, value: Any) -> Any:
     return column >= value
 
 
-def _beyond(column: Any, value: Any, descending: bool) -> Any:
+def _beyond(column: Clause, value: Clause, descending: bool) -> Clause:
     if descending:
         if value is None:
             return sa.false()

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from nova.db.types import AnyRow
 from nova.model.base import Time
 from nova.model.flavors import Flavor
 from nova.model.images import Image
@@ -72,3 +73,7 @@ class ServerRow(msgspec.Struct, frozen=True):
     locked_by: str | None
     locked_reason: str | None
     memo: ServerMemo | None
+
+
+#: A server's whole row, or one with those of its columns that were read.
+AnyServer = ServerRow | AnyRow

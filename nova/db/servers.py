@@ -24,7 +24,7 @@ from nova.db.server_row import ServerRow
 from nova.db.services import COMPUTE
 from nova.db.statements import insert_all
 from nova.db.states import ENTRY_COLUMNS, Entry
-from nova.db.types import AnyRow, utc_now
+from nova.db.types import AnyColumn, AnyRow, utc_now
 from nova.model.base import Scope
 from nova.model.server_parts import ServerPassword
 from nova.model.servers import AttachedVolume, ServerDetail, ServerTarget
@@ -42,14 +42,14 @@ _HOSTS = [services.c.disabled.label("host_disabled"), services.c.forced_down.lab
           services.c.last_seen_at.label("host_seen_at"), utc_now().label("clock")]
 
 
-def details() -> sa.Select[Any]:
+def details() -> sa.Select[AnyColumn]:
     """Whole servers, each with what tells its host's state: one statement, so that a page is at most three."""
     of_host = sa.and_(services.c.host == servers.c.host, services.c.binary == COMPUTE, services.c.deleted == 0)
     columns = [*[servers.c[name] for name in (*_PLAIN, *_DERIVED)], *_HOSTS]
     return sa.select(*columns).join_from(servers, services, of_host, isouter=True)
 
 
-def insert(tx: Connection, rows: Sequence[Mapping[str, Any]], entries: Sequence[Mapping[str, Any]],
+def insert(tx: Connection, rows: Sequence[Mapping[str, object]], entries: Sequence[Mapping[str, object]],
            metadata: Mapping[str, str], tags: Sequence[str]) -> tuple[Entry, ...]:
     """New servers in BUILD, each with its journal row, metadata and tags; the journal's entries."""
     insert_all(tx, servers, [{**row, "created_at": utc_now()} for row in rows])
@@ -88,7 +88,7 @@ _TARGET = ("uuid", "project_id", "user_id", "host", "node", "locked_by", "key_na
 
 
 @functools.cache
-def _one(shape: _One) -> sa.Select[Any]:
+def _one(shape: _One) -> sa.Select[AnyColumn]:
     query = {"details": details,
              "target": lambda: sa.select(*[servers.c[name] for name in _TARGET], servers.c.vm_state,
                                          servers.c.task_state, servers.c.power_state, servers.c.launched_at),
@@ -148,7 +148,7 @@ def places(tx: Connection, uuids: Iterable[str]) -> dict[str, AnyRow]:
     return {row.uuid: row for row in rows}
 
 
-def within(query: sa.Select[Any], scope: Scope) -> sa.Select[Any]:
+def within(query: sa.Select[object], scope: Scope) -> sa.Select[AnyColumn]:
     """Only rows the scope may see."""
     if scope.project_id is not None:
         query = query.where(servers.c.project_id == scope.project_id)
@@ -198,7 +198,7 @@ def instance_name(template: str, key: int, uuid: str) -> str:
     return template % {"uuid": uuid} if "%(" in template else template % key
 
 
-def update(tx: Connection, uuid: str, changes: Mapping[str, Any]) -> None:
+def update(tx: Connection, uuid: str, changes: Mapping[str, object]) -> None:
     """Fields that are no states. NotFound."""
     changed = tx.execute(sa.update(servers).where(servers.c.uuid == uuid, servers.c.deleted == 0)
                          .values(**changes, updated_at=utc_now())).rowcount

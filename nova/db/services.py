@@ -6,7 +6,8 @@ import datetime
 import logging
 import uuid as uuids
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -192,12 +193,12 @@ def select(tx: Connection, query: ServiceQuery) -> list[tuple[AnyRow, Time]]:
     return [(row, as_time(row.clock)) for row in tx.execute(chosen)]
 
 
-def as_time(value: Any) -> Time:
+def as_time(value: object) -> Time:
     """The database's clock as a time, whatever the driver made of it."""
     return value if isinstance(value, datetime.datetime) else datetime.datetime.fromisoformat(str(value))
 
 
-def value(row: AnyRow, clock: Time, down_after_s: int, zone: str) -> Service:
+def value(row: AnyRow | SimpleNamespace, clock: Time, down_after_s: int, zone: str) -> Service:
     """The service as a value; up when it was seen within ``down_after_s`` and nobody forced it down."""
     seen = row.last_seen_at is not None and (clock - row.last_seen_at).total_seconds() <= down_after_s
     names = ("id", "uuid", "host", "binary", "topic", "disabled", "disabled_reason", "forced_down", "last_seen_at",
@@ -215,7 +216,7 @@ def locked(tx: Connection, uuid: str | None, host: str | None, binary: str | Non
     return row
 
 
-def update(tx: Connection, key: int, changes: Mapping[str, Any]) -> None:
+def update(tx: Connection, key: int, changes: Mapping[str, object]) -> None:
     tx.execute(sa.update(services).where(services.c.id == key)
                .values(**changes, version=services.c.version + 1, updated_at=utc_now()))
 
@@ -271,7 +272,7 @@ SNAPSHOT_CLEANUP = "drop_snapshots"
 HOLDS = owed.c.step != SNAPSHOT_CLEANUP
 
 
-def add_cleanups(tx: Connection, debts: Sequence[Mapping[str, Any]]) -> None:
+def add_cleanups(tx: Connection, debts: Sequence[Mapping[str, object]]) -> None:
     """Write debts; a newer epoch's stands in place of one that is written already.
 
     What it is to be done with is the newest's to say: disks that were to be kept may be nobody's by now. It has a key

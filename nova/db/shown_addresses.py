@@ -6,11 +6,11 @@ and of IPv6 nova-network keeps ranges alone.
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
+
+from nova.db.types import AnyColumn
 
 
 class shows_address(FunctionElement[bool]):
@@ -22,7 +22,7 @@ class shows_address(FunctionElement[bool]):
 
 
 @compiles(shows_address)
-def _shows(element: Any, compiler: Any, **kw: Any) -> str:
+def _shows(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
     column, pattern, colons = (compiler.process(part, **kw) for part in element.clauses)
     return (f"EXISTS (SELECT 1 FROM JSON_TABLE({column}, '$[*].addresses[*]' "
             "COLUMNS (address VARCHAR(64) PATH '$.address')) AS held "
@@ -30,7 +30,7 @@ def _shows(element: Any, compiler: Any, **kw: Any) -> str:
 
 
 @compiles(shows_address, "postgresql")
-def _shows_postgresql(element: Any, compiler: Any, **kw: Any) -> str:
+def _shows_postgresql(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
     column, pattern, colons = (compiler.process(part, **kw) for part in element.clauses)
     address = "(held.address #>> '{}')"
     return (f"EXISTS (SELECT 1 FROM jsonb_path_query(CAST({column} AS jsonb), '$[*].addresses[*].address') "
@@ -38,7 +38,7 @@ def _shows_postgresql(element: Any, compiler: Any, **kw: Any) -> str:
 
 
 @compiles(shows_address, "sqlite")
-def _shows_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
+def _shows_sqlite(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
     column, pattern, colons = (compiler.process(part, **kw) for part in element.clauses)
     return (f"EXISTS (SELECT 1 FROM json_tree({column}) AS held WHERE held.key = 'address' "
             f"AND instr(held.path, '].addresses[') > 0 AND held.value REGEXP {pattern} "

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from nova.db.types import utc_now
+from nova.db.types import AnyColumn, Clause, utc_now
 
 
-def by_key(column: sa.Column[Any], values: Mapping[Any, Any], target: sa.Column[Any]) -> Any:
+def by_key(column: sa.Column[AnyColumn], values: Mapping[AnyColumn, AnyColumn], target: sa.Column[AnyColumn]) -> Clause:
     """``CASE column WHEN key THEN value ... END`` for ``target``: many rows, each its own value, one statement."""
     if len(values) == 1:
         return sa.literal(next(iter(values.values())), target.type)
@@ -25,7 +25,7 @@ def by_key(column: sa.Column[Any], values: Mapping[Any, Any], target: sa.Column[
     return sa.case(pairs, value=column, else_=target)
 
 
-def insert_ignoring(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> int:
+def insert_ignoring(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, object]]) -> int:
     """Insert what is not there yet, in one statement; a row whose unique key exists is left as it is. How many came."""
     name = tx.dialect.name
     if name in ("mysql", "mariadb"):
@@ -46,7 +46,7 @@ class Shape(NamedTuple):
     computed: tuple[tuple[str, Any], ...]
 
 
-def split(values: Mapping[str, Any]) -> tuple[Shape, dict[str, Any]] | None:
+def split(values: Mapping[str, object]) -> tuple[Shape, dict[str, AnyColumn]] | None:
     """A mapping's shape and the parameters to bind; None when something in it is computed in a way of its own."""
     bound: dict[str, Any] = {}
     computed: list[tuple[str, object]] = []
@@ -62,7 +62,7 @@ def split(values: Mapping[str, Any]) -> tuple[Shape, dict[str, Any]] | None:
     return Shape(tuple(bound), tuple(computed)), bound
 
 
-def _assignments(table: sa.Table, shape: Shape) -> dict[str, Any]:
+def _assignments(table: sa.Table, shape: Shape) -> dict[str, object]:
     """Columns -> what they become. A parameter is named ``new_NAME``: an UPDATE's own names are taken."""
     bound = {name: sa.bindparam(f"new_{name}", type_=table.c[name].type) for name in shape.bound}
     return bound | {name: what() if what is utc_now else what for name, what in shape.computed}
@@ -74,7 +74,7 @@ def _update(table: sa.Table, keys: tuple[str, ...], shape: Shape) -> sa.Update:
     return sa.update(table).where(*mine).values(**_assignments(table, shape))
 
 
-def update_where(tx: Connection, table: sa.Table, equal: Mapping[str, Any], changes: Mapping[str, Any]) -> int:
+def update_where(tx: Connection, table: sa.Table, equal: Mapping[str, object], changes: Mapping[str, object]) -> int:
     """UPDATE rows whose columns are equal to these values; how many were found."""
     parts = split(changes)
     if parts is None:
@@ -91,7 +91,7 @@ def _insert(table: sa.Table, shape: Shape) -> sa.Insert:
     return sa.insert(table).values(**_assignments(table, shape))
 
 
-def insert_all(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
+def insert_all(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, object]]) -> None:
     """Insert rows of one shape; the driver makes as few INSERTs of them as it can. None for none.
 
     Values that are computed (``utc_now()``) are the first row's.
@@ -105,13 +105,13 @@ def insert_all(tx: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]
     tx.execute(_insert(table, shape), [{f"new_{name}": row[name] for name in shape.bound} for row in complete])
 
 
-def _complete(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
+def _complete(table: sa.Table, row: Mapping[str, object]) -> dict[str, object]:
     """Column defaults filled in, so that rows that leave some out have one shape."""
     return {**_defaults(table), **row}
 
 
 @functools.cache
-def _defaults(table: sa.Table) -> dict[str, Any]:
+def _defaults(table: sa.Table) -> dict[str, object]:
     return {column.name: column.default.arg for column in table.columns
             if isinstance(column.default, sa.ColumnDefault) and column.default.is_scalar}
 
@@ -151,6 +151,6 @@ def _lift(tx: Connection, statement: str) -> None:
 TOO_SLOW = (1969, 3024, "57014")
 
 
-def regexp(column: Any, pattern: str) -> Any:
+def regexp(column: AnyColumn, pattern: str) -> Clause:
     """Whether the column's text has a match of ``pattern`` anywhere."""
     return sa.cast(column, sa.String).regexp_match(pattern)

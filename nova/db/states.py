@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db.models.cell import operations, servers, services
 from nova.db.statements import by_key, update_where
-from nova.db.types import later, new_key, utc_now
+from nova.db.types import AnyColumn, Clause, later, new_key, utc_now
 from nova.model.actions import ActionEvent
 from nova.model.base import Value
 from nova.model.states import API_NAMES, ENDS_CONSOLES, ON_ITS_HOST, Action, Refusal, TaskState, VmState, refusal
@@ -160,14 +160,14 @@ def _apart(old: Entry) -> list[str]:
     return [str(old.data["host"])] if old.data.get("shared") is False and old.data.get("host") else []
 
 
-def argue(tx: Connection, entry: Entry, arguments: Mapping[str, Any]) -> Entry:
+def argue(tx: Connection, entry: Entry, arguments: Mapping[str, object]) -> Entry:
     """Keep more arguments of an operation that is being begun."""
     merged = {**entry.arguments, **arguments}
     tx.execute(sa.update(operations).where(operations.c.id == entry.id).values(arguments=merged))
     return msgspec.structs.replace(entry, arguments=merged)
 
 
-def advance(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, Any]) -> None:
+def advance(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, object]) -> None:
     """Write the entries' new step, data and history, and ``changes`` (task_state and alike) on their servers.
 
     Two statements, however many entries. Overtaken when one of them has lost its server (nothing is written then).
@@ -176,7 +176,7 @@ def advance(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, Any]
     _write_entries(tx, entries, {})
 
 
-def finish(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, Any], outcome: str,
+def finish(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, AnyColumn], outcome: str,
            faults: Mapping[int, str] | None = None) -> None:
     """End the entries' operations: states after it on their servers, outcome and fault text (by entry id) here."""
     _write_servers(tx, entries, {"task_state": None, "progress": 0, **changes, "updated_at": utc_now()})
@@ -186,20 +186,20 @@ def finish(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, Any],
     _write_entries(tx, entries, extra)
 
 
-def _write_servers(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, Any]) -> None:
+def _write_servers(tx: Connection, entries: Sequence[Entry], changes: Mapping[str, object]) -> None:
     pairs = [(entry.server_uuid, entry.epoch) for entry in entries]
     changed = _write_server(tx, entries[0], changes) if len(entries) == 1 else _write_several(tx, pairs, changes)
     if changed != len(pairs):
         raise errors.Overtaken(f"{len(pairs) - changed} of {len(pairs)} servers have a newer owner")
 
 
-def _write_server(tx: Connection, entry: Entry, changes: Mapping[str, Any]) -> int:
+def _write_server(tx: Connection, entry: Entry, changes: Mapping[str, object]) -> int:
     values = {name: value.get(entry.server_uuid, servers.c[name]) if isinstance(value, PerServer) else value
               for name, value in changes.items()}
     return update_where(tx, servers, {"uuid": entry.server_uuid, "epoch": entry.epoch, "deleted": 0}, values)
 
 
-def _write_several(tx: Connection, pairs: Sequence[tuple[str, int]], changes: Mapping[str, Any]) -> int:
+def _write_several(tx: Connection, pairs: Sequence[tuple[str, int]], changes: Mapping[str, AnyColumn]) -> int:
     per_server = {name: by_key(servers.c.uuid, value, servers.c[name]) if isinstance(value, PerServer) else value
                   for name, value in changes.items()}
     epochs = {epoch for _uuid, epoch in pairs}
@@ -211,7 +211,7 @@ def _write_several(tx: Connection, pairs: Sequence[tuple[str, int]], changes: Ma
     return tx.execute(sa.update(servers).where(mine, servers.c.deleted == 0).values(**per_server)).rowcount
 
 
-def _write_entries(tx: Connection, entries: Sequence[Entry], extra: Mapping[str, Any]) -> None:
+def _write_entries(tx: Connection, entries: Sequence[Entry], extra: Mapping[str, AnyColumn]) -> None:
     columns = ("step", "direction", "attempt", "data", "history")
     if len(entries) == 1:
         own = {name: getattr(entries[0], name) for name in columns}
@@ -313,7 +313,7 @@ def set_running(tx: Connection, host: str, uuid: str, power: Power) -> str | Non
     return None
 
 
-def _reported(host: str, reported: Mapping[str, Power]) -> Any:
+def _reported(host: str, reported: Mapping[str, Power]) -> Clause:
     """Idle servers of this host, about which the report is not too old to count."""
     epochs = {uuid: one.epoch for uuid, one in reported.items()}
     current = sa.or_(servers.c.epoch <= by_key(servers.c.uuid, epochs, servers.c.epoch),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from nova.db.models.cell import migrations, operations, servers
-from nova.db.types import AnyRow, later, utc_now
+from nova.db.types import AnyColumn, AnyRow, Clause, later, utc_now
 from nova.model.base import Time
 from nova.model.migrations import (
     ACCEPTED,
@@ -58,7 +58,7 @@ def resting(tx: Connection, what: Resting, limit: int) -> Sequence[AnyRow]:
     return tx.execute(chosen.order_by(servers.c.updated_at, servers.c.id).limit(limit)).all()
 
 
-def _last(moment: sa.Column[Any], *conditions: Any) -> sa.ScalarSelect[Any]:
+def _last(moment: sa.Column[AnyColumn], *conditions: AnyColumn) -> sa.ScalarSelect[AnyColumn]:
     """The newest such time in the server's journal."""
     return (sa.select(sa.func.max(moment)).where(operations.c.server_uuid == servers.c.uuid, *conditions)
             .scalar_subquery())
@@ -73,7 +73,7 @@ def building(tx: Connection, age_s: int, limit: int) -> Sequence[AnyRow]:
         sa.func.coalesce(servers.c.task_state, "") != TaskState.DELETING.value).limit(limit)).all()
 
 
-def _worked_on(server: sa.Column[Any]) -> Any:
+def _worked_on(server: sa.Column[AnyRow]) -> Clause:
     return sa.exists().where(operations.c.server_uuid == server, operations.c.finished_at.is_(None))
 
 
@@ -97,7 +97,7 @@ def is_worked_on(tx: Connection, uuid: str) -> bool:
     return tx.execute(open_.limit(1)).first() is not None
 
 
-def clock(tx: Connection) -> Any:
+def clock(tx: Connection) -> Clause:
     """The database's, as its driver gives it."""
     return tx.execute(sa.select(utc_now())).scalar_one()
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     AnyRow = Row[*tuple[Any, ...]]  # whatever its columns are
 else:
     AnyRow = Row
+#: An SQL expression: a column, a condition, a subquery's value.
+Clause = Any
 #: A value of a column, whichever the column is: who names the column knows its type.
 AnyColumn = Any
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.ext.compiler import compiles
@@ -11,7 +9,7 @@ from sqlalchemy.sql.expression import FunctionElement
 
 from nova import errors
 from nova.db.models.cell import servers
-from nova.db.types import AnyRow
+from nova.db.types import AnyColumn, AnyRow, Clause
 from nova.model.base import Time
 from nova.model.usage import SECONDS_AN_HOUR, ProjectUsage, UsageQuery
 
@@ -27,18 +25,18 @@ class seconds_between(FunctionElement[float]):
 
 
 @compiles(seconds_between)
-def _seconds(element: Any, compiler: Any, **kw: Any) -> str:
+def _seconds(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
     return f"(TIMESTAMPDIFF(MICROSECOND, {compiler.process(element.clauses, **kw)}) / 1000000e0)"
 
 
 @compiles(seconds_between, "postgresql")
-def _seconds_postgresql(element: Any, compiler: Any, **kw: Any) -> str:
+def _seconds_postgresql(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
     first, second = (compiler.process(part, **kw) for part in element.clauses)
     return f"CAST(EXTRACT(EPOCH FROM {second} - {first}) AS DOUBLE PRECISION)"
 
 
 @compiles(seconds_between, "sqlite")
-def _seconds_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
+def _seconds_sqlite(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
     first, second = (compiler.process(part, **kw) for part in element.clauses)
     return f"((julianday({second}) - julianday({first})) * 86400.0)"
 
@@ -51,24 +49,24 @@ class json_number(FunctionElement[float]):
 
 
 @compiles(json_number)
-def _number(element: Any, compiler: Any, **kw: Any) -> str:
+def _number(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
     column, name = (compiler.process(part, **kw) for part in element.clauses)
     return f"COALESCE(CAST(JSON_VALUE({column}, CONCAT('$.', {name})) AS DOUBLE), 0)"
 
 
 @compiles(json_number, "postgresql")
-def _number_postgresql(element: Any, compiler: Any, **kw: Any) -> str:
+def _number_postgresql(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
     column, name = (compiler.process(part, **kw) for part in element.clauses)
     return f"COALESCE(CAST(CAST({column} AS json) ->> {name} AS DOUBLE PRECISION), 0)"
 
 
 @compiles(json_number, "sqlite")
-def _number_sqlite(element: Any, compiler: Any, **kw: Any) -> str:
+def _number_sqlite(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
     column, name = (compiler.process(part, **kw) for part in element.clauses)
     return f"COALESCE(json_extract({column}, '$.' || {name}), 0)"
 
 
-def ran_within(start: Time, end: Time) -> Any:
+def ran_within(start: Time, end: Time) -> Clause:
     """Servers launched before the end, and not gone before the start."""
     return sa.and_(servers.c.launched_at < end, sa.or_(_ended.is_(None), _ended > start))
 
@@ -80,7 +78,7 @@ def sums(tx: Connection, query: UsageQuery) -> tuple[ProjectUsage, ...]:
     stopped = sa.case((_ended < end, _ended), else_=end)
     hours = seconds_between(begun, stopped) / SECONDS_AN_HOUR
 
-    def flavor(name: str) -> Any:
+    def flavor(name: str) -> Clause:
         return json_number(servers.c.flavor, sa.literal_column(f"'{name}'"))
     disk = flavor("root_gb") + flavor("ephemeral_gb")
     columns = [sa.func.sum(hours), *(sa.func.sum(hours * amount)
@@ -105,7 +103,7 @@ def page(tx: Connection, query: UsageQuery, limit: int) -> list[AnyRow]:
     return list(tx.execute(chosen.order_by(servers.c.project_id, servers.c.uuid).limit(limit)))
 
 
-def _after(tx: Connection, marker: str, project_id: str | None) -> Any:
+def _after(tx: Connection, marker: str, project_id: str | None) -> Clause:
     known = sa.select(servers.c.project_id).where(servers.c.uuid == marker)
     if project_id is not None:
         known = known.where(servers.c.project_id == project_id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -11,7 +10,7 @@ from sqlalchemy.engine import Connection
 from nova.db.models.cell import runners, servers, services, usage_audits
 from nova.db.services import COMPUTE
 from nova.db.statements import insert_ignoring
-from nova.db.types import AnyRow, later, utc_now
+from nova.db.types import AnyRow, Clause, later, utc_now
 from nova.db.usage import ran_within
 from nova.model.base import Time
 from nova.model.usage import DONE, RUNNING, HostAudit
@@ -19,11 +18,11 @@ from nova.model.usage import DONE, RUNNING, HostAudit
 Period = tuple[Time, Time]
 
 
-def _of(period: Period) -> Any:
+def _of(period: Period) -> Clause:
     return sa.and_(usage_audits.c.period_beginning == period[0], usage_audits.c.period_ending == period[1])
 
 
-def _free(runner_id: int) -> Any:
+def _free(runner_id: int) -> Clause:
     """Begun, and left: by a process whose lease is over, or by ourselves when something failed."""
     alive = sa.select(runners.c.id).where(runners.c.lease_until > utc_now())
     return sa.and_(usage_audits.c.state == RUNNING, sa.or_(usage_audits.c.runner_id == runner_id,

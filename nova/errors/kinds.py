@@ -17,7 +17,7 @@ class NovaError(Exception):
     message: str = "An unexpected failure happened."
     cure: ClassVar[str] = "Look for the request id in the logs, and report it."
 
-    def __init__(self, message: str | None = None, **data: Any) -> None:
+    def __init__(self, message: str | None = None, **data: object) -> None:
         self.data = data
         self.message = message if message is not None else self.message.format(**data)
         super().__init__(self.message)
@@ -118,7 +118,7 @@ KINDS: dict[str, type[NovaError]] = {
 }
 
 
-def from_wire(kind: str, code: str, message: str, data: dict[str, Any]) -> NovaError:
+def from_wire(kind: str, code: str, message: str, data: dict[str, object]) -> NovaError:
     """The error a peer sent, as its kind; a kind we don't know is a :class:`Bug` that keeps the message."""
     error = KINDS.get(kind, Bug)(message)
     error.code, error.data = code, data  # not as arguments: a peer may name its data as it likes

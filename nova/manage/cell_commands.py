@@ -13,9 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nova import errors
-from nova.model.base import Scope
+from nova.conf.base import Options
+from nova.manage.command import Command, ConductorOf, argument
+from nova.model.base import Library, Scope
 from nova.model.servers import ServerQuery
 from nova.model.services import ServiceQuery
+from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]
 Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
@@ -54,32 +57,32 @@ _WORDS = {
 }
 
 
-def actions(command: Any, argument: Any, conductor_of: Callable[[Any], Any], say: Say, table: Table) -> dict[str, Any]:
+def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
     """The rows of nova-manage's table, made of its own pieces."""
     cell, verbose = argument("--cell_uuid", help="the one cell's"), argument("--verbose", action="store_true")
 
-    def nothing(name: str) -> Any:
-        def run(options: Any, given: argparse.Namespace) -> int:
+    def nothing(name: str) -> Library:
+        def run(options: Options, given: argparse.Namespace) -> int:
             say(NOTHING[name])
             return 0
         accepted = [argument(word, help="accepted", **({"action": "store_true"} if word in _FLAGS else {}))
                     for word in _WORDS[name]]
-        return command(run, "nothing to do here: says so", tuple(accepted))
+        return Command(run, "nothing to do here: says so", tuple(accepted))
     return {
         **{name: nothing(name) for name in NOTHING},
-        "list_cells": command(lambda options, given: list_cells(options, given, table), "the one cell", (verbose,)),
-        "list_hosts": command(lambda options, given: list_hosts(conductor_of(options), given, say, table),
+        "list_cells": Command(lambda options, given: list_cells(options, given, table), "the one cell", (verbose,)),
+        "list_hosts": Command(lambda options, given: list_hosts(conductor_of(options), given, say, table),
                               "the compute hosts in it", (cell,)),
-        "verify_instance": command(
+        "verify_instance": Command(
             lambda options, given: verify_instance(conductor_of(options), given, say), "whether a server is in it", (
                 argument("--uuid", required=True), argument("--quiet", action="store_true", help="say nothing"))),
-        "delete_cell": command(lambda options, given: delete_cell(given, say), "not possible: says so", (
+        "delete_cell": Command(lambda options, given: delete_cell(given, say), "not possible: says so", (
             cell, argument("--force", action="store_true", help="accepted"))),
-        "delete_host": command(lambda options, given: delete_host(conductor_of(options), given, say),
+        "delete_host": Command(lambda options, given: delete_host(conductor_of(options), given, say),
                                "says how a host is taken out", (cell, argument("--host", required=True)))}
 
 
-def list_cells(options: Any, given: argparse.Namespace, table: Table) -> int:
+def list_cells(options: Options, given: argparse.Namespace, table: Table) -> int:
     """Passwords are shown with --verbose alone."""
     from nova.rpc import transport
 
@@ -98,14 +101,14 @@ def without_passwords(url: str) -> str:
     return f"{url.partition('://')[0]}://****@{url.rpartition('@')[2]}"
 
 
-def list_hosts(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
+def list_hosts(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
     if not _is_ours(given, say):
         return NO_CELL
     table(("Cell Name", "Cell UUID", "Hostname"), [(NAME, CELL, host) for host in _hosts(conductor)])
     return 0
 
 
-def verify_instance(conductor: Any, given: argparse.Namespace, say: Say) -> int:
+def verify_instance(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
     try:
         conductor.get_target(ServerQuery(uuid=given.uuid, scope=Scope()))
         code, said = 0, f"Instance {given.uuid} is in cell {NAME} ({CELL})."
@@ -123,7 +126,7 @@ def delete_cell(given: argparse.Namespace, say: Say) -> int:
     return HAS_HOSTS
 
 
-def delete_host(conductor: Any, given: argparse.Namespace, say: Say) -> int:
+def delete_host(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
     if not _is_ours(given, say):
         return NO_CELL
     if given.host not in _hosts(conductor):
@@ -134,7 +137,7 @@ def delete_host(conductor: Any, given: argparse.Namespace, say: Say) -> int:
     return HAS_SERVERS
 
 
-def _hosts(conductor: Any) -> list[str]:
+def _hosts(conductor: ConductorRPC) -> list[str]:
     return sorted({one.host for one in conductor.list_services(ServiceQuery(binary="nova-compute"))})
 
 

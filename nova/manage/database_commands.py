@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import argparse
 import datetime
-from collections.abc import Callable
-from typing import Any
 
+from nova.conf.base import Options
+from nova.db.engine import Database
+from nova.manage.command import Run
 from nova.manage.output import say
 
 
-def database_of(options: Any, schema: str) -> Any:
+def database_of(options: Options, schema: str) -> Database:
     from nova.cmd.conductor import databases
 
     api, cell = databases(options)
     return api if schema == "api" else cell
 
 
-def sync(schema: str) -> Callable[[Any, argparse.Namespace], int]:
-    def run(options: Any, given: argparse.Namespace) -> int:
+def sync(schema: str) -> Run:
+    def run(options: Options, given: argparse.Namespace) -> int:
         from nova.db import migrate
 
         before, after = migrate.sync(schema, database_of(options, schema), given.version or "head")
@@ -28,8 +29,8 @@ def sync(schema: str) -> Callable[[Any, argparse.Namespace], int]:
     return run
 
 
-def version(schema: str) -> Callable[[Any, argparse.Namespace], int]:
-    def run(options: Any, given: argparse.Namespace) -> int:
+def version(schema: str) -> Run:
+    def run(options: Options, given: argparse.Namespace) -> int:
         from nova.db import migrate
 
         say(migrate.current(schema, database_of(options, schema)) or "none: run sync first")
@@ -37,7 +38,7 @@ def version(schema: str) -> Callable[[Any, argparse.Namespace], int]:
     return run
 
 
-def purge(options: Any, given: argparse.Namespace) -> int:
+def purge(options: Options, given: argparse.Namespace) -> int:
     """Removes servers deleted before the date (all deleted ones for --all), in small batches."""
     if not given.all and not given.before:
         say("One of --before DATE and --all is needed.")
@@ -65,7 +66,7 @@ def purge(options: Any, given: argparse.Namespace) -> int:
     return 0 if total else 3
 
 
-def archive(options: Any, given: argparse.Namespace) -> int:
+def archive(options: Options, given: argparse.Namespace) -> int:
     say("Nothing to archive: deleted servers stay in their own tables for [DEFAULT]deleted_retention days and are "
         "then removed by nova-conductor itself. 'nova-manage db purge' removes them at once.")
     return 0

@@ -12,13 +12,14 @@ import time
 import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from nova import errors
+from nova.conf.base import Options
 from nova.manage.doctor_filter import packet_filter
 from nova.manage.doctor_networks import networks
 from nova.manage.doctor_neutron import neutron
 from nova.manage.finding import BAD, NAMED, OK, WARN, Check, Finding, asked, is_compute, some, told
+from nova.model.base import Library
 from nova.privileged.runner import SYSTEM_PATH, SystemRunner
 
 FREE_GB = 5
@@ -35,7 +36,7 @@ OPTIONAL_TOOLS = {"use_ipv6": ("radvd", "radvd"), "send_arp_for_ha": ("arping", 
                   "share_dhcp_address": ("ebtables-restore", "iptables")}  # by option: the program, its package
 
 
-def config(options: Any) -> Finding:
+def config(options: Options) -> Finding:
     files = [os.fspath(path) for path in options.config_file]
     open_files = [path for path in files if os.path.basename(path) == "nova-conductor.conf"
                   and os.stat(path).st_mode & 0o077]
@@ -44,7 +45,7 @@ def config(options: Any) -> Finding:
     return Finding(OK, f"every option of {', '.join(files) or 'the defaults'} is valid; this host is {options.host}")
 
 
-def broker(options: Any) -> Finding:
+def broker(options: Options) -> Finding:
     from nova.rpc import host_secret
     from nova.rpc.transport import Bus
 
@@ -65,7 +66,7 @@ def broker(options: Any) -> Finding:
     return Finding(OK, f"a conductor answered over the broker in {1000 * (time.monotonic() - started):.0f} ms{answer}")
 
 
-def round_trip(options: Any, bus: Any) -> str:
+def round_trip(options: Options, bus: Library) -> str:
     """Over the bus and through the database, by the contract that this host may use; more to say of it, or nothing."""
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.contracts.conductor_host import ConductorHostRPC
@@ -82,7 +83,7 @@ def _broker_address(url: str) -> tuple[str, int]:
     return host or "127.0.0.1", int(port or 5672)
 
 
-def databases(options: Any) -> Finding:
+def databases(options: Options) -> Finding:
     from nova.cmd.conductor import databases as both
     from nova.db import migrate
 
@@ -100,7 +101,7 @@ def databases(options: Any) -> Finding:
         return Finding(BAD, told(error), "check [database]connection and [api_database]connection, and the server")
 
 
-def keystone(options: Any) -> Finding:
+def keystone(options: Options) -> Finding:
     if options.api.auth_strategy == "noauth2":
         return Finding(WARN, "[api]auth_strategy = noauth2: everybody is believed", "use keystone but for tests")
     from keystoneauth1 import exceptions
@@ -124,7 +125,7 @@ def keystone(options: Any) -> Finding:
     return Finding(OK, "Keystone gives us a token")
 
 
-def glance(options: Any) -> Finding:
+def glance(options: Options) -> Finding:
     from nova.clients import glance as client
     from nova.clients import session
     from nova.model.images import ImageQuery
@@ -138,7 +139,7 @@ def glance(options: Any) -> Finding:
                    "" if images else "openstack image create --file FILE --disk-format qcow2 NAME")
 
 
-def placement(options: Any) -> Finding:
+def placement(options: Options) -> Finding:
     """Whether Placement's API, where it runs here, answers; nothing of ours needs it."""
     import requests
 
@@ -155,7 +156,7 @@ def placement(options: Any) -> Finding:
                        "end what has the port, or choose another by [placement_api]listen_port")
 
 
-def libvirt(options: Any) -> Finding:
+def libvirt(options: Options) -> Finding:
     if not (options.compute_driver or "").endswith("LibvirtDriver"):
         return Finding(OK, f"libvirt is not used (compute_driver = {options.compute_driver})")
     uri = options.libvirt.connection_uri or "qemu:///system"
@@ -164,12 +165,12 @@ def libvirt(options: Any) -> Finding:
     try:
         done = SystemRunner(15).run(["virsh", "-c", uri, "version", "--daemon"])
     except errors.host.CommandFailed as error:
-        return Finding(BAD, f"libvirt at {uri} does not answer: {error.data['reason'].splitlines()[-1]}",
+        return Finding(BAD, f"libvirt at {uri} does not answer: {str(error.data['reason']).splitlines()[-1]}",
                        "start libvirtd, or correct [libvirt]connection_uri")
     return Finding(OK, done.stdout.strip().splitlines()[-1])
 
 
-def bridge_tools(options: Any) -> Finding:
+def bridge_tools(options: Options) -> Finding:
     from nova.conf.network import neutron_in_use
 
     if neutron_in_use(options):
@@ -184,7 +185,7 @@ def bridge_tools(options: Any) -> Finding:
     return Finding(OK, "dnsmasq and iptables are installed")
 
 
-def clock(options: Any) -> Finding:
+def clock(options: Options) -> Finding:
     """Against the conductor's database, which decides who is up."""
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.transport import Bus
@@ -206,7 +207,7 @@ def clock(options: Any) -> Finding:
     return Finding(OK, f"this clock agrees with the database's ({skew:.1f} s)")
 
 
-def cleanups(options: Any) -> Finding:
+def cleanups(options: Options) -> Finding:
     """What is to be cleaned up on hosts that could not be reached: it blocks nothing, but resources stay claimed."""
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.transport import Bus
@@ -226,7 +227,7 @@ def cleanups(options: Any) -> Finding:
                    "start nova-compute there; for a host that is gone for good: nova-manage cleanup list")
 
 
-def hosts(options: Any) -> Finding:
+def hosts(options: Options) -> Finding:
     """Compute hosts that are down, or out of use: a drain that nobody took back is easily forgotten."""
     from nova.model.services import ServiceQuery
 
@@ -246,7 +247,7 @@ def hosts(options: Any) -> Finding:
     return Finding(WARN, f"of {len(found)} compute hosts " + "; ".join(said), "; ".join(cures))
 
 
-def tasks(options: Any) -> Finding:
+def tasks(options: Options) -> Finding:
     """Operations that have come no further for long: their servers' rows are written with each step."""
     from nova.model.base import utcnow
     from nova.model.servers import Condition, ServerListQuery
@@ -265,7 +266,7 @@ def tasks(options: Any) -> Finding:
                    "large disks may take that long; else look at the host's log, and openstack server event list ID")
 
 
-def failures(options: Any) -> Finding:
+def failures(options: Options) -> Finding:
     from nova.model.base import utcnow
     from nova.model.servers import Condition, ServerListQuery
 
@@ -282,7 +283,7 @@ def failures(options: Any) -> Finding:
                    "openstack server show ID, and nova-manage request show REQ_ID, say why")
 
 
-def capacity(options: Any) -> Finding:
+def capacity(options: Options) -> Finding:
     """Hosts that gave more than they have by now: they shrank, or their ratio did."""
     from nova.cmd.conductor import databases as both
     from nova.db import audits
@@ -301,7 +302,7 @@ def capacity(options: Any) -> Finding:
                    "nova-manage host drain HOST, or a larger allocation ratio there")
 
 
-def consoles(options: Any) -> Finding:
+def consoles(options: Options) -> Finding:
     """Whether users can come to consoles, as far as this machine knows it."""
     from nova.model.services import ServiceQuery
 
@@ -318,7 +319,7 @@ def consoles(options: Any) -> Finding:
                    "start nova-consoleauth; only a cloud without consoles needs none")
 
 
-def console_addresses(options: Any) -> Finding:
+def console_addresses(options: Options) -> Finding:
     """A compute host's: those that lead nowhere from another machine, where the controller is one."""
     from nova.rpc import transport
 
@@ -344,7 +345,7 @@ def _is_local(place: str) -> bool:
         return host == "localhost"
 
 
-def disk(options: Any) -> Finding:
+def disk(options: Options) -> Finding:
     path = options.instances_path if os.path.isdir(options.instances_path) else options.state_path
     if not os.path.isdir(path):
         return Finding(WARN, f"{path} does not exist yet", "it is made when nova-compute starts")
@@ -353,7 +354,7 @@ def disk(options: Any) -> Finding:
                    "" if free > FREE_GB else "make room: guests' disks and the image cache are there")
 
 
-def kvm(options: Any) -> Finding:
+def kvm(options: Options) -> Finding:
     """As nova-compute found it, or as it would."""
     if not (options.compute_driver or "").endswith("LibvirtDriver"):
         return Finding(OK, "KVM is not used")
@@ -381,7 +382,7 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     ("disk", disk), ("kvm", kvm))
 
 
-def run(options: Any, say: Callable[[str], None]) -> int:
+def run(options: Options, say: Callable[[str], None]) -> int:
     """Print every check's line; 1 when one failed."""
     worst = 0
     for name, check in CHECKS:

@@ -6,13 +6,13 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from nova import errors
+from nova.conf.base import Options
 from nova.manage.finding import BAD, OK, WARN, Finding, is_compute
 
 
-def kept_elsewhere(options: Any) -> bool:
+def kept_elsewhere(options: Options) -> bool:
     """Whether those filter who keep the networks: on a compute host the conductor's word, for its own file does not
     decide it. NovaError."""
     from nova.conf.network import neutron_in_use
@@ -26,7 +26,7 @@ def kept_elsewhere(options: Any) -> bool:
     return bus.client(ConductorHostRPC).host_firewall(options.host).kept_elsewhere
 
 
-def packet_filter(options: Any, switches: Path | None = None, elsewhere: Callable[[Any], bool] = kept_elsewhere
+def packet_filter(options: Options, switches: Path | None = None, elsewhere: Callable[[object], bool] = kept_elsewhere
                   ) -> Finding:
     """``switches``: where the kernel says whether bridges ask iptables."""
     from nova.conf.network import neutron_in_use
@@ -43,7 +43,7 @@ def packet_filter(options: Any, switches: Path | None = None, elsewhere: Callabl
     return found
 
 
-def _ours(options: Any, switches: Path | None) -> Finding:
+def _ours(options: Options, switches: Path | None) -> Finding:
     from nova.cmd.compute import packet_filters
     from nova.compute.filter import flows
     from nova.compute.filter.host_filter import BRIDGE_SWITCHES, CURE, unset

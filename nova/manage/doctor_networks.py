@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from nova.conf.base import Options
 from nova.manage.finding import BAD, OK, Finding, asked, some
 from nova.model import bridges
 from nova.model.base import Scope
 
 
-def networks(options: Any) -> Finding:
+def networks(options: Options) -> Finding:
     """Whether some are on a bridge that serves another: servers on these can not be started."""
     from nova.conf.network import neutron_in_use
     from nova.model.network_managers import named

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import errors
+from nova.conf.base import Options
 from nova.manage.finding import BAD, OK, WARN, Finding
+from nova.model.base import Library
 
 WANTED = {"binding-extended": "live migrations bind their ports on both hosts",
           "quota_details": "a request for more ports than the project may have is refused at once"}
 
 
-def neutron(options: Any) -> Finding:
+def neutron(options: Options) -> Finding:
     """Whether it lets us in, and what it lacks."""
     from nova.clients import neutron as client
     from nova.clients import session
@@ -38,7 +38,7 @@ def neutron(options: Any) -> Finding:
     return Finding(OK, f"Neutron lets us in; it has {len(found)} extensions")
 
 
-def _roles(credentials: Any) -> set[str] | None:
+def _roles(credentials: Library) -> set[str] | None:
     """Of our own user; None where nobody says."""
     access = getattr(credentials.auth, "get_access", None)
     return set(access(credentials.session).role_names) if access is not None else None

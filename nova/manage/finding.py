@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from nova import errors
+from nova.conf.base import Options
+from nova.rpc.contracts.conductor import ConductorRPC
 
 OK, WARN, BAD = "ok", "warning", "FAILED"
 NAMED = 5
+
+T = TypeVar("T")
 
 
 class Finding(NamedTuple):
@@ -22,12 +26,12 @@ class Finding(NamedTuple):
 Check = Callable[[Any], Finding]
 
 
-def is_compute(options: Any) -> bool:
+def is_compute(options: Options) -> bool:
     """Whether this is a compute host's configuration: its broker user may speak to the conductors' door for hosts."""
     return bool(options.compute_driver) and not options.database.connection
 
 
-def asked(options: Any, ask: Callable[[Any], Any]) -> Any:
+def asked(options: Options, ask: Callable[[ConductorRPC], T]) -> T | Finding:
     """What the conductor says; a finding where it can't be asked."""
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.transport import Bus

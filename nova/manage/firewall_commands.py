@@ -6,13 +6,15 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from nova.manage.command import Command, ConductorOf, argument
 from nova.model.security_groups import NewSecurityRule
+from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]
 Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 
-def show(conductor: Any, say: Say, table: Table) -> int:
+def show(conductor: ConductorRPC, say: Say, table: Table) -> int:
     found = conductor.list_provider_rules()
     if not found:
         say("Nothing is dropped before the security groups are asked.")
@@ -22,7 +24,7 @@ def show(conductor: Any, say: Say, table: Table) -> int:
     return 0
 
 
-def add(conductor: Any, given: argparse.Namespace, say: Say) -> int:
+def add(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
     """Ports are left out for all of a protocol."""
     everything = (1, 65535) if given.protocol in ("tcp", "udp") else (-1, -1)
     first = everything[0] if given.from_port is None else given.from_port
@@ -33,22 +35,22 @@ def add(conductor: Any, given: argparse.Namespace, say: Say) -> int:
     return 0
 
 
-def remove(conductor: Any, given: argparse.Namespace, say: Say) -> int:
+def remove(conductor: ConductorRPC, given: argparse.Namespace, say: Say) -> int:
     conductor.delete_provider_rule(given.id)
     say(f"Rule {given.id} is gone.")
     return 0
 
 
-def actions(command: Any, argument: Any, conductor: Callable[[Any], Any], say: Say, table: Table) -> dict[str, Any]:
+def actions(conductor: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
     """Rows for the table of commands, of nova-manage's own making."""
     return {
-        "list": command(lambda options, given: show(conductor(options), say, table),
+        "list": Command(lambda options, given: show(conductor(options), say, table),
                         "what is dropped on every compute host, whatever security groups say (nova-network)"),
-        "add": command(lambda options, given: add(conductor(options), given, say), "drop something more", (
+        "add": Command(lambda options, given: add(conductor(options), given, say), "drop something more", (
             argument("--protocol", required=True, choices=("tcp", "udp", "icmp", "icmpv6")),
             argument("--from_port", type=int, help="or the type of ICMP; left out: all of the protocol"),
             argument("--to_port", type=int, help="or the code of ICMP; left out: from_port alone"),
             argument("--cidr", default="0.0.0.0/0", help="where it comes from; left out: anywhere"))),
-        "remove": command(lambda options, given: remove(conductor(options), given, say), "do not drop it any more", (
+        "remove": Command(lambda options, given: remove(conductor(options), given, say), "do not drop it any more", (
             argument("id"),)),
     }

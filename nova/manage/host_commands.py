@@ -17,6 +17,7 @@ from nova.manage.host_drain import STAYS, Case, Clock, Drain, pages
 from nova.model.migrations import FINISHED, MigrationQuery
 from nova.model.servers import Condition, ServerDetail
 from nova.model.services import Service, ServiceQuery, ServiceUpdate
+from nova.rpc.contracts.conductor import ConductorRPC
 
 COMPUTE = "nova-compute"
 DRAINED = "drained by "  # how a drain's reason begins: undrain undoes these alone
@@ -54,14 +55,14 @@ def _listed(path: str | None) -> list[str]:
     return [word for line in lines for word in line.split("#", 1)[0].split()]
 
 
-def service_of(conductor: Any, host: str) -> Service | None:
+def service_of(conductor: ConductorRPC, host: str) -> Service | None:
     found = conductor.list_services(ServiceQuery(host=host, binary=COMPUTE))
     return found[0] if found else None
 
 
 # -- drain
 
-def drain(conductor: Any, wish: Wish, say: Say, table: Table, clock: Clock | None = None) -> int:
+def drain(conductor: ConductorRPC, wish: Wish, say: Say, table: Table, clock: Clock | None = None) -> int:
     """0 when nothing is left there but what was skipped."""
     service = service_of(conductor, wish.host)
     if service is None:
@@ -85,7 +86,7 @@ def drain(conductor: Any, wish: Wish, say: Say, table: Table, clock: Clock | Non
     return _report(run, say, table)
 
 
-def _bad_target(conductor: Any, wish: Wish) -> str | None:
+def _bad_target(conductor: ConductorRPC, wish: Wish) -> str | None:
     if wish.to == wish.host:
         return f"--to {wish.to}: that is the host to be drained."
     target = service_of(conductor, str(wish.to))
@@ -99,7 +100,7 @@ def _bad_target(conductor: Any, wish: Wish) -> str | None:
 @contextlib.contextmanager
 def _interrupts(run: Drain) -> Iterator[None]:
     """Ctrl-C begins no more; a second one leaves alone what still runs; a third does not wait for an answer, either."""
-    def pressed(_number: int, _frame: Any) -> None:
+    def pressed(_number: int, _frame: object) -> None:
         run.interrupt()
         if run.interrupts > 2:
             raise KeyboardInterrupt
@@ -130,7 +131,7 @@ def _row(case: Case) -> tuple[str, ...]:
     return case.uuid, case.name, case.vm_state, case.reason
 
 
-def dry_run(conductor: Any, wish: Wish, say: Say, table: Table) -> int:
+def dry_run(conductor: ConductorRPC, wish: Wish, say: Say, table: Table) -> int:
     """What a drain would do now."""
     service = service_of(conductor, wish.host)
     if service is None:
@@ -148,11 +149,11 @@ def _said(step: Move | Wait | Stay) -> str:
     return f"waits for its task: {step.task}" if isinstance(step, Wait) else f"stays: {step.reason}"
 
 
-def servers_of(conductor: Any, host: str) -> Iterator[ServerDetail]:
+def servers_of(conductor: ConductorRPC, host: str) -> Iterator[ServerDetail]:
     return pages(conductor, Condition(column="host", value=host))
 
 
-def undrain(conductor: Any, host: str, say: Say) -> int:
+def undrain(conductor: ConductorRPC, host: str, say: Say) -> int:
     """Enables what a drain disabled: 0. 3: it was enabled. 1: another reason stands."""
     service = service_of(conductor, host)
     if service is None:
@@ -172,7 +173,7 @@ def undrain(conductor: Any, host: str, say: Say) -> int:
 
 # -- show
 
-def show(conductor: Any, host: str, say: Say, table: Table) -> int:
+def show(conductor: ConductorRPC, host: str, say: Say, table: Table) -> int:
     service = service_of(conductor, host)
     if service is None:
         say(f"No nova-compute is registered for host {host}: see nova-manage host list.")

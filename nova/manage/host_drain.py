@@ -29,6 +29,7 @@ from nova.model.migrations import (
 from nova.model.server_orders import LiveMigrateServer, MigrateServer
 from nova.model.servers import Condition, ServerDetail, ServerListQuery, ServerOrder
 from nova.model.states import VmState
+from nova.rpc.contracts.conductor import ConductorRPC
 
 POLL_S, PAGE, TRIES = 1.0, 500, 3
 NEW, WAITS, MOVES, CONFIRMS, GONE, STAYS = "new", "waits", "moves", "confirms", "gone", "stays"
@@ -40,7 +41,7 @@ LEAVING = (PRE_MIGRATING, MIGRATING, RUNNING, POST_MIGRATING, FINISHED, CONFIRMI
 ACTION = {LIVE: "live-migration", COLD: "migrate", OFFLOAD: "shelveOffload"}
 
 
-def pages(conductor: Any, condition: Condition) -> Iterator[ServerDetail]:
+def pages(conductor: ConductorRPC, condition: Condition) -> Iterator[ServerDetail]:
     """All servers that fit, of all projects, the oldest first; read a page at a time."""
     marker = None
     while True:
@@ -88,7 +89,8 @@ class Case:
 class Drain:
     """``tick`` until it is ``over``; :meth:`run` does that. ``conductor``: a client of ConductorRPC."""
 
-    def __init__(self, conductor: Any, wish: Wish, say: Callable[[str], None], clock: Clock | None = None) -> None:
+    def __init__(self, conductor: ConductorRPC, wish: Wish, say: Callable[[str], None],
+                 clock: Clock | None = None) -> None:
         self._conductor, self.wish, self._say = conductor, wish, say
         self._clock = clock or Clock()
         self.cases: dict[str, Case] = {}
@@ -279,7 +281,7 @@ class Drain:
         self._tell(f"{case.uuid} {case.name}  {case.how} begins")
         self._ask(case, orders[case.how])
 
-    def _ask(self, case: Case, order: Callable[[], Any]) -> None:
+    def _ask(self, case: Case, order: Callable[[], object]) -> None:
         """What can't be begun stays, with the reason. Without an answer it may have begun: the next turn sees."""
         try:
             order()

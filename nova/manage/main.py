@@ -8,32 +8,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
 from nova import concurrency, context, errors
 from nova.cmd import common
+from nova.conf.base import Options
 from nova.manage import cell_commands, firewall_commands, floating_commands, network_commands, vpn_commands
+from nova.manage.command import Command, Run, argument
 from nova.manage.database_commands import archive, database_of, purge, sync, version
 from nova.manage.finding import told
 from nova.manage.output import say, say_now, table
+from nova.model.services import Debt
+from nova.rpc.contracts.conductor import ConductorRPC
 
 BINARY = "nova-manage"
-
-
-class Argument(NamedTuple):
-    flags: tuple[str, ...]
-    options: dict[str, Any]
-
-
-class Command(NamedTuple):
-    run: Callable[[Any, argparse.Namespace], int]
-    help: str
-    arguments: tuple[Argument, ...] = ()
-
-
-def argument(*flags: str, **options: Any) -> Argument:
-    return Argument(flags, options)
 
 
 # -- databases
@@ -41,14 +29,14 @@ def argument(*flags: str, **options: Any) -> Argument:
 
 # -- through the conductor
 
-def _conductor(options: Any) -> Any:
+def _conductor(options: Options) -> ConductorRPC:
     from nova.rpc.contracts.conductor import ConductorRPC
     from nova.rpc.transport import Bus
 
     return Bus(options, options.host).client(ConductorRPC)
 
 
-def service_list(options: Any, given: argparse.Namespace) -> int:
+def service_list(options: Options, given: argparse.Namespace) -> int:
     from nova.model.services import ServiceQuery
 
     found = _conductor(options).list_services(ServiceQuery(host=given.host, binary=given.service))
@@ -58,7 +46,7 @@ def service_list(options: Any, given: argparse.Namespace) -> int:
     return 0
 
 
-def host_list(options: Any, given: argparse.Namespace) -> int:
+def host_list(options: Options, given: argparse.Namespace) -> int:
     from nova.model.services import ServiceQuery
 
     found = _conductor(options).list_services(ServiceQuery())
@@ -67,13 +55,13 @@ def host_list(options: Any, given: argparse.Namespace) -> int:
     return 0
 
 
-def host_show(options: Any, given: argparse.Namespace) -> int:
+def host_show(options: Options, given: argparse.Namespace) -> int:
     from nova.manage import host_commands
 
     return host_commands.show(_conductor(options), given.host, say, table)
 
 
-def host_drain(options: Any, given: argparse.Namespace) -> int:
+def host_drain(options: Options, given: argparse.Namespace) -> int:
     """Moves all that can move, so many at a time, and says why the rest stays."""
     from nova.manage import host_commands
 
@@ -86,21 +74,21 @@ def host_drain(options: Any, given: argparse.Namespace) -> int:
     return work(_conductor(options), wish, say_now, table)
 
 
-def host_undrain(options: Any, given: argparse.Namespace) -> int:
+def host_undrain(options: Options, given: argparse.Namespace) -> int:
     from nova.manage import host_commands
 
     return host_commands.undrain(_conductor(options), given.host, say)
 
 
-def request_show(options: Any, given: argparse.Namespace) -> int:
+def request_show(options: Options, given: argparse.Namespace) -> int:
     """One request's story, or a server's, from the journal."""
     from nova.manage import request_commands
 
     return request_commands.show(_conductor(options), given.request, say, table)
 
 
-def placement(name: str) -> Callable[[Any, argparse.Namespace], int]:
-    def run(options: Any, given: argparse.Namespace) -> int:
+def placement(name: str) -> Run:
+    def run(options: Options, given: argparse.Namespace) -> int:
         from nova.conductor.upkeep.allocation_audit import Stores
         from nova.manage import placement_commands
 
@@ -109,7 +97,7 @@ def placement(name: str) -> Callable[[Any, argparse.Namespace], int]:
     return run
 
 
-def cleanups_list(options: Any, given: argparse.Namespace) -> int:
+def cleanups_list(options: Options, given: argparse.Namespace) -> int:
     """Pending cleanups: undos that could not reach their hosts. A host does them by itself once it is back."""
     host = given.named or given.host
     found = _conductor(options).list_debts(host)
@@ -123,7 +111,7 @@ def cleanups_list(options: Any, given: argparse.Namespace) -> int:
     return 0
 
 
-def cleanups_drop(options: Any, given: argparse.Namespace) -> int:
+def cleanups_drop(options: Options, given: argparse.Namespace) -> int:
     """Drops the pending cleanups of a removed host. Without --yes only what would be dropped is shown."""
     conductor = _conductor(options)
     if not given.yes:
@@ -141,12 +129,12 @@ def cleanups_drop(options: Any, given: argparse.Namespace) -> int:
     return 0 if dropped else 3
 
 
-def _cleanup_table(found: Sequence[Any]) -> None:
+def _cleanup_table(found: Sequence[Debt]) -> None:
     table(("Host", "Server", "Step", "Since"),
           [(debt.host, debt.server_uuid, debt.step, debt.created_at) for debt in found])
 
 
-def flavor_create(options: Any, given: argparse.Namespace) -> int:
+def flavor_create(options: Options, given: argparse.Namespace) -> int:
     from nova.model.flavors import NewFlavor
 
     made = _conductor(options).create_flavor(NewFlavor(
@@ -156,7 +144,7 @@ def flavor_create(options: Any, given: argparse.Namespace) -> int:
     return 0
 
 
-def doctor(options: Any, given: argparse.Namespace) -> int:
+def doctor(options: Options, given: argparse.Namespace) -> int:
     from nova.manage import doctor as checks
 
     return checks.run(options, say)
@@ -206,7 +194,7 @@ _FLAVOR = (
     argument("--root_gb", type=int, required=True), argument("--ephemeral_gb", type=int, default=0),
     argument("--swap", type=int, default=0, help="MB"), argument("--private", action="store_true"))
 
-def api_schema(options: Any, given: argparse.Namespace) -> int:
+def api_schema(options: Options, given: argparse.Namespace) -> int:
     """Prints the OpenAPI document of a version; ``2.0`` means the API under /v2."""
     import json
 
@@ -248,21 +236,21 @@ COMMANDS: dict[str, dict[str, Command]] = {
         argument("request", metavar="REQ_ID|SERVER",
                  help="e.g. req-0c5f... (x-openstack-request-id of the answer), or a server's uuid"),))},
     "placement": _PLACEMENT,
-    "cell_v2": cell_commands.actions(Command, argument, _conductor, say, table),
+    "cell_v2": cell_commands.actions(_conductor, say, table),
     "cleanup": {"list": CLEANUP_LIST, "drop": CLEANUP_DROP},
     "debts": {"list": CLEANUP_LIST, "forgive": CLEANUP_DROP},  # their name until this release
-    "floating": floating_commands.actions(Command, argument, _conductor, say, table),
-    "network": network_commands.network_actions(Command, argument, _conductor, say, table),
-    "fixed": network_commands.fixed_actions(Command, argument, _conductor, say, table),
-    "project": network_commands.project_actions(Command, argument, _conductor, say, table),
-    "vpn": vpn_commands.actions(Command, argument, _conductor, say, table),
-    "firewall": firewall_commands.actions(Command, argument, _conductor, say, table),
+    "floating": floating_commands.actions(_conductor, say, table),
+    "network": network_commands.network_actions(_conductor, say, table),
+    "fixed": network_commands.fixed_actions(_conductor, say, table),
+    "project": network_commands.project_actions(_conductor, say, table),
+    "vpn": vpn_commands.actions(_conductor, say, table),
+    "firewall": firewall_commands.actions(_conductor, say, table),
     "flavor": {"create": Command(flavor_create, "make a flavor", _FLAVOR)},
     "api": {"schema": Command(api_schema, "print the compute API's OpenAPI document", (
         argument("--version", default="latest", help="of the API: 2.96, latest, or 2.0 for what is under /v2"),
         argument("--indent", type=int, default=2)))},
 }
-def _release(_options: Any, _given: argparse.Namespace) -> int:
+def _release(_options: object, _given: argparse.Namespace) -> int:
     say(common.release())
     return 0
 
@@ -291,7 +279,7 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _add(group: Any, name: str, command: Command) -> None:
+def _add(group: Options, name: str, command: Command) -> None:
     one = group.add_parser(name, help=command.help, description=command.help)
     for flags, options in command.arguments:
         one.add_argument(*flags, **options)
@@ -330,7 +318,7 @@ def _default_files() -> list[str]:
     return [word for path in found for word in ("--config-file", path)]
 
 
-def _quiet(options: Any) -> None:
+def _quiet(options: Options) -> None:
     """Warnings of libraries are not what an operator asked for; --debug shows them."""
     import logging
     import warnings

@@ -9,9 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nova import errors
+from nova.conf.base import Options
+from nova.manage.command import Command, ConductorOf, Run, argument
 from nova.model.base import Scope
 from nova.model.networks import Network, NetworkChange, NewNetwork
 from nova.model.quotas import QuotaUpdate
+from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]
 Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
@@ -33,8 +36,7 @@ _TEXTS = (
     ("uuid", "its uuid"), ("project_id", "for this project alone"))
 
 
-def network_actions(command: Any, argument: Any, conductor_of: Callable[[Any], Any], say: Say, table: Table,
-                    ) -> dict[str, Any]:
+def network_actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
     """The rows of nova-manage's table, made of its own pieces."""
     create_arguments = (
         argument("--label", required=True, help="the name users see"),
@@ -48,52 +50,50 @@ def network_actions(command: Any, argument: Any, conductor_of: Callable[[Any], A
     which = (argument("--fixed_range", metavar="CIDR", help="IPv4 or IPv6 range of the network"),
              argument("--uuid"))
 
-    def run(action: Callable[..., int]) -> Callable[[Any, argparse.Namespace], int]:
+    def run(action: Callable[..., int]) -> Run:
         return lambda options, given: action(conductor_of(options), given, say, table)
     return {
-        "create": command(lambda options, given: create(conductor_of(options), given, say, options),
+        "create": Command(lambda options, given: create(conductor_of(options), given, say, options),
                           "make networks and their pools of addresses", create_arguments),
-        "list": command(run(listed), "all networks"),
-        "delete": command(run(delete), "delete a network that no server and no project has", (
+        "list": Command(run(listed), "all networks"),
+        "delete": Command(run(delete), "delete a network that no server and no project has", (
             argument("named", nargs="?", metavar="UUID", help="as --uuid"), *which)),
-        "modify": command(run(modify), "change whose a network is, and which host serves it", (
+        "modify": Command(run(modify), "change whose a network is, and which host serves it", (
             *which, argument("--project", help="the project whose it is from now on"),
             argument("--host", help="the host that serves it from now on"),
             argument("--disassociate-project", action="store_true", help="it is nobody's"),
             argument("--disassociate-host", action="store_true", help="the next nova-network that starts takes it")))}
 
 
-def fixed_actions(command: Any, argument: Any, conductor_of: Callable[[Any], Any], say: Say, table: Table,
-                  ) -> dict[str, Any]:
+def fixed_actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
     address = argument("--address", required=True)
 
-    def setting(reserved: bool) -> Callable[[Any, argparse.Namespace], int]:
+    def setting(reserved: bool) -> Run:
         return lambda options, given: reserve(conductor_of(options), given.address, reserved, say)
     return {
-        "list": command(lambda options, given: addresses(conductor_of(options), given, say, table),
+        "list": Command(lambda options, given: addresses(conductor_of(options), given, say, table),
                         "every address of the pools, and who has it", (
                             argument("--host", help="only those that this host serves"),)),
-        "reserve": command(setting(True), "set an address aside: no server gets it", (address,)),
-        "unreserve": command(setting(False), "let servers have it again", (address,))}
+        "reserve": Command(setting(True), "set an address aside: no server gets it", (address,)),
+        "unreserve": Command(setting(False), "let servers have it again", (address,))}
 
 
-def project_actions(command: Any, argument: Any, conductor_of: Callable[[Any], Any], say: Say, table: Table,
-                    ) -> dict[str, Any]:
+def project_actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
     project = argument("--project", required=True, help="the project's id")
 
-    def run(action: Callable[..., int]) -> Callable[[Any, argparse.Namespace], int]:
+    def run(action: Callable[..., int]) -> Run:
         return lambda options, given: action(conductor_of(options), given, say, table)
     return {
-        "quota": command(run(quota), "show a project's (or user's) limits and what it uses; set one of them", (
+        "quota": Command(run(quota), "show a project's (or user's) limits and what it uses; set one of them", (
             project, argument("--user", help="one user in it"), argument("--key", help="the limit to set"),
             argument("--value", help="a number, or unlimited"),
             argument("--force", action="store_true", help="even below what is in use"))),
-        "scrub": command(run(scrub), "take a project's networks from it", (project,))}
+        "scrub": Command(run(scrub), "take a project's networks from it", (project,))}
 
 
 # -- networks
 
-def create(conductor: Any, given: argparse.Namespace, say: Say, options: Any) -> int:
+def create(conductor: ConductorRPC, given: argparse.Namespace, say: Say, options: Options) -> int:
     fields = {name: getattr(given, name) for name in NewNetwork.__struct_fields__
               if getattr(given, name, None) is not None}
     fields |= {"cidr": given.fixed_range_v4, "cidr_v6": given.fixed_range_v6,
@@ -122,21 +122,21 @@ def _say_what_was_cut(given: argparse.Namespace, made: Sequence[Network], say: S
             f"makes larger networks.")
 
 
-def listed(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
+def listed(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
     table(("id", "IPv4", "IPv6", "start address", "DNS1", "DNS2", "VlanID", "project", "uuid"),
           [(one.id, one.cidr, one.cidr_v6, one.dhcp_start, one.dns1, one.dns2, one.vlan, one.project_id, one.uuid)
            for one in conductor.list_networks(Scope())])
     return 0
 
 
-def delete(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
+def delete(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
     network = _meant(conductor, given.named or given.uuid, given.fixed_range)
     conductor.delete_network(network.uuid)
     say(f"Network {network.uuid} is deleted.")
     return 0
 
 
-def modify(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
+def modify(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
     for value, taken, name in ((given.project, given.disassociate_project, "project"),
                                (given.host, given.disassociate_host, "host")):
         if value and taken:
@@ -153,7 +153,7 @@ def modify(conductor: Any, given: argparse.Namespace, say: Say, table: Table) ->
     return 0
 
 
-def _meant(conductor: Any, uuid: str | None, cidr: str | None) -> Network:
+def _meant(conductor: ConductorRPC, uuid: str | None, cidr: str | None) -> Network:
     """network.NoSuchRange, network.Unclear."""
     if bool(uuid) == bool(cidr):
         raise errors.network.Unclear(reason="Name the network by one of --fixed_range and --uuid.")
@@ -166,7 +166,7 @@ def _meant(conductor: Any, uuid: str | None, cidr: str | None) -> Network:
 
 # -- addresses
 
-def addresses(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
+def addresses(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
     found = conductor.list_fixed_addresses(given.host)
     if not found:
         say("No fixed addresses have been defined." if given.host is None else f"{given.host} serves none.")
@@ -176,7 +176,7 @@ def addresses(conductor: Any, given: argparse.Namespace, say: Say, table: Table)
     return 0
 
 
-def reserve(conductor: Any, address: str, reserved: bool, say: Say) -> int:
+def reserve(conductor: ConductorRPC, address: str, reserved: bool, say: Say) -> int:
     conductor.reserve_fixed_address(address, reserved)
     say(f"{address} is {'set aside' if reserved else 'for servers again'}.")
     return 0
@@ -184,7 +184,7 @@ def reserve(conductor: Any, address: str, reserved: bool, say: Say) -> int:
 
 # -- projects
 
-def quota(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
+def quota(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
     if given.key:
         if given.key not in conductor.get_quotas(given.project, given.user, False).limits:
             raise errors.network.Unclear(reason=f"{given.key} is no limit.")
@@ -209,7 +209,7 @@ def _limit(text: str | None) -> int:
     return value
 
 
-def scrub(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
+def scrub(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
     """Their servers keep their addresses; the networks are nobody's again."""
     mine = [one for one in conductor.list_networks(Scope(project_id=given.project)) if one.project_id == given.project]
     for network in mine:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 
 def say(text: str = "") -> None:
@@ -17,7 +16,7 @@ def say_now(text: str = "") -> None:
     sys.stdout.flush()
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Columns as wide as their widest cell."""
     cells = [list(map(str, headings)), *[["" if cell is None else str(cell) for cell in row] for row in rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 from nova import errors
 from nova.conductor.upkeep import allocation_audit
 from nova.conductor.upkeep.allocation_audit import Judged, Stores
 from nova.db import audits
 from nova.model.audits import MISSING, TOO_MUCH, Difference, summary
+from nova.model.base import Library
 
 Say = Callable[[str], None]
 
@@ -49,7 +49,7 @@ def audit(stores: Stores, given: argparse.Namespace, say: Say) -> int:
     return FOUND if not given.delete else DELETED if len(rest) < len(found) else FOUND
 
 
-def _judged(stores: Stores, tree: Any, cure: Iterable[str], verbose: bool, say: Say) -> Iterator[Judged]:
+def _judged(stores: Stores, tree: Library, cure: Iterable[str], verbose: bool, say: Say) -> Iterator[Judged]:
     for uuid in allocation_audit.review(stores, tree.id if tree is not None else None):
         one = allocation_audit.judge(stores, uuid, tuple(cure))
         if one.unsure and verbose:
@@ -57,14 +57,14 @@ def _judged(stores: Stores, tree: Any, cure: Iterable[str], verbose: bool, say: 
         yield one
 
 
-def _differences(found: Iterable[Judged], tree: Any) -> Iterator[Difference]:
+def _differences(found: Iterable[Judged], tree: Library) -> Iterator[Difference]:
     """Of one node, where one was asked about."""
     for judged in found:
         yield from (one for one in judged.differences
                     if tree is None or (one.place.host, one.place.node) == (tree.host, tree.name))
 
 
-def _tell_overuse(stores: Stores, tree: Any, say: Say) -> None:
+def _tell_overuse(stores: Stores, tree: Library, say: Say) -> None:
     """No fault of the records: a host shrank, or its ratio did."""
     with stores.api.reading() as tx:
         found = audits.overused(tx, tree.host if tree is not None else None)

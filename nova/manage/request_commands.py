@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nova.model.actions import InstanceAction, PlacementStory
+from nova.rpc.contracts.conductor import ConductorRPC
 
 Say = Callable[[str], None]
 Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
@@ -13,7 +14,7 @@ Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 DETAILS = 200  # characters of a step's failure
 
 
-def show(conductor: Any, name: str, say: Say, table: Table) -> int:
+def show(conductor: ConductorRPC, name: str, say: Say, table: Table) -> int:
     """1: nothing is known of such a request or server."""
     found = conductor.get_request(name)
     if not found:

@@ -6,25 +6,28 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from nova.manage.command import Command, ConductorOf, Run, argument
+from nova.rpc.contracts.conductor import ConductorRPC
+
 Say = Callable[[str], None]
 Table = Callable[[Sequence[str], Sequence[Sequence[Any]]], None]
 
 
-def actions(command: Any, argument: Any, conductor_of: Callable[[Any], Any], say: Say, table: Table) -> dict[str, Any]:
+def actions(conductor_of: ConductorOf, say: Say, table: Table) -> dict[str, Command]:
     """The rows of nova-manage's table, made of its own pieces."""
     project = argument("--project", required=True, help="the project's id")
 
-    def run(action: Callable[..., int]) -> Callable[[Any, argparse.Namespace], int]:
+    def run(action: Callable[..., int]) -> Run:
         return lambda options, given: action(conductor_of(options), given, say, table)
     return {
-        "list": command(run(listed), "projects' VPN servers", ()),
-        "run": command(run(start), "make a project's VPN server, where it has none", (project,)),
-        "change": command(run(change), "say where the clients of a project's VPN come in", (
+        "list": Command(run(listed), "projects' VPN servers", ()),
+        "run": Command(run(start), "make a project's VPN server, where it has none", (project,)),
+        "change": Command(run(change), "say where the clients of a project's VPN come in", (
             project, argument("--ip", required=True, help="public address of its networks' VPN"),
             argument("--port", required=True, type=int, help="its port")))}
 
 
-def listed(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
+def listed(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
     found = conductor.list_cloudpipes()
     if not found:
         say("There are no VPN servers.")
@@ -35,12 +38,12 @@ def listed(conductor: Any, given: argparse.Namespace, say: Say, table: Table) ->
     return 0
 
 
-def start(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
+def start(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
     say(f"The VPN server of project {given.project} is {conductor.create_cloudpipe(given.project)}.")
     return 0
 
 
-def change(conductor: Any, given: argparse.Namespace, say: Say, table: Table) -> int:
+def change(conductor: ConductorRPC, given: argparse.Namespace, say: Say, table: Table) -> int:
     conductor.configure_vpn(given.project, given.ip, given.port)
     say(f"Clients of project {given.project}'s VPN come in at {given.ip}, port {given.port}.")
     return 0

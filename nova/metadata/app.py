@@ -11,8 +11,10 @@ import logging
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any, NamedTuple, Protocol
+from wsgiref.types import WSGIEnvironment
 
 from nova import context, errors
+from nova.conf.base import Options
 from nova.metadata.cache import Busy, Cache, Turnstile
 from nova.metadata.callers import caller_of
 from nova.metadata.options import MetadataOptions
@@ -66,14 +68,14 @@ class MetadataApp:
         self._by_address: Cache[Told] = Cache(min(options.cache_s, options.address_cache_s))
         self._asked: Cache[bytes] = Cache(options.cache_s)  # vendor_data2.json, whose making asks other services
 
-    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         with context.entered(context.internal()):
             reply = self._safely(environ)
         headers = [("Content-Type", reply.content_type), ("Content-Length", str(len(reply.body))), *reply.headers]
         start_response(f"{reply.status} {HTTPStatus(reply.status).phrase}", headers)
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [reply.body]
 
-    def _safely(self, environ: dict[str, Any]) -> Reply:
+    def _safely(self, environ: WSGIEnvironment) -> Reply:
         try:
             return self._reply(environ)
         except errors.Unavailable as error:
@@ -87,7 +89,7 @@ class MetadataApp:
             LOG.exception("A guest could not be answered")
         return _refusal(500, "An unknown error has occurred. Please try your request again.")
 
-    def _reply(self, environ: dict[str, Any]) -> Reply:
+    def _reply(self, environ: WSGIEnvironment) -> Reply:
         path = "/".join(part for part in environ.get("PATH_INFO", "").split("/") if part)
         if path == "ec2" or path.startswith("ec2/"):
             path = path[len("ec2/"):]
@@ -101,7 +103,7 @@ class MetadataApp:
             return _refusal(429, "Too many requests at a time; try again.", ("Retry-After", "1"),
                             ("Connection", "close"))  # a guest that does not listen has to begin anew each time
 
-    def _reply_to(self, query: GuestQuery, path: str, environ: dict[str, Any]) -> Reply:
+    def _reply_to(self, query: GuestQuery, path: str, environ: WSGIEnvironment) -> Reply:
         """A password is asked for anew: it is what changes while somebody waits for it."""
         told = self._told(query).get(query, lambda: self._tell(query), fresh=_is_password(path))
         if _is_password(path) and path in told.files:
@@ -129,12 +131,12 @@ class MetadataApp:
         vendor = VendorData(static=self._vendor.static(), dynamic=self._vendor.dynamic(facts))
         return guest_tree.vendor_data2_file(vendor)
 
-    def _plain(self, environ: dict[str, Any], body: bytes, content_type: str = TEXT) -> Reply:
+    def _plain(self, environ: WSGIEnvironment, body: bytes, content_type: str = TEXT) -> Reply:
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             return _refusal(405, "The method is not allowed for this resource.", ("Allow", "GET, HEAD"))
         return Reply(200, body, content_type)
 
-    def _password(self, environ: dict[str, Any], query: GuestQuery, told: Told) -> Reply:
+    def _password(self, environ: WSGIEnvironment, query: GuestQuery, told: Told) -> Reply:
         method = environ["REQUEST_METHOD"]
         if method in ("GET", "HEAD"):
             return Reply(200, told.facts.password.encode())
@@ -155,7 +157,7 @@ def _is_password(path: str) -> bool:
     return parts[0] == "openstack" and parts[-1] == "password" and len(parts) == 3
 
 
-def _body(environ: dict[str, Any], longest: int) -> str:
+def _body(environ: WSGIEnvironment, longest: int) -> str:
     """The request's body as text. Invalid: too long, or not ASCII (what is encrypted is written in base64)."""
     try:
         length = int(environ.get("CONTENT_LENGTH") or 0)
@@ -180,6 +182,6 @@ def build(source: FactsSource, host: HostName, options: MetadataOptions, vendor:
     return MetadataApp(source, host, options, vendor)
 
 
-def from_conf(source: FactsSource, conf: Any, vendor: VendorSource | None = None) -> MetadataApp:
+def from_conf(source: FactsSource, conf: Options, vendor: VendorSource | None = None) -> MetadataApp:
     """The same, as nova.conf says (for ``nova.cmd``). metadata.NoSecret is the sentence to stop with."""
     return build(source, conf.host, options_from_conf(conf), vendor)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 from nova import errors
+from nova.conf.base import Options
 from nova.model.guest_network import TEMPLATE
 from nova.model.guest_tree import TreeOptions
 
@@ -33,7 +33,7 @@ class MetadataOptions:
             raise errors.metadata.NoSecret()
 
 
-def from_conf(conf: Any) -> MetadataOptions:
+def from_conf(conf: Options) -> MetadataOptions:
     """Read once, at start. metadata.NoSecret, metadata.Template: the sentence to stop with."""
     return MetadataOptions(tree=tree_options(conf), cache_s=conf.api.metadata_cache_expiration,
                            behind_proxy=conf.neutron.service_metadata_proxy,
@@ -41,7 +41,7 @@ def from_conf(conf: Any) -> MetadataOptions:
                            forwarded_for=conf.api.use_forwarded_for)
 
 
-def tree_options(conf: Any) -> TreeOptions:
+def tree_options(conf: Options) -> TreeOptions:
     """What shows in the files. metadata.Template."""
     return TreeOptions(dhcp_domain=conf.api.dhcp_domain or "",
                        network_template=_template(conf.injected_network_template),

@@ -337,7 +337,7 @@ def _fields_v4(asked: NewNetwork, subnet: IPv4Net) -> dict[str, str]:
             "gateway": str(gateway), "dhcp_server": str(dhcp_server), "dhcp_start": str(subnet[2])}
 
 
-def _fields_vpn(asked: NewNetwork, cut: _Cut, defaults: Defaults) -> dict[str, Any]:
+def _fields_vpn(asked: NewNetwork, cut: _Cut, defaults: Defaults) -> dict[str, object]:
     """The address that DHCP would give first is the VPN guest's."""
     assert cut.v4 is not None
     first = asked.vpn_start if asked.vpn_start is not None else defaults.vpn_start

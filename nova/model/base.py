@@ -22,7 +22,7 @@ Time = datetime.datetime  # UTC without zone, microseconds kept
 class _KeywordOnly(msgspec.StructMeta):
     """Makes every subclass keyword-only, which msgspec (unlike ``frozen``) does not inherit."""
 
-    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Json], **config: Json) -> Json:
         return super().__new__(mcls, name, bases, namespace, **{"kw_only": True, **config})
 
 

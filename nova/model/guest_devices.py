@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from nova.model.base import Json
 from nova.model.guests import DevicePlace
 from nova.model.networks import Interface
 from nova.model.topology import Packing
@@ -15,7 +16,7 @@ NOWHERE = DevicePlace()
 TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 
 
-def devices(interfaces: Iterable[Interface], places: Mapping[str, DevicePlace], version: str) -> list[dict[str, Any]]:
+def devices(interfaces: Iterable[Interface], places: Mapping[str, DevicePlace], version: str) -> list[dict[str, Json]]:
     """``places``: where the guest sees its devices, by MAC address."""
     return [_nic(one, places.get(one.mac.lower(), NOWHERE), version) for one in interfaces if _is_told_of(one, version)]
 
@@ -35,7 +36,7 @@ def _is_told_of(interface: Interface, version: str) -> bool:
             or (_at_least(version, VF_TRUSTED) and _trusted(interface)))
 
 
-def _nic(interface: Interface, place: DevicePlace, version: str) -> dict[str, Any]:
+def _nic(interface: Interface, place: DevicePlace, version: str) -> dict[str, object]:
     found: dict[str, Any] = {"type": "nic", "bus": place.bus, "address": place.address, "mac": interface.mac,
                              "tags": [interface.tag] if interface.tag else []}
     vlan = _vlan(interface)

@@ -10,9 +10,10 @@ import string
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from nova.model.base import Json
 from nova.model.networks import FixedAddress, Interface, Subnet
 
-Json = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 
 #: Types of a link that guests' programs know from before ``phy``; a port of any other type is one of these to them.
 LINK_TYPES = frozenset({"bridge", "dvs", "hw_veb", "hyperv", "ovs", "tap", "vhostuser", "vif"})
@@ -28,11 +29,11 @@ iface lo inet loopback
 $interfaces"""
 
 
-def network_data(interfaces: Iterable[Interface]) -> dict[str, Any]:
+def network_data(interfaces: Iterable[Interface]) -> dict[str, Json]:
     """Links, the networks on them, and name servers; empty when there is no interface."""
-    links: list[Json] = []
-    networks: list[Json] = []
-    services: list[Json] = []
+    links: list[JsonObject] = []
+    networks: list[JsonObject] = []
+    services: list[JsonObject] = []
     for number, interface in enumerate(interfaces):
         link = interface.device or f"interface{number}"
         links.append({"id": link, "vif_id": interface.id,
@@ -62,7 +63,7 @@ def subnets_of(interface: Interface) -> tuple[Subnet, ...]:
                    dhcp=bool(interface.dhcp_server), dhcp_server=interface.dhcp_server),)
 
 
-def _entries(interface: Interface) -> Iterator[dict[str, Any]]:
+def _entries(interface: Interface) -> Iterator[dict[str, Json]]:
     """One an address; a range whose addresses come by DHCP is told of once."""
     told: set[tuple[str, str]] = set()
     for address, subnet in _pairs(interface):
@@ -111,7 +112,7 @@ def _netmask(subnet: Subnet | None) -> str:
     return str(ipaddress.ip_network(subnet.cidr, strict=False).netmask) if subnet is not None else ""
 
 
-def _routes(version: int, subnet: Subnet | None) -> Iterator[Json]:
+def _routes(version: int, subnet: Subnet | None) -> Iterator[JsonObject]:
     if subnet is None:
         return
     if subnet.gateway:

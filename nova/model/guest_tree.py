@@ -150,7 +150,7 @@ def _at_least(version: str, since: str) -> bool:
     return version == LATEST or version >= since
 
 
-def _json(value: Any) -> bytes:
+def _json(value: object) -> bytes:
     return json.dumps(value).encode()
 
 
@@ -177,7 +177,7 @@ def _openstack(facts: GuestFacts, version: str, options: TreeOptions, vendor: Ve
 
 
 def meta_data(facts: GuestFacts, version: str, options: TreeOptions, random_bytes: RandomBytes,
-              on_drive: bool = False) -> dict[str, Any]:
+              on_drive: bool = False) -> dict[str, object]:
     found: dict[str, Any] = {"uuid": facts.uuid}
     if facts.metadata:
         found["meta"] = dict(facts.metadata)
@@ -237,14 +237,14 @@ def ec2_id(prefix: str, identifier: int | str) -> str:
     return f"{prefix}-{identifier:08x}" if isinstance(identifier, int) else f"{prefix}-{identifier[:8]}"
 
 
-def ec2_meta_data(facts: GuestFacts, version: str, options: TreeOptions) -> dict[str, Any]:
+def ec2_meta_data(facts: GuestFacts, version: str, options: TreeOptions) -> dict[str, object]:
     """The ``meta-data`` directory of one version; a dictionary in it is a directory."""
     rows = ((since, name, value) for since, name, value in _ec2_rows(facts, options)
             if value is not None and (version == LATEST or EC2_VERSIONS.index(version) >= EC2_VERSIONS.index(since)))
     return {name: value for _since, name, value in rows}
 
 
-def _ec2_rows(facts: GuestFacts, options: TreeOptions) -> tuple[tuple[str, str, Any], ...]:
+def _ec2_rows(facts: GuestFacts, options: TreeOptions) -> tuple[tuple[str, str, object], ...]:
     """(first version, name, value); what is None is not there."""
     name = host_name(facts, options)
     keys = {"0": {"openssh-key": facts.public_key}} if facts.public_key else None
@@ -287,7 +287,7 @@ def _block_devices(facts: GuestFacts) -> dict[str, str]:
     return found
 
 
-def _flat(path: str, value: Any) -> dict[str, bytes]:
+def _flat(path: str, value: object) -> dict[str, bytes]:
     if not isinstance(value, dict):
         return {path: str(value).encode()}
     files: dict[str, bytes] = {}

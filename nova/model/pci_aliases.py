@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from nova import errors
+from nova.model.base import Json
 from nova.model.topology import PciDevice, PciRequest, PciSpec
 from nova.model.traits import TRAITS, is_resource_class
 
@@ -151,7 +152,7 @@ def _alias(text: str) -> tuple[str, str, PciSpec]:
     return name, policy, PciSpec(**read)
 
 
-def _read(text: str, key: str, value: str, how: Callable[[str], Any]) -> Any:
+def _read(text: str, key: str, value: str, how: Callable[[str], object]) -> Json:
     try:
         return how(value)
     except ValueError as error:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Set
-from typing import Any
 
 import msgspec
 
 from nova import errors
+from nova.model.base import Json
 from nova.model.networks import Interface
 from nova.model.security_groups import AllowedTraffic, GuardedInterface, NewSecurityRule, SecurityRule
 
@@ -30,7 +30,7 @@ def checked(rule: NewSecurityRule) -> NewSecurityRule:
     return msgspec.structs.replace(rule, protocol=protocol, from_port=from_port, to_port=to_port, cidr=cidr)
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one: Json, other: Json) -> bool:
     """Whether two rules say the same (both checked)."""
     return all(getattr(one, name) == getattr(other, name)
                for name in ("from_port", "to_port", "cidr", "source_id")) and \

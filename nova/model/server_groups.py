@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from nova.model.base import Page, Scope, Time, Value
+from nova.model.base import Json, Page, Scope, Time, Value
 
 AFFINITY, ANTI_AFFINITY = "affinity", "anti-affinity"
 SOFT_AFFINITY, SOFT_ANTI_AFFINITY = "soft-affinity", "soft-anti-affinity"
@@ -16,7 +15,7 @@ SOFT_POLICIES = (SOFT_AFFINITY, SOFT_ANTI_AFFINITY)
 MAX_PER_HOST = "max_server_per_host"
 
 
-def hinted(hints: Mapping[str, Any]) -> Any:
+def hinted(hints: Mapping[str, object]) -> Json:
     """The group that a create's scheduler hints name: its uuid, alone or the first of a list. None for none."""
     asked = hints.get("group")
     return (asked[0] if asked else None) if isinstance(asked, list | tuple) else asked or None

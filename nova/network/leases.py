@@ -14,7 +14,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -23,6 +22,7 @@ from nova.model.base import HostName
 from nova.model.networks import DhcpHost, Lease
 from nova.network import spool
 from nova.privileged.files import write_whole
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ def init_lines(hosts: Sequence[DhcpHost], held: Iterable[Held], now: float, leas
 class LeaseCourier:
     """Takes events from the spool to the book and the conductor. :meth:`run` is for a thread of its own."""
 
-    def __init__(self, conductor: Any, host: HostName, directory: Path, book: LeaseBook) -> None:
+    def __init__(self, conductor: ConductorHostRPC, host: HostName, directory: Path, book: LeaseBook) -> None:
         self._conductor, self._host, self._directory, self._book = conductor, host, str(directory), book
         self._wake, self._stopped, self._busy = threading.Event(), threading.Event(), threading.Lock()
         self._unspooled: collections.deque[LeaseEvent] = collections.deque()  # told by word: the disk was full
@@ -242,7 +242,7 @@ class LeaseSocket:
             except Exception:
                 LOG.exception("A call of nova-dhcpbridge failed unexpectedly")
 
-    def _answer(self, words: dict[str, Any]) -> str:
+    def _answer(self, words: dict[str, object]) -> str:
         if words.get("word") == "init":
             return self._init(str(words.get("network")))
         if words.get("word") == "event":
@@ -252,7 +252,7 @@ class LeaseSocket:
         return "ok\n"
 
 
-def _line(connection: socket.socket) -> dict[str, Any]:
+def _line(connection: socket.socket) -> dict[str, object]:
     received = b""
     while not received.endswith(b"\n"):
         part = connection.recv(4096)

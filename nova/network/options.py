@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nova import errors
+from nova.conf.base import Options
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -90,7 +91,7 @@ _CHECKS: dict[str, Callable[[str], object]] = {
 _ELSEWHERE = {"dhcp_domain": "api"}  # options that stand in another section
 
 
-def from_conf(conf: Any) -> NetworkOptions:
+def from_conf(conf: Options) -> NetworkOptions:
     """Read once, at start, from the ``[DEFAULT]`` and ``[api]`` sections."""
     values: dict[str, Any] = {}
     for field in dataclasses.fields(NetworkOptions):

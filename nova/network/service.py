@@ -12,15 +12,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import Any
 
 from nova import concurrency, context, errors
+from nova.conf.base import Options
 from nova.model.base import HostName
 from nova.model.networks import NetworkOnHost
 from nova.network import options as network_options
 from nova.network.host import Filters, HostSide, Machine, NetworkHost, NoHost
 from nova.network.leases import LeaseBook, LeaseCourier, LeaseSocket, init_lines
 from nova.network.options import NetworkOptions
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)
 
@@ -32,7 +33,8 @@ SYNC_EVERY_S = 300.0  # the conductor's whole word, against lost orders
 class NetworkService:
     """Serves the contract ``network``. :meth:`start` is for the daemon; orders are right before it, too."""
 
-    def __init__(self, conductor: Any, host: HostName, options: NetworkOptions, side: HostSide, book: LeaseBook,
+    def __init__(self, conductor: ConductorHostRPC, host: HostName, options: NetworkOptions, side: HostSide,
+                 book: LeaseBook,
                  ) -> None:
         self._conductor, self._host, self._options, self._side, self._book = conductor, host, options, side, book
         self._wanted: dict[str, NetworkOnHost] = {}
@@ -216,13 +218,13 @@ def _tried(failures: dict[str, Exception], key: str, what: str, work: Callable[[
     return True
 
 
-def build(conductor: Any, host: HostName, conf: Any) -> NetworkService:
+def build(conductor: ConductorHostRPC, host: HostName, conf: Options) -> NetworkService:
     """The service with this machine's real parts (for ``nova.cmd``). network.Option, network.Manager: the sentence
     to stop with."""
     return assemble(conductor, host, network_options.from_conf(conf))
 
 
-def assemble(conductor: Any, host: HostName, options: NetworkOptions) -> NetworkService:
+def assemble(conductor: ConductorHostRPC, host: HostName, options: NetworkOptions) -> NetworkService:
     options.networks_path.mkdir(parents=True, exist_ok=True)
     book = LeaseBook(options.networks_path / "leases.json")
     side: HostSide = NoHost() if options.fake_network else NetworkHost(options, _machine(options), book)

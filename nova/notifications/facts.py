@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nova.context import RequestContext
+from nova.model.base import Json
 
 MOST_TRACEBACK = 8000  # characters
 
@@ -22,7 +23,7 @@ SHOWN = ("id", "uuid", "deleted", "project_id", "user_id", "name", "description"
          "locked_reason")
 
 
-def shown(row: Any) -> Any:
+def shown(row: object) -> Json:
     """A whole row without the rest: what waits to be sent is small, and holds no secret."""
     return types.SimpleNamespace(**{name: getattr(row, name) for name in SHOWN})
 
@@ -40,7 +41,7 @@ class Who:
     def of(cls, context: RequestContext) -> Who:
         return cls(context.request_id, context.user_id, context.project_id, context.global_request_id)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """The message's context: also under the names that older consumers look for."""
         return {**dataclasses.asdict(self), "user": self.user_id, "tenant": self.project_id}
 

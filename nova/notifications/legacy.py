@@ -7,6 +7,7 @@ import datetime
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from nova.model.base import Json
 from nova.notifications.facts import ServerFacts, SpecFacts, TaskFacts
 from nova.notifications.message import Event, Message
 from nova.notifications.payloads.fields import plain
@@ -39,7 +40,7 @@ def _time(value: datetime.datetime | None) -> str:
     return value.strftime("%Y-%m-%dT%H:%M:%S.%f") if value else ""
 
 
-def server(facts: ServerFacts) -> dict[str, Any]:
+def server(facts: ServerFacts) -> dict[str, Json]:
     """What every event of a server tells."""
     row, flavor = facts.row, facts.row.flavor
     return {
@@ -58,13 +59,13 @@ def server(facts: ServerFacts) -> dict[str, Any]:
         "metadata": facts.metadata, "image_meta": _image_meta(row)}
 
 
-def _image_meta(row: Any) -> dict[str, str]:
+def _image_meta(row: Json) -> dict[str, str]:
     """The image's own properties, and what the server was made of."""
     properties = dict(row.image.properties) if row.image is not None else {}
     return {**properties, "base_image_ref": row.image_id or ""}
 
 
-def action(event: Event) -> dict[str, Any]:
+def action(event: Event) -> dict[str, Json]:
     """With the addresses (as the API's client knows them), and what went wrong if something did."""
     facts = event.subject
     failed = facts.failure
@@ -72,7 +73,7 @@ def action(event: Event) -> dict[str, Any]:
     return {**server(facts), "fixed_ips": _addresses(facts), **why, **_plain_extra(facts)}
 
 
-def _addresses(facts: ServerFacts) -> list[dict[str, Any]]:
+def _addresses(facts: ServerFacts) -> list[dict[str, Json]]:
     if facts.row.deleted:
         return []
     return [{"address": address.address, "version": address.version, "label": one.label, "vif_mac": one.mac,
@@ -80,12 +81,12 @@ def _addresses(facts: ServerFacts) -> list[dict[str, Any]]:
             for one in facts.row.interfaces or () for address in one.addresses]
 
 
-def _plain_extra(facts: ServerFacts) -> dict[str, Any]:
+def _plain_extra(facts: ServerFacts) -> dict[str, object]:
     """What is named by text: ids of volumes and images, mostly."""
     return {name: value for name, value in facts.extra.items() if isinstance(value, str)}
 
 
-def update(event: Event) -> dict[str, Any]:
+def update(event: Event) -> dict[str, Json]:
     facts = event.subject
     states, period, renamed = facts.extra["states"], facts.extra["period"], facts.extra.get("old_display_name")
     return {**server(facts), "old_state": states.old_state, "state": states.state,
@@ -94,38 +95,38 @@ def update(event: Event) -> dict[str, Any]:
             "audit_period_ending": _time(period.ending), **({"old_display_name": renamed} if renamed else {})}
 
 
-def exists(event: Event) -> dict[str, Any]:
+def exists(event: Event) -> dict[str, Json]:
     facts = event.subject
     period = facts.extra["period"]
     return {**server(facts), "audit_period_beginning": str(period.beginning), "audit_period_ending": str(period.ending),
             "bandwidth": {}}
 
 
-def keypair(event: Event) -> dict[str, Any]:
+def keypair(event: Event) -> dict[str, object]:
     return {"tenant_id": event.who.project_id, "user_id": event.subject.user_id, "key_name": event.subject.name}
 
 
-def aggregate(event: Event) -> dict[str, Any]:
+def aggregate(event: Event) -> dict[str, object]:
     value = event.subject
     told = {"aggregate_id": getattr(value, "id", None), "name": value.name, "meta_data": value.metadata}
     return {name: one for name, one in told.items() if one is not None}
 
 
-def server_group(event: Event) -> dict[str, Any]:
+def server_group(event: Event) -> dict[str, object]:
     value = event.subject
     return {"server_group_id": value.uuid, "name": value.name, "policies": [value.policy], "members": value.members}
 
 
-def floating_address(event: Event) -> dict[str, Any]:
+def floating_address(event: Event) -> dict[str, object]:
     value = event.subject
     return {"project_id": value.project_id, "floating_ip": value.address, "instance_id": value.server_uuid}
 
 
-def request_spec(event: Event) -> dict[str, Any]:
+def request_spec(event: Event) -> dict[str, object]:
     return {"request_spec": _spec(event.subject)}
 
 
-def _spec(spec: SpecFacts) -> dict[str, Any]:
+def _spec(spec: SpecFacts) -> dict[str, object]:
     row = spec.row
     return {
         "num_instances": spec.count, "instance_type": {"name": row.flavor.name, "flavorid": row.flavor.flavorid,
@@ -136,14 +137,14 @@ def _spec(spec: SpecFacts) -> dict[str, Any]:
                                 "availability_zone": row.pinned_availability_zone}}
 
 
-def task(event: Event) -> dict[str, Any]:
+def task(event: Event) -> dict[str, object]:
     facts: TaskFacts = event.subject
     spec = _spec(facts.spec)
     return {"request_spec": spec, "instance_properties": spec["instance_properties"], "instance_id": facts.uuid,
             "state": facts.state, "method": facts.method, "reason": facts.failure.message}
 
 
-def _servers(payload: Callable[[Event], dict[str, Any]], names: Mapping[str, str]) -> dict[str, Form]:
+def _servers(payload: Callable[[Event], dict[str, object]], names: Mapping[str, str]) -> dict[str, Form]:
     return {f"instance.{name}": Form(f"compute.instance.{older}", "compute", payload)
             for name, older in names.items()}
 

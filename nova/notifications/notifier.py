@@ -14,9 +14,10 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from nova import concurrency, errors
+from nova.model.base import Json
 from nova.notifications import legacy, versioned
 from nova.notifications.facts import Period, ServerFacts, Who, shown
 from nova.notifications.message import Event, Message
@@ -57,7 +58,7 @@ class Silent:
     def tell(self, event: Event) -> None:
         """Nothing to do."""
 
-    def exists(self, server_row: Any, period_beginning: datetime.datetime, period_ending: datetime.datetime,
+    def exists(self, server_row: object, period_beginning: datetime.datetime, period_ending: datetime.datetime,
                metadata: Mapping[str, str] | None = None) -> None:
         """Nothing to do."""
 
@@ -97,7 +98,7 @@ class Notifier(Silent):
             if self._thread is None:
                 self._thread = concurrency.spawn(self._run, name="notifier")
 
-    def exists(self, server_row: Any, period_beginning: datetime.datetime, period_ending: datetime.datetime,
+    def exists(self, server_row: Json, period_beginning: datetime.datetime, period_ending: datetime.datetime,
                metadata: Mapping[str, str] | None = None) -> None:
         """Tell that a server existed in an audit period (the row has the columns ``facts.SHOWN`` at least). Bills are
         made of these: it waits for room in the queue. Unavailable when there is none for long."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from importlib.metadata import entry_points
-from typing import Any
 
 import oslo_messaging
 from oslo_config import cfg
@@ -49,14 +48,14 @@ def _check(drivers: list[str]) -> None:
 class _Plain(oslo_messaging.NoOpSerializer):
     """Payloads are plain already; who asked becomes so."""
 
-    def serialize_context(self, context: Who) -> dict[str, Any]:
+    def serialize_context(self, context: Who) -> dict[str, object]:
         return context.as_dict()
 
 
 class OsloOutlet:
     """Messages of each form go to that form's topics."""
 
-    def __init__(self, transport: Any, topics: Mapping[str, list[str]]) -> None:
+    def __init__(self, transport: object, topics: Mapping[str, list[str]]) -> None:
         self._notifiers = {form: oslo_messaging.Notifier(transport, serializer=_Plain(), topics=names)
                            for form, names in topics.items()}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from oslo_config import cfg
 from oslo_middleware import healthcheck
 
@@ -26,7 +24,7 @@ def build(site: Site, authenticate: Middleware, outer: tuple[Middleware, ...] = 
     return stacked(application, (RequestId, lambda inner: AccessLog(inner, ACCESS_LOG), *outer))
 
 
-def from_conf(conductor: Any, conf: cfg.ConfigOpts) -> Application:
+def from_conf(conductor: object, conf: cfg.ConfigOpts) -> Application:
     """The API as ``conf`` says; ``conductor`` is a client of PlacementRPC."""
     policy = Policy(conf)
     return build(Site(conductor, policy), authentication(conf, policy), library_middleware(conf, (versions.HEADER,)),

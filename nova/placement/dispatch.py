@@ -5,12 +5,13 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable, Iterable
 from http.client import responses
-from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import msgspec
 import webob
 
 from nova import errors
+from nova.model.base import Json
 from nova.placement import faults, versions
 from nova.placement.faults import JSON
 from nova.placement.request import Answer, Request, Site, canonical, http_date
@@ -28,11 +29,11 @@ _encode = msgspec.json.Encoder().encode
 class Root:
     """The versions document at the root, which needs no token; what is mounted beside; all else to the API."""
 
-    def __init__(self, api: Callable[..., Any], beside: dict[str, Callable[..., Any]]) -> None:
+    def __init__(self, api: Callable[..., Json], beside: dict[str, Callable[..., Json]]) -> None:
         self.api = api
         self.beside = beside
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
         environ["nova.path"] = environ.get("SCRIPT_NAME", "") + path
         beside = self.beside.get(path.removeprefix("/").partition("/")[0])
@@ -47,7 +48,7 @@ class Root:
         return self.api(environ, start_response)
 
 
-def _versions(environ: dict[str, Any]) -> dict[str, Any]:
+def _versions(environ: WSGIEnvironment) -> dict[str, Json]:
     return {"versions": [{"id": "v1.0", "status": "CURRENT", "min_version": versions.text(versions.MIN),
                           "max_version": versions.text(versions.MAX),
                           "links": [{"rel": "self", "href": environ.get("SCRIPT_NAME", "")}]}]}
@@ -60,7 +61,7 @@ class Dispatcher:
         self.router: Router[Route] = Router(ROUTES)
         self.site = site
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         http = webob.Request(environ)
         version = _choose_version(environ, http)
         row, values = self._find(environ, version)
@@ -77,7 +78,7 @@ class Dispatcher:
             raise errors.Bug(f"{row.method} {row.path} did not ask its policy rule")
         return self._answer(request, row, answer, start_response)
 
-    def _find(self, environ: dict[str, Any], version: int) -> tuple[Route, dict[str, str]]:
+    def _find(self, environ: WSGIEnvironment, version: int) -> tuple[Route, dict[str, str]]:
         """placement.NoSuchPath; placement.MethodNotAllowed: no version has the method here, or this one has others."""
         path, method = paths.text_of(environ), environ["REQUEST_METHOD"]
         if path is None:
@@ -94,7 +95,7 @@ class Dispatcher:
         found = self.router.match(method, path)
         return row, found[1] if found else {}
 
-    def _answer(self, request: Request, row: Route, answer: Any, start_response: Callable[..., Any],
+    def _answer(self, request: Request, row: Route, answer: object, start_response: StartResponse,
                 ) -> Iterable[bytes]:
         told = answer if isinstance(answer, Answer) else Answer(answer)
         content = b"" if told.body is None else _encode(told.body)
@@ -107,11 +108,11 @@ class Dispatcher:
         return _send(status, content, headers, start_response)
 
 
-def _method(environ: dict[str, Any]) -> str:
+def _method(environ: WSGIEnvironment) -> str:
     return str(environ["REQUEST_METHOD"])[:20]
 
 
-def _choose_version(environ: dict[str, Any], http: webob.Request) -> int:
+def _choose_version(environ: WSGIEnvironment, http: webob.Request) -> int:
     """Noted in ``environ`` for the answer's headers."""
     version = versions.chosen(http.headers)
     environ[paths.VERSION_KEY] = versions.text(version)
@@ -136,7 +137,7 @@ def _check_accept(http: webob.Request) -> None:
         raise errors.placement.NotAcceptable
 
 
-def _query(row: Route, environ: dict[str, Any], version: int) -> Values:
+def _query(row: Route, environ: WSGIEnvironment, version: int) -> Values:
     """The query by the row's table. placement.QueryBadValue, placement.QueryDuplicateKey."""
     try:
         pairs = query_pairs(environ)
@@ -152,7 +153,7 @@ def _query(row: Route, environ: dict[str, Any], version: int) -> Values:
         raise errors.placement.QueryBadValue(name=error.data["field"], reason=error.data["reason"]) from None
 
 
-def _body(row: Route, http: webob.Request, version: int) -> Any:
+def _body(row: Route, http: webob.Request, version: int) -> object:
     """The body by the row's table. api.MediaType, placement.NoContentType, placement.MalformedBody, api.BadInput."""
     if row.body is None or not within(version, row.body_since, row.body_until):
         return None
@@ -167,7 +168,7 @@ def _body(row: Route, http: webob.Request, version: int) -> Any:
     return row.body.check(value, version)
 
 
-def _send(status: int, content: bytes, headers: list[tuple[str, str]], start_response: Callable[..., Any],
+def _send(status: int, content: bytes, headers: list[tuple[str, str]], start_response: StartResponse,
           ) -> Iterable[bytes]:
     length = [] if status == 204 else [("content-length", str(len(content)))]
     kind = [("content-type", JSON)] if content else []

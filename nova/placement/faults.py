@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from http.client import responses
 from typing import Any
+from wsgiref.types import WSGIEnvironment
 
 import msgspec
 
@@ -32,7 +33,7 @@ UNEXPECTED = ("Unexpected API Error. The operator finds the cause in the log of 
               "id {request_id}.")
 
 
-def _described(error: Exception, environ: dict[str, Any]) -> tuple[int, bytes]:
+def _described(error: Exception, environ: WSGIEnvironment) -> tuple[int, bytes]:
     """What is not one of ours, or is a bug of ours, shows no internals."""
     request_id = environ.get("nova.request_id", "")
     status, detail, code = 500, UNEXPECTED.format(request_id=request_id), UNDEFINED
@@ -47,12 +48,12 @@ def _described(error: Exception, environ: dict[str, Any]) -> tuple[int, bytes]:
     return status, msgspec.json.encode({"errors": [told]})
 
 
-def _has_code(environ: dict[str, Any]) -> bool:
+def _has_code(environ: WSGIEnvironment) -> bool:
     major, _, minor = environ.get(VERSION_KEY, "").partition(".")
     return major == "1" and versions.errors_have_codes(int(minor))
 
 
-def _headers(environ: dict[str, Any]) -> list[tuple[str, str]]:
+def _headers(environ: WSGIEnvironment) -> list[tuple[str, str]]:
     version, allowed = environ.get(VERSION_KEY), environ.get(ALLOW_KEY)
     return [*(versions.answer_headers(version) if version else []), *([("allow", allowed)] if allowed else [])]
 

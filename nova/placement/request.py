@@ -10,7 +10,7 @@ from typing import Any
 
 from nova import errors
 from nova.context import RequestContext
-from nova.model.base import Time
+from nova.model.base import Json, Time
 from nova.policies import Policy
 from nova.web.schema import Values
 
@@ -51,7 +51,7 @@ class Request:
     policy_asked: bool = False
 
     @property
-    def conductor(self) -> Any:
+    def conductor(self) -> Json:
         return self.site.conductor
 
     def authorize(self, project_id: str | None = None) -> None:
@@ -66,7 +66,7 @@ def canonical(text: str) -> str:
     return str(uuid.UUID(text))
 
 
-def keyed(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def keyed(pairs: Iterable[tuple[str, object]]) -> dict[str, Json]:
     """By uuid, in its one form. placement.Twice: which one counts would be anybody's guess."""
     found: dict[str, Any] = {}
     for text, value in pairs:

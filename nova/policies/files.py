@@ -11,12 +11,12 @@ import logging
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from oslo_config import cfg
 from oslo_policy import policy
 
 from nova import errors
+from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ def _read(path: Path) -> dict[str, str]:
     return rules
 
 
-def _references(path: Path, name: str, text: Any) -> set[str]:
+def _references(path: Path, name: str, text: Json) -> set[str]:
     """The rules that a check names by ``rule:``. api.PolicyBadFile when it can't be understood."""
     quiet = logging.getLogger("oslo_policy")
     level = quiet.level

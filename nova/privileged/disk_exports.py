@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -185,7 +185,7 @@ def _listen(talk: Conversation, listen: Listen) -> int:
     raise _Refused(f"no port of {first} to {last} is free")
 
 
-def _ask(talk: Conversation, execute: str, **arguments: Any) -> None:
+def _ask(talk: Conversation, execute: str, **arguments: object) -> None:
     talk.say(json.dumps({"execute": execute, "arguments": arguments}).encode() + b"\n")
     while True:
         line = talk.hear()

@@ -17,6 +17,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from nova import concurrency, errors
 from nova.model.addressing import generate_mac
+from nova.model.base import Library
 from nova.privileged import files
 from nova.privileged.taps import Tap, make_tap
 
@@ -194,7 +195,7 @@ def ensure_route(device: str, route: Route) -> None:
 
 # --- for others that speak netlink ------------------------------------------------------------------------------------
 
-def conversation(device: str, work: Callable[[IPRoute], Any]) -> Any:
+def conversation(device: str, work: Callable[[IPRoute], object]) -> Library:
     """``work`` on a connection of its own. host.Link names ``device``."""
     return _netlink(device, work)
 
@@ -206,8 +207,8 @@ def index_of(ip: IPRoute, device: str) -> int:
 
 # --- inside one netlink conversation ----------------------------------------------------------------------------------
 
-def _netlink(device: str, work: Callable[..., Any], *args: Any) -> Any:
-    def converse() -> Any:
+def _netlink(device: str, work: Callable[..., object], *args: object) -> Library:
+    def converse() -> object:
         with IPRoute() as ip:
             return work(ip, *args)
     try:
@@ -243,7 +244,7 @@ def _need(ip: IPRoute, device: str) -> int:
     return index
 
 
-def _link(ip: IPRoute, index: int) -> Any:
+def _link(ip: IPRoute, index: int) -> Library:
     return ip.get_links(index)[0]
 
 
@@ -274,7 +275,7 @@ def _lives_on(ip: IPRoute, index: int) -> bool:
     return any(found["scope"] == SCOPES["global"] and found["index"] in devices for found in ip.get_addr(family=IPV6))
 
 
-def _reflects(link: Any) -> bool | None:
+def _reflects(link: Library) -> bool | None:
     """None: it is no bridge's port."""
     info = link.get_attr("IFLA_LINKINFO")
     if info is None or info.get_attr("IFLA_INFO_SLAVE_KIND") != "bridge":
@@ -282,7 +283,7 @@ def _reflects(link: Any) -> bool | None:
     return bool(info.get_attr("IFLA_INFO_SLAVE_DATA").get_attr("IFLA_BRPORT_MODE"))
 
 
-def _up(ip: IPRoute, link: Any, mtu: int | None = None) -> None:
+def _up(ip: IPRoute, link: Library, mtu: int | None = None) -> None:
     if mtu and link.get_attr("IFLA_MTU") != mtu:
         ip.link("set", index=link["index"], mtu=mtu)
     if not link["flags"] & IFF_UP:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from nova.model.base import Library
 from nova.privileged import links
 
 SYSFS = Path("/sys")
@@ -38,7 +39,7 @@ def function_of(address: str, sysfs: Path = SYSFS) -> Function | None:
 
 def set_up(function: Function, mac: str, vlan: int) -> None:
     """Its MAC address and VLAN (0: none), which the guest can not change."""
-    def work(ip: Any) -> None:
+    def work(ip: Library) -> None:
         ip.link("set", index=links.index_of(ip, function.parent),
                 vf={"vf": function.number, "mac": mac, "vlan": vlan})
     links.conversation(function.parent, work)

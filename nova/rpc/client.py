@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nova import context, errors
+from nova.model.base import Json
 from nova.rpc import codec
 from nova.rpc.interface import Interface, Method, parse_version
 
@@ -24,7 +25,7 @@ class Peers:
         self._lowest: dict[str, str] = {}
         self._lock = threading.Lock()
 
-    def learn(self, versions: Iterable[Any]) -> None:
+    def learn(self, versions: Iterable[Json]) -> None:
         """``versions``: values with a contract's ``name`` and ``version``."""
         with self._lock:
             self._lowest = {version.name: version.version for version in versions}
@@ -59,7 +60,7 @@ class _Client:
         self._sender = sender
 
 
-def derive(contract: type[Interface], sender: Sender) -> Any:
+def derive(contract: type[Interface], sender: Sender) -> object:
     """An object with one function a method of the contract."""
     return _class_of(contract)(sender)  # type: ignore[arg-type]  # mypy takes its __hash__ for its objects'
 
@@ -70,8 +71,8 @@ def _class_of(contract: type[Interface]) -> type[_Client]:
     return type(f"{contract.__name__}Client", (_Client,), namespace)
 
 
-def _function(contract: type[Interface], method: Method) -> Any:
-    def ask(self: _Client, *args: Any, **kwargs: Any) -> Any:
+def _function(contract: type[Interface], method: Method) -> object:
+    def ask(self: _Client, *args: object, **kwargs: object) -> object:
         sender = self._sender
         bound = method.signature.bind(self, *args, **kwargs)
         arguments = dict(list(bound.arguments.items())[1:])
@@ -91,7 +92,7 @@ def _function(contract: type[Interface], method: Method) -> Any:
     return ask
 
 
-def read_answer(method: Method, text: Any) -> Any:
+def read_answer(method: Method, text: object) -> object:
     """The result in an answer's text; a peer's error is raised as its kind."""
     answer = codec.unpack(codec.from_text(text), codec.Answer)
     if answer.error is not None:

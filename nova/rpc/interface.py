@@ -17,6 +17,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from nova.model.base import Json
+
 F = typing.TypeVar("F", bound=Callable[..., Any])
 
 
@@ -81,13 +83,13 @@ class Interface:
     carries_token: ClassVar[bool] = False
     methods: ClassVar[dict[str, Method]]
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls.methods = {name: _method(cls, name, function) for part in reversed(cls.__mro__)
                        for name, function in vars(part).items() if hasattr(function, "rpc_marks")}
 
 
-def _method(cls: type, name: str, function: Any) -> Method:
+def _method(cls: type, name: str, function: Json) -> Method:
     hints = typing.get_type_hints(function)
     signature = inspect.signature(function)
     fields: list[Any] = []

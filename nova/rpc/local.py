@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import errors
+from nova.model.base import Json
 from nova.rpc.client import Peers, Sender, derive
 from nova.rpc.interface import Interface, Method
 from nova.rpc.server import Receiver, SecretsOf
@@ -23,10 +22,10 @@ class LocalBus:
         self._receivers[(contract.topic, host)] = Receiver(contract, implementation, secrets_of)
 
     def client(self, contract: type[Interface], host: str = "local", peers: Peers | None = None,
-               secret: str = "") -> Any:
+               secret: str = "") -> Json:
         return derive(contract, Sender(host, secret, peers or Peers(), self._send))
 
-    def _send(self, contract: type[Interface], method: Method, server: str | None, envelope: dict[str, Any]) -> Any:
+    def _send(self, contract: type[Interface], method: Method, server: str | None, envelope: dict[str, object]) -> Json:
         receiver = self._receivers.get((contract.topic, server)) or self._receivers.get((contract.topic, None))
         if receiver is None:
             raise errors.daemon.RpcNotDelivered(topic=contract.topic, where=f" on {server}" if server else "",
@@ -35,7 +34,7 @@ class LocalBus:
         return receiver.handle(method.name, envelope)
 
 
-def connect(contract: type[Interface], implementation: object, host: str = "local") -> Any:
+def connect(contract: type[Interface], implementation: object, host: str = "local") -> Json:
     """A client of ``contract`` whose calls reach ``implementation``."""
     bus = LocalBus()
     bus.serve(contract, implementation)

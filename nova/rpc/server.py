@@ -9,11 +9,11 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import msgspec
 
 from nova import context, errors
+from nova.model.base import Json
 from nova.rpc import codec
 from nova.rpc.interface import Interface, Method, parse_version
 
@@ -37,7 +37,7 @@ class Receiver:
         self._waits_s = waits_s or (lambda method: math.inf)
         self.contract, self.implementation, self.secrets_of = contract, implementation, secrets_of
 
-    def handle(self, name: str, envelope: dict[str, Any]) -> str:
+    def handle(self, name: str, envelope: dict[str, object]) -> str:
         """The answer's text. Never raises: an exception becomes an error in the answer."""
         method = self.contract.methods[name]
         try:
@@ -51,7 +51,7 @@ class Receiver:
             answer = codec.Answer(error=codec.error_to_wire(errors.Bug()))
         return codec.to_text(codec.pack(answer))
 
-    def _call(self, method: Method, envelope: dict[str, Any]) -> Any:
+    def _call(self, method: Method, envelope: dict[str, object]) -> object:
         sender, body = str(envelope.get("sender", "")), envelope.get("body")
         self._check_version(str(envelope.get("contract", "")))
         self._check_proof(method, sender, body, envelope.get("proof"))
@@ -73,7 +73,7 @@ class Receiver:
         if major != parse_version(self.contract.version)[0]:
             raise errors.PeerTooOld(f"{self.contract.topic} speaks {self.contract.version}, the caller {version}")
 
-    def _check_proof(self, method: Method, sender: str, body: Any, given: Any) -> None:
+    def _check_proof(self, method: Method, sender: str, body: object, given: object) -> None:
         if self.secrets_of is None:
             return
         known = False
@@ -87,7 +87,7 @@ class Receiver:
         if not method.introduces:
             raise errors.daemon.RpcForged(sender=sender)
 
-    def _check_host(self, values: dict[str, Any], sender: str) -> None:
+    def _check_host(self, values: dict[str, object], sender: str) -> None:
         """In a host-facing contract, who is named as ``host`` is who sends."""
         if self.contract.addressed_by is None and self.contract.topic.endswith("-host") and values["host"] != sender:
             raise errors.daemon.RpcForged(sender=sender)
@@ -108,7 +108,7 @@ def check_signatures(contract: type[Interface], implementation: object) -> None:
         raise TypeError(f"{type(implementation).__name__} does not keep {contract.__name__}: {'; '.join(wrong)}")
 
 
-def _parameters(function: Any) -> tuple[str, ...]:
+def _parameters(function: Json) -> tuple[str, ...]:
     """Names of what it takes. A method's are read once for all objects of its class."""
     if not inspect.ismethod(function):
         function = inspect.unwrap(function)
@@ -118,5 +118,5 @@ def _parameters(function: Any) -> tuple[str, ...]:
 
 
 @functools.cache
-def _of_function(function: Callable[..., Any]) -> tuple[str, ...]:
+def _of_function(function: Callable[..., object]) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)

@@ -14,6 +14,7 @@ from oslo_config import cfg
 from oslo_messaging.rpc import dispatcher as oslo_dispatcher
 
 from nova import concurrency, errors
+from nova.model.base import Json
 from nova.rpc import patience
 from nova.rpc.client import Peers, Sender, derive
 from nova.rpc.interface import Interface, Method, Timeout
@@ -84,12 +85,12 @@ class Bus:
         self._say_when_away()
         self._clients: dict[tuple[str, str | None], Any] = {}
 
-    def client(self, contract: type[Interface]) -> Any:
+    def client(self, contract: type[Interface]) -> Json:
         """An object with the contract's methods."""
         return derive(contract, Sender(self.host, self.secret, self.peers, self._send))
 
     def server(self, contract: type[Interface], implementation: object, pool_size: int = 64,
-               secrets_of: Any = None) -> oslo_messaging.MessageHandlingServer:
+               secrets_of: Json = None) -> oslo_messaging.MessageHandlingServer:
         """A server, not yet started. Refuses (TypeError) an implementation whose signatures differ."""
         receiver = Receiver(contract, implementation, secrets_of, self._callers_wait_s)
         target = oslo_messaging.Target(exchange=exchange_of(contract, self.host), topic=contract.topic,
@@ -127,7 +128,7 @@ class Bus:
                 missed.append(f"{place.hostname}:{port} ({error.strerror or error})")
         return ", ".join(missed)
 
-    def _send(self, contract: type[Interface], method: Method, server: str | None, envelope: dict[str, Any]) -> Any:
+    def _send(self, contract: type[Interface], method: Method, server: str | None, envelope: dict[str, object]) -> Json:
         """Send; a call that no queue takes is sent again for a while: it was not carried out, and would be lost. So is
         a read that was not answered (``nova/rpc/patience.py``)."""
         if not self._met:  # the library waits for its first connection as long as it takes, whatever the timeout
@@ -138,7 +139,7 @@ class Bus:
         client = self._prepared(contract, server, method.fanout)
         whole, monitor = self._patience(method.timeout)  # options that the client's making declares
 
-        def deliver(seconds: int) -> Any:
+        def deliver(seconds: int) -> object:
             while True:
                 try:
                     return self._send_once(client, Asking(contract, method, server, seconds, monitor), envelope)
@@ -149,7 +150,7 @@ class Bus:
         return patience.ask(patience.tries(method, whole), deliver, method.name)
 
     @staticmethod
-    def _send_once(client: Any, asking: Asking, envelope: dict[str, Any]) -> Any:
+    def _send_once(client: Json, asking: Asking, envelope: dict[str, Json]) -> Json:
         contract, method, server, seconds, monitor = asking
         names = {"topic": f"nova-{contract.topic}", "where": f" on {server}" if server else "", "method": method.name}
         try:
@@ -183,7 +184,7 @@ class Bus:
             return SHORT_S
         return float(getattr(self.conf, "rpc_response_timeout", 60))  # declared when the first client is made
 
-    def _prepared(self, contract: type[Interface], server: str | None, fanout: bool) -> Any:
+    def _prepared(self, contract: type[Interface], server: str | None, fanout: bool) -> object:
         key = (f"{contract.topic}/{fanout}", server)
         if key not in self._clients:
             target = oslo_messaging.Target(exchange=exchange_of(contract, server), topic=contract.topic,
@@ -208,8 +209,8 @@ class _Endpoint:
             setattr(self, name, self._handler(receiver, name))
 
     @staticmethod
-    def _handler(receiver: Receiver, name: str) -> Any:
-        def handle(_ctxt: dict[str, Any], **envelope: Any) -> Any:
+    def _handler(receiver: Receiver, name: str) -> object:
+        def handle(_ctxt: dict[str, object], **envelope: object) -> object:
             return receiver.handle(name, envelope)
         return handle
 

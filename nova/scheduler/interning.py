@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from nova.model.base import Library
 from nova.model.hosts import HostState
 
 PARTS = ("topology", "capabilities", "supported", "traits")
@@ -27,7 +28,7 @@ class Shared:
         found = {name: self._one(name, value) for name in PARTS if (value := getattr(state, name))}
         return msgspec.structs.replace(state, **found) if found else state
 
-    def _one(self, name: str, value: Any) -> Any:
+    def _one(self, name: str, value: object) -> Library:
         if len(self._known) >= self._kept:
             self._known.clear()
         return self._known.setdefault(hashlib.blake2b(self._encode((name, value)), digest_size=16).digest(), value)

@@ -10,10 +10,10 @@ import functools
 import heapq
 import random
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
+from nova.conf.base import Options
 from nova.model.scheduling import HostChoice, PlacementGroup, PlacementRequest, Selection
 from nova.scheduler import plugins, prefilters, reasons, wishing
 from nova.scheduler.filters import Filter, always, metrics, numa_topology, pci_passthrough, server_groups, wishes
@@ -34,7 +34,7 @@ class Pipeline:
     ``ranks`` False: every decision looks at every host.
     """
 
-    def __init__(self, options: Any, rng: random.Random | None = None, ranks: bool = True) -> None:
+    def __init__(self, options: Options, rng: random.Random | None = None, ranks: bool = True) -> None:
         enabled = plugins.load_filters(options)
         implied = (*server_groups.ALWAYS, *([metrics.MetricsFilter] if metrics.required(options) else ()))
         missing = [cls for cls in implied if not any(isinstance(one, cls) for one in enabled)]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from nova import errors
+from nova.model.base import Library
 from nova.scheduler import filters, weighers
 from nova.scheduler.filters import Filter
 from nova.scheduler.weighers import Weigher
@@ -20,14 +21,14 @@ OUR_FILTERS, OUR_WEIGHERS = "nova.scheduler.filters.", "nova.scheduler.weights."
 class Options:
     """``[filter_scheduler]`` by its options' names, and two groups more by theirs: what filters and weighers get."""
 
-    def __init__(self, filter_scheduler: Any, metrics: Any = None, scheduler: Any = None) -> None:
+    def __init__(self, filter_scheduler: object, metrics: object = None, scheduler: object = None) -> None:
         self._own, self.metrics, self.scheduler = filter_scheduler, metrics, scheduler
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Library:
         return getattr(self._own, name)
 
 
-def load_filters(options: Any) -> tuple[Filter, ...]:
+def load_filters(options: Options) -> tuple[Filter, ...]:
     """The enabled filters, in their order, without those that are checked anyway.
 
     daemon.SchedulerUnknownPlugin: a name that no available filter has, or a path that leads nowhere.
@@ -46,7 +47,7 @@ def load_filters(options: Any) -> tuple[Filter, ...]:
     return tuple(cls(options) for cls in dict.fromkeys(enabled) if not cls.always_on)
 
 
-def load_weighers(options: Any) -> tuple[Weigher, ...]:
+def load_weighers(options: Options) -> tuple[Weigher, ...]:
     """The weighers of ``weight_classes``. daemon.SchedulerUnknownPlugin: a path that leads nowhere."""
     found: dict[type[Weigher], None] = {}
     for path in options.weight_classes:
@@ -77,7 +78,7 @@ def _classes(option: str, path: str, base: type[Plugin], ours: str,
     return classes
 
 
-def _listed(option: str, path: str, function: Any) -> list[Any]:
+def _listed(option: str, path: str, function: Library) -> list[Library]:
     found = function() if callable(function) else function
     if not isinstance(found, Iterable):
         raise errors.daemon.SchedulerUnknownPlugin(option=option, problem=f"{path} is neither a class nor a function "

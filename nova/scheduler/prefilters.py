@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from nova.conf.base import Options
 from nova.model.image_flavor_conflicts import YES, has_tpm
 from nova.model.image_properties import OLD_NAMES
 from nova.model.scheduling import PlacementRequest
@@ -96,7 +97,7 @@ class ImpliedTraits(Filter):
 
     public = True
 
-    def __init__(self, rule: Rule, options: Any = None) -> None:
+    def __init__(self, rule: Rule, options: Options = None) -> None:
         super().__init__(options)
         assert rule.implies is not None
         self._name, self._implies = rule.name, rule.implies
@@ -203,7 +204,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def load(options: Any) -> tuple[Filter, ...]:
+def load(options: Options) -> tuple[Filter, ...]:
     """The rules that are on, as filters. Without ``options.scheduler``: those that are always on."""
     found: list[Filter] = []
     for rule in RULES:

@@ -14,6 +14,7 @@ import msgspec
 from nova import concurrency, errors, faults
 from nova.model.hosts import HostStates
 from nova.model.scheduling import PlacementRequest, Selection
+from nova.rpc.contracts.conductor import ConductorRPC
 from nova.scheduler import plugins
 from nova.scheduler.pipeline import Pipeline
 from nova.scheduler.snapshot import HostTable
@@ -37,7 +38,7 @@ class Settings(NamedTuple):
 class SchedulerService:
     """Implements ``SchedulerRPC``. ``conductor`` is a client of ``ConductorRPC``; ``clock`` is monotonic."""
 
-    def __init__(self, conductor: Any, settings: Settings, clock: Callable[[], float] = time.monotonic,
+    def __init__(self, conductor: ConductorRPC, settings: Settings, clock: Callable[[], float] = time.monotonic,
                  rng: random.Random | None = None) -> None:
         self._conductor = conductor
         self._clock = clock

@@ -64,7 +64,7 @@ class HostView:
     takings: tuple[Any, ...] = ()  # what those of them with wishes will claim (``nova.scheduler.wishing.Taking``)
     kept: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)  # worked out once
 
-    def with_taken(self, need: Resources, taking: Any = None) -> HostView:
+    def with_taken(self, need: Resources, taking: object = None) -> HostView:
         """The same host after one more server of this size; ``taking``: of these wishes, too."""
         return dataclasses.replace(self, free_vcpus=self.free_vcpus - need.vcpus,
                                    free_memory_mb=self.free_memory_mb - need.memory_mb,

@@ -1,13 +1,14 @@
 """One line a request, after its answer was made."""
-
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
+from nova.model.base import Json
 from nova.web import paths
+from nova.web.paths import ExcInfo
 
 
 class AccessLog:
@@ -16,15 +17,15 @@ class AccessLog:
     ``logger``: the name that the lines are logged under.
     """
 
-    def __init__(self, application: Callable[..., Any], logger: str = "nova.api.access") -> None:
+    def __init__(self, application: Callable[..., Json], logger: str = "nova.api.access") -> None:
         self.application = application
         self._log = logging.getLogger(logger)
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         began = time.monotonic()
         answered = {"status": "-", "length": "-"}
 
-        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        def start(status: str, headers: list[tuple[str, str]], exc_info: ExcInfo | None = None) -> Json:
             answered["status"] = status.split(" ", 1)[0]
             answered["length"] = next((value for name, value in headers if name.lower() == "content-length"), "-")
             return start_response(status, headers, exc_info)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 import msgspec
 import webob
 
 from nova import context as contexts
 from nova.context import RequestContext
+from nova.model.base import Json
 from nova.policies import Policy
 
 KEYSTONE, NOAUTH = "keystone", "noauth2"
@@ -21,15 +22,15 @@ UNAUTHORIZED = b"Authentication required"
 class Context:
     """Base: makes ``environ["nova.context"]`` of what :meth:`identify` finds, and runs the request in it."""
 
-    def __init__(self, application: Callable[..., Any], policy: Policy) -> None:
+    def __init__(self, application: WSGIApplication, policy: Policy) -> None:
         self.application = application
         self.policy = policy
 
-    def identify(self, headers: Mapping[str, str]) -> dict[str, Any] | None:
+    def identify(self, headers: Mapping[str, str]) -> dict[str, Json] | None:
         """Fields of the RequestContext; None when nobody is named."""
         raise NotImplementedError
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         facts = self.identify(webob.Request(environ).headers)
         if facts is None:
             return unauthorized(start_response)
@@ -43,7 +44,7 @@ class Context:
 class KeystoneContext(Context):
     """Behind keystonemiddleware's auth_token, which has checked the token and set the headers."""
 
-    def identify(self, headers: Mapping[str, str]) -> dict[str, Any] | None:
+    def identify(self, headers: Mapping[str, str]) -> dict[str, Json] | None:
         if headers.get("X-Identity-Status") != "Confirmed" or not headers.get("X-User-Id"):
             return None
         roles = (role.strip() for role in headers.get("X-Roles", "").split(","))
@@ -62,7 +63,7 @@ class NoAuth(Context):
     of the API that only names a user is a log-in: the answer's headers carry the token and the endpoint.
     """
 
-    def identify(self, headers: Mapping[str, str]) -> dict[str, Any] | None:
+    def identify(self, headers: Mapping[str, str]) -> dict[str, Json] | None:
         token = headers.get("X-Auth-Token")
         user, _, project = (token or "").partition(":")
         user = user or headers.get("X-Auth-User") or ""
@@ -72,7 +73,7 @@ class NoAuth(Context):
         return {"user_id": user, "project_id": project, "user_name": user, "project_name": project, "token": token,
                 "roles": NOAUTH_ROLES.get(user, ("member", "reader"))}
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request = webob.Request(environ)
         if is_log_in(request):
             user = request.headers["X-Auth-User"]
@@ -88,7 +89,7 @@ def is_log_in(request: webob.Request) -> bool:
             and "X-Auth-User" in request.headers and request.path_info in ("", "/"))
 
 
-def unauthorized(start_response: Callable[..., Any]) -> Iterable[bytes]:
+def unauthorized(start_response: StartResponse) -> Iterable[bytes]:
     start_response("401 Unauthorized", [("Content-Type", "text/plain; charset=UTF-8"),
                                         ("Content-Length", str(len(UNAUTHORIZED)))])
     return [UNAUTHORIZED]

@@ -10,12 +10,12 @@ from __future__ import annotations
 import collections
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 import webob
 
 from nova import errors
+from nova.model.base import Json
 from nova.web.specs import MAX_INTEGER
 
 JSON = "application/json"
@@ -24,7 +24,7 @@ MAX_DEPTH = 50  # the deepest body of the API, scheduler hints aside, has 6 leve
 DIGITS = 18  # of an integer that is within 64 bits for sure
 
 
-def read(http: webob.Request, media_types: tuple[str, ...] = (JSON,)) -> Any:
+def read(http: webob.Request, media_types: tuple[str, ...] = (JSON,)) -> Json:
     """The decoded body of a POST or PUT; None where there is none. api.MediaType, api.MalformedBody,
     api.UnusableBody."""
     if http.method not in WITH_BODY:
@@ -38,7 +38,7 @@ def read(http: webob.Request, media_types: tuple[str, ...] = (JSON,)) -> Any:
     return decode(raw)
 
 
-def decode(raw: bytes) -> Any:
+def decode(raw: bytes) -> Json:
     """The value of a JSON text. api.MalformedBody, api.UnusableBody."""
     try:
         value = msgspec.json.decode(raw)
@@ -58,7 +58,7 @@ def decode(raw: bytes) -> Any:
 _TOO_DEEP = f"It is nested too deeply: at most {MAX_DEPTH} levels."
 
 
-def _check_depth(value: Any) -> None:
+def _check_depth(value: object) -> None:
     """Level by level, so that nothing here recurses."""
     level, depth = [value], 0
     while level:
@@ -68,7 +68,7 @@ def _check_depth(value: Any) -> None:
         depth += 1
 
 
-def _children(value: Any) -> Iterator[tuple[str, Any]]:
+def _children(value: object) -> Iterator[tuple[str, object]]:
     if isinstance(value, dict):
         yield from value.items()
     elif isinstance(value, list):
@@ -85,14 +85,14 @@ def _has_long_integer(raw: bytes) -> bool:
     return bool(long)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> None:
+def _object(pairs: list[tuple[str, object]]) -> None:
     seen = collections.Counter(name for name, _ in pairs)
     if len(seen) < len(pairs):
         twice = next(name for name, times in seen.items() if times > 1)
         raise errors.api.UnusableBody(reason=f"The key '{_cut(twice)}' is there more than once in one object.")
 
 
-def _check_scalars(body: Any) -> None:
+def _check_scalars(body: object) -> None:
     """api.UnusableBody, naming the place, for a NUL character (in a key, too) and for an integer beyond 64 bits."""
     waiting = [("", body)]
     while waiting:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from oslo_config import cfg
 from oslo_middleware import sizelimit
+
+from nova.model.base import Json
 
 MOST_DIGITS = 18  # more are no length, and dear to read
 
@@ -16,11 +18,11 @@ class BodyLimit:
     own answer to these leaves the limit out.
     """
 
-    def __init__(self, application: Callable[..., Any], conf: cfg.ConfigOpts) -> None:
+    def __init__(self, application: Callable[..., Json], conf: cfg.ConfigOpts) -> None:
         self.counting = sizelimit.RequestBodySizeLimiter(application, conf)
         self.most: int = conf.oslo_middleware.max_request_body_size
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         length = environ.get("CONTENT_LENGTH") or ""
         digits = length.lstrip("0") if length.isdecimal() else ""
         if len(digits) <= MOST_DIGITS and int(digits or 0) <= self.most:

@@ -6,11 +6,14 @@ import logging
 from collections.abc import Callable, Iterable
 from http.client import responses
 from typing import Any, NamedTuple
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import webob.exc
 
 from nova import errors
+from nova.model.base import Json
 from nova.web import paths
+from nova.web.paths import ExcInfo
 
 LOG = logging.getLogger(__name__)
 JSON = "application/json; charset=UTF-8"
@@ -29,12 +32,12 @@ class Speech(NamedTuple):
 class Errors:
     """An error's status decides the body; what is unexpected is logged once, with its traceback, and shows nothing."""
 
-    def __init__(self, application: Callable[..., Any], speech: Speech) -> None:
+    def __init__(self, application: Callable[..., Json], speech: Speech) -> None:
         self.application = application
         self.speech = speech
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        def start(status: str, headers: list[tuple[str, str]], exc_info: ExcInfo | None = None) -> Json:
             return start_response(status, [*headers, *self.speech.headers(environ)], exc_info)
 
         try:
@@ -44,7 +47,7 @@ class Errors:
         except Exception as error:
             return self._answer(error, environ, start)
 
-    def _answer(self, error: Exception, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+    def _answer(self, error: Exception, environ: WSGIEnvironment, start: Callable[..., object]) -> Iterable[bytes]:
         status, content = self.speech.described(error, environ)
         if status == 500:
             LOG.exception("Unexpected error in %s %s", environ["REQUEST_METHOD"], paths.logged(environ))

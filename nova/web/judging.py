@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 from jsonschema_rs import Draft202012Validator, ValidationError
 
+from nova.model.base import Json
 from nova.web.formats import FORMATS
 
 Schema = dict[str, Any]
@@ -28,18 +29,18 @@ class Problem(NamedTuple):
     unexpected: bool = False
 
 
-def _repetition(kind: Any, value: list[Any]) -> str:
+def _repetition(kind: object, value: list[object]) -> str:
     texts = [msgspec.json.encode(item, order="sorted") for item in value]
     first: dict[bytes, int] = {}
     again = next((index for index, text in enumerate(texts) if first.setdefault(text, index) != index), len(texts) - 1)
     return f"Its items must differ from each other: item {again} is there already."
 
 
-def _least(kind: Any, value: Any) -> str:
+def _least(kind: Json, value: Json) -> str:
     return _most(kind, value) if kind.limit == -MAX_INTEGER else f"It is less than the minimum of {kind.limit}."
 
 
-def _most(kind: Any, value: Any) -> str:
+def _most(kind: Json, value: Json) -> str:
     if abs(kind.limit) == MAX_INTEGER:
         return "It is an integer beyond 64 bits."
     return f"It is greater than the maximum of {kind.limit}."
@@ -81,7 +82,7 @@ class Judge:
         return cls(schema, Draft202012Validator(
             schema, formats={name: check for name, (check, _) in FORMATS.items()}, validate_formats=True))
 
-    def problem(self, value: Any) -> Problem | None:
+    def problem(self, value: object) -> Problem | None:
         """What is wrong with ``value``, as far as the first fault; None when nothing is."""
         try:
             self._validator.validate(value)

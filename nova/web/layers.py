@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from oslo_config import cfg
 from oslo_middleware import cors, http_proxy_to_wsgi
@@ -57,7 +58,7 @@ def only_with(keys: tuple[str, ...], make: Middleware) -> Middleware:
     def around(application: Application) -> Application:
         inner = make(application)
 
-        def choose(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        def choose(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             chosen = inner if any(environ.get(key) for key in keys) else application
             return chosen(environ, start_response)
 

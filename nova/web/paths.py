@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from types import TracebackType
+from wsgiref.types import WSGIEnvironment
+
+#: What ``start_response`` gets of an error that came when the answer had begun (PEP 3333).
+ExcInfo = tuple[type[BaseException], BaseException, TracebackType] | tuple[None, None, None]
 
 LONGEST_NAME = 255  # of whatever a path may name
 VERSION_KEY = "nova.api_version"  # environ: what the answer's version headers say
 
 
-def text_of(environ: dict[str, Any]) -> str | None:
+def text_of(environ: WSGIEnvironment) -> str | None:
     """The path as text; None when it is no path of ours by its characters, or has a part longer than any name."""
     try:
         path = environ["PATH_INFO"].encode("latin-1").decode("utf-8")
@@ -22,7 +26,7 @@ def text_of(environ: dict[str, Any]) -> str | None:
 _SECRET = re.compile(r"(/os-console-auth-tokens/+)[^/?]+")
 
 
-def logged(environ: dict[str, Any]) -> str:
+def logged(environ: WSGIEnvironment) -> str:
     """The path as it was asked for, on one line whatever a client put into it, and without secrets."""
     path = environ.get("nova.path") or environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     query = environ.get("QUERY_STRING")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Mapping
-from typing import Any
 
 from nova import errors
+from nova.model.base import Json
 
 
-def query_pairs(environ: Mapping[str, Any]) -> list[tuple[str, str]]:
+def query_pairs(environ: Mapping[str, Json]) -> list[tuple[str, str]]:
     """The query string's (name, value) pairs, in order. api.BadQuery."""
     try:
         text = environ.get("QUERY_STRING", "").encode("latin-1").decode("utf-8")

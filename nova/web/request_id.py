@@ -1,12 +1,13 @@
 """Gives every request its id, and puts it on the answer."""
-
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from nova import context
+from nova.model.base import Json
+from nova.web.paths import ExcInfo
 
 HEADER = "x-openstack-request-id"
 _FORM = re.compile(r"req-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -18,16 +19,16 @@ class RequestId:
     ``names``: the answer's headers with it.
     """
 
-    def __init__(self, application: Callable[..., Any], names: tuple[str, ...] = (HEADER,)) -> None:
+    def __init__(self, application: Callable[..., Json], names: tuple[str, ...] = (HEADER,)) -> None:
         self.application = application
         self.names = names
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request_id = environ["nova.request_id"] = context.new_request_id()
         theirs = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
         environ["nova.global_request_id"] = theirs if _FORM.fullmatch(theirs) else None
 
-        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        def start(status: str, headers: list[tuple[str, str]], exc_info: ExcInfo | None = None) -> Json:
             return start_response(status, [*headers, *((name, request_id) for name in self.names)], exc_info)
 
         with context.entered(context.RequestContext(request_id=request_id)):  # for log lines before anybody is known

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nova import errors
+from nova.model.base import Json
 from nova.web.judging import Judge, Problem, Schema
 from nova.web.ranges import minor, within
 from nova.web.specs import Spec, any_of, converted, expression, number, of_spec, shown
@@ -36,7 +37,7 @@ class Field:
 
 
 def row(path: str, type: str | tuple[str, ...] = "any", *, required: bool = False, since: str | None = None,
-        until: str | None = None, unknown: str = REFUSE, or_: tuple[Spec, ...] = (), **rules: Any) -> Field:
+        until: str | None = None, unknown: str = REFUSE, or_: tuple[Spec, ...] = (), **rules: Json) -> Field:
     """A row of a table; ``rules`` are :class:`Spec`'s."""
     return Field(path, Spec(type=type, **rules), required, since, until, unknown, or_)
 
@@ -67,7 +68,7 @@ class Node:
     item: Node | None = None
     elsewhere: dict[str, list[str]] = field(default_factory=dict)  # key -> versions it is known at
 
-    def converted(self, value: Any) -> Any:
+    def converted(self, value: object) -> object:
         """A copy in which texts of numbers and booleans are such. What is no value of ours stays, for the judge."""
         if isinstance(value, dict) and self._looks_in():
             found = ((key, item, self._node_of(key)) for key, item in value.items())
@@ -76,7 +77,7 @@ class Node:
             return [self.item.converted(item) for item in value]
         return converted(self.spec, value)
 
-    def known(self, value: Any) -> Any:
+    def known(self, value: object) -> Json:
         """A copy without the keys that no row names."""
         if isinstance(value, dict) and self._looks_in():
             found = ((key, item, self._node_of(key)) for key, item in value.items())
@@ -112,7 +113,7 @@ class Node:
             found["additionalProperties"] = False
         return found
 
-    def refusal(self, body: Any, problem: Problem) -> errors.Invalid:
+    def refusal(self, body: Json, problem: Problem) -> errors.Invalid:
         """The problem with the field's name in our spelling. Of a list of plain items the list is the field."""
         node: Node | None = self
         where, text, value = BODY, problem.text, body
@@ -134,7 +135,7 @@ class Node:
                                                       for pattern, _ in self.patterns)], self.elsewhere)
 
 
-def _refused(where: str, value: Any, reason: str) -> errors.Invalid:
+def _refused(where: str, value: object, reason: str) -> errors.Invalid:
     return errors.api.BadInput(field="body" if where == BODY else where, value=shown(value), reason=reason)
 
 
@@ -216,7 +217,7 @@ class Body:
         replaced = {entry.path for entry in self.legacy}
         return compile_fields([*(entry for entry in self.fields if entry.path not in replaced), *self.legacy], version)
 
-    def check(self, body: Any, version: int, legacy: bool = False) -> Any:
+    def check(self, body: Json, version: int, legacy: bool = False) -> Json:
         """A converted copy of ``body``, or api.BadInput. Under /v2 unknown keys are taken out, not refused."""
         node, judge = self.judged(version, legacy)
         made = node.converted(body)
@@ -256,7 +257,7 @@ class Param:
             return number(self.spec, "number")
         return of_spec(self.spec)
 
-    def problem(self, value: Any) -> str | None:
+    def problem(self, value: object) -> str | None:
         """What is wrong with one converted value; None when nothing is."""
         found = _judge_of_one(self).problem(value)
         return None if found is None else found.text
@@ -268,7 +269,7 @@ def _judge_of_one(entry: Param) -> Judge:
 
 
 def param(name: str, type: str | tuple[str, ...] = "string", *, repeat: bool = True, since: str | None = None,
-          until: str | None = None, **rules: Any) -> Param:
+          until: str | None = None, **rules: Json) -> Param:
     return Param(name, Spec(type=type, **rules), repeat, since, until)
 
 
@@ -279,19 +280,19 @@ MARKER = param("marker")
 class Values:
     """A checked query string: name -> values, in order."""
 
-    def __init__(self, values: Mapping[str, list[Any]]) -> None:
+    def __init__(self, values: Mapping[str, list[object]]) -> None:
         self._values = values
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Json:
         return iter(self._values)
 
-    def all(self, name: str) -> list[Any]:
+    def all(self, name: str) -> list[Json]:
         return self._values.get(name, [])
 
-    def one(self, name: str, default: Any = None) -> Any:
+    def one(self, name: str, default: object = None) -> Json:
         """The last value given."""
         values = self._values.get(name)
         return values[-1] if values else default

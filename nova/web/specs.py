@@ -56,24 +56,24 @@ _INTEGER, _FRACTION = re.compile(r"-?[0-9]+"), re.compile(r"-?[0-9]+(\.[0-9]+)?"
 LONGEST_NUMBER = 40  # characters
 
 
-def _integer(value: Any) -> Any:
+def _integer(value: object) -> object:
     """1.0 is an integer by JSON Schema."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _integer_like(value: Any) -> Any:
+def _integer_like(value: object) -> object:
     if isinstance(value, str):
         return int(value) if len(value) <= LONGEST_NUMBER and _INTEGER.fullmatch(value) else value
     return _integer(value)
 
 
-def _number_like(value: Any) -> Any:
+def _number_like(value: object) -> object:
     if isinstance(value, str):
         return float(value) if len(value) <= LONGEST_NUMBER and _FRACTION.fullmatch(value) else value
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _boolean_like(value: Any) -> Any:
+def _boolean_like(value: object) -> object:
     return BOOLEANS.get(value, value) if isinstance(value, str) else value
 
 
@@ -81,7 +81,7 @@ _CONVERT: dict[str, Callable[[Any], Any]] = {"integer": _integer, "integer_like"
                                              "number_like": _number_like, "boolean_like": _boolean_like}
 
 
-def converted(spec: Spec, value: Any) -> Any:
+def converted(spec: Spec, value: object) -> object:
     """The number or boolean that a text means where it may; any other value as it is."""
     for kind in spec.types:
         if kind in _CONVERT:
@@ -188,7 +188,7 @@ def judge(spec: Spec) -> Judge:
     return Judge.of(of_spec(spec))
 
 
-def problem_of(spec: Spec, value: Any) -> str | None:
+def problem_of(spec: Spec, value: object) -> str | None:
     """What is wrong with ``value`` by ``spec`` alone, and what would be accepted; None when nothing is."""
     problem = judge(spec).problem(converted(spec, value))
     if problem is None:
@@ -196,7 +196,7 @@ def problem_of(spec: Spec, value: Any) -> str | None:
     return f"Item {problem.path[0]}: {problem.text}" if problem.path else problem.text
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value for a message: cut where it is long, and without what is inside (a password may be)."""
     if isinstance(value, dict):
         text = f"an object with the keys {', '.join(value)}" if value else "an empty object"

@@ -15,11 +15,13 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 from nova import errors, http_server, logs
 from nova.cmd import common
 from nova.cmd.api import ALL, Api
+from nova.conf.base import Options
+from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
 
@@ -38,7 +40,7 @@ class PerProcess:
         self._lock = threading.Lock()
         self._pid, self._application = 0, None  # type: int, Application | None
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         if self._pid != os.getpid():
             try:
                 self._begin()
@@ -79,13 +81,13 @@ def made(name: str, binary: str) -> PerProcess:
 
 
 @functools.cache
-def _options(binary: str) -> Any:
+def _options(binary: str) -> Options:
     options = common.load(binary, common.beside(arguments(os.environ), binary))
     logs.set_up(options, binary)
     return options
 
 
-def arguments(environ: Any) -> list[str]:
+def arguments(environ: Json) -> list[str]:
     """The configuration's files as words of a command line. Without the variables: none, which means the defaults.
 
     OS_NOVA_CONFIG_FILES is a list parted by semicolons, in OS_NOVA_CONFIG_DIR (/etc/nova). An ``.ini`` file in it

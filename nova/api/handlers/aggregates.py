@@ -5,29 +5,29 @@ from __future__ import annotations
 import collections
 import re
 import uuid
-from typing import Any
 
 from nova import errors
 from nova.api.request import Answer, Request
 from nova.api.view import answers
 from nova.api.views import aggregates as views
 from nova.model.aggregates import ZONE, AggregateUpdate, NewAggregate
+from nova.model.base import Json
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,100}", re.ASCII)
 
 
 @answers({"aggregates": [views.FULL]})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     return views.listed(req.conductor.list_aggregates(), req)
 
 
 @answers({"aggregate": views.FULL})
-def show(req: Request, aggregate_id: str) -> dict[str, Any]:
+def show(req: Request, aggregate_id: str) -> dict[str, Json]:
     return views.one(req.conductor.get_aggregate(_number(aggregate_id)), req)
 
 
 @answers({"aggregate": views.CREATED})
-def create(req: Request) -> dict[str, Any]:
+def create(req: Request) -> dict[str, Json]:
     asked = req.body["aggregate"]
     made = req.conductor.create_aggregate(NewAggregate(
         name=str(_text(req, asked["name"])), availability_zone=_text(req, asked.get("availability_zone"))))
@@ -35,7 +35,7 @@ def create(req: Request) -> dict[str, Any]:
 
 
 @answers({"aggregate": views.FULL})
-def update(req: Request, aggregate_id: str) -> dict[str, Any]:
+def update(req: Request, aggregate_id: str) -> dict[str, Json]:
     asked = req.body["aggregate"]
     name = asked.get("name")
     return views.one(req.conductor.update_aggregate(AggregateUpdate(
@@ -48,17 +48,17 @@ def delete(req: Request, aggregate_id: str) -> None:
 
 
 @answers({"aggregate": views.FULL})
-def add_host(req: Request, aggregate_id: str) -> dict[str, Any]:
+def add_host(req: Request, aggregate_id: str) -> dict[str, Json]:
     return views.one(req.conductor.add_aggregate_host(_number(aggregate_id), req.body["add_host"]["host"]), req)
 
 
 @answers({"aggregate": views.FULL})
-def remove_host(req: Request, aggregate_id: str) -> dict[str, Any]:
+def remove_host(req: Request, aggregate_id: str) -> dict[str, Json]:
     return views.one(req.conductor.remove_aggregate_host(_number(aggregate_id), req.body["remove_host"]["host"]), req)
 
 
 @answers({"aggregate": views.FULL})
-def set_metadata(req: Request, aggregate_id: str) -> dict[str, Any]:
+def set_metadata(req: Request, aggregate_id: str) -> dict[str, Json]:
     items = req.body["set_metadata"]["metadata"]
     if items.get(ZONE) == "":
         raise errors.aggregate.EmptyZone(key=ZONE)

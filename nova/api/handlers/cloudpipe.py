@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import errors
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import cloudpipe as views
+from nova.model.base import Json
 
 CONFIGURE = "configure-project"  # the one id that a PUT may name
 
 
 @answers({"cloudpipes": [views.FULL]})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     return {"cloudpipes": views.FULL.all(req.conductor.list_cloudpipes(), req)}
 
 
 @answers({"instance_id": "string"})
-def create(req: Request) -> dict[str, Any]:
+def create(req: Request) -> dict[str, Json]:
     project_id = req.body["cloudpipe"].get("project_id") or req.context.project_id
     return {"instance_id": req.conductor.create_cloudpipe(project_id)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from nova import errors
 from nova.api import versions
@@ -10,6 +10,7 @@ from nova.api.handlers.server_targets import target
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import consoles as views
+from nova.model.base import Json
 from nova.model.consoles import PROTOCOLS, Console, ConsoleType, ConsoleWish, token_hash
 
 
@@ -18,23 +19,23 @@ def _opened(req: Request, server_id: str, type: ConsoleType) -> Console:
     return console
 
 
-def _old(req: Request, server_id: str, action: str) -> dict[str, Any]:
+def _old(req: Request, server_id: str, action: str) -> dict[str, object]:
     target(req, server_id)
     return {"console": views.OLD(_opened(req, server_id, ConsoleType(req.body[action]["type"])), req)}
 
 
 @answers({"console": views.OLD})
-def vnc(req: Request, server_id: str) -> dict[str, Any]:
+def vnc(req: Request, server_id: str) -> dict[str, object]:
     return _old(req, server_id, "os-getVNCConsole")
 
 
 @answers({"console": views.OLD})
-def spice(req: Request, server_id: str) -> dict[str, Any]:
+def spice(req: Request, server_id: str) -> dict[str, object]:
     return _old(req, server_id, "os-getSPICEConsole")
 
 
 @answers({"console": views.OLD})
-def serial(req: Request, server_id: str) -> dict[str, Any]:
+def serial(req: Request, server_id: str) -> dict[str, object]:
     return _old(req, server_id, "os-getSerialConsole")
 
 
@@ -45,7 +46,7 @@ def rdp(req: Request, server_id: str) -> NoReturn:
 
 
 @answers({"remote_console": views.REMOTE})
-def create(req: Request, server_id: str) -> dict[str, Any]:
+def create(req: Request, server_id: str) -> dict[str, Json]:
     target(req, server_id)
     asked = req.body["remote_console"]
     type = ConsoleType(asked["type"])
@@ -58,7 +59,7 @@ def create(req: Request, server_id: str) -> dict[str, Any]:
 
 
 @answers({"console": views.CONNECTION})
-def show_token(req: Request, console_token: str) -> dict[str, Any]:
+def show_token(req: Request, console_token: str) -> dict[str, Json]:
     if not versions.tokens_of_all_consoles_are_shown(req.version):
         raise errors.api.ConsoleTokensRdpOnly
     return {"console": views.CONNECTION(req.consoles.show_token(token_hash(console_token)), req)}

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import errors
 from nova.api.extensions import BY_ALIAS, EXTENSIONS, NAMESPACE, UPDATED, Extension
 from nova.api.request import Request
 from nova.api.view import answers
+from nova.model.base import Json
 
 SHAPE = {**dict.fromkeys(("alias", "description", "name", "namespace", "updated"), "string"), "links": ["object"]}
 
 
 @answers({"extensions": [SHAPE]})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, object]:
     return {"extensions": [_shown(extension) for extension in EXTENSIONS]}
 
 
 @answers({"extension": SHAPE})
-def show(req: Request, alias: str) -> dict[str, Any]:
+def show(req: Request, alias: str) -> dict[str, Json]:
     if alias not in BY_ALIAS:
         raise errors.api.ExtensionNotFound(alias=alias)
     return {"extension": _shown(BY_ALIAS[alias])}
 
 
-def _shown(extension: Extension) -> dict[str, Any]:
+def _shown(extension: Extension) -> dict[str, Json]:
     return {**extension._asdict(), "links": [], "namespace": NAMESPACE, "updated": UPDATED}

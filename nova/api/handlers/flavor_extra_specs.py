@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from nova import errors
 from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import Free, answers
 from nova.model import extra_specs
+from nova.model.base import Json
 
 LONGEST = 255  # characters of a value; the schema counts those of texts, not of numbers
 
 
 @answers({"extra_specs": Free()})
-def index(req: Request, flavor_id: str) -> dict[str, Any]:
+def index(req: Request, flavor_id: str) -> dict[str, Json]:
     return {"extra_specs": req.conductor.get_flavor(flavor_id, req.scope()).extra_specs}
 
 
 @answers(Free())
-def show(req: Request, flavor_id: str, key: str) -> dict[str, Any]:
+def show(req: Request, flavor_id: str, key: str) -> dict[str, Json]:
     specs = req.conductor.get_flavor(flavor_id, req.scope()).extra_specs
     if key not in specs:
         raise errors.flavor.NoSuchSpec(flavor_id=flavor_id, key=key)
@@ -28,7 +28,7 @@ def show(req: Request, flavor_id: str, key: str) -> dict[str, Any]:
 
 
 @answers({"extra_specs": Free()})
-def create(req: Request, flavor_id: str) -> dict[str, Any]:
+def create(req: Request, flavor_id: str) -> dict[str, Json]:
     """Adds to what is there; answers with what was given."""
     specs = _checked(req, req.body["extra_specs"])
     req.conductor.set_flavor_specs(flavor_id, specs)
@@ -36,7 +36,7 @@ def create(req: Request, flavor_id: str) -> dict[str, Any]:
 
 
 @answers(Free())
-def update(req: Request, flavor_id: str, key: str) -> dict[str, Any]:
+def update(req: Request, flavor_id: str, key: str) -> dict[str, Json]:
     if key not in req.body:
         raise errors.flavor.SpecKeyMismatch(key=key)
     specs = _checked(req, req.body)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from nova import errors
 from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import flavors as views
-from nova.model.base import Scope
+from nova.model.base import Json, Scope
 from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
 from nova.web.formats import BOOLEANS
 
@@ -26,23 +25,23 @@ CREATED = {"name": "name", "ram": "memory_mb", "vcpus": "vcpus", "disk": "root_g
 
 
 @answers({"flavors": [views.BRIEF], "flavors_links?": LINKS})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, object]:
     return views.page(views.BRIEF, _listed(req), req)
 
 
 @answers({"flavors": [views.FULL], "flavors_links?": LINKS})
-def detail(req: Request) -> dict[str, Any]:
+def detail(req: Request) -> dict[str, Json]:
     return views.page(views.FULL, _listed(req), req, _flags(req))
 
 
 @answers({"flavor": views.FULL})
-def show(req: Request, flavor_id: str) -> dict[str, Any]:
+def show(req: Request, flavor_id: str) -> dict[str, Json]:
     flavor = req.conductor.get_flavor(flavor_id, req.scope())
     return {"flavor": views.FULL(flavor, req, _flags(req))}
 
 
 @answers({"flavor": views.FULL})
-def create(req: Request) -> dict[str, Any]:
+def create(req: Request) -> dict[str, Json]:
     asked = req.body["flavor"]
     fields = {CREATED[name]: value for name, value in asked.items() if name != "id"}
     if req.legacy:
@@ -62,7 +61,7 @@ def _chosen_id(asked: str | float | None) -> str | None:
 
 
 @answers({"flavor": views.FULL})
-def update(req: Request, flavor_id: str) -> dict[str, Any]:
+def update(req: Request, flavor_id: str) -> dict[str, Json]:
     flavor = req.conductor.update_flavor(flavor_id, req.body["flavor"]["description"])
     return {"flavor": views.FULL(flavor, req, _flags(req))}
 
@@ -72,7 +71,7 @@ def delete(req: Request, flavor_id: str) -> None:
 
 
 @answers(views.ACCESS)
-def access(req: Request, flavor_id: str) -> dict[str, Any]:
+def access(req: Request, flavor_id: str) -> dict[str, Json]:
     flavor = req.conductor.get_flavor(flavor_id, Scope())
     if flavor.is_public:
         raise errors.flavor.PublicHasNoAccess
@@ -80,7 +79,7 @@ def access(req: Request, flavor_id: str) -> dict[str, Any]:
 
 
 @answers(views.ACCESS)
-def add_access(req: Request, flavor_id: str) -> dict[str, Any]:
+def add_access(req: Request, flavor_id: str) -> dict[str, Json]:
     if (versions.access_to_public_flavor_is_refused(req.version)
             and req.conductor.get_flavor(flavor_id, Scope()).is_public):
         raise errors.flavor.PublicNeedsNoAccess(flavor_id=flavor_id)
@@ -89,7 +88,7 @@ def add_access(req: Request, flavor_id: str) -> dict[str, Any]:
 
 
 @answers(views.ACCESS)
-def remove_access(req: Request, flavor_id: str) -> dict[str, Any]:
+def remove_access(req: Request, flavor_id: str) -> dict[str, Json]:
     project = req.body["removeTenantAccess"]["tenant"]
     return views.access(flavor_id, req.conductor.change_flavor_access(flavor_id, project, False))
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 from nova import errors
 from nova.api.handlers.server_targets import target
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.floating_addresses import FLOATING, IN_BULK, POOL
-from nova.model.base import Scope
+from nova.model.base import Json, Scope
 from nova.model.floating import FloatingAssociation, FloatingQuery, FloatingRange
 
 DELETE = "delete"  # what stands in the place of a host's name in the path of a bulk delete
@@ -29,24 +28,24 @@ def _legacy(req: Request, meant: type[errors.NovaError]) -> Iterator[None]:
 
 
 @answers({"floating_ip_pools": [POOL]})
-def pools(req: Request) -> dict[str, Any]:
+def pools(req: Request) -> dict[str, Json]:
     return {"floating_ip_pools": POOL.all(req.conductor.list_floating_pools(_own(req)), req)}
 
 
 @answers({"floating_ips": [FLOATING]})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     """The own project's, for administrators too."""
     found = req.conductor.list_floating_addresses(FloatingQuery(scope=_own(req)))
     return {"floating_ips": FLOATING.all(found, req)}
 
 
 @answers({"floating_ip": FLOATING})
-def show(req: Request, floating_ip_id: str) -> dict[str, Any]:
+def show(req: Request, floating_ip_id: str) -> dict[str, Json]:
     return {"floating_ip": FLOATING(req.conductor.get_floating_address(floating_ip_id, req.scope()), req)}
 
 
 @answers({"floating_ip": FLOATING})
-def create(req: Request) -> dict[str, Any]:
+def create(req: Request) -> dict[str, Json]:
     pool = req.body.get("pool") if req.body else None
     made = req.conductor.allocate_floating_address(req.context.project_id or "", pool or None)
     return {"floating_ip": FLOATING(made, req)}
@@ -71,13 +70,13 @@ def remove_from_server(req: Request, server_id: str) -> None:
 # -- in bulk
 
 @answers({"floating_ip_info": [IN_BULK]})
-def bulk_index(req: Request) -> dict[str, Any]:
+def bulk_index(req: Request) -> dict[str, Json]:
     found = req.conductor.list_floating_addresses(FloatingQuery(all_rows=True))
     return {"floating_ip_info": IN_BULK.all(found, req)}
 
 
 @answers({"floating_ip_info": [IN_BULK]})
-def bulk_show(req: Request, host_name: str) -> dict[str, Any]:
+def bulk_show(req: Request, host_name: str) -> dict[str, Json]:
     found = req.conductor.list_floating_addresses(FloatingQuery(host=host_name, all_rows=True))
     if not found:
         raise errors.floating.NoneOnHost(host=host_name)
@@ -85,7 +84,7 @@ def bulk_show(req: Request, host_name: str) -> dict[str, Any]:
 
 
 @answers({"floating_ips_bulk_create": dict.fromkeys(("ip_range", "pool", "interface"), "string")})
-def bulk_create(req: Request) -> dict[str, Any]:
+def bulk_create(req: Request) -> dict[str, Json]:
     asked = req.body["floating_ips_bulk_create"]
     wanted = FloatingRange(ip_range=asked["ip_range"], pool=asked.get("pool") or req.options.floating_pool,
                            interface=asked.get("interface"))  # None: each host's own
@@ -96,7 +95,7 @@ def bulk_create(req: Request) -> dict[str, Any]:
 
 
 @answers({"floating_ips_bulk_delete": "string"})
-def bulk_update(req: Request, host_name: str) -> dict[str, Any]:
+def bulk_update(req: Request, host_name: str) -> dict[str, Json]:
     if host_name != DELETE:
         raise errors.NotFound(f"Unknown action: {host_name}")
     ip_range = req.body["ip_range"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
 
 from nova import errors
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.floating_addresses import DOMAIN, ENTRY, PUT_ENTRY
+from nova.model.base import Json
 from nova.model.floating import DnsDomain, DnsEntry
 
 #: Scope of a domain -> (key of whom it belongs to, field of ours, key that it must not have)
@@ -17,12 +17,12 @@ OWNERS = {"private": ("availability_zone", "availability_zone", "project"),
 
 
 @answers({"domain_entries": [DOMAIN]})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     return {"domain_entries": DOMAIN.all(req.conductor.list_dns_domains(req.scope()), req)}
 
 
 @answers({"domain_entry": DOMAIN})
-def update(req: Request, domain: str) -> dict[str, Any]:
+def update(req: Request, domain: str) -> dict[str, Json]:
     """Make a domain, or say anew whose it is."""
     asked = req.body["domain_entry"]
     key, field, other = OWNERS[asked["scope"]]
@@ -38,7 +38,7 @@ def delete(req: Request, domain: str) -> None:
 
 
 @answers({"dns_entry?": ENTRY, "dns_entries?": [ENTRY]})
-def show_entry(req: Request, domain: str, name: str) -> dict[str, Any]:
+def show_entry(req: Request, domain: str, name: str) -> dict[str, Json]:
     """By name, one; by address, all."""
     _known(req, domain)
     by_address = _is_address(name)
@@ -49,7 +49,7 @@ def show_entry(req: Request, domain: str, name: str) -> dict[str, Any]:
 
 
 @answers({"dns_entry": PUT_ENTRY})
-def update_entry(req: Request, domain: str, name: str) -> dict[str, Any]:
+def update_entry(req: Request, domain: str, name: str) -> dict[str, Json]:
     _check_may_write(req, domain)
     asked = req.body["dns_entry"]
     made = req.conductor.put_dns_entry(DnsEntry(domain=domain, name=name, address=asked["ip"],

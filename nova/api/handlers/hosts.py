@@ -9,25 +9,26 @@ from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import hosts as views
 from nova.api.views.services import status
+from nova.model.base import Json
 from nova.model.services import HostPowerChange, ServiceQuery, ServiceUpdate
 
 COMPUTE = "nova-compute"
 
 
 @answers({"hosts": [{"host_name": "string", "service": "string", "zone": "string"}]})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     zone = req.query.one("zone") or None  # blank: every zone
     found = req.conductor.list_services(ServiceQuery())
     return views.listed([service for service in found if zone in (None, service.zone)])
 
 
 @answers({"host": [{"resource": views.RESOURCE}]})
-def show(req: Request, host_name: str) -> dict[str, Any]:
+def show(req: Request, host_name: str) -> dict[str, Json]:
     return views.usage(req.conductor.get_host_usage(host_name))
 
 
 @answers({"host": "string", "status?": "string", "maintenance_mode?": "string"})
-def update(req: Request, host_name: str) -> dict[str, Any]:
+def update(req: Request, host_name: str) -> dict[str, Json]:
     """Maintenance first, which the driver may refuse: then nothing was changed."""
     if not req.conductor.list_services(ServiceQuery(host=host_name, binary=COMPUTE)):
         raise errors.host.NotFound(host=host_name)
@@ -47,20 +48,20 @@ def _on(word: str) -> bool:
 
 
 @answers({"host": "string", "power_action": "string"})
-def startup(req: Request, host_name: str) -> dict[str, Any]:
+def startup(req: Request, host_name: str) -> dict[str, object]:
     return _power(req, host_name, "startup")
 
 
 @answers({"host": "string", "power_action": "string"})
-def shutdown(req: Request, host_name: str) -> dict[str, Any]:
+def shutdown(req: Request, host_name: str) -> dict[str, Json]:
     return _power(req, host_name, "shutdown")
 
 
 @answers({"host": "string", "power_action": "string"})
-def reboot(req: Request, host_name: str) -> dict[str, Any]:
+def reboot(req: Request, host_name: str) -> dict[str, object]:
     return _power(req, host_name, "reboot")
 
 
-def _power(req: Request, host_name: str, action: str) -> dict[str, Any]:
+def _power(req: Request, host_name: str, action: str) -> dict[str, Json]:
     told = req.conductor.change_host_power(HostPowerChange(host=host_name, action=action))
     return {"host": host_name, "power_action": told}

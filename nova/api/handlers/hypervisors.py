@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import errors
 from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import LINKS, View, answers
 from nova.api.views import hypervisors as views
+from nova.model.base import Json
 from nova.model.services import Hypervisor, HypervisorQuery
 from nova.web.formats import is_uuid
 
 
 @answers({"hypervisors": [views.BRIEF], "hypervisors_links?": LINKS})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, object]:
     return _listed(req, views.BRIEF)
 
 
 @answers({"hypervisors": [views.FULL], "hypervisors_links?": LINKS})
-def detail(req: Request) -> dict[str, Any]:
+def detail(req: Request) -> dict[str, Json]:
     return _listed(req, views.FULL, uptime=versions.details_have_uptime(req.version))
 
 
 @answers({"hypervisor": views.FULL})
-def show(req: Request, hypervisor_id: str) -> dict[str, Any]:
+def show(req: Request, hypervisor_id: str) -> dict[str, Json]:
     found = _one(req, hypervisor_id, versions.details_have_uptime(req.version))
     return {"hypervisor": views.FULL(found, req)}
 
 
 @answers({"hypervisor": views.UPTIME})
-def uptime(req: Request, hypervisor_id: str) -> dict[str, Any]:
+def uptime(req: Request, hypervisor_id: str) -> dict[str, object]:
     found = _one(req, hypervisor_id, True)
     if found.uptime is None:
         if found.service is not None and not found.service.up:
@@ -40,21 +39,21 @@ def uptime(req: Request, hypervisor_id: str) -> dict[str, Any]:
 
 
 @answers({"hypervisors": [views.BRIEF]})
-def search(req: Request, hypervisor_hostname_pattern: str) -> dict[str, Any]:
+def search(req: Request, hypervisor_hostname_pattern: str) -> dict[str, Json]:
     return views.page(views.BRIEF, _matching(req, hypervisor_hostname_pattern, False), req, linked=False)
 
 
 @answers({"hypervisors": [views.BRIEF]})
-def servers(req: Request, hypervisor_hostname_pattern: str) -> dict[str, Any]:
+def servers(req: Request, hypervisor_hostname_pattern: str) -> dict[str, object]:
     return views.page(views.BRIEF, _matching(req, hypervisor_hostname_pattern, True), req, linked=False)
 
 
 @answers({"hypervisor_statistics": views.STATISTICS})
-def statistics(req: Request) -> dict[str, Any]:
+def statistics(req: Request) -> dict[str, Json]:
     return {"hypervisor_statistics": views.STATISTICS(req.conductor.get_hypervisor_statistics(), req)}
 
 
-def _listed(req: Request, view: View, uptime: bool = False) -> dict[str, Any]:
+def _listed(req: Request, view: View, uptime: bool = False) -> dict[str, Json]:
     """A page, or (from 2.53) all whose name matches a pattern."""
     query = req.query
     with_servers, pattern = query.one("with_servers", False), query.one("hypervisor_hostname_pattern")

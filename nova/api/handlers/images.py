@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from nova import errors
 from nova.api.request import Request
 from nova.api.view import LINKS, Free, View, answers
 from nova.api.views import images as views
+from nova.model.base import Json
 from nova.model.images import Image, ImageQuery
 from nova.model.quotas import UNLIMITED
 from nova.web.formats import is_time
@@ -30,17 +30,17 @@ MOST_SKIPPED = 10_000  # the image service knows no offset: what is skipped is r
 
 
 @answers({"images": [views.BRIEF], "images_links?": LINKS})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, object]:
     return _listed(req, views.BRIEF)
 
 
 @answers({"images": [views.FULL], "images_links?": LINKS})
-def detail(req: Request) -> dict[str, Any]:
+def detail(req: Request) -> dict[str, Json]:
     return _listed(req, views.FULL)
 
 
 @answers({"image": views.FULL})
-def show(req: Request, image_id: str) -> dict[str, Any]:
+def show(req: Request, image_id: str) -> dict[str, Json]:
     return {"image": views.FULL(req.conductor.get_image(image_id), req)}
 
 
@@ -48,7 +48,7 @@ def delete(req: Request, image_id: str) -> None:
     req.conductor.delete_image(image_id)
 
 
-def _listed(req: Request, view: View) -> dict[str, Any]:
+def _listed(req: Request, view: View) -> dict[str, Json]:
     offset = req.query.one("offset", 0)
     if offset > MOST_SKIPPED:
         raise errors.image.OffsetTooLarge(offset=offset, most=MOST_SKIPPED)
@@ -78,29 +78,29 @@ def _filters(req: Request) -> Iterator[tuple[str, str]]:
 # metadata
 
 @answers({"metadata": Free()})
-def metadata(req: Request, image_id: str) -> dict[str, Any]:
+def metadata(req: Request, image_id: str) -> dict[str, Json]:
     return {"metadata": req.conductor.get_image(image_id).properties}
 
 
 @answers({"meta": Free()})
-def metadata_item(req: Request, image_id: str, key: str) -> dict[str, Any]:
+def metadata_item(req: Request, image_id: str, key: str) -> dict[str, object]:
     return {"meta": {key: _item(req, image_id, key)}}
 
 
 @answers({"metadata": Free()})
-def merge_metadata(req: Request, image_id: str) -> dict[str, Any]:
+def merge_metadata(req: Request, image_id: str) -> dict[str, object]:
     return {"metadata": _merged(req, image_id, req.body["metadata"])}
 
 
 @answers({"metadata": Free()})
-def replace_metadata(req: Request, image_id: str) -> dict[str, Any]:
+def replace_metadata(req: Request, image_id: str) -> dict[str, Json]:
     items = req.body["metadata"]
     _check_count(req, len(items))
     return {"metadata": req.conductor.update_image_properties(image_id, items, (), True)}
 
 
 @answers({"meta": Free()})
-def update_metadata_item(req: Request, image_id: str, key: str) -> dict[str, Any]:
+def update_metadata_item(req: Request, image_id: str, key: str) -> dict[str, object]:
     item = req.body["meta"]
     if key not in item:
         raise errors.image.MetadataKeyMismatch(key=key)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.api import versions
 from nova.api.handlers.server_lists import changes
 from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import instance_actions as views
 from nova.model.actions import ActionQuery
+from nova.model.base import Json
 
 EVENTS_RULE = "os_compute_api:os-instance-actions:events"
 DETAILS_RULE = "os_compute_api:os-instance-actions:events:details"
 
 
 @answers({"instanceActions": [views.ACTION], "links?": LINKS})
-def index(req: Request, server_id: str) -> dict[str, Any]:
+def index(req: Request, server_id: str) -> dict[str, Json]:
     pages = versions.actions_have_pages(req.version)
     since, before = changes(req)
     actions = req.conductor.list_actions(ActionQuery(
@@ -30,7 +29,7 @@ def index(req: Request, server_id: str) -> dict[str, Any]:
 
 
 @answers({"instanceAction": views.WHOLE})
-def show(req: Request, server_id: str, request_id: str) -> dict[str, Any]:
+def show(req: Request, server_id: str, request_id: str) -> dict[str, Json]:
     action = req.conductor.get_action(ActionQuery(
         server_uuid=server_id, project_id=req.scope().project_id, request_id=request_id,
         with_deleted=versions.shows_actions_of_deleted(req.version)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 from nova import errors
 from nova.api.handlers.server_create import EXTERNAL_NETWORK
@@ -11,18 +10,19 @@ from nova.api.handlers.server_targets import actor, check_lock, target
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.interfaces import INTERFACE
+from nova.model.base import Json
 from nova.model.networks import Interface, RequestedNetwork
 from nova.model.servers import ServerQuery
 from nova.web.formats import canonical_address
 
 
 @answers({"interfaceAttachments": [INTERFACE]})
-def index(req: Request, server_id: str) -> dict[str, Any]:
+def index(req: Request, server_id: str) -> dict[str, object]:
     return {"interfaceAttachments": INTERFACE.all(_interfaces(req, server_id), req)}
 
 
 @answers({"interfaceAttachment": INTERFACE})
-def show(req: Request, server_id: str, port_id: str) -> dict[str, Any]:
+def show(req: Request, server_id: str, port_id: str) -> dict[str, Json]:
     for interface in _interfaces(req, server_id):
         if interface.id == port_id:
             return {"interfaceAttachment": INTERFACE(interface, req)}
@@ -30,7 +30,7 @@ def show(req: Request, server_id: str, port_id: str) -> dict[str, Any]:
 
 
 @answers({"interfaceAttachment": INTERFACE})
-def create(req: Request, server_id: str) -> dict[str, Any]:
+def create(req: Request, server_id: str) -> dict[str, Json]:
     """Answered when the guest has it."""
     wish = _wish(req.body.get("interfaceAttachment") or {}, req.allows(EXTERNAL_NETWORK))
     actor(req, server_id, "attach_interface")
@@ -59,7 +59,7 @@ def _interfaces(req: Request, server_id: str) -> tuple[Interface, ...]:
     return found
 
 
-def _wish(asked: dict[str, Any], external: bool) -> RequestedNetwork:
+def _wish(asked: dict[str, Json], external: bool) -> RequestedNetwork:
     network, port, addresses = asked.get("net_id"), asked.get("port_id"), asked.get("fixed_ips")
     if network and port:
         raise errors.server.InterfaceNetworkAndPort

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import concurrency
 from nova.api import keys, versions
 from nova.api.handlers.users import sane_user
 from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import keypairs as views
+from nova.model.base import Json
 from nova.model.keypairs import KeypairQuery, NewKeypair
 
 
@@ -21,7 +20,7 @@ def _user(req: Request, asked: str | None) -> str:
 
 
 @answers({"keypairs": [{"keypair": views.BRIEF}], "keypairs_links?": LINKS})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     user_id = _user(req, req.query.one("user_id"))
     limit = req.limit() if versions.keypairs_are_paged(req.version) else None
     found = req.conductor.list_keypairs(KeypairQuery(user_id=user_id, limit=limit, marker=req.query.one("marker")))
@@ -29,13 +28,13 @@ def index(req: Request) -> dict[str, Any]:
 
 
 @answers({"keypair": views.FULL})
-def show(req: Request, keypair_name: str) -> dict[str, Any]:
+def show(req: Request, keypair_name: str) -> dict[str, Json]:
     user_id = _user(req, req.query.one("user_id"))
     return {"keypair": views.FULL(req.conductor.get_keypair(user_id, keypair_name), req)}
 
 
 @answers({"keypair": views.MADE})
-def create(req: Request) -> dict[str, Any]:
+def create(req: Request) -> dict[str, Json]:
     """Imports the public key that was given, or makes a pair: then, and only then, the private key is answered."""
     asked = req.body["keypair"]
     user_id = _user(req, asked.get("user_id"))

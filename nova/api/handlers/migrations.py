@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import errors
 from nova.api import versions
 from nova.api.handlers.server_lists import changes
@@ -11,7 +9,7 @@ from nova.api.handlers.server_targets import actor
 from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import migrations as views
-from nova.model.base import Page
+from nova.model.base import Json, Page
 from nova.model.migrations import PREPARING, QUEUED, RUNNING, Migration, MigrationQuery, ServerMigrations
 from nova.model.server_orders import MigrationOrder
 from nova.model.servers import ServerQuery
@@ -25,7 +23,7 @@ MOST = 2**63 - 1  # what a key may be
 
 
 @answers({"migrations": [views.MIGRATION], "migrations_links?": LINKS})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     project = req.query.one("project_id")
     if project is None or project != req.context.project_id:
         req.authorize(rule=ALL_PROJECTS_RULE)
@@ -59,7 +57,7 @@ def _flags(req: Request, rule: str, project_id: str | None = None) -> frozenset[
 
 
 @answers({"migrations": [views.OF_SERVER]})
-def server_index(req: Request, server_id: str) -> dict[str, Any]:
+def server_index(req: Request, server_id: str) -> dict[str, Json]:
     found: ServerMigrations = req.conductor.list_server_migrations(_server(req, server_id))
     req.authorize(found.project_id, found.user_id)
     flags = _flags(req, SERVER_HOST_RULE, found.project_id)
@@ -67,7 +65,7 @@ def server_index(req: Request, server_id: str) -> dict[str, Any]:
 
 
 @answers({"migration": views.OF_SERVER})
-def server_show(req: Request, server_id: str, migration_id: str) -> dict[str, Any]:
+def server_show(req: Request, server_id: str, migration_id: str) -> dict[str, Json]:
     key = _key(server_id, migration_id)
     found: ServerMigrations = req.conductor.get_server_migration(_server(req, server_id), key)
     req.authorize(found.project_id, found.user_id)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 from nova import errors
 from nova.api.handlers.server_targets import target
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import networks as views
-from nova.model.base import Scope
+from nova.model.base import Json, Scope
 from nova.model.networks import NetworkChange, NewNetwork
 from nova.model.servers import ServerQuery
 
@@ -27,7 +26,7 @@ HOST_FIELDS_RULE = "os_compute_api:os-tenant-networks:create:host_fields"
 
 
 @contextlib.contextmanager
-def _meaning(kind: type[errors.NovaError], of: tuple[type[errors.NovaError], ...], **data: Any) -> Iterator[None]:
+def _meaning(kind: type[errors.NovaError], of: tuple[type[errors.NovaError], ...], **data: Json) -> Iterator[None]:
     """Errors of these kinds are told as another."""
     try:
         yield
@@ -38,13 +37,13 @@ def _meaning(kind: type[errors.NovaError], of: tuple[type[errors.NovaError], ...
 # -- os-networks
 
 @answers({"network": views.FULL})
-def create(req: Request) -> dict[str, Any]:
+def create(req: Request) -> dict[str, Json]:
     """The first of those made."""
     made = req.conductor.create_network(_new(req.body["network"]))
     return {"network": views.FULL(made[0], req, views.flags(req))}
 
 
-def _new(body: dict[str, Any]) -> NewNetwork:
+def _new(body: dict[str, Json]) -> NewNetwork:
     given = {name: body[name] for name in (*TEXTS, *NUMBERS, *FLAGS) if body.get(name) not in (None, "")}
     given |= {name: int(given[name]) for name in NUMBERS if name in given}
     return NewNetwork(**given, single_host=given.get("multi_host") is False)
@@ -83,17 +82,17 @@ def associate_host(req: Request, network_id: str) -> None:
 # -- os-tenant-networks
 
 @answers({"networks": [views.OF_PROJECT]})
-def of_project(req: Request) -> dict[str, Any]:
+def of_project(req: Request) -> dict[str, Json]:
     return {"networks": views.OF_PROJECT.all(req.conductor.list_networks(_own(req)), req)}
 
 
 @answers({"network": views.OF_PROJECT})
-def one_of_project(req: Request, network_id: str) -> dict[str, Any]:
+def one_of_project(req: Request, network_id: str) -> dict[str, Json]:
     return {"network": views.OF_PROJECT(req.conductor.get_network(network_id, _own(req)), req)}
 
 
 @answers({"network": views.OF_PROJECT})
-def create_own(req: Request) -> dict[str, Any]:
+def create_own(req: Request) -> dict[str, Json]:
     """The project's own; the first of those made."""
     body = {name: value for name, value in req.body["network"].items() if name not in IGNORED}
     body["project_id"] = req.context.project_id
@@ -106,7 +105,7 @@ def create_own(req: Request) -> dict[str, Any]:
     return {"network": views.OF_PROJECT(made[0], req)}
 
 
-def _check_own(req: Request, body: dict[str, Any], new: NewNetwork) -> None:
+def _check_own(req: Request, body: dict[str, object], new: NewNetwork) -> None:
     """Forbidden, Invalid: hosts' interfaces and VLANs are the operator's to give away, and so is much of their room."""
     if req.allows(HOST_FIELDS_RULE):
         return
@@ -134,7 +133,7 @@ def _own(req: Request) -> Scope:
 # -- os-fixed-ips
 
 @answers({"fixed_ip": views.FIXED})
-def fixed(req: Request, fixed_ip: str) -> dict[str, Any]:
+def fixed(req: Request, fixed_ip: str) -> dict[str, Json]:
     return {"fixed_ip": views.FIXED(req.conductor.get_fixed_address(fixed_ip), req)}
 
 
@@ -149,7 +148,7 @@ def unreserve(req: Request, fixed_ip: str) -> None:
 # -- os-virtual-interfaces
 
 @answers({"virtual_interfaces": [views.VIF]})
-def virtual_interfaces(req: Request, server_id: str) -> dict[str, Any]:
+def virtual_interfaces(req: Request, server_id: str) -> dict[str, Json]:
     target(req, server_id)
     found = req.conductor.list_interfaces(ServerQuery(uuid=server_id, scope=req.scope()))
     return {"virtual_interfaces": views.VIF.all(found, req, frozenset({views.LEGACY} if req.legacy else ()))}

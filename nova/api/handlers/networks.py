@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import networks as views
+from nova.model.base import Json
 
 
 @answers({"networks": [views.FULL]})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     return views.listed(req.conductor.list_networks(req.scope()), req)
 
 
 @answers({"network": views.FULL})
-def show(req: Request, network_id: str) -> dict[str, Any]:
+def show(req: Request, network_id: str) -> dict[str, Json]:
     network = req.conductor.get_network(network_id, req.scope())
     return {"network": views.FULL(network, req, views.flags(req))}

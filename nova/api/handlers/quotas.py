@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.api.handlers.users import sane_user
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import quotas as views
+from nova.model.base import Json
 from nova.model.quotas import QuotaClass, QuotaUpdate
 
 OTHER_PROJECT_RULE = "os_compute_api:limits:other_project"
 
 
 @answers({"limits": {"rate": ["object"], "absolute": views.ABSOLUTE}})
-def limits(req: Request) -> dict[str, Any]:
+def limits(req: Request) -> dict[str, Json]:
     """What the caller's project may use and uses. ``rate`` is always empty: nothing limits the rate of requests."""
     project_id = req.query.one("tenant_id")
     if project_id is not None:
@@ -24,25 +23,25 @@ def limits(req: Request) -> dict[str, Any]:
 
 
 @answers({"quota_set": views.NAMED})
-def show(req: Request, tenant_id: str) -> dict[str, Any]:
+def show(req: Request, tenant_id: str) -> dict[str, Json]:
     req.authorize(project_id=tenant_id)
     return views.named(views.LIMITS, tenant_id, req.conductor.get_quotas(tenant_id, _user(req), False), req)
 
 
 @answers({"quota_set": views.NAMED_DETAIL})
-def detail(req: Request, tenant_id: str) -> dict[str, Any]:
+def detail(req: Request, tenant_id: str) -> dict[str, Json]:
     req.authorize(project_id=tenant_id)
     return views.named(views.DETAIL, tenant_id, req.conductor.get_quotas(tenant_id, _user(req), True), req)
 
 
 @answers({"quota_set": views.NAMED})
-def defaults(req: Request, tenant_id: str) -> dict[str, Any]:
+def defaults(req: Request, tenant_id: str) -> dict[str, Json]:
     req.authorize(project_id=tenant_id)
     return views.named(views.LIMITS, tenant_id, req.conductor.get_default_quotas(), req)
 
 
 @answers({"quota_set": views.LIMITS})
-def update(req: Request, tenant_id: str) -> dict[str, Any]:
+def update(req: Request, tenant_id: str) -> dict[str, Json]:
     req.authorize(project_id=tenant_id)
     asked = dict(req.body["quota_set"])
     force = asked.pop("force", False)
@@ -59,13 +58,13 @@ def delete(req: Request, tenant_id: str) -> None:
 # classes
 
 @answers({"quota_class_set": views.NAMED_CLASS})
-def show_class(req: Request, quota_class: str) -> dict[str, Any]:
+def show_class(req: Request, quota_class: str) -> dict[str, Json]:
     found = req.conductor.get_quota_class(quota_class)
     return {"quota_class_set": {"id": quota_class, **views.CLASS_LIMITS(found, req)}}
 
 
 @answers({"quota_class_set": views.CLASS_LIMITS})
-def update_class(req: Request, quota_class: str) -> dict[str, Any]:
+def update_class(req: Request, quota_class: str) -> dict[str, Json]:
     """The class ``default`` is what every project begins from; others are kept, and apply to nobody."""
     asked = QuotaClass(class_name=quota_class, limits=req.body["quota_class_set"])
     return {"quota_class_set": views.CLASS_LIMITS(req.conductor.update_quota_class(asked), req)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -12,7 +11,7 @@ from nova.api.handlers.server_targets import target
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.security_groups import DEFAULT_RULE, GROUP, RULE
-from nova.model.base import Scope
+from nova.model.base import Json, Scope
 from nova.model.security_groups import (
     GroupMembership,
     NewSecurityGroup,
@@ -25,7 +24,7 @@ from nova.model.servers import ServerQuery
 
 
 @answers({"security_groups": [GROUP]})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     """The own project's; an admin's of all projects with all_tenants. Limit 0 is no limit."""
     everywhere = "all_tenants" in req.query and req.context.is_admin
     scope = Scope() if everywhere else Scope(project_id=req.context.project_id or "")
@@ -35,12 +34,12 @@ def index(req: Request) -> dict[str, Any]:
 
 
 @answers({"security_group": GROUP})
-def show(req: Request, security_group_id: str) -> dict[str, Any]:
+def show(req: Request, security_group_id: str) -> dict[str, Json]:
     return {"security_group": GROUP(req.conductor.get_security_group(security_group_id, req.scope()), req)}
 
 
 @answers({"security_group": GROUP})
-def create(req: Request) -> dict[str, Any]:
+def create(req: Request) -> dict[str, Json]:
     name, description = _words(req.body["security_group"])
     made = req.conductor.create_security_group(NewSecurityGroup(
         name=name, description=description, project_id=req.context.project_id or ""))
@@ -48,7 +47,7 @@ def create(req: Request) -> dict[str, Any]:
 
 
 @answers({"security_group": GROUP})
-def update(req: Request, security_group_id: str) -> dict[str, Any]:
+def update(req: Request, security_group_id: str) -> dict[str, Json]:
     name, description = _words(req.body["security_group"])
     changed = req.conductor.update_security_group(SecurityGroupUpdate(
         id=security_group_id, scope=req.scope(), name=name, description=description))
@@ -62,7 +61,7 @@ def delete(req: Request, security_group_id: str) -> None:
 # -- rules
 
 @answers({"security_group_rule": RULE})
-def create_rule(req: Request) -> dict[str, Any]:
+def create_rule(req: Request) -> dict[str, Json]:
     asked = req.body["security_group_rule"]
     source = asked.get("group_id")
     wanted = NewSecurityRule(group_id=str(asked["parent_group_id"]), source_id=None if source is None else str(source),
@@ -75,17 +74,17 @@ def delete_rule(req: Request, rule_id: str) -> None:
 
 
 @answers({"security_group_default_rules": [DEFAULT_RULE]})
-def default_rules(req: Request) -> dict[str, Any]:
+def default_rules(req: Request) -> dict[str, Json]:
     return {"security_group_default_rules": DEFAULT_RULE.all(req.conductor.list_default_rules(), req)}
 
 
 @answers({"security_group_default_rule": DEFAULT_RULE})
-def default_rule(req: Request, rule_id: str) -> dict[str, Any]:
+def default_rule(req: Request, rule_id: str) -> dict[str, Json]:
     return {"security_group_default_rule": DEFAULT_RULE(req.conductor.get_default_rule(rule_id), req)}
 
 
 @answers({"security_group_default_rule": DEFAULT_RULE})
-def create_default_rule(req: Request) -> dict[str, Any]:
+def create_default_rule(req: Request) -> dict[str, Json]:
     wanted = NewSecurityRule(group_id="", **_traffic(req.body["security_group_default_rule"]))
     return {"security_group_default_rule": DEFAULT_RULE(req.conductor.create_default_rule(wanted), req)}
 
@@ -97,7 +96,7 @@ def delete_default_rule(req: Request, rule_id: str) -> None:
 # -- who is in them
 
 @answers({"security_groups": [GROUP]})
-def of_server(req: Request, server_id: str) -> dict[str, Any]:
+def of_server(req: Request, server_id: str) -> dict[str, Json]:
     target(req, server_id)
     groups: tuple[SecurityGroup, ...] = req.conductor.list_server_security_groups(
         ServerQuery(uuid=server_id, scope=req.scope()))
@@ -122,7 +121,7 @@ def _change(req: Request, server_id: str, action: str, member: bool) -> None:
 
 # -- what was asked for
 
-def _words(asked: Mapping[str, Any]) -> tuple[str, str]:
+def _words(asked: Mapping[str, Json]) -> tuple[str, str]:
     """Name and description, as they came: the space around them is theirs."""
     name, description = asked["name"], asked["description"]
     for what, value in (("name", name), ("description", description)):
@@ -131,19 +130,19 @@ def _words(asked: Mapping[str, Any]) -> tuple[str, str]:
     return name, description
 
 
-def _traffic(asked: Mapping[str, Any]) -> dict[str, Any]:
+def _traffic(asked: Mapping[str, object]) -> dict[str, Json]:
     return {"protocol": _text(asked, "ip_protocol"), "cidr": _text(asked, "cidr"),
             "from_port": _port(asked, "from_port"), "to_port": _port(asked, "to_port")}
 
 
-def _text(asked: Mapping[str, Any], name: str) -> str | None:
+def _text(asked: Mapping[str, object], name: str) -> str | None:
     value = asked.get(name)
     if value is None or isinstance(value, str):
         return value or None
     raise errors.security_group.BadValue(name=name, value=value, what="text")
 
 
-def _port(asked: Mapping[str, Any], name: str) -> int | None:
+def _port(asked: Mapping[str, object], name: str) -> int | None:
     value = asked.get(name)
     if value is None or value == "":
         return None

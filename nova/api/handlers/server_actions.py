@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from nova.api import versions
 from nova.api.handlers.server_targets import actor, check_lock, order, target
 from nova.api.request import Request
 from nova.api.view import answers
+from nova.model.base import Json
 from nova.model.server_orders import ChangePassword
 from nova.model.servers import ConsoleQuery, LockChange, ServerOrder
 
@@ -74,7 +74,7 @@ def inject_network_info(req: Request, server_id: str) -> None:
 
 
 @answers({"output": "string"})
-def console_output(req: Request, server_id: str) -> dict[str, Any]:
+def console_output(req: Request, server_id: str) -> dict[str, Json]:
     """The last ``length`` lines (-1, null or nothing: all), without control characters."""
     target(req, server_id)
     length = req.body["os-getConsoleOutput"].get("length")

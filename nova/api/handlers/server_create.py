@@ -6,12 +6,12 @@ import secrets
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from nova import errors
 from nova.api import versions
 from nova.api.handlers.server_disks import disks_of
 from nova.api.request import Request
+from nova.model.base import Json
 from nova.model.networks import RequestedNetwork
 from nova.model.servers import NewServer
 from nova.web.formats import canonical_address, is_uuid
@@ -55,7 +55,7 @@ def order_of(req: Request) -> tuple[NewServer, str | None]:
     return order, shown
 
 
-def passwords(req: Request, asked: Mapping[str, Any]) -> tuple[str, str | None]:
+def passwords(req: Request, asked: Mapping[str, Json]) -> tuple[str, str | None]:
     """(the administrator's password a guest gets: what is asked for or a new one, what of it the answer shows)."""
     password = asked.get("adminPass") or new_password(req.options.password_length)
     return password, password if req.options.enable_instance_password else None
@@ -69,7 +69,7 @@ def new_password(length: int) -> str:
     return "".join(chosen)
 
 
-def _counts(asked: Mapping[str, Any]) -> tuple[int, int]:
+def _counts(asked: Mapping[str, Json]) -> tuple[int, int]:
     least = asked.get("min_count", 1)
     most = asked.get("max_count", least)
     if most > MAX_INT:
@@ -79,7 +79,7 @@ def _counts(asked: Mapping[str, Any]) -> tuple[int, int]:
     return least, most
 
 
-def _image(asked: Mapping[str, Any]) -> str:
+def _image(asked: Mapping[str, Json]) -> str:
     image = asked.get("imageRef") or ""
     if not image and not asked.get("block_device_mapping_v2") and not asked.get("block_device_mapping"):
         raise errors.server.BadCreate("Invalid imageRef provided: a server without an image needs a boot volume in "
@@ -87,21 +87,21 @@ def _image(asked: Mapping[str, Any]) -> str:
     return image
 
 
-def _description(req: Request, asked: Mapping[str, Any]) -> str | None:
+def _description(req: Request, asked: Mapping[str, Json]) -> str | None:
     return asked["name"] if versions.name_is_description(req.version) else asked.get("description")
 
 
-def _groups(asked: Mapping[str, Any]) -> tuple[str, ...]:
+def _groups(asked: Mapping[str, Json]) -> tuple[str, ...]:
     named = [group["name"] for group in asked.get("security_groups", ()) if "name" in group]
     return tuple(dict.fromkeys(named)) or (DEFAULT_GROUP,)
 
 
-def _hints(body: Mapping[str, Any]) -> Mapping[str, object]:
+def _hints(body: Mapping[str, Json]) -> Mapping[str, object]:
     """Of both objects the first counts, even when it is empty."""
     return body.get("os:scheduler_hints", body.get("OS-SCH-HNT:scheduler_hints", {}))
 
 
-def _trusted_certs(req: Request, asked: Mapping[str, Any]) -> tuple[str, ...] | None:
+def _trusted_certs(req: Request, asked: Mapping[str, Json]) -> tuple[str, ...] | None:
     certs = asked.get("trusted_image_certificates")
     if certs is None:
         return None
@@ -109,7 +109,7 @@ def _trusted_certs(req: Request, asked: Mapping[str, Any]) -> tuple[str, ...] | 
     return tuple(certs)
 
 
-def files_of(asked: Mapping[str, Any]) -> dict[str, str]:
+def files_of(asked: Mapping[str, Json]) -> dict[str, str]:
     """Path -> contents in base64, of ``personality``."""
     files: dict[str, str] = {}
     for item in asked.get("personality", ()):
@@ -120,7 +120,7 @@ def files_of(asked: Mapping[str, Any]) -> dict[str, str]:
     return files
 
 
-def _disks(req: Request, asked: Mapping[str, Any]) -> Any:
+def _disks(req: Request, asked: Mapping[str, Json]) -> Json:
     old, new = asked.get("block_device_mapping"), asked.get("block_device_mapping_v2")
     if old and new:
         raise errors.server.BadCreate("Using different block_device_mapping syntaxes is not allowed in the same "
@@ -133,7 +133,7 @@ def _disks(req: Request, asked: Mapping[str, Any]) -> Any:
 # networks
 
 
-def _networks(req: Request, asked: Mapping[str, Any], most: int) -> tuple[RequestedNetwork, ...] | None:
+def _networks(req: Request, asked: Mapping[str, Json], most: int) -> tuple[RequestedNetwork, ...] | None:
     """None: what the project may use; empty: none at all."""
     wanted = asked.get("networks")
     if wanted == "none":
@@ -145,7 +145,7 @@ def _networks(req: Request, asked: Mapping[str, Any], most: int) -> tuple[Reques
     return tuple(_network(item, most) for item in wanted)
 
 
-def _network(item: Mapping[str, Any], most: int) -> RequestedNetwork:
+def _network(item: Mapping[str, Json], most: int) -> RequestedNetwork:
     port, network, address = item.get("port"), item.get("uuid"), item.get("fixed_ip")
     if port is not None and address is not None:
         raise errors.server.BadCreate(f"Specified Fixed IP '{address}' cannot be used with port '{port}': the two "
@@ -175,7 +175,7 @@ class Place:
     forced: bool = False
 
 
-def _place(req: Request, asked: Mapping[str, Any]) -> Place:
+def _place(req: Request, asked: Mapping[str, Json]) -> Place:
     """Zone, host and node, from either way of asking for them. Forbidden without the right to choose a host."""
     place = _parse_zone((asked.get("availability_zone") or "").strip())
     host, node = asked.get("host"), asked.get("hypervisor_hostname")

@@ -6,16 +6,17 @@ What needs volumes is refused, clearly, until this cloud has a volume service.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from nova import errors
+from nova.model.base import Json
 from nova.model.servers import LocalDisk
 from nova.web.formats import BOOLEANS
 
 EPHEMERAL, SWAP = "ephemeral", "swap"
 
 
-def disks_of(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]], image: str) -> tuple[LocalDisk, ...]:
+def disks_of(old: Sequence[Mapping[str, object]], new: Sequence[Mapping[str, object]], image: str) -> tuple[LocalDisk,
+             ...]:
     """The local disks that ``block_device_mapping`` (old) or ``block_device_mapping_v2`` (new) ask for.
 
     The image's own disk is checked and left out. server.NeedsVolumes, server.BadBlockDevice.
@@ -31,13 +32,13 @@ def disks_of(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]],
     return tuple(disk for disk in disks if disk is not None)
 
 
-def _is_none(device: Mapping[str, Any]) -> bool:
+def _is_none(device: Mapping[str, object]) -> bool:
     """``no_device``: the image's mapping of this device is not wanted."""
     value = device.get("no_device")
     return value is True or (isinstance(value, str) and BOOLEANS.get(value, False))
 
 
-def _check_old(number: int, device: Mapping[str, Any]) -> None:
+def _check_old(number: int, device: Mapping[str, object]) -> None:
     if _is_none(device):
         return
     for key in ("volume_id", "snapshot_id", "volume_size"):
@@ -46,7 +47,7 @@ def _check_old(number: int, device: Mapping[str, Any]) -> None:
     raise errors.server.BadBlockDevice(number=number, reason="it names no volume and no snapshot")
 
 
-def _disk(number: int, device: Mapping[str, Any], image: str) -> LocalDisk | None:
+def _disk(number: int, device: Mapping[str, Json], image: str) -> LocalDisk | None:
     """None for the image's own disk."""
     source, target = device.get("source_type"), device.get("destination_type")
     if source is None:
@@ -65,7 +66,7 @@ def _disk(number: int, device: Mapping[str, Any], image: str) -> LocalDisk | Non
     return LocalDisk(kind=EPHEMERAL, size=device.get("volume_size"), format=device.get("guest_format"))
 
 
-def _check_image(number: int, device: Mapping[str, Any], image: str) -> None:
+def _check_image(number: int, device: Mapping[str, object], image: str) -> None:
     if device.get("boot_index") != 0:
         raise errors.server.BadBlockDevice(number=number, reason="Mapping image to local is not supported but for the "
                                            "boot disk (boot_index 0).")

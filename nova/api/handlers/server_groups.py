@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 import msgspec
 
@@ -11,7 +10,7 @@ from nova import errors
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views.server_groups import GROUP
-from nova.model.base import Scope
+from nova.model.base import Json, Scope
 from nova.model.server_groups import ANTI_AFFINITY, MAX_PER_HOST, NewServerGroup, ServerGroupQuery
 from nova.web.formats import is_uuid
 
@@ -20,7 +19,7 @@ MOST_PER_HOST = 2**31 - 1
 
 
 @answers({"server_groups": [GROUP]})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     """Of the own project; of all, for those who may ask for them (others' wish is ignored). Limit 0 is no limit."""
     everywhere = "all_projects" in req.query and req.allows(ALL_PROJECTS_RULE)
     scope = Scope() if everywhere else Scope(project_id=req.context.project_id)
@@ -30,13 +29,13 @@ def index(req: Request) -> dict[str, Any]:
 
 
 @answers({"server_group": GROUP})
-def show(req: Request, server_group_id: str) -> dict[str, Any]:
+def show(req: Request, server_group_id: str) -> dict[str, Json]:
     _check(server_group_id)
     return {"server_group": GROUP(req.conductor.get_server_group(server_group_id, req.scope()), req)}
 
 
 @answers({"server_group": GROUP})
-def create(req: Request) -> dict[str, Any]:
+def create(req: Request) -> dict[str, Json]:
     asked = req.body["server_group"]
     policy = asked["policy"] if "policy" in asked else asked["policies"][0]
     rules = asked.get("rules", {})

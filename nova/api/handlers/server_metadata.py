@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from nova import errors
 from nova.api.handlers.server_targets import check_lock, target
 from nova.api.request import Request
 from nova.api.view import Free, answers
 from nova.api.views.servers import ADDRESSES, addresses
+from nova.model.base import Json
 from nova.model.servers import MetadataChange, ServerDetail, ServerQuery
 from nova.model.states import METADATA_STATES
 
@@ -21,12 +21,12 @@ def _server(req: Request, server_id: str) -> ServerDetail:
 
 
 @answers({"metadata": Free()})
-def index(req: Request, server_id: str) -> dict[str, Any]:
+def index(req: Request, server_id: str) -> dict[str, object]:
     return {"metadata": _server(req, server_id).metadata}
 
 
 @answers({"meta": Free()})
-def show(req: Request, server_id: str, key: str) -> dict[str, Any]:
+def show(req: Request, server_id: str, key: str) -> dict[str, Json]:
     metadata = _server(req, server_id).metadata
     if key not in metadata:
         raise errors.server.NoSuchMetadata
@@ -34,17 +34,17 @@ def show(req: Request, server_id: str, key: str) -> dict[str, Any]:
 
 
 @answers({"metadata": Free()})
-def merge(req: Request, server_id: str) -> dict[str, Any]:
+def merge(req: Request, server_id: str) -> dict[str, object]:
     return {"metadata": _change(req, MetadataChange(uuid=server_id, items=req.body["metadata"]))}
 
 
 @answers({"metadata": Free()})
-def replace(req: Request, server_id: str) -> dict[str, Any]:
+def replace(req: Request, server_id: str) -> dict[str, Json]:
     return {"metadata": _change(req, MetadataChange(uuid=server_id, items=req.body["metadata"], replace=True))}
 
 
 @answers({"meta": Free()})
-def update(req: Request, server_id: str, key: str) -> dict[str, Any]:
+def update(req: Request, server_id: str, key: str) -> dict[str, Json]:
     item = req.body["meta"]
     if key not in item:
         raise errors.server.MetadataKeyMismatch(key=key)
@@ -67,12 +67,12 @@ def _change(req: Request, change: MetadataChange) -> Mapping[str, str]:
 
 
 @answers({"addresses": ADDRESSES})
-def ips(req: Request, server_id: str) -> dict[str, Any]:
+def ips(req: Request, server_id: str) -> dict[str, object]:
     return {"addresses": addresses(_server(req, server_id).interfaces, extended=False)}
 
 
 @answers(ADDRESSES)
-def network_ips(req: Request, server_id: str, network_label: str) -> dict[str, Any]:
+def network_ips(req: Request, server_id: str, network_label: str) -> dict[str, object]:
     shown = addresses(_server(req, server_id).interfaces, extended=False)
     if network_label not in shown:
         raise errors.server.NoSuchNetwork(label=network_label)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from nova import errors
 from nova.api import versions
@@ -11,6 +10,7 @@ from nova.api.handlers.server_create import ZERO_DISK, passwords
 from nova.api.handlers.server_targets import actor, order
 from nova.api.request import Request
 from nova.api.view import During, answers
+from nova.model.base import Json
 from nova.model.server_orders import EvacuateServer, LiveMigrateServer, MigrateServer, ResizeServer
 
 _RULES = "os_compute_api:os-migrate-server:"
@@ -63,7 +63,7 @@ def live_migrate(req: Request, server_id: str) -> None:
         wait_for_checks=versions.live_migration_waits_for_checks(req.version)))
 
 
-def _force(asked: Mapping[str, Any]) -> bool:
+def _force(asked: Mapping[str, Json]) -> bool:
     """Whether the destination is not to be checked. server.ForcedNowhere."""
     force: bool = asked.get("force", False)
     if force and not asked.get("host"):
@@ -72,7 +72,7 @@ def _force(asked: Mapping[str, Any]) -> bool:
 
 
 @answers(During({"adminPass": ("string", "null")}, until="2.13"))
-def evacuate(req: Request, server_id: str) -> dict[str, Any] | None:
+def evacuate(req: Request, server_id: str) -> dict[str, Json] | None:
     """Old versions say whether the disk is kept, which has a password already, and show a new one's."""
     asked = req.body["evacuate"]
     host, kept, force = asked.get("host"), asked.get("onSharedStorage"), _force(asked)

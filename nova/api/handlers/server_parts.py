@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 from nova import errors
 from nova.api import versions
@@ -11,6 +10,7 @@ from nova.api.handlers.server_targets import target
 from nova.api.request import Answer, Request
 from nova.api.view import Free, answers
 from nova.api.views import server_parts as views
+from nova.model.base import Json
 from nova.model.diagnostics import Diagnostics
 from nova.model.server_parts import ExternalEvent, ServerPassword, ServerTopology, StateReset
 from nova.model.servers import ServerQuery
@@ -20,7 +20,7 @@ ACCEPTED, MIXED = 200, 207
 
 
 @answers({"password": "string"})
-def password(req: Request, server_id: str) -> dict[str, Any]:
+def password(req: Request, server_id: str) -> dict[str, Json]:
     found: ServerPassword = req.conductor.get_server_password(ServerQuery(uuid=server_id, scope=req.scope()))
     req.authorize(found.project_id, found.user_id)
     return {"password": found.password}
@@ -32,7 +32,7 @@ def clear_password(req: Request, server_id: str) -> None:
 
 
 @answers({"nodes": [views.NODE], "pagesize_kb": ("integer", "null")})
-def topology(req: Request, server_id: str) -> dict[str, Any]:
+def topology(req: Request, server_id: str) -> dict[str, Json]:
     found: ServerTopology = req.conductor.get_server_topology(ServerQuery(uuid=server_id, scope=req.scope()))
     req.authorize(found.project_id, found.user_id)
     flags = frozenset({views.HOST} if req.allows(TOPOLOGY_HOST_RULE, found.project_id) else ())
@@ -40,7 +40,7 @@ def topology(req: Request, server_id: str) -> dict[str, Any]:
 
 
 @answers((views.DIAGNOSTICS, Free("integer")))
-def diagnostics(req: Request, server_id: str) -> dict[str, Any]:
+def diagnostics(req: Request, server_id: str) -> dict[str, Json]:
     """Policy is asked before the host is: it is two calls."""
     if target(req, server_id).host is None:
         raise errors.server.NoHost(server=server_id)

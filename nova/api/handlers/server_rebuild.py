@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from nova.api import versions
 from nova.api.handlers.server_create import files_of, passwords
@@ -12,6 +11,7 @@ from nova.api.handlers.servers import flags
 from nova.api.request import Answer, Request
 from nova.api.view import answers
 from nova.api.views import servers as views
+from nova.model.base import Json
 from nova.model.server_orders import RebuildServer
 from nova.model.servers import ServerDetail
 from nova.web.formats import canonical_address
@@ -42,7 +42,7 @@ def rebuild(req: Request, server_id: str) -> Answer:
     return Answer({"server": body}, headers=(("Location", req.links.self_of("servers", server_id)),))
 
 
-def _values(asked: Mapping[str, Any]) -> dict[str, Any]:
+def _values(asked: Mapping[str, Json]) -> dict[str, Json]:
     """What the order writes, by its fields."""
     values = {field: asked[name] for name, field in FIELDS.items() if name in asked}
     if "name" in values:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.api.handlers.server_create import passwords
 from nova.api.handlers.server_targets import actor, order
 from nova.api.request import Request
 from nova.api.view import answers
+from nova.model.base import Json
 from nova.model.server_orders import RescueServer
 
 
 @answers({"adminPass?": "string"})
-def rescue(req: Request, server_id: str) -> dict[str, Any]:
+def rescue(req: Request, server_id: str) -> dict[str, Json]:
     """With the password of the rescuing system, where the deployment shows passwords."""
     asked = req.body["rescue"] or {}
     actor(req, server_id, "rescue")

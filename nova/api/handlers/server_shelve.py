@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import errors
 from nova.api import versions
 from nova.api.handlers.server_targets import actor, order
 from nova.api.request import Request
+from nova.model.base import Json
 from nova.model.server_orders import UnshelveServer
 from nova.model.states import VmState
 
@@ -37,7 +36,7 @@ def unshelve(req: Request, server_id: str) -> None:
     req.conductor.unshelve_server(UnshelveServer(uuid=server_id, fields=tuple(asked), **asked))
 
 
-def _place(req: Request) -> dict[str, Any]:
+def _place(req: Request) -> dict[str, Json]:
     """Zone and host as they were asked for; empty for an unshelve to wherever there is room."""
     asked = (req.body["unshelve"] if versions.unshelve_can_name_a_place(req.version) else None) or {}
     return {name: asked[name] for name in PLACE if name in asked}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import urllib.parse
-from typing import Any
 
 from nova import errors
 from nova.api.handlers.server_targets import target
 from nova.api.request import Answer, Request
 from nova.api.schemas.server_parts import TAG
 from nova.api.view import answers
+from nova.model.base import Json
 from nova.model.server_parts import TagChange, TagSet
 from nova.model.servers import ServerDetail, ServerQuery
 from nova.model.states import METADATA_STATES
@@ -25,7 +25,7 @@ def _tags(req: Request, server_id: str) -> tuple[str, ...]:
 
 
 @answers({"tags": ["string"]})
-def index(req: Request, server_id: str) -> dict[str, Any]:
+def index(req: Request, server_id: str) -> dict[str, object]:
     return {"tags": _tags(req, server_id)}
 
 
@@ -47,7 +47,7 @@ def update(req: Request, server_id: str, tag: str) -> Answer:
 
 
 @answers({"tags": ["string"]})
-def replace(req: Request, server_id: str) -> dict[str, Any]:
+def replace(req: Request, server_id: str) -> dict[str, Json]:
     tags = tuple(dict.fromkeys(req.body["tags"]))
     return {"tags": _change(req, TagChange(uuid=server_id, add=tags, replace=True)).tags}
 

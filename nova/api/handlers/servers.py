@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import errors
 from nova.api import versions
 from nova.api.handlers import server_create, server_lists
@@ -11,6 +9,7 @@ from nova.api.handlers.server_targets import check_lock, target
 from nova.api.request import Answer, Request
 from nova.api.view import LINKS, answers
 from nova.api.views import servers as views
+from nova.model.base import Json
 from nova.model.servers import ServerDetail, ServerOrder, ServerQuery, ServerUpdate
 from nova.web.formats import canonical_address
 
@@ -39,19 +38,19 @@ def flags(req: Request, project_id: str | None = None) -> frozenset[str]:
 
 
 @answers({"servers": [(views.BRIEF, views.UNKNOWN_BRIEF)], "servers_links?": LINKS})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     found = req.conductor.list_servers(server_lists.query_of(req, detail=False))
     return views.page(views.BRIEF, found.summaries, req)
 
 
 @answers({"servers": [(views.FULL, views.UNKNOWN_LISTED)], "servers_links?": LINKS})
-def detail(req: Request) -> dict[str, Any]:
+def detail(req: Request) -> dict[str, Json]:
     found = req.conductor.list_servers(server_lists.query_of(req, detail=True))
     return views.page(views.FULL, found.servers, req, flags(req))
 
 
 @answers({"server": (views.FULL, views.UNKNOWN)})
-def show(req: Request, server_id: str) -> dict[str, Any]:
+def show(req: Request, server_id: str) -> dict[str, Json]:
     server = req.conductor.get_server(ServerQuery(uuid=server_id, scope=req.scope(),
                                                   with_unknown=versions.silent_cells_are_shown(req.version)))
     req.authorize(server.project_id, server.user_id)
@@ -71,7 +70,7 @@ def create(req: Request) -> Answer:
 
 
 @answers({"server": (views.FULL, views.UPDATED)})
-def update(req: Request, server_id: str) -> dict[str, Any]:
+def update(req: Request, server_id: str) -> dict[str, Json]:
     asked = req.body["server"]
     found = target(req, server_id)
     if asked.get("pinned_availability_zone") is not None:

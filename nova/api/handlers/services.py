@@ -10,6 +10,7 @@ from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import services as views
+from nova.model.base import Json
 from nova.model.services import Service, ServiceQuery, ServiceUpdate
 from nova.web.formats import is_uuid
 
@@ -17,14 +18,14 @@ CHANGEABLE = "nova-compute"
 
 
 @answers({"services": [(views.FULL, views.UNKNOWN)]})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     query = ServiceQuery(host=req.query.one("host"), binary=req.query.one("binary"),
                          with_unknown=versions.silent_cells_are_shown(req.version))
     return views.listed(req.conductor.list_services(query), req)
 
 
 @answers({"service": "object"})
-def update(req: Request, service_id: str) -> dict[str, Any]:
+def update(req: Request, service_id: str) -> dict[str, Json]:
     if versions.known_by_uuid(req.version):
         return _update_by_uuid(req, service_id)
     return _update_by_word(req, service_id)
@@ -57,13 +58,13 @@ def _check_compute(binary: str) -> None:
 
 # up to 2.52: the last part of the path says what to do, the body to which service
 
-def _disable_with_reason(body: dict[str, Any]) -> dict[str, Any]:
+def _disable_with_reason(body: dict[str, object]) -> dict[str, object]:
     if "disabled_reason" not in body:
         raise errors.service.MissingField(name="disabled_reason", word="disable-log-reason")
     return {"disabled": True, "disabled_reason": body["disabled_reason"]}
 
 
-def _force_down(body: dict[str, Any]) -> dict[str, Any]:
+def _force_down(body: dict[str, object]) -> dict[str, object]:
     if "forced_down" not in body:
         raise errors.service.MissingField(name="forced_down", word="force-down")
     return {"forced_down": body["forced_down"]}
@@ -79,7 +80,7 @@ WORDS: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[Ser
 }
 
 
-def _update_by_word(req: Request, word: str) -> dict[str, Any]:
+def _update_by_word(req: Request, word: str) -> dict[str, Json]:
     if word not in WORDS or (word == "force-down" and not versions.services_can_be_forced_down(req.version)):
         raise errors.service.NoSuchWord(word=word)
     change, shown = WORDS[word]
@@ -91,7 +92,7 @@ def _update_by_word(req: Request, word: str) -> dict[str, Any]:
 
 # from 2.53: the path names the service, the body says what to change
 
-def _update_by_uuid(req: Request, uuid: str) -> dict[str, Any]:
+def _update_by_uuid(req: Request, uuid: str) -> dict[str, Json]:
     _uuid(uuid)
     change = _change(req.body)
     found = req.conductor.list_services(ServiceQuery(uuid=uuid))
@@ -101,7 +102,7 @@ def _update_by_uuid(req: Request, uuid: str) -> dict[str, Any]:
     return {"service": views.FULL(req.conductor.update_service(ServiceUpdate(uuid=uuid, **change)), req)}
 
 
-def _change(body: dict[str, Any]) -> dict[str, Any]:
+def _change(body: dict[str, object]) -> dict[str, Json]:
     """The fields of a ServiceUpdate. service.NothingAsked, service.ReasonWithoutDisable."""
     if not body:
         raise errors.service.NothingAsked
@@ -120,10 +121,10 @@ def _change(body: dict[str, Any]) -> dict[str, Any]:
 # availability zones
 
 @answers(views.ZONES)
-def zones(req: Request) -> dict[str, Any]:
+def zones(req: Request) -> dict[str, Json]:
     return views.zones(req.conductor.list_zones(False), with_hosts=False)
 
 
 @answers(views.ZONES)
-def zones_detail(req: Request) -> dict[str, Any]:
+def zones_detail(req: Request) -> dict[str, Json]:
     return views.zones(req.conductor.list_zones(True), with_hosts=True)

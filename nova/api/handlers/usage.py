@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
 
 from nova import errors
 from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import LINKS, answers
 from nova.api.views import usage as views
-from nova.model.base import Time, utcnow
+from nova.model.base import Json, Time, utcnow
 from nova.model.usage import UsageQuery
 from nova.web.formats import to_time
 
 
 @answers({"tenant_usages": [views.PROJECT], "tenant_usages_links?": LINKS})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     """All projects. ``detailed=1`` tells their servers, too."""
     query = _query(req, None, req.query.one("detailed", "0") == "1")
     found = req.conductor.get_usage(query)
@@ -24,7 +23,7 @@ def index(req: Request) -> dict[str, Any]:
 
 
 @answers({"tenant_usage": (views.PROJECT, "object"), "tenant_usage_links?": LINKS})
-def show(req: Request, tenant_id: str) -> dict[str, Any]:
+def show(req: Request, tenant_id: str) -> dict[str, Json]:
     req.authorize(project_id=tenant_id)
     query = _query(req, tenant_id, True)
     found = req.conductor.get_usage(query)
@@ -51,7 +50,7 @@ def _time(req: Request, name: str, missing: Time) -> datetime.datetime:
         raise errors.quota.UsageBadTime(name=name, value=text) from None
 
 
-def _next(req: Request, key: str, found: Any) -> dict[str, Any]:
+def _next(req: Request, key: str, found: Json) -> dict[str, Json]:
     """The link counts servers, not projects."""
     if not versions.usage_is_paged(req.version):
         return {}

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import errors
 from nova.api.request import Request
 from nova.api.view import answers
 from nova.api.views import usage as views
+from nova.model.base import Json
 from nova.web.formats import to_time
 
 
 @answers({"instance_usage_audit_logs": views.AUDITS})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     """Of the last period that is over."""
     return {"instance_usage_audit_logs": views.audits(req.conductor.get_usage_audits(None))}
 
 
 @answers({"instance_usage_audit_log": views.AUDITS})
-def show(req: Request, before_timestamp: str) -> dict[str, Any]:
+def show(req: Request, before_timestamp: str) -> dict[str, Json]:
     """Of the last period that was over at a time."""
     try:
         before = to_time(before_timestamp)

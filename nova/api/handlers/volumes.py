@@ -6,51 +6,50 @@ Clients read them on every page and for every server they show; they get empty l
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import errors
 from nova.api.handlers.server_targets import target
 from nova.api.request import Request
 from nova.api.view import answers
+from nova.model.base import Json
 
 
 @answers({"volumes": ["object"]})
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, object]:
     return {"volumes": []}
 
 
 @answers({"volumes": ["object"]})
-def detail(req: Request) -> dict[str, Any]:
+def detail(req: Request) -> dict[str, Json]:
     return index(req)
 
 
 @answers({"volume": "object"})
-def show(req: Request, volume_id: str) -> dict[str, Any]:
+def show(req: Request, volume_id: str) -> dict[str, Json]:
     raise errors.image.VolumeNotFound(volume=volume_id)
 
 
 @answers({"snapshots": ["object"]})
-def snapshots(req: Request) -> dict[str, Any]:
+def snapshots(req: Request) -> dict[str, object]:
     return {"snapshots": []}
 
 
 @answers({"snapshots": ["object"]})
-def snapshot_details(req: Request) -> dict[str, Any]:
+def snapshot_details(req: Request) -> dict[str, object]:
     return snapshots(req)
 
 
 @answers({"snapshot": "object"})
-def snapshot(req: Request, snapshot_id: str) -> dict[str, Any]:
+def snapshot(req: Request, snapshot_id: str) -> dict[str, object]:
     raise errors.image.VolumeNoSnapshot(snapshot=snapshot_id)
 
 
 @answers({"volumeAttachments": ["object"]})
-def attachments(req: Request, server_id: str) -> dict[str, Any]:
+def attachments(req: Request, server_id: str) -> dict[str, object]:
     target(req, server_id)
     return {"volumeAttachments": []}
 
 
 @answers({"volumeAttachment": "object"})
-def attachment(req: Request, server_id: str, volume_id: str) -> dict[str, Any]:
+def attachment(req: Request, server_id: str, volume_id: str) -> dict[str, object]:
     target(req, server_id)
     raise errors.image.VolumeNotAttached(server=server_id, volume=volume_id)

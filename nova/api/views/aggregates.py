@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from nova.api.request import Request
 from nova.api.view import Free, Out, View, micros_of
 from nova.model.aggregates import Aggregate
+from nova.model.base import Json
 
 #: What the answer to a create has; an aggregate that is gone is shown nowhere.
 CREATED = View(
@@ -30,9 +30,9 @@ FULL = View(
 )
 
 
-def listed(aggregates: Sequence[Aggregate], req: Request) -> dict[str, Any]:
+def listed(aggregates: Sequence[Aggregate], req: Request) -> dict[str, Json]:
     return {"aggregates": FULL.all(aggregates, req)}
 
 
-def one(aggregate: Aggregate, req: Request) -> dict[str, Any]:
+def one(aggregate: Aggregate, req: Request) -> dict[str, Json]:
     return {"aggregate": FULL(aggregate, req)}

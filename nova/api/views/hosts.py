@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from nova.model.base import Json
 from nova.model.services import Amounts, HostUsage, Service
 
 RESOURCE = {"host": "string", "project": "string", "cpu": "integer", "memory_mb": "integer", "disk_gb": "integer"}
 
 
-def listed(services: Sequence[Service]) -> dict[str, Any]:
+def listed(services: Sequence[Service]) -> dict[str, Json]:
     """One entry a daemon, under its host's name."""
     return {"hosts": [{"host_name": service.host, "service": service.topic or service.binary.removeprefix("nova-"),
                        "zone": service.zone} for service in services]}
 
 
-def usage(host: HostUsage) -> dict[str, Any]:
+def usage(host: HostUsage) -> dict[str, Json]:
     """What there is, what is taken of it (by what else runs there, too), and what flavors promise: all, by project."""
     lines = [("(total)", host.total), ("(used_now)", host.used), ("(used_max)", host.promised),
              *sorted(host.projects.items())]
     return {"host": [{"resource": _resource(host.host, name, amounts)} for name, amounts in lines]}
 
 
-def _resource(host: str, project: str, amounts: Amounts) -> dict[str, Any]:
+def _resource(host: str, project: str, amounts: Amounts) -> dict[str, object]:
     return {"host": host, "project": project, "cpu": amounts.vcpus, "memory_mb": amounts.memory_mb,
             "disk_gb": amounts.disk_gb}

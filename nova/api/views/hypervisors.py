@@ -11,6 +11,7 @@ from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import LEFT_OUT, Out, View
 from nova.api.views import services
+from nova.model.base import Json
 from nova.model.services import Hypervisor, HypervisorStatistics, Service
 
 
@@ -20,14 +21,14 @@ def _service(hypervisor: Hypervisor) -> Service:
                                          binary="nova-compute", disabled=True)
 
 
-def _servers(hypervisor: Hypervisor, req: Request) -> Any:
+def _servers(hypervisor: Hypervisor, req: Request) -> object:
     """Where they were asked for (else None). Up to 2.74 there is no list of none."""
     if hypervisor.servers is None or not (hypervisor.servers or versions.empty_servers_are_shown(req.version)):
         return LEFT_OUT
     return [{"uuid": server.uuid, "name": server.name} for server in hypervisor.servers]
 
 
-def _cpu_info(hypervisor: Hypervisor, req: Request) -> Any:
+def _cpu_info(hypervisor: Hypervisor, req: Request) -> object:
     try:
         found = msgspec.json.decode(hypervisor.cpu_info or "{}")
     except msgspec.DecodeError:  # a driver's text, kept as it came
@@ -35,7 +36,7 @@ def _cpu_info(hypervisor: Hypervisor, req: Request) -> Any:
     return found if isinstance(found, dict) else {}
 
 
-def _shown_service(hypervisor: Hypervisor, req: Request) -> dict[str, Any]:
+def _shown_service(hypervisor: Hypervisor, req: Request) -> dict[str, object]:
     service = _service(hypervisor)
     return {"host": hypervisor.host, "disabled_reason": service.disabled_reason,
             "id": service.uuid if versions.known_by_uuid(req.version) else service.id}
@@ -85,7 +86,7 @@ STATISTICS = View(*(Out(name, name) for name in (
     "free_disk_gb", "disk_available_least", "running_vms", "current_workload")), of=HypervisorStatistics)
 
 
-def page(view: View, hypervisors: Sequence[Hypervisor], req: Request, linked: bool) -> dict[str, Any]:
+def page(view: View, hypervisors: Sequence[Hypervisor], req: Request, linked: bool) -> dict[str, Json]:
     listed: dict[str, Any] = {"hypervisors": view.all(hypervisors, req)}
     if linked and hypervisors:
         last = hypervisors[-1]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from nova.api.request import Request
 from nova.api.view import LEFT_OUT, LINKS, Out, View, seconds_of
+from nova.model.base import Json
 from nova.model.images import Image
 
 ALTERNATE = "application/vnd.openstack.image"
@@ -25,13 +25,13 @@ def _links(image: Image, req: Request) -> list[dict[str, str]]:
             {"rel": "alternate", "type": ALTERNATE, "href": f"{req.links.images}/{image.id}"}]
 
 
-def _server(image: Image, req: Request) -> Any:
+def _server(image: Image, req: Request) -> Json:
     """Of a snapshot: the server it was made of."""
     uuid = image.properties.get("instance_uuid")
     return {"id": uuid, "links": req.links.of("servers", uuid)} if uuid else LEFT_OUT
 
 
-def _disk_config(image: Image, req: Request) -> Any:
+def _disk_config(image: Image, req: Request) -> object:
     automatic = image.properties.get("auto_disk_config", image.properties.get("hw_auto_disk_config"))
     if automatic is None:
         return LEFT_OUT
@@ -56,6 +56,6 @@ FULL = View(
 )
 
 
-def page(view: View, images: Sequence[Image], req: Request) -> dict[str, Any]:
+def page(view: View, images: Sequence[Image], req: Request) -> dict[str, Json]:
     return {"images": view.all(images, req),
             **req.next_links("images_links", images, images[-1].id if images else None)}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.api.request import Request
 from nova.api.view import LEFT_OUT, Out, View, micros, micros_of
 from nova.api.views.servers import host_id
@@ -46,6 +44,6 @@ WHOLE = View(*ACTION.fields, Out("events", "events", type=[View(*_EVENT.fields, 
                                  optional=True), of=InstanceAction)
 
 
-def event(action: InstanceAction, event: ActionEvent, req: Request, flags: frozenset[str]) -> dict[str, Any]:
+def event(action: InstanceAction, event: ActionEvent, req: Request, flags: frozenset[str]) -> dict[str, object]:
     """One event; its hostId is made of the action's project too."""
     return {**_EVENT(event, req, flags), **_WITH_HOST_ID((action, event), req)}

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.api.request import Request
 from nova.api.view import Out, View
+from nova.model.base import Json
 from nova.model.networks import Interface
 
 PLUGGED = "ACTIVE"  # what has no state of its own (nova-network's) is always so
 
 
-def _addresses(interface: Interface, req: Request) -> list[dict[str, Any]]:
+def _addresses(interface: Interface, req: Request) -> list[dict[str, Json]]:
     """An address of nova-network's has no subnet that has a name of its own: its network's stands for it."""
     return [{"ip_address": one.address, "subnet_id": one.subnet_id or interface.network_id}
             for one in interface.addresses]

@@ -8,6 +8,7 @@ from typing import Any
 from nova.api import versions
 from nova.api.request import Request
 from nova.api.view import Out, View, micros_of
+from nova.model.base import Json
 from nova.model.keypairs import Keypair
 
 BRIEF = View(
@@ -35,7 +36,7 @@ FULL = View(
 MADE = View(*CREATED.fields, Out("private_key", "", optional=True, type="string"), of=Keypair)
 
 
-def page(keypairs: Sequence[Keypair], req: Request) -> dict[str, Any]:
+def page(keypairs: Sequence[Keypair], req: Request) -> dict[str, Json]:
     listed: dict[str, Any] = {"keypairs": [{"keypair": shown} for shown in BRIEF.all(keypairs, req)]}
     if versions.keypairs_are_paged(req.version):
         listed.update(req.next_links("keypairs_links", keypairs, keypairs[-1].name if keypairs else None))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.api.request import Request
 from nova.api.view import LEFT_OUT, LINKS, Getter, Out, View, micros, micros_of
 from nova.model.migrations import Migration, MigrationProgress
@@ -19,7 +17,7 @@ def _hosts() -> tuple[Out, ...]:
             *(Out(name, lambda move, req: None, flag=f"no {HOSTS}", type="null") for name in _HOST_FIELDS))
 
 
-def _links(move: Migration, req: Request) -> Any:
+def _links(move: Migration, req: Request) -> object:
     """Of live migrations that are under way: these can be shown, and told what to do."""
     if not move.live:
         return LEFT_OUT

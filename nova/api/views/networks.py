@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from nova.api.request import Request
 from nova.api.view import Out, View, micros_of
+from nova.model.base import Json
 from nova.model.networks import NOVA_NETWORK, FixedAddressRow, Interface, Network
 
 ADMIN = "admin"  # flag: the caller is an administrator
@@ -51,7 +51,7 @@ def flags(req: Request) -> frozenset[str]:
     return frozenset({ADMIN} if req.context.is_admin else ())
 
 
-def listed(networks: tuple[Network, ...], req: Request) -> dict[str, Any]:
+def listed(networks: tuple[Network, ...], req: Request) -> dict[str, Json]:
     return {"networks": FULL.all(networks, req, flags(req))}
 
 

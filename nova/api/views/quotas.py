@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from nova.api.request import Request
 from nova.api.schemas.quotas import CLASS_LAST_VERSIONS, CLASS_SHOWN_SINCE, LAST_VERSIONS
 from nova.api.view import Out, View
+from nova.model.base import Json
 from nova.model.quotas import UNLIMITED, QuotaClass, QuotaSet
 
 
@@ -61,6 +61,6 @@ NAMED, NAMED_DETAIL = View(_NAME, *LIMITS.fields), View(_NAME, *DETAIL.fields)
 NAMED_CLASS = View(_NAME, *CLASS_LIMITS.fields)
 
 
-def named(view: View, project_id: str, quotas: QuotaSet, req: Request) -> dict[str, Any]:
+def named(view: View, project_id: str, quotas: QuotaSet, req: Request) -> dict[str, Json]:
     """A quota set with its project's id, as all but an update answer."""
     return {"quota_set": {"id": project_id, **view(quotas, req)}}

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.api.request import Request
 from nova.api.view import Out, View
+from nova.model.base import Json
 from nova.model.security_groups import SecurityGroup, SecurityRule
 
 
-def _group(rule: SecurityRule, req: Request) -> dict[str, Any]:
+def _group(rule: SecurityRule, req: Request) -> dict[str, Json]:
     """The source group, whose members the rule lets in."""
     return {"name": rule.source_name, "tenant_id": rule.source_project_id} if rule.source_name is not None else {}
 
 
-def _range(rule: SecurityRule, req: Request) -> dict[str, Any]:
+def _range(rule: SecurityRule, req: Request) -> dict[str, object]:
     return {"cidr": rule.cidr} if rule.cidr else {}
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.api.view import LEFT_OUT, Free, Out, View
 from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
 from nova.model.server_parts import NumaNode
@@ -22,7 +20,7 @@ NODE = View(
 )
 
 
-def _pinning(node: NumaNode) -> Any:
+def _pinning(node: NumaNode) -> object:
     return {str(guest): host for guest, host in node.cpu_pinning.items()} or LEFT_OUT
 
 

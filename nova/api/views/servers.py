@@ -11,6 +11,7 @@ from nova.api.request import Request
 from nova.api.view import LEFT_OUT, LINKS, Free, Getter, Out, View, micros_of, seconds, seconds_of
 from nova.api.views.image_properties import KNOWN
 from nova.model import states
+from nova.model.base import Json
 from nova.model.networks import Interface
 from nova.model.servers import ServerDetail, ServerSummary
 
@@ -33,12 +34,12 @@ def status(server: ServerDetail, req: Request) -> str:
     return "DELETED" if server.deleted else states.status(server.vm_state, server.task_state)
 
 
-def _progress(server: ServerDetail, req: Request) -> Any:
+def _progress(server: ServerDetail, req: Request) -> object:
     return server.progress if status(server, req) in states.SHOWN_WITH_PROGRESS else LEFT_OUT
 
 
 def _fault(with_details: bool) -> Getter:
-    def get(server: ServerDetail, req: Request) -> Any:
+    def get(server: ServerDetail, req: Request) -> Json:
         fault = server.fault
         if fault is None or status(server, req) not in states.SHOWN_WITH_FAULT:
             return LEFT_OUT
@@ -55,7 +56,7 @@ def _links(server: ServerDetail | ServerSummary, req: Request) -> list[dict[str,
 
 
 def _image(with_properties: bool) -> Getter:
-    def get(server: ServerDetail, req: Request) -> Any:
+    def get(server: ServerDetail, req: Request) -> Json:
         if not server.image_id:
             return ""
         shown: dict[str, Any] = {"id": server.image_id, "links": req.links.image(server.image_id)}
@@ -65,13 +66,13 @@ def _image(with_properties: bool) -> Getter:
     return get
 
 
-def _flavor_link(server: ServerDetail, req: Request) -> dict[str, Any]:
+def _flavor_link(server: ServerDetail, req: Request) -> dict[str, object]:
     flavorid = server.flavor.flavorid
     return {"id": flavorid, "links": req.links.bookmark("flavors", flavorid)}
 
 
 def _flavor(with_specs: bool) -> Getter:
-    def get(server: ServerDetail, req: Request) -> dict[str, Any]:
+    def get(server: ServerDetail, req: Request) -> dict[str, Json]:
         flavor = server.flavor
         shown = {"vcpus": flavor.vcpus, "ram": flavor.memory_mb, "disk": flavor.root_gb, "swap": flavor.swap_mb,
                  "ephemeral": flavor.ephemeral_gb, "original_name": flavor.name}
@@ -81,7 +82,7 @@ def _flavor(with_specs: bool) -> Getter:
     return get
 
 
-def addresses(interfaces: Sequence[Interface], extended: bool) -> dict[str, list[dict[str, Any]]]:
+def addresses(interfaces: Sequence[Interface], extended: bool) -> dict[str, list[dict[str, Json]]]:
     """Network label -> addresses, fixed before floating; ``extended`` adds the kind and the MAC."""
     shown: dict[str, list[dict[str, Any]]] = {}
     for interface in interfaces:
@@ -104,15 +105,15 @@ def _hostname(server: ServerDetail, req: Request) -> str:
     return server.hostname or ""
 
 
-def _volumes(server: ServerDetail, req: Request) -> list[dict[str, Any]]:
+def _volumes(server: ServerDetail, req: Request) -> list[dict[str, object]]:
     return [{"id": volume.id, "delete_on_termination": volume.delete_on_termination} for volume in server.volumes]
 
 
-def _security_groups(server: ServerDetail, req: Request) -> Any:
+def _security_groups(server: ServerDetail, req: Request) -> object:
     return [{"name": name} for name in server.security_groups] or LEFT_OUT
 
 
-def _host_status_if_unknown(server: ServerDetail, req: Request) -> Any:
+def _host_status_if_unknown(server: ServerDetail, req: Request) -> object:
     return server.host_status if server.host_status == "UNKNOWN" else LEFT_OUT
 
 
@@ -240,7 +241,7 @@ CREATED = {"id": "string", "links": LINKS, "OS-DCF:diskConfig": "string", "secur
            "adminPass?": "string"}
 
 
-def page(view: View, servers: Sequence[Any], req: Request, flags: frozenset[str] = frozenset()) -> dict[str, Any]:
+def page(view: View, servers: Sequence[Json], req: Request, flags: frozenset[str] = frozenset()) -> dict[str, Json]:
     """A list with its next link; without one where servers are unknown: pages leave them out, so none would follow."""
     if any(server.unknown for server in servers):
         part = _IN_PART[view]
@@ -249,7 +250,8 @@ def page(view: View, servers: Sequence[Any], req: Request, flags: frozenset[str]
     return {"servers": view.all(servers, req, flags), **req.next_links("servers_links", servers, last)}
 
 
-def created(uuid: str, req: Request, disk_config: str, groups: Sequence[str], password: str | None) -> dict[str, Any]:
+def created(uuid: str, req: Request, disk_config: str, groups: Sequence[str], password: str | None) -> dict[str,
+            object]:
     """What a create answers: little, since little is known yet."""
     server = {"id": uuid, "links": req.links.of("servers", uuid), "OS-DCF:diskConfig": disk_config,
               "security_groups": [{"name": name} for name in groups]}

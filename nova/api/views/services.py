@@ -6,6 +6,7 @@ from typing import Any
 
 from nova.api.request import Request
 from nova.api.view import Free, Out, View, micros
+from nova.model.base import Json
 from nova.model.services import SERVICE_DOWN, SERVICE_UP, Service, Zone
 
 
@@ -47,7 +48,7 @@ ZONES = {"availabilityZoneInfo": [{
     "hosts": (Free(Free({"active": "boolean", "available": "boolean", "updated_at": ("string", "null")})), "null")}]}
 
 
-def zones(found: tuple[Zone, ...], with_hosts: bool) -> dict[str, Any]:
+def zones(found: tuple[Zone, ...], with_hosts: bool) -> dict[str, Json]:
     """Availability zones; the internal one only with the hosts in each."""
     return {"availabilityZoneInfo": [
         {"zoneName": zone.name, "zoneState": {"available": zone.available},
@@ -55,7 +56,7 @@ def zones(found: tuple[Zone, ...], with_hosts: bool) -> dict[str, Any]:
         for zone in found if with_hosts or not zone.internal]}
 
 
-def _hosts(zone: Zone) -> dict[str, dict[str, Any]]:
+def _hosts(zone: Zone) -> dict[str, dict[str, object]]:
     """host -> binary -> whether it is enabled and up."""
     hosts: dict[str, dict[str, Any]] = {}
     for service in zone.services:
@@ -64,6 +65,6 @@ def _hosts(zone: Zone) -> dict[str, dict[str, Any]]:
     return hosts
 
 
-def listed(services: tuple[Service, ...], req: Request) -> dict[str, Any]:
+def listed(services: tuple[Service, ...], req: Request) -> dict[str, Json]:
     """Of a service whose cell does not answer, nothing is known but its name."""
     return {"services": [UNKNOWN(one, req) if one.unknown else FULL(one, req) for one in services]}

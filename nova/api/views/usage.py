@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.api.view import Free, micros
+from nova.model.base import Json
 from nova.model.usage import DONE, RUNNING, ProjectUsage, ServerUsage, UsageAudits, UsagePage, UsageQuery
 
 ALL_DONE = "ALL"
@@ -23,11 +22,11 @@ AUDITS = {"period_beginning": "string", "period_ending": "string", "num_hosts": 
           "log": Free({"state": "string", "instances": "integer", "errors": "integer", "message": "string"})}
 
 
-def projects(found: UsagePage, query: UsageQuery) -> list[dict[str, Any]]:
+def projects(found: UsagePage, query: UsageQuery) -> list[dict[str, Json]]:
     return [_project(one, query) for one in found.projects]
 
 
-def _project(one: ProjectUsage, query: UsageQuery) -> dict[str, Any]:
+def _project(one: ProjectUsage, query: UsageQuery) -> dict[str, object]:
     """Servers are told where they were asked for."""
     servers = {"server_usages": [_server(server) for server in one.servers]} if query.servers else {}
     return {"tenant_id": one.project_id, "start": micros(query.start), "stop": micros(query.end),
@@ -35,14 +34,14 @@ def _project(one: ProjectUsage, query: UsageQuery) -> dict[str, Any]:
             "total_memory_mb_usage": one.memory_mb_hours, "total_vcpus_usage": one.vcpu_hours, **servers}
 
 
-def _server(one: ServerUsage) -> dict[str, Any]:
+def _server(one: ServerUsage) -> dict[str, Json]:
     return {"instance_id": one.uuid, "name": one.name, "tenant_id": one.project_id, "flavor": one.flavor,
             "memory_mb": one.memory_mb, "local_gb": one.local_gb, "vcpus": one.vcpus, "hours": one.hours,
             "started_at": micros(one.started_at), "ended_at": micros(one.ended_at), "uptime": one.uptime_s,
             "state": one.state}
 
 
-def audits(found: UsageAudits) -> dict[str, Any]:
+def audits(found: UsageAudits) -> dict[str, Json]:
     """One period's audits. A host that was taken out since keeps its entry in the log, and counts."""
     logs = found.audits.values()
     not_run = [host for host in found.hosts if host not in found.audits]

@@ -102,7 +102,7 @@ def load(option: str, name: str, options: Options) -> Driver:
     return made
 
 
-def _takes_options(kind: Callable[..., Any]) -> bool:
+def _takes_options(kind: Callable[..., object]) -> bool:
     try:
         return any(one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
                    for one in inspect.signature(kind).parameters.values())

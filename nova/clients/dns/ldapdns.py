@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from nova import errors
 from nova.clients.dns.drivers import Options
+from nova.model.base import Json
 
 CONNECT_S, ANSWER_S = 3.0, 3.0
 CLASSES = ["top", "domain", "dcObject", "dNSDomain", "domainRelatedObject"]
@@ -23,7 +23,7 @@ NO_SUCH_OBJECT, ALREADY_EXISTS = 32, 68  # result codes of RFC 4511
 class LdapDNS:
     """``connect`` makes an ldap3 connection of the options that is not bound yet (tests hand in a mocked one)."""
 
-    def __init__(self, options: Options, connect: Callable[[Options], Any] | None = None) -> None:
+    def __init__(self, options: Options, connect: Callable[[Options], Json] | None = None) -> None:
         self._options, self._connect = options, connect or _connection
 
     def get_domains(self) -> list[str]:
@@ -97,7 +97,7 @@ class LdapDNS:
                  mine.ldap_dns_soa_minimum)
         return " ".join(map(str, words))
 
-    def _raise_serial(self, ldap: Any, domain: str) -> None:
+    def _raise_serial(self, ldap: object, domain: str) -> None:
         """So that secondary servers learn of the change."""
         self._change(ldap, "modify", errors.dns.NoSuchDomain(domain=domain), self._domain(domain),
                      {"sOARecord": [("MODIFY_REPLACE", [self._authority()])]})
@@ -105,7 +105,7 @@ class LdapDNS:
     # -- the server
 
     @contextlib.contextmanager
-    def _bound(self) -> Iterator[Any]:
+    def _bound(self) -> Iterator[Json]:
         from ldap3.core.exceptions import LDAPException
 
         try:
@@ -120,18 +120,18 @@ class LdapDNS:
         except LDAPException as error:
             raise errors.dns.Ldap(url=self._options.ldap_dns_url, what="a request", reason=str(error)[:200]) from error
 
-    def _search(self, ldap: Any, base: str, wanted: str) -> list[Any]:
+    def _search(self, ldap: Json, base: str, wanted: str) -> list[Json]:
         """Nothing where there is no such base."""
         ldap.search(base, wanted, search_scope="SUBTREE", attributes=["dc", "associatedDomain", "aRecord"])
         if ldap.result["result"] not in (0, NO_SUCH_OBJECT):
             raise errors.dns.Ldap(url=self._options.ldap_dns_url, what="a search", reason=ldap.result["description"])
         return [one for one in ldap.response or () if one.get("type", "searchResEntry") == "searchResEntry"]
 
-    def _need(self, ldap: Any, domain: str) -> None:
+    def _need(self, ldap: Json, domain: str) -> None:
         if not self._search(ldap, self._domain(domain), "(sOARecord=*)"):
             raise errors.dns.NoSuchDomain(domain=domain)
 
-    def _change(self, ldap: Any, method: str, exists_or_not: errors.NovaError | None, *args: Any) -> None:
+    def _change(self, ldap: Json, method: str, exists_or_not: errors.NovaError | None, *args: Json) -> None:
         """``exists_or_not`` is raised where the entry is there already, or is not."""
         if getattr(ldap, method)(*args):
             return
@@ -143,7 +143,7 @@ class LdapDNS:
                               reason=ldap.result["description"])
 
 
-def _connection(options: Options) -> Any:
+def _connection(options: Options) -> Json:
     import ldap3
 
     server = ldap3.Server(options.ldap_dns_url, connect_timeout=CONNECT_S)
@@ -157,7 +157,7 @@ def _escaped(text: str) -> str:
     return str(escape_rdn(text))
 
 
-def _texts(entry: Any, attribute: str) -> list[str]:
+def _texts(entry: Json, attribute: str) -> list[str]:
     value = {name.lower(): found for name, found in entry["attributes"].items()}.get(attribute.lower())
     values = value if isinstance(value, list) else [value]
     return [one.decode() if isinstance(one, bytes) else str(one) for one in values if one is not None]

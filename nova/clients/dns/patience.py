@@ -15,6 +15,7 @@ from typing import Any
 
 from nova import concurrency, errors
 from nova.clients.dns.drivers import Driver, NoopDNSDriver
+from nova.model.base import Json
 
 LOG = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class Patient:
     def get_entries_by_name(self, name: str, domain: str) -> list[str]:
         return list(self._ask("get_entries_by_name", name, domain) or ())
 
-    def _ask(self, method: str, *args: Any) -> Any:
+    def _ask(self, method: str, *args: Json) -> Json:
         kind = type(self.driver).__name__
         with self._lock:
             if self._clock() < self._refused_until or self._hanging >= MOST_HANGING:
@@ -82,7 +83,7 @@ class Patient:
             self._pause()
             raise errors.dns.Away(driver=kind, reason=f"{type(error).__name__}: {error}"[:300]) from error
 
-    def _run(self, answer: concurrent.futures.Future[Any], method: str, args: tuple[Any, ...]) -> None:
+    def _run(self, answer: concurrent.futures.Future[object], method: str, args: tuple[object, ...]) -> None:
         try:
             answer.set_result(concurrency.run_in_thread(getattr(self.driver, method), *args))
         except BaseException as error:  # whoever waits for it raises it

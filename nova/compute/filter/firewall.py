@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,6 +21,7 @@ from nova.model import security_rules
 from nova.model.base import HostName
 from nova.model.orders import BuildOrder
 from nova.model.security_groups import AllowedTraffic, GuardedInterface, GuestFirewall, HostFirewall
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)
 
@@ -52,7 +53,8 @@ class _Turns:
 class Firewall:
     """``here``: the uuids of guests that the hypervisor has."""
 
-    def __init__(self, conductor: Any, host: HostName, filters: HostFilter, here: Callable[[], Collection[str]]
+    def __init__(self, conductor: ConductorHostRPC, host: HostName, filters: HostFilter,
+                 here: Callable[[], Collection[str]]
                  ) -> None:
         self._conductor, self._host, self._filters, self._here = conductor, host, filters, here
         self._guests: dict[str, _Held] = {}

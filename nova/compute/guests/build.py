@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from nova import errors
 from nova.compute.guests.build_markers import Markers
@@ -47,7 +47,7 @@ class ImageStore(Protocol):
 
     def show(self, image_id: str) -> Image: ...
 
-    def upload(self, image_id: str, source: Any) -> int:
+    def upload(self, image_id: str, source: object) -> int:
         """``source``: a file, or what has its ``read`` and ``seek``."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from typing import Any
 
 from nova import errors
 from nova.compute.abilities import able
@@ -17,13 +16,14 @@ from nova.compute.orders.orders import Orders, Work
 from nova.compute.orders.permission import Gate
 from nova.model.orders import GuestOrder, LiveOrder, MoveOrder, Outcome
 from nova.model.states import PowerState
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.virt.interface import LiveMoves
 
 LOG = logging.getLogger(__name__)
 
 
 class LiveGuests:
-    def __init__(self, tools: Tools, orders: Orders, fences: Fences, conductor: Any, host: Host) -> None:
+    def __init__(self, tools: Tools, orders: Orders, fences: Fences, conductor: ConductorHostRPC, host: Host) -> None:
         self._tools, self._driver, self._orders, self._fences = tools, tools.driver, orders, fences
         self._conductor, self._host = conductor, host
 

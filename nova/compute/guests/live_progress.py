@@ -10,13 +10,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 from nova import concurrency, errors
 from nova.compute.host import Host
 from nova.compute.orders.fences import Fences
 from nova.model.migrations import MigrationProgress, ProgressReport
 from nova.model.orders import Permission
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ LOST_AFTER_S = 30.0
 class Watch:
     """``lost``: the operation has gone on without this migration."""
 
-    def __init__(self, conductor: Any, host: Host, fences: Fences, server_uuid: str) -> None:
+    def __init__(self, conductor: ConductorHostRPC, host: Host, fences: Fences, server_uuid: str) -> None:
         self._conductor, self._host, self._fences, self._uuid = conductor, host, fences, server_uuid
         self._refused_at: float | None = None
         self.lost = False
@@ -57,7 +57,7 @@ class Progress:
     """``note`` is the driver's listener; reports are sent at its first call, in steps, after a while, and at the end.
     A conductor that is away gets the newest numbers when it is back. ``look`` is called now and then."""
 
-    def __init__(self, conductor: Any, host: Host, server_uuid: str, epoch: int,
+    def __init__(self, conductor: ConductorHostRPC, host: Host, server_uuid: str, epoch: int,
                  look: Callable[[], None] = lambda: None) -> None:
         self._conductor, self._host, self._look = conductor, host, look
         self._report = ProgressReport(server_uuid=server_uuid, epoch=epoch)

@@ -14,8 +14,9 @@ from nova.compute.orders.kind import POOLS, Kind
 from nova.compute.orders.orders import Orders, Ticket, Work
 from nova.compute.orders.outcomes import failure
 from nova.compute.orders.permission import Gate
-from nova.model.orders import Outcome
+from nova.model.orders import GuestOrder, Outcome
 from nova.model.states import PowerState
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ class Reporter:
     message that gets lost does no harm.
     """
 
-    def __init__(self, conductor: Any, host: Host, operations: dict[str, int]) -> None:
+    def __init__(self, conductor: ConductorHostRPC, host: Host, operations: dict[str, int]) -> None:
         self._conductor, self._host, self._operations = conductor, host, operations
         self._finished: list[Outcome] = []
         self._lock, self._closed = threading.Lock(), threading.Event()
@@ -82,8 +83,8 @@ class Batches:
     """Runs batches of one kind of order each, over the host's orders and pools. ``do``: kind -> who does it;
     ``hurry`` is called with a destroy before it waits for its turn."""
 
-    def __init__(self, do: Mapping[Kind, Do], hurry: Callable[[Any, Work, Gate], None], orders: Orders,
-                 conductor: Any, host: Host, limits: Limits) -> None:
+    def __init__(self, do: Mapping[Kind, Do], hurry: Callable[[GuestOrder, Work, Gate], None], orders: Orders,
+                 conductor: ConductorHostRPC, host: Host, limits: Limits) -> None:
         self._orders, self._conductor, self._host = orders, conductor, host
         self._do, self._hurry, self._stopping = do, hurry, False
         self._pools = {name: concurrency.Pool(getattr(limits, name, 0) or usual, name) for name, usual in POOLS.items()}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import Any
 
 from nova import concurrency, errors
 from nova.compute.host import Host
 from nova.model.orders import Permission
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ ASK_AGAIN_S = 1.0
 class Gate:
     """The gate of one batch. Whoever comes first asks for all that have not passed yet; the others use the answer."""
 
-    def __init__(self, conductor: Any, host: Host) -> None:
+    def __init__(self, conductor: ConductorHostRPC, host: Host) -> None:
         self._conductor, self._host = conductor, host
         self._waiting: dict[str, int] = {}  # uuid -> epoch
         self._granted: set[str] = set()

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 
 from nova import errors
-from nova.compute.orders.batches import Do
+from nova.compute.orders.batches import Do, Order
 from nova.compute.orders.kind import Kind, Place
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import Gate
@@ -78,7 +77,7 @@ def holding(holds: Holds, kind: Kind, do: Do) -> Do:
     if kind.place is None:
         return do
 
-    def taking(order: Any, work: Work, gate: Gate) -> PowerState | Outcome:
+    def taking(order: Order, work: Work, gate: Gate) -> PowerState | Outcome:
         build = order if isinstance(order, BuildOrder) else order.build
         if build is None:
             return do(order, work, gate)

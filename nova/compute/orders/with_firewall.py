@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
-from nova.compute.orders.batches import Do
+from nova.compute.orders.batches import Do, Order
 from nova.compute.orders.kind import Kind
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import Gate
@@ -42,7 +42,7 @@ def guarding(guard: Guard, kind: Kind, do: Do) -> Do:
     if not kind.starts:
         return do
 
-    def guarded(order: Any, work: Work, gate: Gate) -> PowerState | Outcome:
+    def guarded(order: Order, work: Work, gate: Gate) -> PowerState | Outcome:
         if order.build is not None:
             work.check()
             guard.guard(order.build)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from nova import errors
-from nova.compute.orders.batches import Do
+from nova.compute.orders.batches import Do, Order
 from nova.compute.orders.kind import Kind
 from nova.compute.orders.orders import Work
 from nova.compute.orders.permission import Gate
@@ -39,7 +39,7 @@ def reflecting(how: TurnOn | None, kind: Kind, do: Do) -> Do:
     if how is None or not kind.plugs:
         return do
 
-    def reflected(order: Any, work: Work, gate: Gate) -> PowerState | Outcome:
+    def reflected(order: Order, work: Work, gate: Gate) -> PowerState | Outcome:
         done = do(order, work, gate)
         build = order if isinstance(order, BuildOrder) else order.build
         state = done.power_state if isinstance(done, Outcome) else done

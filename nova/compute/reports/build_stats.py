@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -67,7 +66,7 @@ def counting(condition: Condition, kind: Kind, do: Do) -> Do:
     if not kind.counts:
         return do
 
-    def counted(order: Any, work: Work, gate: Gate) -> PowerState | Outcome:
+    def counted(order: object, work: Work, gate: Gate) -> PowerState | Outcome:
         try:
             done = do(order, work, gate)
         except NOT_OURS:

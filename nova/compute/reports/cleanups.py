@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from nova import errors
 from nova.compute.guests.cold_moves import Moves
@@ -14,6 +13,7 @@ from nova.compute.host import Host
 from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import Orders
 from nova.model.services import Debt
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ class Cleanups:
     """Cleanups come from the conductor's own record, so they are done without asking whether they may be. (A message
     between daemons calls one a debt.)"""
 
-    def __init__(self, guests: Guests, moves: Moves, orders: Orders, fences: Fences, conductor: Any,
+    def __init__(self, guests: Guests, moves: Moves, orders: Orders, fences: Fences, conductor: ConductorHostRPC,
                  host: Host) -> None:
         self._guests, self._moves, self._orders, self._fences = guests, moves, orders, fences
         self._conductor, self._host = conductor, host

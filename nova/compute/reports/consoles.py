@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from nova import errors
 from nova.compute.host import Host, checked_uuid
+from nova.conf.base import Options
 from nova.model.base import HostName
 from nova.model.consoles import ConsoleAddress, ConsoleType
 from nova.virt.interface import ConsolePlace, Driver
@@ -25,7 +26,7 @@ class Offer(NamedTuple):
 Offers = Mapping[ConsoleType, Offer]
 
 
-def offers_of(options: Any) -> Offers:
+def offers_of(options: Options) -> Offers:
     """From ``[vnc]``, ``[spice]``, ``[serial_console]`` and ``[mks]``; a type that isn't in it is none of this host's.
 
     The page for SPICE speaks no TLS, and where all must be secure, it is none. (RDP is a word of the API alone.)"""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from nova import errors
 from nova.model.base import HostName
 from nova.model.services import Alive, Heartbeat
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 ASKS_EVERY = 4  # a host learns within so many intervals of debts, of newer peers, and that nobody knows it any more
 
@@ -15,7 +15,8 @@ ASKS_EVERY = 4  # a host learns within so many intervals of debts, of newer peer
 class Beats:
     """Called once an interval. ``conductor``: a ConductorHostRPC client; ``heard``: what is done with an answer."""
 
-    def __init__(self, conductor: Any, host: HostName, binary: str, heard: Callable[[Alive], object]) -> None:
+    def __init__(self, conductor: ConductorHostRPC, host: HostName, binary: str,
+                 heard: Callable[[Alive], object]) -> None:
         self._conductor, self._heard = conductor, heard
         self._beat = Heartbeat(host=host, binary=binary)
         self._until_question = 0

@@ -8,11 +8,11 @@ import os
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from nova import errors
 from nova.model.services import Registered, Registration
 from nova.rpc import host_secret
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
 
 LOG = logging.getLogger(__name__)
 
@@ -65,8 +65,8 @@ def _make(path: Path) -> str:
     return made
 
 
-def register(conductor: Any, registration: Registration, secret: str,
-             patiently: Callable[[str, Callable[[], Any]], Any]) -> Registered:
+def register(conductor: ConductorHostRPC, registration: Registration, secret: str,
+             patiently: Callable[[str, Callable[[], Registered]], Registered]) -> Registered:
     """Make the host known. host.Refused (its message is for the operator) when name and id don't belong together, or
     the host does not prove that it is the one that is known."""
     def ask() -> Registered:

@@ -7,7 +7,6 @@ import math
 import threading
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -15,8 +14,10 @@ from nova.compute.abilities import traits_of
 from nova.compute.host import Host, replace_file
 from nova.compute.reports.build_stats import Condition, moved
 from nova.compute.reports.provider_config import ProviderConfig, strangers, with_additions
+from nova.conf.base import Options
 from nova.model.hosts import Inventory, Node
 from nova.model.providers import ClassInventory
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ class InventoryReports:
     """Sends inventories; ``options`` are those of ``[DEFAULT]`` in ``nova/conf/compute.py``, ``additions`` what the
     operator's files give this host's providers, ``condition`` how the host is doing."""
 
-    def __init__(self, driver: Driver, conductor: Any, options: Any, host: Host,
+    def __init__(self, driver: Driver, conductor: ConductorHostRPC, options: Options, host: Host,
                  additions: tuple[ProviderConfig, ...] = (), condition: Condition | None = None) -> None:
         self._driver, self._conductor, self._options, self._host = driver, conductor, options, host
         self._additions, self._condition = additions, condition or Condition()
@@ -67,7 +68,7 @@ class InventoryReports:
         return version + 1
 
 
-def offered(node: Node, options: Any, my_ip: str = "", abilities: Iterable[str] = ()) -> Node:
+def offered(node: Node, options: Options, my_ip: str = "", abilities: Iterable[str] = ()) -> Node:
     """A driver's node as the scheduler should see it. ``abilities``: traits of what its driver can do. Processors kept
     for the host are those that guests share; dedicated ones where there are no others."""
     cpu_ratio = _ratio(options.cpu_allocation_ratio, options.initial_cpu_allocation_ratio)

@@ -6,7 +6,6 @@ import logging
 import random
 import threading
 from collections.abc import Collection
-from typing import Any
 
 from nova import concurrency
 from nova.compute.host import Host
@@ -14,6 +13,7 @@ from nova.compute.orders.fences import Fences
 from nova.compute.orders.orders import Orders, Work
 from nova.model.orders import GuestState, PowerReport
 from nova.model.states import PowerState
+from nova.rpc.contracts.conductor_host import ConductorHostRPC
 from nova.virt.interface import Driver
 
 LOG = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ RETRY_S = 5.0  # after a report that could not be sent
 class PowerEvents:
     """The driver's listener. What an order's outcome tells is not told again."""
 
-    def __init__(self, driver: Driver, conductor: Any, orders: Orders, fences: Fences, host: Host) -> None:
+    def __init__(self, driver: Driver, conductor: ConductorHostRPC, orders: Orders, fences: Fences, host: Host) -> None:
         self._driver, self._conductor, self._host = driver, conductor, host
         self._orders, self._fences = orders, fences
         self._pending: set[str] = set()

@@ -16,6 +16,7 @@ import msgspec
 import yaml
 
 from nova import errors
+from nova.model.base import Json
 from nova.model.hosts import Node
 from nova.model.providers import ClassInventory
 
@@ -97,12 +98,12 @@ class _File:
     def _wrong(self, key: str, reason: str) -> errors.Invalid:
         return errors.config.Provider(path=self._path, key=key, reason=reason)
 
-    def _must(self, value: Any, kind: type, key: str, word: str) -> Any:
+    def _must(self, value: object, kind: type, key: str, word: str) -> Json:
         if not isinstance(value, kind):
             raise self._wrong(key, f"must be {word}")
         return value
 
-    def providers(self, content: Any) -> Iterator[ProviderConfig]:
+    def providers(self, content: Json) -> Iterator[ProviderConfig]:
         whole = self._must(content, dict, "the file", "an object")
         self._no_others(whole, {"meta", "providers"}, "")
         meta = self._must(whole.get("meta"), dict, "meta", "an object with schema_version")
@@ -112,7 +113,7 @@ class _File:
         for at, one in enumerate(self._must(whole.get("providers", []), list, "providers", "a list")):
             yield self._provider(self._must(one, dict, f"providers[{at}]", "an object"), f"providers[{at}]")
 
-    def _provider(self, given: dict[str, Any], key: str) -> ProviderConfig:
+    def _provider(self, given: dict[str, Json], key: str) -> ProviderConfig:
         self._no_others(given, {"identification", "inventories", "traits"}, f"{key}.")
         return ProviderConfig(
             self._identification(given.get("identification"), f"{key}.identification"),
@@ -120,7 +121,7 @@ class _File:
                   for one, where in self._additional(given, "inventories", key)),
             tuple(self._custom(one, where) for one, where in self._additional(given, "traits", key)), self._path)
 
-    def _identification(self, given: Any, key: str) -> str:
+    def _identification(self, given: Json, key: str) -> str:
         found = self._must(given, dict, key, "an object with uuid or name")
         if len(found) != 1 or set(found) - {"uuid", "name"}:
             raise self._wrong(key, "must have either uuid or name")
@@ -133,14 +134,14 @@ class _File:
         except ValueError:
             raise self._wrong(f"{key}.uuid", f"must be a uuid or {THIS_NODE}") from None
 
-    def _additional(self, given: dict[str, Any], what: str, key: str) -> Iterator[tuple[Any, str]]:
+    def _additional(self, given: dict[str, Json], what: str, key: str) -> Iterator[tuple[Json, str]]:
         found = self._must(given.get(what, {}), dict, f"{key}.{what}", "an object")
         self._no_others(found, {"additional"}, f"{key}.{what}.")
         where = f"{key}.{what}.additional"
         for at, one in enumerate(self._must(found.get("additional", []), list, where, "a list")):
             yield one, f"{where}[{at}]"
 
-    def _inventory(self, given: Any, key: str) -> ClassInventory:
+    def _inventory(self, given: Json, key: str) -> ClassInventory:
         found = self._must(given, dict, key, "an object")
         if len(found) != 1:
             raise self._wrong(key, "must have one resource class")
@@ -154,7 +155,7 @@ class _File:
         values = {each: self._amount(value, each, f"{where}.{each}") for each, value in amounts.items()}
         return ClassInventory(resource_class=name, **{"max_unit": values["total"], **values})
 
-    def _amount(self, value: Any, name: str, key: str) -> Any:
+    def _amount(self, value: Json, name: str, key: str) -> Json:
         kind, least = AMOUNTS[name]
         number: Callable[[Any], Any] = float if kind is float else int
         fits = isinstance(value, int | float if kind is float else int) and not isinstance(value, bool)
@@ -163,12 +164,12 @@ class _File:
                                    f"{MOST} at most")
         return number(value)
 
-    def _custom(self, name: Any, key: str) -> str:
+    def _custom(self, name: object, key: str) -> str:
         if not isinstance(name, str) or not CUSTOM.fullmatch(name):
             raise self._wrong(key, f"must be a name like CUSTOM_GOLD, and is {name!r}")
         return name
 
-    def _no_others(self, given: Mapping[str, Any], known: set[str], prefix: str) -> None:
+    def _no_others(self, given: Mapping[str, object], known: set[str], prefix: str) -> None:
         others = sorted(str(name) for name in set(given) - known)
         if others:
             raise self._wrong(f"{prefix}{others[0]}", f"is not known (there are {', '.join(sorted(known))})")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -15,6 +14,7 @@ from nova.db.engine import Connection
 from nova.model import image_flavor_conflicts, image_properties
 from nova.model.flavors import Flavor
 from nova.model.images import Image
+from nova.model.keypairs import Keypair
 from nova.model.requirements import DEVICES, Needs, needs_of
 from nova.model.server_orders import ResizeServer
 from nova.model.servers import NewServer
@@ -46,7 +46,7 @@ def _active_image(deps: Deps, image_id: str) -> Image:
     return image
 
 
-def keypair(tx: Connection, user_id: str, name: str | None) -> Any:
+def keypair(tx: Connection, user_id: str, name: str | None) -> Keypair | None:
     """The user's keypair of that name; None asks for none. server.BadKeypair."""
     if not name:
         return None

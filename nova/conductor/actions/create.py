@@ -10,7 +10,7 @@ import random
 import re
 import uuid as uuids
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -27,7 +27,7 @@ from nova.conductor.engine.workflow import Op, Retry, Workflow
 from nova.db import flavors, hosts, ledger, security_groups, server_groups, servers, services, states
 from nova.db.engine import Connection
 from nova.db.states import PerServer
-from nova.db.types import utc_now
+from nova.db.types import AnyColumn, utc_now
 from nova.model.base import Scope
 from nova.model.counting import classes
 from nova.model.flavors import Flavor
@@ -245,7 +245,7 @@ def _zone(deps: Deps, order: NewServer) -> str | None:
 
 
 def _rows(deps: Deps, order: NewServer, parts: Parts, uuid_list: Sequence[str], who: context.RequestContext
-          ) -> list[dict[str, Any]]:
+          ) -> list[dict[str, AnyColumn]]:
     image = parts.image
     common = {
         "project_id": who.project_id, "user_id": who.user_id, "description": order.description,
@@ -285,7 +285,7 @@ def _disks(order: NewServer, flavor: Flavor) -> tuple[Disk, ...] | None:
     return tuple(made)
 
 
-def _entry(deps: Deps, order: NewServer, row: Mapping[str, Any], who: context.RequestContext) -> dict[str, Any]:
+def _entry(deps: Deps, order: NewServer, row: Mapping[str, object], who: context.RequestContext) -> dict[str, object]:
     arguments = builtins(PlacementArguments(host=order.host, node=order.node, forced=order.forced,
                                             metadata=order.metadata))
     return {"server_uuid": row["uuid"], "action": "create", "epoch": 1,
@@ -294,7 +294,7 @@ def _entry(deps: Deps, order: NewServer, row: Mapping[str, Any], who: context.Re
             "project_id": who.project_id, "finished_at": None, "outcome": None, "fault": None}
 
 
-def launched(ops: Sequence[Op]) -> Mapping[str, Any]:
+def launched(ops: Sequence[Op]) -> Mapping[str, object]:
     """Their hosts said how they are; one that fell silent had reported that they run."""
     told = {op.uuid: op.progress.power_state for op in ops}
     return {"launched_at": utc_now(), "power_state": PerServer({

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -18,7 +17,7 @@ from nova.db import migrations
 from nova.db.engine import Connection
 from nova.db.models.cell import servers
 from nova.db.states import PerServer
-from nova.db.types import utc_now
+from nova.db.types import AnyColumn, utc_now
 from nova.model.base import utcnow
 from nova.model.migrations import CANCELLED
 from nova.model.servers import ServerMemo
@@ -29,7 +28,7 @@ class DestroyGuests(Step):
 
     event = "compute_terminate_instance"
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         """From here on it may be whole no more, and only a delete goes on with it, should this one fail."""
         for op in ops:
             op.see(memo=msgspec.structs.replace(op.server.memo or ServerMemo(), destroying=True))
@@ -54,11 +53,11 @@ class DestroyGuests(Step):
         return failures[0] if failures else {"host": op.server.host}
 
 
-def gone(ops: Sequence[Op]) -> Mapping[str, Any]:
+def gone(ops: Sequence[Op]) -> Mapping[str, object]:
     return {"deleted": servers.c.id, "deleted_at": utc_now(), "terminated_at": utc_now(), "power_state": 0}
 
 
-def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
+def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
     """Its moves are over with the server itself: a delete that failed leaves them as they are, for the next one."""
     memo = op.server.memo
     moved = (memo and memo.move) or set(op.progress.claimed) - {op.server.host}
@@ -87,12 +86,12 @@ class Restore(Arguments):
     start: bool = False
 
 
-def set_aside(ops: Sequence[Op]) -> Mapping[str, Any]:
+def set_aside(ops: Sequence[Op]) -> Mapping[str, object]:
     """(One server: no request deletes several.)"""
     return {**powered(ops), **remembering(ops, soft_deleted_at=utcnow(), deleted_from=ops[0].server.vm_state)}
 
 
-def restored(ops: Sequence[Op]) -> Mapping[str, Any]:
+def restored(ops: Sequence[Op]) -> Mapping[str, object]:
     """A shelved server is shelved again; a stopped one runs."""
     return {**powered(ops), **remembering(ops, soft_deleted_at=None, deleted_from=None),
             "vm_state": PerServer({op.uuid: op.asked(Restore).becomes for op in ops})}

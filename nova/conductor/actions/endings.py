@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -12,7 +11,7 @@ from nova.db.states import PerServer
 from nova.model.servers import ServerMemo
 
 
-def powered(ops: Sequence[Op]) -> Mapping[str, Any]:
+def powered(ops: Sequence[Op]) -> Mapping[str, object]:
     """Power states as the hosts told them; where one told none, what is known stays."""
     told = {op.uuid: op.progress.power_state for op in ops if op.progress.power_state}
     return {"power_state": PerServer(told)} if told else {}
@@ -23,6 +22,6 @@ def memo_of(op: Op) -> ServerMemo:
     return found or ServerMemo()
 
 
-def remembering(ops: Sequence[Op], **fields: Any) -> Mapping[str, Any]:
+def remembering(ops: Sequence[Op], **fields: object) -> Mapping[str, object]:
     """The servers' memos with these fields."""
     return {"memo": PerServer({op.uuid: msgspec.structs.replace(memo_of(op), **fields) for op in ops})}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -23,7 +22,9 @@ from nova.conductor.steps.moves import AskDestination, Settle, ask, rebind, remo
 from nova.conductor.steps.placement import taken
 from nova.db import migrations, services
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
 from nova.db.states import PerServer
+from nova.db.types import AnyColumn
 from nova.model import migrations as kinds
 from nova.model import migrations as status
 from nova.model.migrations import PRE_MIGRATING
@@ -40,8 +41,8 @@ class Evacuations:
         self.deps = deps
 
     def evacuate_server(self, order: EvacuateServer) -> None:
-        def check(tx: Connection, row: Any) -> None:
-            if host_up(self.deps, tx, row.host):
+        def check(tx: Connection, row: ServerRow) -> None:
+            if host_up(self.deps, tx, row.host or ""):
                 raise errors.move.EvacuateHostInUse(host=row.host)
             check_target(self.deps, tx, row, order.host, errors.host.NotFound)
         asked = {"host": order.host, "forced": order.force, "on_shared_storage": order.on_shared_storage,
@@ -71,11 +72,11 @@ class RebuildAtDestination(AskDestination):
 
     status, event = PRE_MIGRATING, "compute_rebuild_instance"
 
-    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         deps.networking.follow(tx, op, taken(op).host)
         return {}
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         rebind(deps, op, moving.destination(op))
         shared = op.asked(Evacuation).on_shared_storage
         build = msgspec.structs.replace(moving.build_at(deps, op, moving.destination(op)),
@@ -87,7 +88,7 @@ class RebuildAtDestination(AskDestination):
             shared = outcome.arrival is not None and outcome.arrival.shared
         return {"power_state": int(outcome.power_state), "shared": shared}
 
-    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         for op in ops:
             deps.networking.follow(tx, op, moving.source(op).host)
         return {}
@@ -100,7 +101,7 @@ class RebuildAtDestination(AskDestination):
                 rebind(deps, op, moving.source(op))
 
 
-def evacuated(ops: Sequence[Op]) -> Mapping[str, Any]:
+def evacuated(ops: Sequence[Op]) -> Mapping[str, object]:
     """It is the destination's from here on. What was off stays off, and so does what was asked to."""
     places = {op.uuid: moving.row_at(op, moving.destination(op)) for op in ops}
     off = {op.uuid for op in ops if not moving.runs(op) or op.asked(Evacuation).stay_off}
@@ -112,7 +113,7 @@ def evacuated(ops: Sequence[Op]) -> Mapping[str, Any]:
             "memo": PerServer({op.uuid: moves.remembered(op, vm_state=None, move=None) for op in ops})}
 
 
-def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
+def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
     """The old host owes the removal of its guest; its claim there stays until that is paid."""
     move = moving.move_of(op)
     if error is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -20,6 +19,7 @@ from nova.db import operations, servers, states
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
 from nova.db.states import PerServer
+from nova.db.types import AnyColumn
 from nova.model.base import Scope
 from nova.model.networks import Interface, RequestedNetwork
 from nova.model.orders import InterfaceOrder
@@ -152,7 +152,7 @@ def detach_at_once(deps: Deps) -> Callable[[str, str], None]:
 class TakeInterface(Step):
     """The server has one more interface, the last in the guest's order; undo: it goes back to where it came from."""
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         added = {}
         for op in ops:
             taken = deps.networking.take_interface(tx, op, op.asked(AttachInterface).wish)
@@ -177,7 +177,7 @@ class TakeInterface(Step):
             op.write(interfaces=after)
         return {}
 
-    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         return _drop(tx, deps, ops)
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
@@ -188,7 +188,7 @@ class DropInterface(Step):
     """The server's row has it no more, and its address or port is nobody's (or, a port that was given, free). The
     guest has lost it before: there is no way back."""
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         return _drop(tx, deps, ops)
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
@@ -280,7 +280,7 @@ def _with(op: Op, interface: Interface) -> tuple[Interface, ...]:
     return (*current, interface)
 
 
-def _drop(tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+def _drop(tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
     left = {}
     for op in ops:
         interface = interface_of(op)

@@ -22,7 +22,9 @@ from nova.conductor.steps.moves import MoveStep, _each, ask, ask_source, place, 
 from nova.conductor.steps.placement import taken
 from nova.db import actions, migrations, servers, states
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
 from nova.db.states import PerServer
+from nova.db.types import AnyColumn
 from nova.model import migrations as kinds
 from nova.model import migrations as status
 from nova.model.actions import ActionEvent, ActionQuery
@@ -63,7 +65,7 @@ class LiveMigrations:
         self.deps = deps
 
     def live_migrate_server(self, order: LiveMigrateServer) -> None:
-        def check(tx: Connection, row: Any) -> None:
+        def check(tx: Connection, row: ServerRow) -> None:
             check_source(self.deps, tx, row, errors.move.HostDown)
             check_target(self.deps, tx, row, order.host, errors.move.NoSuchHost)
         asked = {"host": order.host, "forced": order.force, "block": order.block_migration,
@@ -170,7 +172,7 @@ class DescribeGuest(MoveStep):
 
     event = "compute_check_can_live_migrate_source"
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         outcome = ask_source(deps, ComputeRPC.describe_guests, op, moving.order_at(deps, op, moving.source(op)))
         return {"offer": outcome.source}
 
@@ -180,7 +182,7 @@ class PrepareLiveMigration(MoveStep):
 
     event, undo_event = "compute_pre_live_migration", "compute_rollback_live_migration_at_destination"
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         asked = op.asked(LiveMigrate)
         arriving = deps.networking.prepare_arrival(op, taken(op).host)
         order = moving.first_order(deps, op, moving.destination(op), op.progress.offer,
@@ -205,7 +207,7 @@ class MigrateGuests(MoveStep):
 
     status, event, decisive = RUNNING, "compute_live_migration", True
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         end = moving.source(op)
         order = LiveOrder(server_uuid=op.uuid, instance_name=op.asked(LiveMigrate).instance_name, fence=fence(op),
                           arrival=op.progress.arrival or GuestArrival(),
@@ -220,7 +222,7 @@ class MigrateGuests(MoveStep):
             raise errors.move.SourceFailed(host=end.host, server=op.uuid, why=error.message) from None
         return {"committed": True}
 
-    def _without_answer(self, deps: Deps, op: Op, error: errors.NovaError) -> Mapping[str, Any]:
+    def _without_answer(self, deps: Deps, op: Op, error: errors.NovaError) -> Mapping[str, AnyColumn]:
         """From here on the source may not hand over any more; whether it has is asked after that."""
         op.entry = deps.runner.journal.leave_behind(op.entry, lambda tx: None)
         host = taken(op).host
@@ -244,10 +246,10 @@ class ArriveAtDestination(MoveStep):
 
     status, event = POST_MIGRATING, "compute_post_live_migration_at_destination"
 
-    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         return place(tx, deps, op, moving.destination(op))
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         rebind(deps, op, moving.destination(op))
         host = taken(op).host
         try:
@@ -266,7 +268,7 @@ class ArriveAtDestination(MoveStep):
             return {"stranded": error.message}
         return {"power_state": int(outcome.power_state)}
 
-    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         return _each(ops, lambda op: place(tx, deps, op, moving.source(op)))
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
@@ -277,12 +279,12 @@ class ArriveAtDestination(MoveStep):
 class CleanSource(MoveStep):
     """Nothing is left where the server was; but disks that the destination sees too are its own now."""
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         remove(deps, op, moving.source(op), keep_disks=bool(op.progress.shared))
         return {}
 
 
-def arrived(ops: Sequence[Op]) -> Mapping[str, Any]:
+def arrived(ops: Sequence[Op]) -> Mapping[str, object]:
     """In the state it was; but a guest that its new host could not make its own is in ERROR there."""
     changes: dict[str, Any] = {"memo": PerServer({op.uuid: moves.remembered(op, vm_state=None, move=None)
                                                   for op in ops})}
@@ -297,7 +299,7 @@ def arrived(ops: Sequence[Op]) -> Mapping[str, Any]:
     return changes
 
 
-def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
+def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
     """move.Cancelled is what somebody asked to be stopped, and was."""
     if error is None:
         migrations.advance(tx, moving.move_of(op), status=status.COMPLETED)

@@ -14,11 +14,12 @@ from nova.conductor.steps import moving
 from nova.db import ledger, migrations, servers, services, states
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
+from nova.db.types import AnyColumn
 from nova.model.flavors import Flavor
 from nova.model.migrations import NewMigration
 
 
-def base(deps: Deps, row: ServerRow) -> dict[str, Any]:
+def base(deps: Deps, row: ServerRow) -> dict[str, AnyColumn]:
     """What every move must know of where the server comes from."""
     name = servers.instance_name(deps.settings.instance_name_template, row.id, row.uuid)
     return {"source": row.host, "source_node": row.node or "", "source_zone": row.availability_zone,
@@ -37,7 +38,7 @@ class Plan(NamedTuple):
     uuid: str
     asks: ArgumentsKind
     asked: Mapping[str, object]  # those of its fields that are the request's
-    check: Callable[[Connection, Any], None]
+    check: Callable[[Connection, ServerRow], None]
     flavor: Flavor | None = None
     row: Mapping[str, Any] = {}
     owner: quota.Owner | None = None  # of a resize: whose quota it counts in
@@ -47,12 +48,12 @@ def host_up(deps: Deps, tx: Connection, host: str) -> bool | None:
     return services.host_up(tx, host, deps.settings.service_down_time)
 
 
-def check_source(deps: Deps, tx: Connection, row: Any, down: type[errors.NovaError]) -> None:
-    if not host_up(deps, tx, row.host):
+def check_source(deps: Deps, tx: Connection, row: ServerRow, down: type[errors.NovaError]) -> None:
+    if not host_up(deps, tx, row.host or ""):
         raise down(host=row.host)
 
 
-def check_target(deps: Deps, tx: Connection, row: Any, host: str | None, unknown: type[errors.NovaError],
+def check_target(deps: Deps, tx: Connection, row: ServerRow, host: str | None, unknown: type[errors.NovaError],
                   must_be_up: bool = True) -> None:
     if host is None:
         return
@@ -65,7 +66,7 @@ def check_target(deps: Deps, tx: Connection, row: Any, host: str | None, unknown
         raise errors.move.HostDown(host=host)
 
 
-def begin_move(deps: Deps, plan: Plan, secrets: Mapping[str, Any] | None = None) -> states.Entry:
+def begin_move(deps: Deps, plan: Plan, secrets: Mapping[str, object] | None = None) -> states.Entry:
     """In one transaction of the cell: the journal's row and the move's. What quota counts of a resize is checked
     and written within it: a conductor that dies in between has counted too much (see
     nova.conductor.upkeep.quota_repair)."""
@@ -94,7 +95,7 @@ def _write(deps: Deps, tx: Connection, plan: Plan) -> states.Entry:
     return entry
 
 
-def count_resize(deps: Deps, entry: states.Entry, row: Any, flavor: Flavor, whose: quota.Owner) -> None:
+def count_resize(deps: Deps, entry: states.Entry, row: ServerRow, flavor: Flavor, whose: quota.Owner) -> None:
     """The larger of both flavors, if quota lets it: under the project's lock, as for a create. OverQuota."""
     image = row.image.properties if row.image else {}
     old, new = (deps.quotas.counted(one, image) for one in (row.flavor, flavor))

@@ -24,7 +24,7 @@ from nova.db import ledger, servers, services, states
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
 from nova.db.states import PerServer
-from nova.db.types import utc_now
+from nova.db.types import AnyColumn, utc_now
 from nova.model.base import Value
 from nova.model.counting import classes
 from nova.model.images import Image
@@ -79,7 +79,7 @@ class Rebuilds:
         self.deps.runner.start([entry], secrets={"admin_password": order.admin_password})
         return answer
 
-    def _checked(self, order: RebuildServer) -> Mapping[str, Any]:
+    def _checked(self, order: RebuildServer) -> Mapping[str, AnyColumn]:
         """The changes that must be looked up, or fit the quota."""
         who = context.current()
         whose = quota.owner(self.deps, who.project_id, who.user_id)
@@ -95,7 +95,7 @@ class Rebuilds:
                         "key_type": key.type if key else "ssh"}
         return changes
 
-    def _begin(self, tx: Connection, order: RebuildServer, changes: Mapping[str, Any]) -> states.Entry:
+    def _begin(self, tx: Connection, order: RebuildServer, changes: Mapping[str, object]) -> states.Entry:
         """The fields are written with the journal's row: whoever runs it finds them."""
         def arguments(row: ServerRow) -> Rebuild:
             old = OfImage(**{name: getattr(row, name) for name in OfImage.__struct_fields__})
@@ -106,7 +106,7 @@ class Rebuilds:
         return entry
 
 
-def _of_image(image: Image, row: Any) -> Mapping[str, Any]:
+def _of_image(image: Image, row: ServerRow) -> Mapping[str, object]:
     return {"image": image, "image_id": image.id, "kernel_id": image.kernel_id or "",
             "ramdisk_id": image.ramdisk_id or "", "config_drive": row.config_drive or wants_drive(image)}
 
@@ -143,7 +143,7 @@ class RebuildScheduled(Step):
             return {}
         return no_valid_host(op, selection)
 
-    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         if any(event.step == "RebuildGuests" for op in ops for event in op.entry.history):
             return {}
         [op] = ops
@@ -196,7 +196,7 @@ class RebuildGuests(GuestStep):
             keep_ephemeral=asked.keep_ephemeral, start=not asked.was_off)
 
 
-def rebuilt(ops: Sequence[Op]) -> Mapping[str, Any]:
+def rebuilt(ops: Sequence[Op]) -> Mapping[str, object]:
     """What was off is off, and what failed before is well."""
     after = {op.uuid: VmState.STOPPED if op.asked(Rebuild).was_off else VmState.ACTIVE for op in ops}
     return {**powered(ops), "vm_state": PerServer({uuid: state.value for uuid, state in after.items()}),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from nova import errors
 from nova.conductor.actions.checks import usable_image
@@ -69,11 +68,11 @@ class RescueGuests(GuestStep):
             admin_password=op.secrets.get("admin_password"), timeout_s=deps.settings.shutdown_timeout)
 
 
-def rescued(ops: Sequence[Op]) -> Mapping[str, Any]:
+def rescued(ops: Sequence[Op]) -> Mapping[str, object]:
     return {**powered(ops), **remembering(ops, rescue_image_id=ops[0].asked(Rescue).rescue_image_ref)}
 
 
-def unrescued(ops: Sequence[Op]) -> Mapping[str, Any]:
+def unrescued(ops: Sequence[Op]) -> Mapping[str, object]:
     return {**powered(ops), **remembering(ops, rescue_image_id=None)}
 
 

@@ -22,7 +22,9 @@ from nova.conductor.steps.moving import MoveArguments
 from nova.conductor.steps.placement import owed, taken
 from nova.db import flavors, ledger, migrations, servers, services, states
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
 from nova.db.states import PerServer
+from nova.db.types import AnyColumn
 from nova.model import migrations as kinds
 from nova.model import migrations as status
 from nova.model.base import Scope
@@ -35,7 +37,7 @@ from nova.model.states import PowerState, TaskState, VmState
 from nova.rpc.contracts.compute import ComputeRPC
 
 
-def flavor_asked(deps: Deps, row: Any, order: ResizeServer) -> Flavor:
+def flavor_asked(deps: Deps, row: ServerRow, order: ResizeServer) -> Flavor:
     """The flavor, as the server's project sees it. Invalid: it does not, or the flavor is disabled."""
     with deps.api.reading() as tx:
         try:
@@ -45,7 +47,7 @@ def flavor_asked(deps: Deps, row: Any, order: ResizeServer) -> Flavor:
     return msgspec.structs.replace(found, projects=())
 
 
-def check_flavors(row: Any, flavor: Flavor, order: ResizeServer) -> None:
+def check_flavors(row: ServerRow, flavor: Flavor, order: ResizeServer) -> None:
     """move.ResizeSameFlavor; move.ResizeDiskWouldShrink; server.FlavorTooSmall for the server's image; Forbidden: a
     zero disk."""
     old = row.flavor
@@ -115,7 +117,7 @@ class Resizes:
         flavor = flavor_asked(self.deps, row, order)
         again = self.deps.settings.allow_resize_to_same_host
 
-        def check(tx: Connection, row: Any) -> None:
+        def check(tx: Connection, row: ServerRow) -> None:
             check_flavors(row, flavor, order)
             checks.check_needs(self.deps, flavor, row.image)
             check_source(self.deps, tx, row, errors.move.SourceDown)
@@ -125,7 +127,7 @@ class Resizes:
                                     changes, quota.owner(self.deps, row.project_id, row.user_id)))
 
     def migrate_server(self, order: MigrateServer) -> None:
-        def check(tx: Connection, row: Any) -> None:
+        def check(tx: Connection, row: ServerRow) -> None:
             check_source(self.deps, tx, row, errors.move.SourceDown)
             check_target(self.deps, tx, row, order.host, errors.move.NoSuchHost, must_be_up=False)
         begin_move(self.deps, Plan("migrate", kinds.MIGRATION, kinds.PRE_MIGRATING, order.uuid,
@@ -137,7 +139,7 @@ class LeaveSource(MoveStep):
 
     status, event = MIGRATING, "compute_resize_instance"
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         outcome = ask_source(deps, ComputeRPC.leave_guests, op, moving.order_at(deps, op, moving.source(op)))
         return {"offer": outcome.source}
 
@@ -164,7 +166,7 @@ class FetchDisks(MoveStep):
 
     status = POST_MIGRATING
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         order = moving.move_order(deps, op, moving.destination(op), _offer(op))
         ask(deps, ComputeRPC.fetch_guests, taken(op).host, op, order)
         return {}
@@ -184,16 +186,16 @@ class FinishResize(MoveStep):
 
     event = "compute_finish_resize"
 
-    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         return place(tx, deps, op, moving.destination(op))
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         rebind(deps, op, moving.destination(op))
         order = moving.first_order(deps, op, moving.destination(op), _offer(op))
         outcome = ask(deps, ComputeRPC.finish_guests, taken(op).host, op, order)
         return {"power_state": int(outcome.power_state)}
 
-    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         return _each(ops, lambda op: place(tx, deps, op, moving.source(op)))
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
@@ -209,7 +211,7 @@ class ForgetSource(MoveStep):
 
     status, event, decisive = CONFIRMING, "compute_confirm_resize", True
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         end = moving.source(op)
         if end.host != op.server.host and not is_up(deps, end.host):  # known to be down: nobody waits for its answer
             leave_removal(deps, op, end, "it is down")
@@ -224,7 +226,7 @@ class ForgetSource(MoveStep):
             remove(deps, op, end)
         return {"committed": True}  # there is nothing left to revert to
 
-    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         for op in ops:
             migrations.advance(tx, moving.move_of(op), status=FINISHED)
         return {}
@@ -238,7 +240,7 @@ class FindAtSource(MoveStep):
 
     status = REVERTING
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         if not _within_one_host(op):
             ask_source(deps, ComputeRPC.leave_guests, op, moving.order_at(deps, op, moving.source(op)))
         return {}
@@ -249,7 +251,7 @@ class RevertAtDestination(MoveStep):
 
     event, decisive = "compute_revert_resize", True
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         asked = op.asked(EndOfResize)
         if not _within_one_host(op):
             remove(deps, op, moving.End(asked.destination, asked.destination_node, None, asked.old_flavor))
@@ -266,10 +268,10 @@ class ReturnToSource(MoveStep):
 
     event = "compute_finish_revert_resize"
 
-    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         return place(tx, deps, op, moving.source(op))
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         end = moving.source(op)
         self._give_back(deps, op)
         rebind(deps, op, end)
@@ -293,14 +295,14 @@ class ReturnToSource(MoveStep):
         deps.feed.after_release(deps.api.transact(write))
 
 
-def moved(ops: Sequence[Op]) -> Mapping[str, Any]:
+def moved(ops: Sequence[Op]) -> Mapping[str, object]:
     """RESIZED, until somebody confirms or reverts it: for that the server remembers what it was."""
     return {"power_state": PerServer({op.uuid: op.progress.power_state or 0 for op in ops}),
             "memo": PerServer({op.uuid: moves.remembered(op, vm_state=op.asked(MoveArguments).vm_state,
                                                          move=moving.move_of(op)) for op in ops})}
 
 
-def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
+def closed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
     migrations.advance(tx, moving.move_of(op), status=status.ERROR if error else status.FINISHED)
     return {"vm_state": VmState.ERROR.value} if op.progress.stranded else {}
 
@@ -329,7 +331,7 @@ def _cold(action: str) -> Workflow:
 RESIZE, MIGRATE = _cold("resize"), _cold("migrate")
 
 
-def settled(ops: Sequence[Op]) -> Mapping[str, Any]:
+def settled(ops: Sequence[Op]) -> Mapping[str, object]:
     """The server is what it was before, and remembers no move."""
     found: dict[str, Any] = {
         "vm_state": PerServer({op.uuid: op.asked(MoveArguments).vm_state for op in ops}),
@@ -338,12 +340,12 @@ def settled(ops: Sequence[Op]) -> Mapping[str, Any]:
     return {**found, "power_state": PerServer(power)} if power else found
 
 
-def confirmed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
+def confirmed(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
     migrations.advance(tx, moving.move_of(op), status=status.FINISHED if error else status.CONFIRMED)
     return {}
 
 
-def reverted(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, Any]:
+def reverted(tx: Connection, op: Op, error: errors.NovaError | None) -> Mapping[str, object]:
     """What failed before anything was removed can be tried again, or confirmed."""
     again = error is not None and all(event.step != "RevertAtDestination" for event in op.entry.history)
     migrations.advance(tx, moving.move_of(op), status=status.FINISHED if again else

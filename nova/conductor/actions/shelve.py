@@ -18,7 +18,7 @@ from nova.conductor.engine import zones
 from nova.conductor.engine.begin import SHELVED, begin, locked, metadata_of
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import PlacementArguments
-from nova.conductor.engine.orders import build_order
+from nova.conductor.engine.orders import build_order, guest_order
 from nova.conductor.engine.workflow import Op, Result, Retry, Step, Workflow
 from nova.conductor.steps.guests import BuildGuests, StopGuests, destroy, fence, leave_destroy
 from nova.conductor.steps.images import ACTIVE, ImageArguments, discard, offloading
@@ -27,7 +27,7 @@ from nova.db import ledger, servers, services, states
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.server_row import ServerRow
 from nova.db.states import PerServer
-from nova.db.types import utc_now
+from nova.db.types import AnyColumn, utc_now
 from nova.model.base import utcnow
 from nova.model.images import Image, NewImage
 from nova.model.orders import BuildOrder
@@ -94,7 +94,7 @@ class SetAsideGuests(StopGuests):
     """Stop what is to be shelved. Undo: what ran is started again; what was paused or suspended is off from now on, as
     its memory is gone."""
 
-    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         lost = [op for op in ops if _has_stopped(op) and not offloading(op) and op.server.vm_state in _IN_MEMORY]
         return {"vm_state": PerServer(dict.fromkeys([op.uuid for op in lost], VmState.STOPPED.value))} if lost else {}
 
@@ -104,7 +104,7 @@ class SetAsideGuests(StopGuests):
             if not host or op.server.vm_state != VmState.ACTIVE.value or offloading(op):
                 continue
             try:
-                deps.compute.start_guests(host, (self.order(deps, op),))
+                deps.compute.start_guests(host, (guest_order(deps, op, fence(op), self.reboot),))
             except errors.Overtaken:
                 raise
             except errors.NovaError as error:  # its owner sees it stopped with the host's next report
@@ -162,7 +162,7 @@ class OffloadGuests(Step):
                           extra={"server": op.uuid})
             leave_destroy(deps, host, op, error)
 
-    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         """Whatever failed, the server is on no host from now on, and its disk is its image's."""
         memos = {}
         for op in ops:
@@ -183,7 +183,7 @@ class OffloadGuests(Step):
 class ReleaseHost(Step):
     """The servers are on no host, and what they claimed there goes back. Addresses and quota stay theirs."""
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         for op in ops:
             op.see(**_OFF)
         return _OFF
@@ -203,7 +203,7 @@ def release(deps: Deps, ops: Sequence[Op]) -> None:
 class PlaceOnHost(Step):
     """The servers are on the host of their claim, with the addresses they kept; undo: they are on none."""
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         zone = ops[0].progress.zone or deps.settings.default_availability_zone  # one host, so one zone
         for op in ops:
             op.see(host=op.progress.host, node=op.progress.node, availability_zone=zone)
@@ -224,7 +224,7 @@ class PlaceOnHost(Step):
             return error
         return {}
 
-    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         for op in ops:
             op.see(**_OFF)
         return _OFF
@@ -266,7 +266,7 @@ def shelved_image(op: Op) -> str | None:
     return memo.shelved_image_id if memo is not None else None
 
 
-def shelved(ops: Sequence[Op]) -> Mapping[str, Any]:
+def shelved(ops: Sequence[Op]) -> Mapping[str, object]:
     """(One server: no request shelves several.)"""
     asked = ops[0].asked(Shelve)
     state = VmState.SHELVED_OFFLOADED if asked.offload else VmState.SHELVED
@@ -275,7 +275,7 @@ def shelved(ops: Sequence[Op]) -> Mapping[str, Any]:
         shelved_at=utcnow())}
 
 
-def unshelved(ops: Sequence[Op]) -> Mapping[str, Any]:
+def unshelved(ops: Sequence[Op]) -> Mapping[str, object]:
     launched = {"launched_at": utc_now()} if ops[0].asked(Unshelve).offloaded else {}
     return {**powered(ops), **launched,
             **remembering(ops, shelved_image_id=None, shelved_host=None, shelved_at=None)}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import uuid as uuids
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -22,6 +21,7 @@ from nova.conductor.engine.workflow import Op, Result, Step, Workflow
 from nova.conductor.steps.images import ACTIVE, ImageArguments, discard
 from nova.db import states
 from nova.db.server_row import ServerRow
+from nova.db.types import AnyColumn
 from nova.model.images import Image, ImageQuery, NewImage
 from nova.model.server_orders import CreateBackup, CreateImage
 from nova.model.states import TaskState
@@ -88,7 +88,7 @@ def _make(deps: Deps, entry: states.Entry, image: NewImage) -> None:
         discard(deps, image.id)  # a delete came, and knew of an image that was not there yet
 
 
-def holding(deps: Deps, row: ServerRow, image: NewImage) -> dict[str, Any]:
+def holding(deps: Deps, row: ServerRow, image: NewImage) -> dict[str, AnyColumn]:
     """The arguments of an operation that makes ``image`` of a server: with what the image inherits."""
     base: Image | None = row.image
     inherited = _inherited(base, deps.settings.non_inheritable_image_properties) if base else {}
@@ -103,7 +103,7 @@ def _inherited(base: Image, but: tuple[str, ...]) -> dict[str, str]:
             if name not in but and name not in OF_ITS_ORIGIN and not name.startswith(OF_ITS_DATA)}
 
 
-def origin_of(row: Any, kind: str) -> dict[str, str]:
+def origin_of(row: ServerRow, kind: str) -> dict[str, str]:
     """Where an image of a server came from: these properties are ours to set, whatever the request's metadata says.
 
     But for a snapshot's ``image_type``, which is only a label to find it by: clients put their own there.

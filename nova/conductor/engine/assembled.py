@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova.rpc.interface import Interface
 
 
@@ -11,7 +9,7 @@ class Assembled:
     """The methods of a contract, gathered from parts."""
 
 
-def assemble(contract: type[Interface], *parts: Any) -> Assembled:
+def assemble(contract: type[Interface], *parts: object) -> Assembled:
     """An implementation of ``contract``; TypeError when a method has no part or more than one."""
     whole = Assembled()
     for name in contract.methods:

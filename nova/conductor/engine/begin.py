@@ -13,6 +13,7 @@ from nova.conductor.engine.operation import Arguments
 from nova.db import servers, states
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
+from nova.db.types import AnyColumn
 from nova.model import image_flavor_conflicts
 from nova.model.states import ACTIONS, VmState
 
@@ -64,7 +65,7 @@ def metadata_of(tx: Connection, row: ServerRow) -> dict[str, str]:
     return servers.children(tx, [row.uuid])[0].get(row.uuid, {})
 
 
-def builtins(arguments: Arguments) -> dict[str, Any]:
+def builtins(arguments: Arguments) -> dict[str, AnyColumn]:
     """As the journal keeps them."""
     found: dict[str, Any] = msgspec.to_builtins(arguments)
     return found

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from nova import errors
 from nova.db import runners, servers, states
 from nova.db.engine import Connection, Database
+from nova.db.types import AnyColumn
 
 LOG = logging.getLogger(__name__)
 
@@ -58,12 +58,12 @@ class Journal:
         if self.left_s <= 0 or any(entry.runner_id != self.runner_id for entry in entries):
             raise errors.daemon.RunnerLeaseLost()
 
-    def servers(self, entries: Sequence[states.Entry]) -> dict[str, Any]:
+    def servers(self, entries: Sequence[states.Entry]) -> dict[str, AnyColumn]:
         """The servers' rows as they are now."""
         with self.cell.reading() as tx:
             return servers.rows_of(tx, [entry.server_uuid for entry in entries])
 
-    def advance(self, work: Callable[[Connection], tuple[Sequence[states.Entry], Mapping[str, Any]]]) -> None:
+    def advance(self, work: Callable[[Connection], tuple[Sequence[states.Entry], Mapping[str, object]]]) -> None:
         """Write where operations stand: ``work`` does their part in the transaction, and gives their entries as they
         are after it and the changes of their servers' rows."""
         def write(tx: Connection) -> None:
@@ -72,8 +72,8 @@ class Journal:
             states.advance(tx, entries, changes)
         self.cell.transact(write)
 
-    def finish(self, entries: Sequence[states.Entry], changes: Mapping[str, Any], outcome: str,
-               fault: str | None = None, also: Callable[[Connection], Mapping[str, Any]] = lambda tx: {}) -> None:
+    def finish(self, entries: Sequence[states.Entry], changes: Mapping[str, object], outcome: str,
+               fault: str | None = None, also: Callable[[Connection], Mapping[str, object]] = lambda tx: {}) -> None:
         """End operations, with the changes of their servers' rows. ``also`` is done in the same transaction; it gives
         more changes."""
         self._check_lease(entries)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from nova import errors
 from nova.db import class_usage, ledger
 from nova.db.engine import Connection
+from nova.db.types import AnyColumn
 from nova.model.counting import classes
 from nova.model.flavors import Flavor
 from nova.model.quotas import UNLIMITED
@@ -119,7 +120,7 @@ class Unified:
     unchangeable = ("Limits of this cloud are kept in Keystone: use 'openstack limit' and 'openstack registered "
                     "limit'.")
 
-    def __init__(self, keystone: Any, missing: Missing = MISSING, clock: Callable[[], float] = time.monotonic
+    def __init__(self, keystone: AnyColumn, missing: Missing = MISSING, clock: Callable[[], float] = time.monotonic
                  ) -> None:
         self._keystone, self._missing, self._clock = keystone, missing, clock
         self._cache: dict[str, tuple[float, _InKeystone]] = {}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import errors
+from nova.db.types import AnyColumn
 from nova.model.ports import OWNER
 
 
-def guest_at(client: Any, provider_id: str, address: str) -> tuple[str, str]:
+def guest_at(client: AnyColumn, provider_id: str, address: str) -> tuple[str, str]:
     """(the server's uuid, the project of the port that says so). ``client``: nova.clients.neutron.Neutron.
     metadata.NotOnePort; Unavailable."""
     subnets = client.subnets(filters={"advanced_service_providers": provider_id})

@@ -12,10 +12,13 @@ from typing import Any, NamedTuple, Protocol
 
 from nova.conductor.engine.workflow import Op, Result
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
+from nova.db.types import AnyRow
 from nova.model.base import HostName
 from nova.model.networks import Interface, PortDemand, RequestedNetwork
 from nova.model.security_groups import GuestFirewall, HostFirewall
 from nova.model.server_parts import ExternalEvent
+from nova.model.servers import ServerDetail
 
 
 class NetworkWish(NamedTuple):
@@ -93,7 +96,7 @@ class NetworkBackEnd(Protocol):
 
     # -- interfaces that come and go while the server lives
 
-    def check_interface(self, server: Any, wish: RequestedNetwork) -> RequestedNetwork:
+    def check_interface(self, server: ServerRow, wish: RequestedNetwork) -> RequestedNetwork:
         """Before anything is begun. NotFound, Invalid, Conflict, Forbidden, OverQuota, Unavailable."""
 
     def take_interface(self, tx: Connection, op: Op, wish: RequestedNetwork) -> Interface | None:
@@ -110,17 +113,17 @@ class NetworkBackEnd(Protocol):
 
     # -- what is read
 
-    def interfaces_now(self, server: Any) -> tuple[Interface, ...]:
+    def interfaces_now(self, server: AnyRow) -> tuple[Interface, ...]:
         """As the back end has them at this moment; raises rather than leave out what it could not read."""
 
     def firewall_on(self, host: HostName) -> HostFirewall:
         """What a compute host filters for its guests; nothing where the network service does that itself."""
 
-    def firewalls_of(self, servers: Sequence[Any]) -> Mapping[str, GuestFirewall]:
+    def firewalls_of(self, servers: Sequence[ServerRow]) -> Mapping[str, GuestFirewall]:
         """The servers' parts of it, by uuid: for orders to hosts that do not know them yet, so that they are filtered
         before they run. Hosts whose guests let them in are told of them."""
 
-    def groups_shown(self, servers: Sequence[Any]) -> Mapping[str, tuple[str, ...]]:
+    def groups_shown(self, servers: Sequence[ServerDetail]) -> Mapping[str, tuple[str, ...]]:
         """Names of the servers' groups, by uuid, for a page of them: one call at most. Those not in it: as their rows
         say."""
 
@@ -128,7 +131,7 @@ class NetworkBackEnd(Protocol):
         """The server whose one port has the address, on networks whose metadata this provider (a load balancer) hands
         on: its uuid, as the port says, and whose project's the port is. Invalid: not exactly one; Unavailable."""
 
-    def told(self, event: ExternalEvent, server: Any) -> None:
+    def told(self, event: ExternalEvent, server: AnyRow) -> None:
         """An external event about one of the server's interfaces."""
 
     # -- the nouns of its API: objects with the methods of NetworkCalls, FloatingCalls, SecurityGroupCalls, and the

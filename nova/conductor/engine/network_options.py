@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 from nova.clients.dns import Managers, Options
+from nova.conf import base as conf_base
 from nova.model.addressing import Defaults
 from nova.model.network_managers import FLAT_DHCP, Manager, named
 
@@ -22,7 +22,7 @@ class FloatingOptions:
     dns: Managers = dataclasses.field(default_factory=Managers.of)
 
 
-def floating_from_conf(conf: Any) -> FloatingOptions:
+def floating_from_conf(conf: conf_base.Options) -> FloatingOptions:
     """dns.NoDriver: a DNS driver can not be made."""
     ldap = {field.name: getattr(conf, field.name) for field in dataclasses.fields(Options)
             if field.name.startswith("ldap_")}
@@ -54,11 +54,11 @@ class NetworkOptions:
         return self.manager.dhcp and not self.force_dhcp_release
 
 
-def from_conf(conf: object) -> NetworkOptions:
+def from_conf(conf: conf_base.Options) -> NetworkOptions:
     """network.UnknownManager."""
     values = {field.name: getattr(conf, field.name) for field in dataclasses.fields(NetworkOptions)
               if field.name != "manager"}
-    return NetworkOptions(manager=named(conf.network_manager), **values)  # type: ignore[attr-defined]
+    return NetworkOptions(manager=named(conf.network_manager), **values)
 
 
 def defaults_from_conf(conf: object) -> Defaults:

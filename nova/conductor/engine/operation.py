@@ -9,7 +9,7 @@ what a newer release wrote is kept as it is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -107,7 +107,7 @@ class OperationProgress(Value):
     floating_left: tuple[tuple[str, str | None], ...] = ()  # (address, project): what the server had
     dns_names: tuple[tuple[str, str], ...] = ()  # (name, address): likewise
 
-    def over(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def over(self, row: Mapping[str, object]) -> dict[str, object]:
         """The journal's JSON, as ``row`` was before."""
         kept = {name: value for name, value in row.items() if name not in self.__struct_fields__}
         return kept | msgspec.to_builtins(self)

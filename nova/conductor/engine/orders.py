@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import Arguments
 from nova.db import claims, servers
+from nova.db.server_row import ServerRow
 from nova.db.servers import instance_name
 from nova.model.images import Image
 from nova.model.orders import BuildOrder, Disk, Fence, GuestOrder
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from nova.conductor.engine.workflow import Op
 
 
-def disks_of(server: Any) -> tuple[Disk, ...]:
+def disks_of(server: ServerRow) -> tuple[Disk, ...]:
     """The local disks: those the request named, else the flavor's root, ephemeral and swap."""
     if server.disks:
         return tuple(server.disks)
@@ -34,7 +35,8 @@ def disks_of(server: Any) -> tuple[Disk, ...]:
     return tuple(disks)
 
 
-def build_order(deps: Deps, server: Any, op: Op, fence: Fence, host: str = "", leaving: bool = False) -> BuildOrder:
+def build_order(deps: Deps, server: ServerRow, op: Op, fence: Fence, host: str = "",
+                leaving: bool = False) -> BuildOrder:
     """All a host (the server's, unless another is named) needs to build this guest. ``leaving``: a move is to end
     there, which holds the server's place."""
     settings, secrets = deps.settings, op.secrets
@@ -50,10 +52,10 @@ def build_order(deps: Deps, server: Any, op: Op, fence: Fence, host: str = "", l
         admin_password=secrets.get("admin_password"), availability_zone=server.availability_zone,
         launch_index=server.launch_index, reservation_id=server.reservation_id,
         security_groups=server.security_groups or (), files=server.files or {}, created_at=server.created_at,
-        packing=packing_at(deps, server, host or op.progress.host or server.host, leaving))
+        packing=packing_at(deps, server, host or op.progress.host or server.host or "", leaving))
 
 
-def _metadata(deps: Deps, server: Any, op: Op) -> Mapping[str, str]:
+def _metadata(deps: Deps, server: ServerRow, op: Op) -> Mapping[str, str]:
     """The user's own, for a config drive: an operation that begins with it has it, others read it for that alone."""
     told: Mapping[str, str] | None = op.asked(Arguments).metadata
     if told is not None or not server.config_drive:
@@ -62,13 +64,13 @@ def _metadata(deps: Deps, server: Any, op: Op) -> Mapping[str, str]:
         return servers.children(tx, [server.uuid])[0].get(server.uuid, {})
 
 
-def guarded(deps: Deps, orders: Sequence[BuildOrder], servers: Sequence[Any]) -> tuple[BuildOrder, ...]:
+def guarded(deps: Deps, orders: Sequence[BuildOrder], servers: Sequence[ServerRow]) -> tuple[BuildOrder, ...]:
     """The orders with what may reach the guests, for a host that does not know them yet. ``servers``: their rows."""
     filters = deps.networking.firewalls_of(servers)
     return tuple(msgspec.structs.replace(order, firewall=filters.get(order.server_uuid)) for order in orders)
 
 
-def packing_at(deps: Deps, server: Any, host: str, leaving: bool = False) -> Packing | None:
+def packing_at(deps: Deps, server: ServerRow, host: str, leaving: bool = False) -> Packing | None:
     """What the server holds of the host's cells and devices: asked for only where it can hold something."""
     direct = any(one.vnic_type in KINDS for one in server.port_demands or ())
     if not direct and not may_hold(server.flavor, server.image.properties if server.image else {}):

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,11 +21,15 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.faults import fault_of
 from nova.conductor.engine.journal import Journal
 from nova.conductor.engine.operation import FailedWith
-from nova.conductor.engine.workflow import Op, Result, Step, Workflow, by_host, entries_of
+from nova.conductor.engine.workflow import Op, Result, Secrets, Step, Workflow, by_host, entries_of
 from nova.db.engine import Connection, DatabaseAway
+from nova.db.server_row import ServerRow
 from nova.db.states import Entry, PerServer
+from nova.db.types import AnyColumn
 from nova.model.actions import ActionEvent
 from nova.model.base import utcnow
+
+T = TypeVar("T")
 
 LOG = logging.getLogger(__name__)
 
@@ -45,8 +49,8 @@ class Runner:
 
     # -- entrances
 
-    def start(self, entries: Sequence[Entry], servers: Mapping[str, Any] | None = None,
-              secrets: Mapping[str, Any] | None = None) -> None:
+    def start(self, entries: Sequence[Entry], servers: Mapping[str, object] | None = None,
+              secrets: Secrets | None = None) -> None:
         """Run freshly begun operations of one request beside the caller. The user's token stays with the caller."""
         self._active.update(entry.id for entry in entries)
         who = context.current().without_token()
@@ -83,11 +87,11 @@ class Runner:
         """How many operations are in the hands of this process."""
         return len(self._active)
 
-    def _in_context(self, who: context.RequestContext, function: Callable[..., None], *args: Any) -> None:
+    def _in_context(self, who: context.RequestContext, function: Callable[..., None], *args: object) -> None:
         with context.entered(who):
             function(*args)
 
-    def _start(self, entries: Sequence[Entry], servers: Mapping[str, Any] | None, secrets: Mapping[str, Any]) -> None:
+    def _start(self, entries: Sequence[Entry], servers: Mapping[str, ServerRow] | None, secrets: Secrets) -> None:
         workflow = self.workflows[entries[0].action]
         ops = self._guarded(entries, lambda: self._load(entries, servers, secrets))
         if ops:
@@ -107,7 +111,7 @@ class Runner:
         else:
             self._run(workflow, ops, position)
 
-    def _load(self, entries: Sequence[Entry], servers: Mapping[str, Any] | None, secrets: Mapping[str, Any]
+    def _load(self, entries: Sequence[Entry], servers: Mapping[str, ServerRow] | None, secrets: Secrets
               ) -> list[Op]:
         rows = servers if servers is not None else self.journal.servers(entries)
         for entry in entries:
@@ -147,7 +151,7 @@ class Runner:
                 LOG.info("'%s' succeeded after %.2f s", workflow.action.name, _age(op),
                          extra={"server": op.uuid, "host_": op.progress.host})
 
-    def _success(self, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def _success(self, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, object]:
         """What the state table says, and what the workflow's own ending knows better."""
         result = workflow.action.result
         return {**_unwritten(ops), **({"vm_state": result.value} if result is not None else {}), **workflow.ending(ops)}
@@ -164,7 +168,7 @@ class Runner:
         self.announce.intending(ops)
 
         def write(live: list[Op]) -> None:
-            def work(tx: Connection) -> tuple[list[Entry], Mapping[str, Any]]:
+            def work(tx: Connection) -> tuple[list[Entry], Mapping[str, AnyColumn]]:
                 task = {"task_state": step.task.value} if step.task else {}
                 changes = {**task, **step.within(tx, self.deps, live)}
                 return entries_of(live), {**_unwritten(live), **changes}
@@ -261,7 +265,7 @@ class Runner:
         op.change(step=step.name, direction="undo")
 
         def write(live: list[Op]) -> None:
-            def work(tx: Connection) -> tuple[list[Entry], Mapping[str, Any]]:
+            def work(tx: Connection) -> tuple[list[Entry], Mapping[str, AnyColumn]]:
                 changes = step.undo_within(tx, self.deps, live)
                 return entries_of(live), {**_unwritten(live), **changes}
             self.journal.advance(work)
@@ -315,7 +319,7 @@ class Runner:
                 live = [op for op in live if op.uuid in mine]
         return []
 
-    def _guarded(self, held: Sequence[Op | Entry], act: Callable[[], Any]) -> Any:
+    def _guarded(self, held: Sequence[Op | Entry], act: Callable[[], T]) -> T | None:
         """Run ``act``; what fails in it (a database that is away, mostly) parks what is held for the next sweep."""
         try:
             return act()
@@ -345,7 +349,7 @@ class Runner:
             before = before[:-1]  # a step that waits is begun again and again, for as long as it takes
         op.change(history=(*before, event))
 
-    def _note_undone(self, op: Op, step: Step, begun: Any) -> None:
+    def _note_undone(self, op: Op, step: Step, begun: AnyColumn) -> None:
         event = ActionEvent(event=step.undo_event, started_at=begun, finished_at=utcnow(), result="Success",
                             step=f"{step.name}.undo", attempt=op.entry.attempt, host=op.progress.host)
         op.change(history=(*op.entry.history, event))
@@ -362,13 +366,13 @@ class Runner:
         op.change(history=(*before, last))
 
 
-def _close(tx: Connection, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, Any]:
+def _close(tx: Connection, workflow: Workflow, ops: Sequence[Op]) -> Mapping[str, object]:
     for op in ops:
         workflow.closing(tx, op, None)
     return {}
 
 
-def _unwritten(ops: Sequence[Op]) -> dict[str, Any]:
+def _unwritten(ops: Sequence[Op]) -> dict[str, object]:
     """What steps learnt since the journal's last line, as changes of the servers' rows."""
     changes: dict[str, PerServer] = {}
     for op in ops:

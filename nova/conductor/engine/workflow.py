@@ -17,9 +17,12 @@ from nova.conductor.engine.operation import Arguments, OperationProgress
 from nova.db.engine import Connection
 from nova.db.server_row import ServerRow
 from nova.db.states import Entry
+from nova.db.types import AnyColumn
 from nova.model.states import ACTIONS, TaskState
 
 A = TypeVar("A", bound=Arguments)
+
+Secrets = Mapping[str, Any]  # what only memory holds of an operation, such as a password, by its name
 
 Result = Mapping[str, object] | errors.NovaError  # fields of OperationProgress that a step sets, or why it failed
 
@@ -30,7 +33,7 @@ class Op:
 
     entry: Entry
     server: ServerRow  # as it was read, and as the operation's own steps changed it since
-    secrets: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    secrets: Secrets = dataclasses.field(default_factory=dict)
     error: errors.NovaError | None = None
     untold: bool = False  # its start is in the journal as told, and will be once that is committed
     states: tuple[str | None, str | None] | None = None  # (vm_state, task_state) that others were told last
@@ -98,13 +101,13 @@ class Step:
     def name(self) -> str:
         return type(self).__name__
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         return {}
 
     def do(self, deps: Deps, ops: Sequence[Op]) -> Sequence[Result]:
         return [{} for _ in ops]
 
-    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         return {}
 
     def undo(self, deps: Deps, ops: Sequence[Op]) -> None:
@@ -137,7 +140,7 @@ class Workflow:
 
     def __init__(self, action: str, *steps: Step, asks: type[Arguments] = Arguments, retry: Retry | None = None,
                  again_on: tuple[type[errors.NovaError], ...] = (),
-                 ending: Callable[[Sequence[Op]], Mapping[str, Any]] | None = None,
+                 ending: Callable[[Sequence[Op]], Mapping[str, object]] | None = None,
                  closing: Closing | None = None) -> None:
         self.action, self.steps, self.asks = ACTIONS[action], steps, asks
         self.retry, self.again_on = retry, again_on

@@ -16,6 +16,7 @@ from nova.db import provider_trees, services
 from nova.db.claims import DISK_GB, MEMORY_MB, VCPU, Usage
 from nova.db.engine import Connection
 from nova.db.services import as_time
+from nova.db.types import AnyColumn, AnyRow
 from nova.model.aggregates import placed
 from nova.model.base import Time
 from nova.model.hosts import AggregateMembers, AggregateStates, HostState, HostStates, Stamp
@@ -49,7 +50,7 @@ class Feed:
         return HostStates(states=tuple(sent), now=as_time(rows[0].clock) if rows else None, alive=alive, gone=gone,
                           complete=everything and not more, aggregates=aggregates if fresh else None, more=more)
 
-    def _read_all(self) -> tuple[AggregateStates, list[Any], list[HostState]]:
+    def _read_all(self) -> tuple[AggregateStates, list[AnyColumn], list[HostState]]:
         """The aggregates, rows of all nodes, and their states."""
         with self.deps.cell.reading() as tx:
             rows = host_rows.node_rows(tx)
@@ -69,7 +70,7 @@ class Feed:
         return aggregates, rows, [state(row, Provided(providers[row.uuid], beyond), place(row.host))
                                   for row in rows if row.uuid in providers]
 
-    def _read_one(self, host: str) -> tuple[list[Any], list[HostState]]:
+    def _read_one(self, host: str) -> tuple[list[AnyColumn], list[HostState]]:
         """Rows of one host's nodes and their states, whole."""
         with self.deps.cell.reading() as tx:
             rows = host_rows.node_rows(tx, host_rows.NodesWanted(host=host))
@@ -173,10 +174,10 @@ class Place(NamedTuple):
 class Provided(NamedTuple):
     """A node's provider: its row (of ``provider_rows``), and what it has beyond its numbers."""
 
-    row: Mapping[str, Any]
+    row: Mapping[str, AnyColumn]
     beyond: Mapping[int, provider_trees.Beyond]
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, AnyColumn]:
         """What a state has under the provider's generation."""
         row, beyond = self.row, self.beyond.get(self.row["id"], provider_trees.NOTHING)
         others = {name: provider_trees.amount(total, reserved, ratio, used, row["limits"][name])
@@ -186,7 +187,7 @@ class Provided(NamedTuple):
                 "packings": beyond.packings, "own_traits": beyond.traits, "own_aggregates": beyond.aggregates}
 
 
-def state(row: Any, provider: Provided, place: Place) -> HostState:
+def state(row: AnyRow, provider: Provided, place: Place) -> HostState:
     """A node's whole state from its row (of ``node_rows``), its provider's, and where aggregates put it."""
     facts = row.facts
     return HostState(
@@ -199,7 +200,7 @@ def state(row: Any, provider: Provided, place: Place) -> HostState:
         aggregate_metadata=place.metadata, aggregate_uuids=place.uuids)
 
 
-def _resources(classes: dict[str, tuple[int, int, float, int]]) -> dict[str, Any]:
+def _resources(classes: dict[str, tuple[int, int, float, int]]) -> dict[str, AnyColumn]:
     numbers: dict[str, Any] = {}
     for name, field in _AMOUNTS:
         total, reserved, ratio, used = classes.get(name, (0, 0, 1.0, 0))
@@ -208,7 +209,7 @@ def _resources(classes: dict[str, tuple[int, int, float, int]]) -> dict[str, Any
     return numbers
 
 
-def _amounts(row: Mapping[str, Any]) -> HostState:
+def _amounts(row: Mapping[str, AnyColumn]) -> HostState:
     numbers = {name: value for name, value in _resources(row["classes"]).items() if not name.endswith("_total")}
     return HostState(host="", node="", provider_id=row["id"], generation=row["generation"],
                      instances=row["consumers"], **numbers)

@@ -16,6 +16,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.orders import disks_of, packing_at
 from nova.db import guests, networks, servers, services
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
 from nova.model.base import HostName
 from nova.model.guest_devices import dedicated_cpus, has_devices
 from nova.model.guests import DevicePlace, GuestFacts, GuestPassword, GuestQuery
@@ -58,7 +59,7 @@ class GuestAnswers:
             servers.update(tx, password.server_uuid, {"guest_password": password.password})
         self.deps.cell.transact(write)
 
-    def _places(self, row: Any) -> Mapping[str, DevicePlace]:
+    def _places(self, row: ServerRow) -> Mapping[str, DevicePlace]:
         """Its host knows them. It is asked for guests with such devices only; a guest goes without rather than get
         nothing."""
         if not row.host or not has_devices(row.interfaces or ()):
@@ -68,7 +69,7 @@ class GuestAnswers:
         except errors.NovaError as error:
             LOG.info("where its devices are is not known: %s", error.message, extra={"server": row.uuid})
             return {}
-        return {one.mac.lower(): told[one.mac.lower()] for one in row.interfaces if one.mac.lower() in told}
+        return {one.mac.lower(): told[one.mac.lower()] for one in row.interfaces or () if one.mac.lower() in told}
 
 
 def _at(tx: Connection, host: str, address: str | None) -> str | None:
@@ -84,7 +85,7 @@ def _at(tx: Connection, host: str, address: str | None) -> str | None:
     return found[0].server_uuid if found else None
 
 
-def may_ask_for(tx: Connection, host: str, row: Any) -> bool:
+def may_ask_for(tx: Connection, host: str, row: ServerRow) -> bool:
     """Whether a host's metadata service may tell this guest's secrets: for its own guests, and for those of networks
     that it serves; where control daemons run for all, and where the metadata service runs without guests beside it
     (now, and before: who took a compute host from the cloud may not trust it)."""

@@ -21,6 +21,8 @@ from nova import concurrency, errors
 from nova.conductor.steps.guests import start_by
 from nova.db import services
 from nova.db.engine import Database
+from nova.db.types import AnyRow
+from nova.model.base import Library
 from nova.model.orders import Fence
 from nova.rpc.interface import Interface, Method, Timeout
 
@@ -31,7 +33,7 @@ class HostCalls:
     """Has the methods of ``client``, one of ``contract``; those of class LONG are sent again. :meth:`look` is to be
     called every second: it reads something only while calls wait."""
 
-    def __init__(self, contract: type[Interface], client: Any, cell: Database) -> None:
+    def __init__(self, contract: type[Interface], client: object, cell: Database) -> None:
         self._cell = cell
         self._waiting: set[_Call] = set()
         self._lock = threading.Lock()
@@ -40,8 +42,9 @@ class HostCalls:
             lasts = method.timeout is Timeout.LONG
             setattr(self, name, functools.partial(self._call, contract, method, ask) if lasts else ask)
 
-    def _call(self, contract: type[Interface], method: Method, ask: Callable[..., Any], *args: Any, **kwargs: Any,
-              ) -> Any:
+    def _call(self, contract: type[Interface], method: Method, ask: Callable[..., object], *args: object,
+              **kwargs: object,
+              ) -> object:
         arguments = dict(list(method.signature.bind(None, *args, **kwargs).arguments.items())[1:])
         call = _Call(arguments[contract.addressed_by or ""], method.name, ask, arguments)
         with self._lock:
@@ -67,7 +70,7 @@ class HostCalls:
 class _Call:
     """One call, sent once or more; the first answer counts. That an earlier one stayed without answer says nothing."""
 
-    def __init__(self, host: str, name: str, ask: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    def __init__(self, host: str, name: str, ask: Callable[..., object], arguments: Mapping[str, object]) -> None:
         self.host, self.name, self._ask, self._arguments = host, name, ask, arguments
         self._context = contextvars.copy_context()
         self._stamp: services.Stamp | None = None  # of the host's registration, as of the first look
@@ -77,7 +80,7 @@ class _Call:
         self._over = threading.Event()
         self._lock = threading.Lock()
 
-    def answer(self) -> Any:
+    def answer(self) -> AnyRow:
         self._send()
         self._over.wait()
         if self._error is not None:
@@ -111,7 +114,7 @@ class _Call:
                 self._over.set()
 
 
-def _renewed(value: Any) -> Any:
+def _renewed(value: Library) -> Library:
     """Orders that may begin within the next half minute; anything else as it is."""
     if isinstance(value, tuple):
         return tuple(map(_renewed, value))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from nova import errors
 from nova.db import interface_cache
+from nova.db.types import AnyColumn
 from nova.model.ports import Port
 
 LOG = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ LOG = logging.getLogger(__name__)
 class NeutronAddresses:
     """``refresh``: has servers' rows corrected, now. ``client``: ``nova.clients.neutron.Neutron``."""
 
-    def __init__(self, deps: Any, client: Any, refresh: Callable[[Sequence[str]], object]) -> None:
+    def __init__(self, deps: AnyColumn, client: AnyColumn, refresh: Callable[[Sequence[str]], object]) -> None:
         self.deps, self._client, self._refresh = deps, client, refresh
 
     def add_fixed_address(self, server_uuid: str, network_id: str) -> None:

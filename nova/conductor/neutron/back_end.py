@@ -24,11 +24,14 @@ from nova.conductor.neutron.events import Detach, Events
 from nova.conductor.neutron.health import Healer, Reader
 from nova.conductor.neutron.moves import Mover
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
+from nova.db.types import AnyColumn, AnyRow
 from nova.model.base import HostName
 from nova.model.networks import Interface, RequestedNetwork
 from nova.model.ports import belongs
 from nova.model.security_groups import GuestFirewall, HostFirewall
 from nova.model.server_parts import ExternalEvent
+from nova.model.servers import ServerDetail
 
 LOG = logging.getLogger(__name__)
 
@@ -118,7 +121,7 @@ class Neutron:
 
     # -- interfaces that come and go
 
-    def check_interface(self, server: Any, wish: RequestedNetwork) -> RequestedNetwork:
+    def check_interface(self, server: ServerRow, wish: RequestedNetwork) -> RequestedNetwork:
         return self._admission.one(server.project_id, wish)
 
     def take_interface(self, tx: Connection, op: Op, wish: RequestedNetwork) -> Interface | None:
@@ -141,10 +144,10 @@ class Neutron:
 
     # -- what is read
 
-    def interfaces_now(self, server: Any) -> tuple[Interface, ...]:
+    def interfaces_now(self, server: ServerRow) -> tuple[Interface, ...]:
         return self.reader.now([server])[server.uuid]
 
-    def groups_shown(self, servers: Sequence[Any]) -> Mapping[str, tuple[str, ...]]:
+    def groups_shown(self, servers: Sequence[ServerDetail]) -> Mapping[str, tuple[str, ...]]:
         """A Neutron that is away is no reason to show no servers: their rows know the groups they were made with."""
         if not servers or time.monotonic() < self._groups_unread_until:
             return {}
@@ -177,14 +180,14 @@ class Neutron:
     def firewall_on(self, host: HostName) -> HostFirewall:
         return HostFirewall(host=host, kept_elsewhere=True)  # its agents do, whatever hosts' files say
 
-    def firewalls_of(self, servers: Sequence[Any]) -> Mapping[str, GuestFirewall]:
+    def firewalls_of(self, servers: Sequence[ServerRow]) -> Mapping[str, GuestFirewall]:
         return {}
 
-    def told(self, event: ExternalEvent, server: Any) -> None:
+    def told(self, event: ExternalEvent, server: AnyRow) -> None:
         self.events.told(event, server)
 
 
-def _pages(wanted: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _pages(wanted: Mapping[str, AnyColumn]) -> list[Mapping[str, AnyColumn]]:
     ids = wanted.get("device_id")
     if ids is None:
         return [wanted]

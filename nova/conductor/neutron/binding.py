@@ -20,6 +20,8 @@ from nova.conductor.neutron import views
 from nova.conductor.neutron.admission import AUTO, Admission
 from nova.conductor.neutron.cache import Known
 from nova.conductor.neutron.port_resources import ClaimedPorts, profile_of
+from nova.db.server_row import ServerRow
+from nova.db.types import AnyColumn
 from nova.model.networks import Interface, RequestedNetwork
 from nova.model.ports import FAILED, OWNER, Port, belongs
 from nova.model.security_groups import DEFAULT
@@ -71,7 +73,7 @@ class Binder:
         return [one.error or {} for one in wanted]
 
     @staticmethod
-    def _guarded(one: Wanted, part: Any) -> None:
+    def _guarded(one: Wanted, part: AnyColumn) -> None:
         if one.error is not None:
             return
         try:
@@ -142,7 +144,7 @@ class Binder:
         except errors.service.ResourceNotFound:
             raise errors.network.BadPort(port_id=port_id) from None
 
-    def _given_fields(self, op: Op, port: Port) -> dict[str, Any]:
+    def _given_fields(self, op: Op, port: Port) -> dict[str, object]:
         host = host_of(op)
         fields = {**self._whose(op), "binding:host_id": host}
         claimed = ClaimedPorts(self.deps, op, host)
@@ -151,7 +153,7 @@ class Binder:
             fields["binding:profile"] = profile
         return fields
 
-    def _whose(self, op: Op) -> dict[str, Any]:
+    def _whose(self, op: Op) -> dict[str, object]:
         zone = op.server.availability_zone or op.progress.zone or self.deps.settings.default_availability_zone
         named = {"dns_name": op.server.hostname} if op.server.hostname and self.client.has(DNS) else {}
         return {"device_id": op.uuid, "device_owner": f"{OWNER}{zone}", **named}
@@ -185,7 +187,7 @@ class Binder:
             for one in batch:
                 self._make_some([one])
 
-    def _asked(self, batch: Sequence[Wanted]) -> list[tuple[Wanted, int, dict[str, Any]]]:
+    def _asked(self, batch: Sequence[Wanted]) -> list[tuple[Wanted, int, dict[str, AnyColumn]]]:
         return [(one, at, self.body(one.op, request, one.with_groups))
                 for one in batch for at, request in one.missing()]
 
@@ -210,7 +212,7 @@ class Binder:
             for one in batch:
                 one.error = error
 
-    def body(self, op: Op, request: RequestedNetwork, with_groups: bool = True) -> dict[str, Any]:
+    def body(self, op: Op, request: RequestedNetwork, with_groups: bool = True) -> dict[str, AnyColumn]:
         """A new port as Neutron takes it. Without groups: in the project's default one."""
         groups = self._group_ids(op.server) if with_groups else []
         return {"network_id": request.network_id, "admin_state_up": True, "tenant_id": op.server.project_id,
@@ -218,7 +220,7 @@ class Binder:
                 **({"security_groups": groups} if groups else {}),
                 **({"fixed_ips": [{"ip_address": request.fixed_ip}]} if request.fixed_ip else {})}
 
-    def _group_ids(self, server: Any) -> list[str]:
+    def _group_ids(self, server: ServerRow) -> list[str]:
         words = tuple(server.security_groups or ())
         if words in ((), (DEFAULT,)):
             return []
@@ -230,7 +232,7 @@ class Binder:
 
     # -- what they are then
 
-    def around(self, ports: Sequence[Port], floating: Sequence[Any] = ()) -> views.Around:
+    def around(self, ports: Sequence[Port], floating: Sequence[AnyColumn] = ()) -> views.Around:
         """What the ports refer to."""
         return views.Around(self.known.networks(dict.fromkeys(port.network_id for port in ports)),
                             self.known.subnets(dict.fromkeys(one.subnet_id for port in ports

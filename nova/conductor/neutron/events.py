@@ -6,12 +6,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
 
 from nova import concurrency, context, errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.health import Healer
 from nova.db import interface_cache, migrations
+from nova.db.types import AnyRow
 from nova.model.orders import NetworkEvent
 from nova.model.ports import ACTIVE
 from nova.model.server_parts import ExternalEvent
@@ -97,7 +97,7 @@ class Events:
             with context.entered(context.internal()):
                 self.late.add(self._again(list(dict.fromkeys(uuid for uuid, _port in lost))))
 
-    def told(self, event: ExternalEvent, server: Any) -> None:
+    def told(self, event: ExternalEvent, server: AnyRow) -> None:
         with self._lock:
             first = not self._waiting
             self._waiting.append((event, server.host))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -19,6 +18,8 @@ from nova.conductor.neutron import views
 from nova.conductor.neutron.binding import Binder
 from nova.conductor.neutron.cache import DOUBT_S
 from nova.db import interface_cache
+from nova.db.server_row import AnyServer
+from nova.db.types import AnyRow
 from nova.model.base import utcnow
 from nova.model.networks import Interface
 from nova.model.ports import ACTIVE, OWNER, Port, belongs
@@ -35,7 +36,7 @@ class Reader:
     def __init__(self, binder: Binder) -> None:
         self._binder, self.client, self.known = binder, binder.client, binder.known
 
-    def now(self, servers: Sequence[Any], settled: bool = False) -> dict[str, tuple[Interface, ...]]:
+    def now(self, servers: Sequence[AnyServer], settled: bool = False) -> dict[str, tuple[Interface, ...]]:
         """By server: two calls for a hundred of them, and one for what their ports refer to and nobody knows.
         ``settled``: without ports that their rows do not have and that may go again."""
         found = self._ports(servers, settled)
@@ -45,7 +46,7 @@ class Reader:
         around = self._binder.around(ports, floating)
         return {server.uuid: self._one(server, found[server.uuid], around) for server in servers}
 
-    def _ports(self, servers: Sequence[Any], settled: bool) -> dict[str, list[Port]]:
+    def _ports(self, servers: Sequence[AnyServer], settled: bool) -> dict[str, list[Port]]:
         """Each server's; and those of its row that the list does not have are asked for by their ids."""
         found: dict[str, list[Port]] = {server.uuid: [] for server in servers}
         rows = {server.uuid: server for server in servers}
@@ -87,7 +88,7 @@ class Reader:
         return port.created_at is not None and (utcnow() - port.created_at).total_seconds() < DOUBT_S
 
     @staticmethod
-    def _one(server: Any, ports: Sequence[Port], around: views.Around) -> tuple[Interface, ...]:
+    def _one(server: AnyServer, ports: Sequence[Port], around: views.Around) -> tuple[Interface, ...]:
         before = {one.id: one for one in server.interfaces or ()}
         requested = getattr(server, "requested_networks", None) or ()  # not every query has it
         given = {one.port_id for one in requested if one.port_id}
@@ -123,7 +124,7 @@ class Healer:
             LOG.warning("interfaces of %d servers could not be looked at: %s", len(looked_at), error.message)
             return 0
 
-    def correct(self, rows: Sequence[Any], all_seen: bool = True) -> int:
+    def correct(self, rows: Sequence[AnyServer], all_seen: bool = True) -> int:
         """NovaError: Neutron, or the database. ``all_seen`` False: a Neutron that shows not one port of several servers
         is not believed; it may take us for an ordinary user."""
         found = self._reader.now(rows, settled=True)
@@ -141,7 +142,7 @@ class Healer:
         return self._world.cell.transact(lambda tx: sum(interface_cache.write(tx, row, interfaces)
                                                         for row, interfaces in wrong))
 
-    def _ask_for_lost(self, rows: Sequence[Any], found: Mapping[str, tuple[Interface, ...]]) -> set[str]:
+    def _ask_for_lost(self, rows: Sequence[AnyServer], found: Mapping[str, tuple[Interface, ...]]) -> set[str]:
         """Servers whose guests are asked to give up interfaces without ports; their rows are written when they have.
 
         Once for each port: a guest that keeps its interface must not be asked for ever. And only in projects of which
@@ -197,7 +198,7 @@ def _ids(interfaces: Iterable[Interface]) -> set[str]:
     return {one.id for one in interfaces}
 
 
-def _made_late(port: Port, row: Any) -> bool:
+def _made_late(port: Port, row: AnyRow | None) -> bool:
     """``row``: its live server's; None: there is none."""
     if not port.device_owner.startswith(OWNER) or port.name:
         return False  # we name none

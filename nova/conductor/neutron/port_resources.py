@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.operation import PlacementArguments
@@ -75,8 +74,8 @@ def allocation_of(port_id: str, demands: Sequence[PortDemand], providers: Mappin
     return mine.get("", mine) or None  # of the old format there is one, without a name
 
 
-def profile_of(before: Mapping[str, Any], allocation: str | Mapping[str, str] | None = None,
-               device: PackedDevice | None = None) -> dict[str, Any]:
+def profile_of(before: Mapping[str, object], allocation: str | Mapping[str, str] | None = None,
+               device: PackedDevice | None = None) -> dict[str, object]:
     """A port's profile on a host: its owner's part, and what the server's claim got there for it."""
     profile = {name: value for name, value in before.items() if name not in OURS}
     if device is None and before.get("physical_network") and "pci_slot" not in before:

@@ -12,7 +12,6 @@ import ipaddress
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -25,6 +24,8 @@ from nova.db import addresses as rows
 from nova.db import host_addresses, network_pools, networks, servers
 from nova.db.addresses import Terms, Wish
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
+from nova.db.types import AnyColumn
 from nova.model.base import Scope
 from nova.model.networks import Interface, Network, RequestedNetwork
 from nova.model.quotas import UNLIMITED
@@ -219,14 +220,14 @@ class Addresses:
         hosts = self.deps.cell.transact(lambda tx: rows.leave(tx, [op.uuid for op in many]))
         self.tell({one.network_id for op in many for one in op.server.interfaces or ()}, hosts)
 
-    def _own(self, tx: Connection, networks_: Sequence[Any], host: str) -> dict[str, str]:
+    def _own(self, tx: Connection, networks_: Sequence[AnyColumn], host: str) -> dict[str, str]:
         """Network's uuid -> the host's own address there."""
         own = host_addresses.own_addresses(tx, networks_, {host})
         return {row.uuid: own[(row.id, host)] for row in networks_ if (row.id, host) in own}
 
     # -- interfaces that come and go
 
-    def check_interface(self, server: Any, wish: RequestedNetwork) -> RequestedNetwork:
+    def check_interface(self, server: ServerRow, wish: RequestedNetwork) -> RequestedNetwork:
         """Without a network, the first of those that a server would have got."""
         with self.deps.cell.reading() as tx:
             known = self.known(tx, server.project_id)

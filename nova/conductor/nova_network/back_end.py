@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
@@ -17,10 +16,13 @@ from nova.conductor.nova_network.groups import Groups
 from nova.conductor.nova_network.pools import Networks
 from nova.db import security_groups
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
+from nova.db.types import AnyRow
 from nova.model.base import HostName
 from nova.model.networks import Interface, RequestedNetwork
 from nova.model.security_groups import GuestFirewall, HostFirewall
 from nova.model.server_parts import ExternalEvent
+from nova.model.servers import ServerDetail
 
 LOG = logging.getLogger(__name__)
 
@@ -104,7 +106,7 @@ class NovaNetwork:
 
     # -- interfaces that come and go
 
-    def check_interface(self, server: Any, wish: RequestedNetwork) -> RequestedNetwork:
+    def check_interface(self, server: ServerRow, wish: RequestedNetwork) -> RequestedNetwork:
         return self.addresses.check_interface(server, wish)
 
     def take_interface(self, tx: Connection, op: Op, wish: RequestedNetwork) -> Interface | None:
@@ -127,14 +129,14 @@ class NovaNetwork:
 
     # -- reads
 
-    def interfaces_now(self, server: Any) -> tuple[Interface, ...]:
+    def interfaces_now(self, server: AnyRow) -> tuple[Interface, ...]:
         return server.interfaces or ()
 
     def firewall_on(self, host: HostName) -> HostFirewall:
         with self.deps.cell.reading() as tx:
             return host_rules.of_host(tx, host, self.deps.settings.instance_name_template)
 
-    def firewalls_of(self, servers: Sequence[Any]) -> Mapping[str, GuestFirewall]:
+    def firewalls_of(self, servers: Sequence[AnyRow]) -> Mapping[str, GuestFirewall]:
         with_interfaces = [server for server in servers if server.interfaces]
         if not with_interfaces:
             return {}
@@ -143,13 +145,13 @@ class NovaNetwork:
         self.groups.teller.begin(found.let_in_on)  # they need not wait for it, nor it for them
         return found.guests
 
-    def groups_shown(self, servers: Sequence[Any]) -> Mapping[str, tuple[str, ...]]:
+    def groups_shown(self, servers: Sequence[ServerDetail]) -> Mapping[str, tuple[str, ...]]:
         return {}
 
     def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
         raise errors.metadata.NotOnePort(address=address, provider=provider_id, count=0)
 
-    def told(self, event: ExternalEvent, server: Any) -> None:
+    def told(self, event: ExternalEvent, server: AnyRow) -> None:
         LOG.info("event %s is of another network service, and changes nothing here", event.name,
                  extra={"server": event.server_uuid})
 

@@ -11,13 +11,13 @@ import logging
 import re
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from nova import context, errors
 from nova.clients.dns import Managers, Patient
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op
 from nova.db import dns_domains, floating
+from nova.db.server_row import AnyServer
 from nova.model.base import Scope
 from nova.model.floating import DnsDomain, DnsEntry, FloatingQuery
 
@@ -152,7 +152,7 @@ class Names:
     def _wanted(self) -> bool:
         return bool(self.deps.settings.floating.instance_dns_domain) and not self.managers.instances.silent
 
-    def _for_servers(self, servers: Sequence[Any], budget_s: float) -> None:
+    def _for_servers(self, servers: Sequence[AnyServer], budget_s: float) -> None:
         domain = self.deps.settings.floating.instance_dns_domain
         if not self._wanted or not servers:
             return
@@ -167,7 +167,7 @@ class Names:
         _quietly(self.managers.instances, "write", pairs, domain, budget_s)
 
 
-def names_of(server: Any) -> list[tuple[str | None, str]]:
+def names_of(server: AnyServer) -> list[tuple[str | None, str]]:
     """(name, address) of a server's first IPv4 address: two names, or one where its own can not stand in DNS."""
     address = next((one.address for interface in server.interfaces or () for one in interface.addresses
                     if one.version == 4), None)

@@ -12,9 +12,9 @@ import logging
 import threading
 import time
 from collections.abc import Iterable
-from typing import Any
 
 from nova import concurrency, errors
+from nova.conf.base import Options
 
 LOG = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class _Round:
 class RulesTeller:
     """``compute``: a ComputeRPC client."""
 
-    def __init__(self, compute: Any, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, compute: Options, patience_s: float = PATIENCE_S) -> None:
         self._compute, self._patience_s = compute, patience_s
         self._lock = threading.Lock()
         self._next: dict[str, _Round] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid as uuids
-from typing import Any
 
 import msgspec
 
@@ -14,6 +13,7 @@ from nova.db import addresses as rows
 from nova.db import floating, network_pools, servers
 from nova.db.addresses import Wish
 from nova.db.engine import Connection
+from nova.db.server_row import AnyServer, ServerRow
 from nova.model.networks import FixedAddress, FixedAddressRow, Interface, RequestedNetwork
 from nova.model.states import TaskState
 
@@ -41,7 +41,7 @@ class FixedAddresses:
         """On the server's first interface there; without one, it gets one, which its guest has at its next start."""
         key = str(uuids.uuid4())
 
-        def add(tx: Connection) -> Any:
+        def add(tx: Connection) -> ServerRow:
             row = _locked(tx, server_uuid)
             if row.task_state == TaskState.DELETING:  # its delete may have given all of them back already
                 raise errors.server.Going(server=server_uuid)
@@ -60,7 +60,7 @@ class FixedAddresses:
         self._told(self.deps.cell.transact(add), {network_id})
 
     def remove_fixed_address(self, server_uuid: str, address: str) -> None:
-        def remove(tx: Connection) -> tuple[Any, set[str]]:
+        def remove(tx: Connection) -> tuple[ServerRow, set[str]]:
             row = _locked(tx, server_uuid)
             changed = {one.network_id for one in row.interfaces or () if address in _own(one)}
             if not changed:
@@ -73,12 +73,12 @@ class FixedAddresses:
             return row, changed
         self._told(*self.deps.cell.transact(remove))
 
-    def _told(self, row: Any, networks_: set[str]) -> None:
+    def _told(self, row: AnyServer, networks_: set[str]) -> None:
         self.addresses.tell(networks_, {row.host} if row.host else set(), row.uuid)
         self.deps.networking.groups.addresses_changed([row.uuid])
 
 
-def _locked(tx: Connection, uuid: str) -> Any:
+def _locked(tx: Connection, uuid: str) -> ServerRow:
     servers.lock_row(tx, uuid)
     return servers.rows_of(tx, [uuid])[uuid]
 

@@ -10,9 +10,9 @@ import contextvars
 import logging
 import threading
 from collections.abc import Iterable
-from typing import Any
 
 from nova import concurrency, errors
+from nova.db.types import AnyColumn
 from nova.model.networks import NetworkOnHost
 
 LOG = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class Message:
 class HostLanes:
     """``network``: a NetworkRPC client."""
 
-    def __init__(self, network: Any) -> None:
+    def __init__(self, network: AnyColumn) -> None:
         self.network = network
         self._lock = threading.Lock()
         self._next: dict[str, Message] = {}
@@ -90,7 +90,7 @@ class HostLanes:
             message.error = _error_of(lambda: self.network.serve_networks(host, states))
 
 
-def _error_of(work: Any) -> errors.NovaError | None:
+def _error_of(work: AnyColumn) -> errors.NovaError | None:
     try:
         work()
     except errors.NovaError as error:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nova.db import guest_rules, security_groups
 from nova.db.engine import Connection
 from nova.db.servers import instance_name
+from nova.db.types import AnyRow
 from nova.model import security_rules
 from nova.model.base import HostName
 from nova.model.security_groups import (
@@ -37,7 +38,7 @@ class Arriving(NamedTuple):
     let_in_on: frozenset[str]
 
 
-def of_guests(tx: Connection, servers: Sequence[Any], template: str) -> Arriving:
+def of_guests(tx: Connection, servers: Sequence[AnyRow], template: str) -> Arriving:
     """Some guests' parts; in one statement, or two where a rule names a group. ``servers``: their rows."""
     rules, hosts = guest_rules.rules_and_hosts(tx, [server.uuid for server in servers])
     members = guest_rules.addresses_of(tx, _sources(rule for found in rules.values() for rule in found))
@@ -47,7 +48,7 @@ def of_guests(tx: Connection, servers: Sequence[Any], template: str) -> Arriving
                      for server in servers}, hosts)
 
 
-def _guest(row: Any, rules: Sequence[SecurityRule], members: Mapping[str, Sequence[str]], routers: Set[str],
+def _guest(row: AnyRow, rules: Sequence[SecurityRule], members: Mapping[str, Sequence[str]], routers: Set[str],
            template: str) -> GuestFirewall:
     return GuestFirewall(server_uuid=row.uuid, id=row.id, instance_name=instance_name(template, row.id, row.uuid),
                          interfaces=security_rules.guarded(row.interfaces or (), routers),

@@ -13,7 +13,6 @@ import logging
 import threading
 import time
 from collections.abc import Iterable
-from typing import Any
 
 from nova import concurrency, errors
 from nova.conductor.nova_network.host_queues import HostLanes, Message
@@ -56,7 +55,7 @@ class _Round:
 class Teller:
     """``down_after_s``: silence after which a host is not waited for; it is told all when it is back."""
 
-    def __init__(self, cell: Database, network: Any, down_after_s: int = 90, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, cell: Database, network: object, down_after_s: int = 90, patience_s: float = PATIENCE_S) -> None:
         self.cell, self._down_after_s, self._patience_s = cell, down_after_s, patience_s
         self.lanes = HostLanes(network)
         self._lock = threading.Lock()

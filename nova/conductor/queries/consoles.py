@@ -7,12 +7,11 @@ too. A check reads again after the host has answered.
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import context, errors
 from nova.conductor.engine.deps import Deps
 from nova.db import consoles, services
 from nova.db.engine import Connection
+from nova.db.types import AnyColumn, AnyRow
 from nova.model.consoles import ConsoleAddress, ConsoleConnection, ConsoleGrant, ConsoleType, ConsoleWish, TokenCheck
 from nova.model.states import TaskState
 
@@ -43,7 +42,7 @@ class Consoles:
             raise errors.console.Moving(server=wish.server_uuid)
         return address
 
-    def _asked(self, wish: ConsoleWish, server: Any) -> ConsoleAddress:
+    def _asked(self, wish: ConsoleWish, server: AnyRow) -> ConsoleAddress:
         """What the server's host says to a user's wish."""
         facts = {"server": wish.server_uuid, "type": wish.type.value}
         if server.task_state in BUSY:
@@ -69,7 +68,7 @@ class Consoles:
             raise errors.console.HostAway(**facts) from None
         return found
 
-    def _is_down(self, row: Any) -> bool:
+    def _is_down(self, row: AnyRow) -> bool:
         """Nobody waits for a host that is known not to answer."""
         return not services.is_up(row, self.deps.settings.service_down_time)
 
@@ -86,7 +85,7 @@ class Consoles:
         with self.deps.cell.reading() as tx:  # again: it may have gone while its host was asked
             return _connection(_good(consoles.find(tx, check.token_hash), check))
 
-    def _confirm(self, row: Any) -> None:
+    def _confirm(self, row: AnyRow) -> None:
         """The console is where it was when the token was given out: ports are used again, by other guests too. One that
         is elsewhere ends the token for good: should the port come back to it, nobody knows whose it was meanwhile."""
         try:
@@ -109,11 +108,11 @@ class Consoles:
             raise errors.console.Unknown() from None
 
 
-def _spot(address: ConsoleAddress) -> tuple[Any, ...]:
+def _spot(address: ConsoleAddress) -> tuple[AnyColumn, ...]:
     return address.host, address.port, address.tls_port, address.socket_path
 
 
-def _good(row: Any, check: TokenCheck, mine: bool = False) -> Any:
+def _good(row: AnyRow | None, check: TokenCheck, mine: bool = False) -> AnyRow:
     """A token's row that is in order by the records. ``mine``: it is we who have just used it up."""
     if row is None:
         raise errors.console.Unknown()
@@ -128,14 +127,14 @@ def _good(row: Any, check: TokenCheck, mine: bool = False) -> Any:
     return row
 
 
-def _redeemed(tx: Connection, key: int, check: TokenCheck) -> Any:
+def _redeemed(tx: Connection, key: int, check: TokenCheck) -> AnyRow:
     """Used up, and all is still as it was; else nothing is."""
     if not consoles.redeem(tx, key):
         raise errors.console.Used()
     return _good(consoles.find(tx, check.token_hash), check, mine=True)
 
 
-def _connection(row: Any) -> ConsoleConnection:
+def _connection(row: AnyRow) -> ConsoleConnection:
     return ConsoleConnection(type=ConsoleType(row.console_type), server_uuid=row.server_uuid, user_id=row.user_id,
                              project_id=row.project_id, address=row.address, expires_at=row.expires_at, host=row.host)
 

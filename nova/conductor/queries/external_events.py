@@ -9,6 +9,7 @@ from typing import Any
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.db import servers
+from nova.db.types import AnyRow
 from nova.model.server_parts import ExternalEvent
 from nova.model.servers import ServerOrder
 
@@ -43,19 +44,19 @@ class ExternalEvents:
             rows = servers.places(tx, {event.server_uuid for event in events})
         return tuple(self._one(event, rows.get(event.server_uuid)) for event in events)
 
-    def _one(self, event: ExternalEvent, row: Any) -> int:
+    def _one(self, event: ExternalEvent, row: AnyRow | None) -> int:
         code = _code(event, row)
         LOG.info("event %s (%s) of %s: %d", event.name, event.tag, event.status, code,
                  extra={"server": event.server_uuid})
         taker = self.takers.get(event.name)
-        if code == ACCEPTED and taker is not None:
+        if code == ACCEPTED and taker is not None and row is not None:
             taker(event, row)
         return code
 
-    def _network(self, event: ExternalEvent, row: Any) -> None:
+    def _network(self, event: ExternalEvent, row: AnyRow) -> None:
         self.deps.networking.told(event, row)
 
-    def _power(self, event: ExternalEvent, row: Any) -> None:
+    def _power(self, event: ExternalEvent, row: object) -> None:
         """Somebody turned the machine on or off. A server that is so already, or busy, is left alone."""
         action = POWER_ACTIONS[event.tag or ""]
         try:
@@ -64,7 +65,7 @@ class ExternalEvents:
             LOG.info("power-update changes nothing: %s", error, extra={"server": event.server_uuid})
 
 
-def _code(event: ExternalEvent, row: Any) -> int:
+def _code(event: ExternalEvent, row: AnyRow | None) -> int:
     if event.name in NEED_TAG and not event.tag:
         return BAD_TAG
     if event.name == "power-update" and event.tag not in POWER_ACTIONS:

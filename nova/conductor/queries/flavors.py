@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -13,6 +12,7 @@ from nova.conductor.engine import quota
 from nova.conductor.engine.deps import Deps
 from nova.db import flavors, keypairs
 from nova.db.engine import Connection
+from nova.db.types import AnyColumn
 from nova.model.base import Scope
 from nova.model.flavors import Flavor, FlavorQuery, NewFlavor
 from nova.model.keypairs import Keypair, KeypairQuery, NewKeypair
@@ -47,7 +47,7 @@ class Flavors:
     def update_flavor(self, flavorid: str, description: str | None) -> Flavor:
         return self._write(flavorid, lambda tx: flavors.update(tx, flavorid, description))
 
-    def _write(self, flavorid: str, write: Any) -> Flavor:
+    def _write(self, flavorid: str, write: AnyColumn) -> Flavor:
         def both(tx: Connection) -> Flavor:
             write(tx)
             return flavors.get(tx, flavorid, Scope())

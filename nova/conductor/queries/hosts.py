@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from nova.conductor.engine.deps import Deps
 from nova.db import aggregates, hosts, services
 from nova.db.claims import DISK_GB, MEMORY_MB, VCPU
 from nova.db.engine import Connection
+from nova.db.types import AnyColumn, AnyRow
 from nova.model.flavors import Flavor
 from nova.model.hosts import HostStates, HostUptime, Stamp
 from nova.model.services import (
@@ -86,7 +88,7 @@ class Hosts:
             with contextlib.suppress(errors.NovaError):  # its next heartbeat says it again
                 self.deps.compute.look_for_debts(host)
 
-    def _update(self, tx: Connection, update: ServiceUpdate) -> Any:
+    def _update(self, tx: Connection, update: ServiceUpdate) -> AnyRow:
         row = services.locked(tx, update.uuid, update.host, update.binary)
         changes: dict[str, Any] = {}
         if update.disabled is not None:
@@ -112,7 +114,7 @@ class Hosts:
         if row.binary == services.COMPUTE:
             self._forget(row.host, providers)
 
-    def _unclaimed_providers(self, host: str) -> list[Any]:
+    def _unclaimed_providers(self, host: str) -> list[AnyColumn]:
         """A host's providers. Conflict when a server that is not on the host yet was given some of it already; what
         is claimed only for a debt of the host goes with it."""
         with self.deps.api.reading() as tx:
@@ -125,7 +127,7 @@ class Hosts:
             raise errors.service.HasServers()
         return providers
 
-    def _forget(self, host: str, providers: Sequence[Any]) -> None:
+    def _forget(self, host: str, providers: Sequence[AnyColumn]) -> None:
         def forget(tx: Connection) -> bool:
             left = aggregates.forget_hosts(tx, [host])
             hosts.drop_providers(tx, {row.id: row.generation for row in providers})
@@ -184,7 +186,7 @@ class Hosts:
         return by_node
 
     @staticmethod
-    def _with(found: Sequence[Hypervisor], field: str, values: dict[tuple[str, str], Any]) -> list[Hypervisor]:
+    def _with(found: Sequence[Hypervisor], field: str, values: dict[tuple[str, str], AnyColumn]) -> list[Hypervisor]:
         return [msgspec.structs.replace(one, **{field: values.get((one.host, one.hostname))}) for one in found]
 
     def get_hypervisor_statistics(self) -> HypervisorStatistics:
@@ -265,27 +267,20 @@ def _sum(amounts: Iterable[Amounts]) -> Amounts:
     return functools.reduce(_plus, amounts, Amounts())
 
 
-class _Row:
+def _service_row(row: AnyRow) -> SimpleNamespace:
     """A node's row read as its service's."""
-
-    def __init__(self, row: Any) -> None:
-        self.id, self.uuid = row.service_id, row.service_uuid
-        for name in ("host", "binary", "topic", "disabled", "disabled_reason", "forced_down", "last_seen_at",
-                     "created_at", "updated_at", "release"):
-            setattr(self, name, getattr(row, name))
+    same = ("host", "binary", "topic", "disabled", "disabled_reason", "forced_down", "last_seen_at", "created_at",
+            "updated_at", "release")
+    return SimpleNamespace(id=row.service_id, uuid=row.service_uuid, **{name: getattr(row, name) for name in same})
 
 
-def _service_row(row: Any) -> Any:
-    return _Row(row)
-
-
-def _uptime(one: Hypervisor, row: Any) -> str | None:
+def _uptime(one: Hypervisor, row: AnyRow) -> str | None:
     told: HostUptime | None = row.facts.uptime
     up = one.service is not None and one.service.up
     return told.line(services.as_time(row.clock)) if told is not None and up else None
 
 
-def _hypervisor(row: Any, provider: dict[str, Any] | None, service: Service) -> Hypervisor:
+def _hypervisor(row: AnyRow, provider: dict[str, AnyColumn] | None, service: Service) -> Hypervisor:
     facts, classes = row.facts, (provider or {}).get("classes", {})
     used = {name: classes[name][3] for name in classes}
     return Hypervisor(

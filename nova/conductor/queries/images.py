@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from nova import errors
 from nova.clients.glance import BASE_KEYS
@@ -48,6 +47,6 @@ def _sane(image_id: str) -> str:
     return image_id
 
 
-def _image(found: Any) -> Image:
+def _image(found: object) -> Image:
     assert isinstance(found, Image)
     return found

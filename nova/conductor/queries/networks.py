@@ -7,13 +7,14 @@ from typing import Any
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
+from nova.db.types import AnyColumn, AnyRow
 from nova.rpc.contracts.conductor_networks import FloatingCalls, NetworkCalls, SecurityGroupCalls
 
 
 def _passes_on(part: str, calls: type) -> type:
     """A class with the methods of ``calls``, each asked of that part of the back end."""
     def passing(name: str, call: Any) -> Any:
-        def ask(self: Any, *args: Any, **named: Any) -> Any:
+        def ask(self: AnyColumn, *args: AnyColumn, **named: AnyColumn) -> AnyRow:
             back_end = self.deps.networking
             method = getattr(getattr(back_end, part), name, None)
             if method is None:

@@ -9,6 +9,8 @@ import msgspec
 
 from nova.conductor.engine.deps import Deps
 from nova.db import actions, servers
+from nova.db.server_row import ServerRow
+from nova.db.types import AnyColumn, AnyRow
 from nova.model.actions import InstanceAction, PlacementStory
 from nova.model.flavors import Flavor
 from nova.model.scheduling import NoHost
@@ -26,7 +28,7 @@ def of_request(deps: Deps, name: str) -> tuple[InstanceAction, ...]:
                  for action, row in found)
 
 
-def _story(row: Any, server: Any) -> PlacementStory | None:
+def _story(row: AnyRow, server: ServerRow | None) -> PlacementStory | None:
     data: Mapping[str, Any] = row.data
     if not any(key in data for key in _PLACES):
         return None
@@ -37,7 +39,7 @@ def _story(row: Any, server: Any) -> PlacementStory | None:
         no_host=None if kept is None else msgspec.convert(kept, NoHost, strict=False))
 
 
-def _wishes(arguments: Mapping[str, Any], server: Any) -> dict[str, str]:
+def _wishes(arguments: Mapping[str, AnyColumn], server: ServerRow | None) -> dict[str, str]:
     """What was asked for, in words; nothing of a server that was purged."""
     if server is None:
         return {}
@@ -55,7 +57,7 @@ def _wishes(arguments: Mapping[str, Any], server: Any) -> dict[str, str]:
     return {name: words for name, words in found.items() if words}
 
 
-def _pairs(values: Mapping[str, Any]) -> str:
+def _pairs(values: Mapping[str, object]) -> str:
     return ", ".join(f"{key}={value}" for key, value in sorted(values.items()))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -16,6 +15,7 @@ from nova.conductor.queries import down_cells, request_traces
 from nova.db import actions, server_groups, server_lists, servers
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.services import as_time
+from nova.db.types import AnyRow
 from nova.model.actions import ActionQuery, InstanceAction
 from nova.model.servers import (
     ConsoleQuery,
@@ -89,7 +89,7 @@ class Servers:
         return tuple(msgspec.structs.replace(one, security_groups=names[one.uuid]) if one.uuid in names else one
                      for one in found)
 
-    def _details(self, tx: Connection, rows: Sequence[Any]) -> list[ServerDetail]:
+    def _details(self, tx: Connection, rows: Sequence[AnyRow]) -> list[ServerDetail]:
         """Rows with their children: one more statement, however many rows."""
         metadata, tags = servers.children(tx, [row.uuid for row in rows])
         template = self.deps.settings.instance_name_template
@@ -99,7 +99,7 @@ class Servers:
             found.append(msgspec.structs.replace(one, host_status=self._host_status(row)) if row.host else one)
         return found
 
-    def _host_status(self, row: Any) -> str:
+    def _host_status(self, row: AnyRow) -> str:
         """Of a server with a host; empty when no nova-compute is registered there."""
         if row.host_disabled is None:
             return ""

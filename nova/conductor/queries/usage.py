@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -12,6 +11,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.queries.flavors import capped
 from nova.db import ledger, services, usage, usage_audits
 from nova.db.engine import Connection
+from nova.db.types import AnyRow
 from nova.model import periods
 from nova.model.base import HostName, Time, utcnow
 from nova.model.services import Debt
@@ -75,7 +75,7 @@ def _refuse_registered(tx: Connection, host: str) -> None:
         raise errors.quota.DebtHostIsThere(host=host)
 
 
-def _by_project(query: UsageQuery, rows: Sequence[Any]) -> tuple[ProjectUsage, ...]:
+def _by_project(query: UsageQuery, rows: Sequence[AnyRow]) -> tuple[ProjectUsage, ...]:
     """The page's servers, summed. They come sorted by project."""
     now = utcnow()
     found: dict[str, list[ServerUsage]] = {}
@@ -89,7 +89,7 @@ def _by_project(query: UsageQuery, rows: Sequence[Any]) -> tuple[ProjectUsage, .
         servers=tuple(used) if query.servers else ()) for project, used in found.items())
 
 
-def _server(query: UsageQuery, row: Any, now: Time) -> ServerUsage:
+def _server(query: UsageQuery, row: AnyRow, now: Time) -> ServerUsage:
     """Hours are the part of the server's life that lies in the time asked for, be that in the future."""
     begun = max(row.launched_at, query.start)
     stopped = min(row.ended_at or query.end, query.end)

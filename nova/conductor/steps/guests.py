@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
@@ -14,7 +14,7 @@ from nova.conductor.engine.workflow import Op, Result, Step
 from nova.conductor.steps.placement import taken
 from nova.db import services
 from nova.model.base import Time, utcnow
-from nova.model.orders import BuildOrder, Fence, Outcome
+from nova.model.orders import BuildOrder, Fence, GuestOrder, Outcome, PasswordOrder, RebuildOrder, RescueOrder
 from nova.model.states import TaskState, VmState
 from nova.rpc.contracts.compute import ComputeRPC
 
@@ -132,7 +132,7 @@ class GuestStep(Step):
         return [{**result, "host": host} if not isinstance(result, errors.NovaError) else result
                 for result in results_of(ops, outcomes)]
 
-    def order(self, deps: Deps, op: Op) -> Any:
+    def order(self, deps: Deps, op: Op) -> GuestOrder | RescueOrder | RebuildOrder | PasswordOrder:
         return guest_order(deps, op, fence(op), self.reboot)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -156,7 +155,7 @@ def _without_power(result: Result) -> Result:
     return result if isinstance(result, errors.NovaError) else {}
 
 
-def _members(image: Image, snapshot: Snapshot) -> Mapping[str, Any]:
+def _members(image: Image, snapshot: Snapshot) -> Mapping[str, object]:
     """What is known of the image once there is a file. Disks smaller than it could not hold it."""
     least = -(-snapshot.virtual_size_bytes // GIB)
     return {"disk_format": snapshot.format, "container_format": image.container_format or BARE,

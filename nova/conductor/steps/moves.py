@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from nova import errors
 from nova.conductor.engine import zones
@@ -18,6 +18,7 @@ from nova.db import claims, hosts, ledger, migrations, services
 from nova.db.engine import Connection, DatabaseAway
 from nova.db.servers import instance_name
 from nova.db.states import PerServer
+from nova.db.types import AnyColumn
 from nova.model.base import HostName
 from nova.model.migrations import ERROR, EVACUATION, LIVE_MIGRATION, MIGRATION, PRE_MIGRATING, PREPARING, RESIZE
 from nova.model.orders import Outcome
@@ -38,10 +39,10 @@ class MoveStep(Step):
 
     status: ClassVar[str] = ""
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         return _each(ops, lambda op: self._advance(tx, deps, op))
 
-    def _advance(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def _advance(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, object]:
         shown = self.shows(tx, op)
         if self.status:
             shown = {"status": self.status, **shown}
@@ -49,11 +50,11 @@ class MoveStep(Step):
             raise errors.move.Cancelled(server=op.uuid)
         return self.row(tx, deps, op)
 
-    def shows(self, tx: Connection, op: Op) -> Mapping[str, Any]:
+    def shows(self, tx: Connection, op: Op) -> Mapping[str, object]:
         """More columns of the move's row."""
         return {}
 
-    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def row(self, tx: Connection, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         """The columns of the server's row that change with the step's intent."""
         return {}
 
@@ -68,11 +69,11 @@ class MoveStep(Step):
         except errors.NovaError as error:
             return error
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         return {}
 
 
-def _each(ops: Sequence[Op], change: Any) -> Mapping[str, Any]:
+def _each(ops: Sequence[Op], change: AnyColumn) -> Mapping[str, AnyColumn]:
     changes: dict[str, PerServer] = {}
     for op in ops:
         for name, value in change(op).items():
@@ -134,7 +135,7 @@ def is_up(deps: Deps, host: str) -> bool:
         return bool(services.host_up(tx, host, deps.settings.service_down_time))
 
 
-def cleanup_of(deps: Deps, op: Op, host: str, keep_disks: bool, move: str = "") -> dict[str, Any]:
+def cleanup_of(deps: Deps, op: Op, host: str, keep_disks: bool, move: str = "") -> dict[str, object]:
     """What a host owes: nothing of the server may be left there. ``move``: the evacuation that its payment ends."""
     name = instance_name(deps.settings.instance_name_template, op.server.id, op.uuid)
     arguments = {"instance_name": name, "operation_id": str(op.entry.id)}
@@ -151,7 +152,7 @@ def rebind(deps: Deps, op: Op, end: moving.End) -> None:
     deps.networking.bind_to(op, end.host)
 
 
-def place(tx: Connection, deps: Deps, op: Op, end: moving.End) -> Mapping[str, Any]:
+def place(tx: Connection, deps: Deps, op: Op, end: moving.End) -> Mapping[str, AnyColumn]:
     """The server's row, and the addresses that follow it, say that it is there."""
     deps.networking.follow(tx, op, end.host)
     changes = moving.row_at(op, end)
@@ -166,7 +167,7 @@ class CountResize(MoveStep):
 
     pure = True
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         old = moving.source(op).flavor
         count(deps, op, moving.counted(op.server, old, wanted_flavor(op)))
         return {}
@@ -176,7 +177,7 @@ class CountResize(MoveStep):
             count(deps, op, moving.counted(op.server, moving.source(op).flavor))
 
 
-def count(deps: Deps, op: Op, counted: Mapping[str, Any]) -> None:
+def count(deps: Deps, op: Op, counted: Mapping[str, object]) -> None:
     deps.api.transact(lambda tx: ledger.count_as(tx, op.uuid, op.entry.epoch, counted))
 
 
@@ -184,10 +185,10 @@ class ClaimMove(MoveStep):
     """What the server holds is the move's, and the new place is claimed beside it; undo: as before. On one host both
     ends are held of the same provider."""
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         wish = claim_of(deps, op, wanted_flavor(op))
 
-        def take(tx: Connection) -> Any:
+        def take(tx: Connection) -> tuple[dict[str, errors.NovaError | None], list[claims.Usage]]:
             ledger.begin_move(tx, op.uuid, op.entry.epoch, moving.move_of(op))
             return claims.claim(tx, [wish])
         results, usages = deps.api.transact(take)
@@ -216,7 +217,7 @@ class EndMove(MoveStep):
 
     pure = True  # repeated as often as need be, and never undone
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         kept = owed(deps, [op]).get(op.uuid, ())
 
         def give_back(tx: Connection) -> list[int]:
@@ -237,7 +238,7 @@ class Settle(MoveStep):
     pure = True
     source_answers = True
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         def look(tx: Connection) -> list[ledger.Held]:
             ledger.count_as(tx, op.uuid, op.entry.epoch, moving.counted(op.server, op.server.flavor, wanted_flavor(op)))
             return ledger.held_by(tx, op.uuid)
@@ -297,14 +298,14 @@ class Settle(MoveStep):
 class AskDestination(MoveStep):
     """It answers; and the move's row says which host it is."""
 
-    def shows(self, tx: Connection, op: Op) -> Mapping[str, Any]:
+    def shows(self, tx: Connection, op: Op) -> Mapping[str, object]:
         there = taken(op)
         nodes = {row.name: row.facts for row in hosts.node_rows(tx, hosts.NodesWanted(host=there.host))}
         facts = nodes.get(there.node)
         return {"dest_compute": there.host, "dest_node": there.node,
                 "dest_host": (facts.host_ip if facts is not None else None) or None}
 
-    def act(self, deps: Deps, op: Op) -> Mapping[str, Any]:
+    def act(self, deps: Deps, op: Op) -> Mapping[str, AnyColumn]:
         deps.compute.ping(taken(op).host)
         return {}
 
@@ -317,7 +318,7 @@ class CheckDestination(AskDestination):
     status, event = PREPARING, "compute_check_can_live_migrate_destination"
 
 
-def remembered(op: Op, **fields: Any) -> ServerMemo:
+def remembered(op: Op, **fields: object) -> ServerMemo:
     """The server's memo with other values."""
     memo = op.server.memo or ServerMemo()
     return ServerMemo(**{**{name: getattr(memo, name) for name in ServerMemo.__struct_fields__}, **fields})

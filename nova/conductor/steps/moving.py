@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import uuid as uuids
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,6 +20,7 @@ from nova.conductor.engine.workflow import Op
 from nova.conductor.steps.guests import fence
 from nova.conductor.steps.placement import taken, wanted_flavor
 from nova.db.server_row import ServerRow
+from nova.db.types import AnyColumn
 from nova.model.counting import classes, larger
 from nova.model.flavors import Flavor
 from nova.model.orders import BuildOrder, Disk, GuestOnSource, GuestOrder, MoveOrder
@@ -72,7 +73,7 @@ def same_host(op: Op) -> bool:
     return op.progress.host == op.asked(MoveArguments).source
 
 
-def row_at(op: Op, end: End) -> dict[str, Any]:
+def row_at(op: Op, end: End) -> dict[str, object]:
     """The columns of the server's row that say where it is, and as what."""
     return {"host": end.host, "node": end.node, "availability_zone": end.zone, "flavor": end.flavor,
             "flavorid": end.flavor.flavorid, "disks": disks_at(op.server.disks, end.flavor)}
@@ -114,19 +115,19 @@ def order_at(deps: Deps, op: Op, end: End, keep_disks: bool = False) -> GuestOrd
     return msgspec.structs.replace(order, keep_disks=keep_disks)
 
 
-def move_order(deps: Deps, op: Op, end: End, offered: GuestOnSource | None = None, **fields: Any) -> MoveOrder:
+def move_order(deps: Deps, op: Op, end: End, offered: GuestOnSource | None = None, **fields: AnyColumn) -> MoveOrder:
     return MoveOrder(server_uuid=op.uuid, fence=fence(op), build=build_at(deps, op, end), source=offered,
                      **{"start": runs(op), **fields})
 
 
-def first_order(deps: Deps, op: Op, end: End, offered: GuestOnSource | None = None, **fields: Any) -> MoveOrder:
+def first_order(deps: Deps, op: Op, end: End, offered: GuestOnSource | None = None, **fields: object) -> MoveOrder:
     """The order by which the guest may run where it was not before: with what may reach it."""
     order = move_order(deps, op, end, offered, **fields)
     [build] = guarded(deps, [order.build], [op.server])
     return msgspec.structs.replace(order, build=build)
 
 
-def counted(server: ServerRow, flavor: Flavor, other: Flavor | None = None) -> Mapping[str, Any]:
+def counted(server: ServerRow, flavor: Flavor, other: Flavor | None = None) -> Mapping[str, AnyColumn]:
     """What quota counts of a server: of one flavor, or (while a resize is open) the larger of both."""
     flavors = [flavor, *([other] if other is not None else [])]
     image = server.image.properties if server.image else {}

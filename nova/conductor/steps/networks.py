@@ -10,6 +10,7 @@ from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.workflow import Op, Result, Step
 from nova.db.engine import Connection
 from nova.db.states import PerServer
+from nova.db.types import AnyColumn
 from nova.model.networks import Interface
 
 
@@ -34,7 +35,7 @@ def first_of(interfaces: Iterable[Interface], label: str) -> dict[str, str]:
 class BindNetworks(Step):
     """Give each server its interfaces and addresses; undo: take them back."""
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         bound = deps.networking.take(tx, ops)
         zone = ops[0].progress.zone or deps.settings.default_availability_zone  # one host, so one zone
         for op in ops:
@@ -51,7 +52,7 @@ class BindNetworks(Step):
                                deps.settings.networking.default_access_ip_network_name)
         return found
 
-    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def undo_within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, object]:
         deps.networking.give_back(tx, ops)
         gone: dict[str, Any] = {"interfaces": (), "host": None, "node": None, "availability_zone": None}
         for op in ops:
@@ -65,7 +66,7 @@ class BindNetworks(Step):
 class UnbindNetworks(Step):
     """Give the addresses back."""
 
-    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, Any]:
+    def within(self, tx: Connection, deps: Deps, ops: Sequence[Op]) -> Mapping[str, AnyColumn]:
         deps.networking.give_back(tx, ops)
         return {}
 

@@ -14,6 +14,7 @@ from nova.conductor.engine.operation import HostChoice, PlacementArguments
 from nova.conductor.engine.workflow import Op, Result, Step
 from nova.db import claims, ledger, placement_facts, server_groups, services
 from nova.db.engine import Connection
+from nova.db.types import AnyColumn
 from nova.model import hints
 from nova.model.flavors import Flavor
 from nova.model.images import Image
@@ -22,7 +23,7 @@ from nova.model.requirements import Needs, needs_of
 from nova.model.scheduling import NoHost, PlacementGroup, PlacementRequest, Selection
 
 
-def known(deps: Deps, request: PlacementRequest) -> dict[str, Any]:
+def known(deps: Deps, request: PlacementRequest) -> dict[str, AnyColumn]:
     """Fields of the request: one statement, and one more for each fact that the request or an option asks for."""
     settings = deps.settings
     named = hints.all_named(request.hints)

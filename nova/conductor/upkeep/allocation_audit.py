@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nova import errors
 from nova.db import audits, reports
 from nova.db.engine import Connection, Database
+from nova.db.types import AnyColumn, AnyRow
 from nova.model.audits import MISSING, TOO_MUCH, WRONG, Amounts, Difference, Known, Place, compare
 from nova.model.counting import classes
 from nova.model.requirements import needs_of
@@ -121,7 +122,7 @@ def _known(uuid: str, rows: audits.Rows, opened: bool) -> Known:
     return Known(uuid, needs=needs, owing=owing)
 
 
-def _amounts(row: Any, flavor: Any) -> Mapping[str, int]:
+def _amounts(row: AnyRow, flavor: AnyColumn) -> Mapping[str, int]:
     return classes(flavor, row.image.properties if row.image else {})
 
 
@@ -140,7 +141,7 @@ def _correct(tx: Connection, stores: Stores, one: Difference) -> None:
     audits.write(tx, one.place, one.server, one.needed)
 
 
-def _wishes_more(row: Any) -> bool:
+def _wishes_more(row: AnyRow) -> bool:
     if getattr(row, "port_demands", None):
         return True
     try:
@@ -173,7 +174,7 @@ def rebuild_inventories(stores: Stores, change: bool = True) -> Iterator[str]:
         after = page[-1].host
 
 
-def _rebuild(stores: Stores, report: Any, change: bool) -> bool:
+def _rebuild(stores: Stores, report: AnyColumn, change: bool) -> bool:
     uuids = [node.uuid for node in report.nodes]
 
     def work(tx: Connection) -> bool:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
-from typing import Any
 
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.zones import ForgottenHosts, ZoneSweep
 from nova.conductor.queries import consoles
 from nova.conductor.upkeep import usage_audit
 from nova.conductor.upkeep.quota_repair import Recount
+from nova.conf.base import Options
 from nova.db import free_addresses, host_addresses, ledger, runners, servers, services
+from nova.db.types import AnyColumn
 from nova.model.services import ServiceQuery
 
 LOG = logging.getLogger(__name__)
@@ -93,7 +94,7 @@ def forget_runners(deps: Deps) -> None:
     deps.cell.transact(runners.drop_dead_runners)
 
 
-def healing(networking: Any, options: Any) -> tuple[tuple[float, Any, str], ...]:
+def healing(networking: AnyColumn, options: Options) -> tuple[tuple[float, AnyColumn, str], ...]:
     """Where Neutron keeps servers' interfaces: ours are compared with them, some of the servers a turn."""
     every = options.heal_instance_info_cache_interval
     if networking.name != "neutron" or every <= 0:
@@ -101,14 +102,14 @@ def healing(networking: Any, options: Any) -> tuple[tuple[float, Any, str], ...]
     return ((float(every), lambda _world: networking.healer.turn(), "interfaces of Neutron"),)
 
 
-def late_ports(networking: Any) -> tuple[tuple[float, Any, str], ...]:
+def late_ports(networking: AnyColumn) -> tuple[tuple[float, AnyColumn, str], ...]:
     """Of every worker: each knows which answers of Neutron it never got."""
     if networking.name != "neutron":
         return ()
     return ((60.0, lambda _world: networking.healer.clear_doubts(), "late ports"),)
 
 
-def naming(deps: Deps) -> tuple[tuple[float, Callable[[Deps], Any], str], ...]:
+def naming(deps: Deps) -> tuple[tuple[float, Callable[[Deps], AnyColumn], str], ...]:
     """Servers' names in DNS (nova-network's), written again where the DNS server did not take them."""
     every = deps.settings.floating.dns_update_periodic_interval
     if deps.networking.name != "nova-network" or every <= 0:

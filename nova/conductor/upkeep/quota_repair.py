@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 from nova.conductor.engine.deps import Deps
 from nova.db import class_usage, ledger, servers, timeouts
 from nova.db.engine import Connection
+from nova.db.server_row import ServerRow
 from nova.model.counting import classes
 from nova.model.states import VmState
 
@@ -54,13 +54,13 @@ def _own(amounts: Mapping[str, int]) -> dict[str, int]:
     return {name: amount for name, amount in amounts.items() if name == "DISK_GB" or name.startswith("CUSTOM_")}
 
 
-def _rests(row: Any) -> bool:
+def _rests(row: ServerRow) -> bool:
     """No resize of it waits to be confirmed, and nothing works on it."""
     waits = row.vm_state == VmState.RESIZED.value or (row.memo is not None and row.memo.move is not None)
     return row.task_state is None and not waits
 
 
-def _recount(deps: Deps, row: Any, was: ledger.Count) -> bool:
+def _recount(deps: Deps, row: ServerRow, was: ledger.Count) -> bool:
     """Nothing can begin on the server meanwhile, for its row is locked until its count is written."""
     right = (was.vcpus, was.memory_mb) == (row.flavor.vcpus, row.flavor.memory_mb)
     if right and was.flavor is None:
@@ -79,14 +79,14 @@ def _recount(deps: Deps, row: Any, was: ledger.Count) -> bool:
     return True
 
 
-def _write(tx: Connection, row: Any, was: ledger.Count) -> bool:
+def _write(tx: Connection, row: ServerRow, was: ledger.Count) -> bool:
     if not ledger.recount(tx, was, row.flavor):
         return False
     class_usage.count_as(tx, row.uuid, _classes(row))
     return True
 
 
-def _classes(row: Any) -> dict[str, int]:
+def _classes(row: ServerRow) -> dict[str, int]:
     return classes(row.flavor, row.image.properties if row.image else {})
 
 

@@ -19,6 +19,7 @@ from nova.conductor.engine.operation import ResetState
 from nova.db import states, timeouts
 from nova.db.engine import Connection
 from nova.db.services import as_time
+from nova.db.types import AnyColumn, AnyRow
 from nova.model.base import Time
 from nova.model.servers import Fault, ServerMemo, ServerOrder
 from nova.model.states import VmState
@@ -80,13 +81,13 @@ class Look:
         self._after = (page[-1].updated_at, page[-1].id) if len(page) == BATCH else None
         return sum(self._order(deps, row, wait_s) for row in page if self._due(row, wait_s))
 
-    def _due(self, row: Any, wait_s: int) -> bool:
+    def _due(self, row: AnyRow, wait_s: int) -> bool:
         """Long enough in the state; and one for which it was tried and failed is left in peace for a while."""
         age_s = self._age_s(row)
         tried_s = _ago_s(row, row.tried) if row.tried else None
         return age_s >= wait_s and (tried_s is None or tried_s > age_s or tried_s >= AGAIN_S)
 
-    def _age_s(self, row: Any) -> float:
+    def _age_s(self, row: AnyRow) -> float:
         """Since the memo's or the journal's time; a state that neither tells of (a reset) counts from the last change.
         """
         return _ago_s(row, (self.rule.since(row.memo) if row.memo else None) or row.since or row.updated_at)
@@ -97,7 +98,7 @@ class Look:
             LOG.warning("'%s' can not be ordered: %s", self.rule.action, error.message, extra={"server": uuid})
         self._told = {*list(self._told)[-TOLD:], uuid}
 
-    def _order(self, deps: Deps, row: Any, wait_s: int) -> bool:
+    def _order(self, deps: Deps, row: AnyRow, wait_s: int) -> bool:
         with context.entered(context.internal()):
             try:
                 entry = deps.cell.transact(lambda tx: _begin(tx, deps, row, self.rule.action))
@@ -114,12 +115,12 @@ class Look:
             return True
 
 
-def _ago_s(row: Any, moment: Any) -> float:
+def _ago_s(row: AnyRow, moment: AnyColumn) -> float:
     """By the database's clock, as it was read with the row."""
     return (as_time(row.clock) - as_time(moment)).total_seconds()
 
 
-def _begin(tx: Connection, deps: Deps, row: Any, action: str) -> states.Entry | None:
+def _begin(tx: Connection, deps: Deps, row: AnyRow, action: str) -> states.Entry | None:
     """Begin an action on a server as it was seen. None: something began or ended on it since. WrongState."""
     if not timeouts.unchanged(tx, row.uuid, row.epoch):
         return None
@@ -147,14 +148,14 @@ def clear_ownerless(deps: Deps) -> int:
     return sum(_clear(deps, row) for row in rows)
 
 
-def _clear(deps: Deps, row: Any) -> bool:
+def _clear(deps: Deps, row: AnyRow) -> bool:
     half = row.vm_state == VmState.BUILDING.value
     message = f"Its task '{row.task_state}' was lost: no operation is open for it."
     after = VmState.ERROR if half else VmState(row.vm_state)
     return _reset(deps, row, after, message if half else None, lost_task=row.task_state)
 
 
-def _reset(deps: Deps, row: Any, after: VmState, fault: str | None, lost_task: str | None = None) -> bool:
+def _reset(deps: Deps, row: AnyRow, after: VmState, fault: str | None, lost_task: str | None = None) -> bool:
     """As an administrator's reset of the state, unless anything happened to the server since it was looked at."""
     def write(tx: Connection) -> bool:
         if lost_task and timeouts.is_worked_on(tx, row.uuid):

@@ -10,13 +10,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.db import servers, usage_audits
+from nova.db.types import AnyRow
 from nova.model import periods
 from nova.model.base import Time, utcnow
 from nova.model.usage import DONE, HostAudit
@@ -72,7 +72,7 @@ def _write(deps: Deps, audit: HostAudit, period: usage_audits.Period, runner_id:
     return deps.cell.transact(lambda tx: usage_audits.write(tx, audit, period, runner_id))
 
 
-def _told(deps: Deps, row: Any, period: usage_audits.Period, metadata: Mapping[str, str]) -> bool:
+def _told(deps: Deps, row: AnyRow, period: usage_audits.Period, metadata: Mapping[str, str]) -> bool:
     """False, and a line in the log, for a server that can not be told of: the others still are. Unavailable when nobody
     can be told of anything now."""
     try:

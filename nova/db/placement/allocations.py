@@ -5,6 +5,7 @@ A server's generation is its epoch. A move has its server's project, user and ge
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,6 +13,7 @@ from sqlalchemy.engine import Connection
 
 from nova import errors
 from nova.db.models.api import allocations, consumers, ledger, providers
+from nova.db.types import AnyColumn, AnyRow, Clause
 from nova.model.providers import (
     ConsumerAllocations,
     PlacementUsageQuery,
@@ -49,7 +51,7 @@ def of_provider(tx: Connection, uuid: str) -> ProviderConsumers:
         _values(tx.execute(_ROWS.where(allocations.c.provider_id == one.id)))))
 
 
-def _values(rows: Any) -> list[ConsumerAllocations]:
+def _values(rows: Iterable[AnyRow]) -> list[ConsumerAllocations]:
     """Rows in their consumers' order."""
     of: dict[str, list[Any]] = {}
     for row in rows:
@@ -57,7 +59,7 @@ def _values(rows: Any) -> list[ConsumerAllocations]:
     return [_consumer(uuid, mine) for uuid, mine in of.items()]
 
 
-def _consumer(uuid: str, rows: list[Any]) -> ConsumerAllocations:
+def _consumer(uuid: str, rows: list[AnyRow]) -> ConsumerAllocations:
     held: dict[str, dict[str, int]] = {}
     for row in rows:
         held.setdefault(row.uuid, {})[row.resource_class] = row.used
@@ -72,7 +74,7 @@ def _consumer(uuid: str, rows: list[Any]) -> ConsumerAllocations:
                           for provider, resources in held.items()))
 
 
-def _owner(row: Any) -> dict[str, Any]:
+def _owner(row: AnyRow) -> dict[str, AnyColumn]:
     if row.consumer_generation is not None:
         return {"project_id": row.project_id, "user_id": row.user_id, "consumer_type": row.consumer_type,
                 "generation": row.consumer_generation}
@@ -96,14 +98,14 @@ def project_usages(tx: Connection, query: PlacementUsageQuery) -> tuple[UsageGro
                  if query.consumer_type in (None, ALL, name))
 
 
-def _held(query: PlacementUsageQuery) -> Any:
+def _held(query: PlacementUsageQuery) -> Clause:
     """(kind, consumer, class, used) of servers, of their moves, and of others; of one kind, when all are asked for
     together."""
-    def owned(table: sa.Table) -> Any:
+    def owned(table: sa.Table) -> Clause:
         mine = table.c.project_id == query.project_id
         return mine if query.user_id is None else sa.and_(mine, table.c.user_id == query.user_id)
 
-    def part(kind: Any, owner: sa.Table, meet: Any) -> Any:
+    def part(kind: Clause, owner: sa.Table, meet: Clause) -> Clause:
         shown = sa.literal(ALL) if query.consumer_type == ALL else kind
         return (sa.select(shown.label("kind"), allocations.c.consumer, allocations.c.resource_class, allocations.c.used)
                 .join_from(allocations, owner, meet).where(owned(owner)))

@@ -7,16 +7,16 @@ COMPUTE_STATUS_DISABLED, which is not stored, so that it can not be wrong.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 import sqlalchemy as sa
 
 from nova.db.models.api import aggregate_hosts, aggregates, provider_aggregates, provider_traits, providers
+from nova.db.types import Clause
 
 DISABLED = "COMPUTE_STATUS_DISABLED"
 
 
-def has_trait(of: Any, traits: Collection[str], disabled: Collection[str]) -> Any:
+def has_trait(of: Clause, traits: Collection[str], disabled: Collection[str]) -> Clause:
     """``of`` (the table of providers, or an alias of it) has one of the traits."""
     given = of.c.id.in_(sa.select(provider_traits.c.provider_id).where(provider_traits.c.trait.in_(sorted(traits))))
     if DISABLED not in traits or not disabled:
@@ -24,7 +24,7 @@ def has_trait(of: Any, traits: Collection[str], disabled: Collection[str]) -> An
     return sa.or_(given, sa.and_(of.c.root_id.is_(None), of.c.host.in_(sorted(disabled))))
 
 
-def is_member(of: Any, uuids: Collection[str]) -> Any:
+def is_member(of: Clause, uuids: Collection[str]) -> Clause:
     """``of`` is in one of the aggregates: it was put there, or is the node of a host that is."""
     given = sa.select(provider_aggregates.c.provider_id).where(
         provider_aggregates.c.aggregate_uuid.in_(sorted(uuids)))
@@ -34,7 +34,7 @@ def is_member(of: Any, uuids: Collection[str]) -> Any:
     return sa.or_(of.c.id.in_(given), sa.and_(of.c.root_id.is_(None), of.c.host.in_(hosts)))
 
 
-def in_tree_of(uuid: str) -> Any:
+def in_tree_of(uuid: str) -> Clause:
     """In the same tree as this provider; none where there is no such provider."""
     other = providers.alias("other")
     root = (sa.select(sa.func.coalesce(other.c.root_id, other.c.id)).where(other.c.uuid == uuid).scalar_subquery())

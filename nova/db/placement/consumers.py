@@ -20,7 +20,7 @@ from nova.db.placement import locks, names
 from nova.db.placement.locks import Locked
 from nova.db.provider_trees import amount, used_of
 from nova.db.statements import insert_all, insert_ignoring
-from nova.db.types import utc_now
+from nova.db.types import AnyRow, utc_now
 from nova.model.providers import Amount, ConsumerAllocations, Reshape
 
 UNCHECKED = -1  # the generation of those who ask at a version without generations
@@ -128,7 +128,7 @@ def _check_no_servers(tx: Connection, uuids: Sequence[str]) -> None:
         raise errors.placement.AllocationServers(consumer=theirs[0])
 
 
-def _locked_rows(tx: Connection, uuids: Sequence[str]) -> dict[str, Any]:
+def _locked_rows(tx: Connection, uuids: Sequence[str]) -> dict[str, AnyRow]:
     return {row.uuid: row for row in tx.execute(
         sa.select(consumers.c.uuid, consumers.c.generation).where(consumers.c.uuid.in_(list(uuids)))
         .order_by(consumers.c.uuid).with_for_update())}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -19,6 +19,7 @@ from nova.db.models.api import (
 )
 from nova.db.placement.conditions import DISABLED, has_trait, in_tree_of, is_member
 from nova.db.provider_trees import amount, used_of
+from nova.db.types import AnyColumn, AnyRow, Clause
 from nova.model.candidates import Sharing
 from nova.model.providers import Amount, ProviderState, RequestGroup, ResourceRequest
 
@@ -101,7 +102,7 @@ def _members(tx: Connection, keys: Sequence[int]) -> dict[int, list[str]]:
     return _listed(tx.execute(given.union(by_host)))
 
 
-def _listed(rows: Any) -> dict[int, list[str]]:
+def _listed(rows: Iterable[AnyRow]) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for key, value in rows:
         found.setdefault(key, []).append(value)
@@ -144,7 +145,7 @@ def pages(tx: Connection, wanted: Wanted, shared: Sequence[Sharing]) -> Iterator
 _root, _child = providers.alias("root"), providers.alias("child")
 
 
-def _possible(wanted: Wanted, shared: Sequence[Sharing]) -> list[Any]:
+def _possible(wanted: Wanted, shared: Sequence[Sharing]) -> list[Clause]:
     request = wanted.request
     found = [has_trait(_root, [trait], wanted.disabled) for trait in request.root_required]
     if request.root_forbidden:
@@ -154,7 +155,7 @@ def _possible(wanted: Wanted, shared: Sequence[Sharing]) -> list[Any]:
     return found
 
 
-def _of_group(group: RequestGroup, wanted: Wanted, shared: Sequence[Sharing]) -> list[Any]:
+def _of_group(group: RequestGroup, wanted: Wanted, shared: Sequence[Sharing]) -> list[Clause]:
     """Of each thing that the group asks for: a provider of the tree has it, where no sharing one may."""
     found = []
     outside = [one.provider for one in shared]
@@ -173,19 +174,19 @@ def _of_group(group: RequestGroup, wanted: Wanted, shared: Sequence[Sharing]) ->
     return found
 
 
-def _somewhere(condition: Any) -> Any:
+def _somewhere(condition: Clause) -> Clause:
     """The root meets the condition, or something below it: two conditions, each with its own index."""
     return sa.or_(condition(_root), _any(sa.select(_child.c.id).where(_child.c.root_id == _root.c.id,
                                                                       condition(_child)), _root))
 
 
-def _any(query: sa.Select[Any], of: Any) -> Any:
+def _any(query: sa.Select[Clause], of: Clause) -> Clause:
     """EXISTS, but asked for one row of ``of`` after the other: databases would rather find all there are at first,
     which costs the more the larger the cloud is, however few are asked for."""
     return query.limit(1).correlate(of).scalar_subquery().is_not(None)
 
 
-def _has_room(of: Any, name: str, asked: int, wanted: Wanted) -> Any:
+def _has_room(of: AnyColumn, name: str, asked: int, wanted: Wanted) -> AnyRow:
     """By the inventory; and, where a few are enough, by what is used of it. One more than the capacity: a database's
     arithmetic is not Python's, which decides."""
     have = inventories.alias()

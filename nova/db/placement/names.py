@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -12,7 +11,7 @@ from sqlalchemy.engine import Connection
 from nova import errors
 from nova.db.models.api import allocations, custom_classes, custom_traits, inventories, provider_traits
 from nova.db.statements import insert_ignoring
-from nova.db.types import utc_now
+from nova.db.types import AnyColumn, Clause, utc_now
 from nova.model.providers import RequestGroup, TraitQuery
 from nova.model.traits import RESOURCE_CLASSES, TRAITS, is_resource_class, is_trait
 
@@ -35,12 +34,12 @@ def _insert(tx: Connection, table: sa.Table, name: str) -> bool:
     return True
 
 
-def _reported(column: sa.Column[Any]) -> Any:
+def _reported(column: sa.Column[AnyColumn]) -> Clause:
     """Custom names that somebody has, be they written down or not: between two texts, so that an index serves."""
     return sa.select(column).where(column >= CUSTOM, column < "CUSTOM`").distinct()
 
 
-def _known(tx: Connection, wanted: Collection[str], table: sa.Table, column: sa.Column[Any]) -> set[str]:
+def _known(tx: Connection, wanted: Collection[str], table: sa.Table, column: sa.Column[object]) -> set[str]:
     """Those of these custom names that there are."""
     if not wanted:
         return set()

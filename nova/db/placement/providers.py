@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -22,7 +21,7 @@ from nova.db.placement import conditions, locks
 from nova.db.placement.locks import Locked
 from nova.db.provider_trees import amount, used_of
 from nova.db.statements import insert_ignoring
-from nova.db.types import utc_now
+from nova.db.types import AnyRow, Clause, utc_now
 from nova.model.providers import NewProvider, Provider, ProviderQuery, ProviderUpdate, RequestGroup
 
 # -- reads
@@ -34,7 +33,7 @@ _SHOWN = (sa.select(providers.c.id, providers.c.uuid, providers.c.name, provider
                        .outerjoin(_root, _root.c.id == providers.c.root_id)))
 
 
-def _value(row: Any) -> Provider:
+def _value(row: AnyRow) -> Provider:
     return Provider(uuid=row.uuid, name=row.name, generation=row.generation, parent_uuid=row.parent_uuid,
                     root_uuid=row.root_uuid or row.uuid, updated_at=row.updated_at)
 
@@ -61,7 +60,7 @@ def select(tx: Connection, query: ProviderQuery, disabled: Collection[str] = ())
     return tuple(_value(row) for row in rows)
 
 
-def _conditions(group: RequestGroup, disabled: Collection[str]) -> list[Any]:
+def _conditions(group: RequestGroup, disabled: Collection[str]) -> list[Clause]:
     wanted = [conditions.has_trait(providers, any_of, disabled) for any_of in group.required]
     wanted += [conditions.is_member(providers, any_of) for any_of in group.member_of]
     if group.forbidden:

@@ -8,6 +8,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from nova.model.base import Json
+
 NAMESPACE = "nova"
 
 
@@ -29,18 +31,18 @@ class Payload:
         if twice:
             raise TypeError(f"{name} has {twice[0]} twice")
 
-    def __call__(self, subject: Any) -> dict[str, Any] | None:
+    def __call__(self, subject: object) -> dict[str, Json] | None:
         return None if subject is None else wire(self.name, self.version,
                                                  {name: plain(get(subject)) for name, get in self._getters})
 
 
-def wire(name: str, version: str, data: Mapping[str, Any]) -> dict[str, Any]:
+def wire(name: str, version: str, data: Mapping[str, object]) -> dict[str, object]:
     """An object as consumers read it."""
     return {"nova_object.name": name, "nova_object.namespace": NAMESPACE, "nova_object.version": version,
             "nova_object.data": dict(data)}
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Json:
     """A value as JSON has it: times in UTC to the second."""
     if isinstance(value, datetime.datetime):
         return value.strftime("%Y-%m-%dT%H:%M:%SZ")

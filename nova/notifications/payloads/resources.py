@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from nova.conf.base import Options
 from nova.notifications.payloads.fields import Field, Payload, fields
 
 #: Service rows count their changes in ``version``; nothing counts reports: heartbeats are written in batches.
@@ -43,11 +42,11 @@ AGGREGATE_CACHE = Payload(
     *fields("id", "uuid", "name", "host", "images_cached", "images_failed", "index", "total"))
 
 
-def _policies(group: Any) -> list[str]:
+def _policies(group: Options) -> list[str]:
     return [group.policy] if group.policy else []
 
 
-def _rules(group: Any) -> dict[str, str]:
+def _rules(group: Options) -> dict[str, str]:
     """As text: the payload's schema has no other values."""
     return {name: str(value) for name, value in (group.rules or {}).items()}
 

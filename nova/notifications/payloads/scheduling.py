@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nova.model.base import Json
 from nova.model.images import Image
 from nova.notifications.facts import SpecFacts
 from nova.notifications.payloads.fields import Field, Payload, fields, wire
@@ -35,7 +36,7 @@ _TRUE = frozenset(("true", "yes", "on", "1", "t", "y"))
 PROPS_VERSION = "1.19"
 
 
-def properties(given: Mapping[str, str]) -> dict[str, Any]:
+def properties(given: Mapping[str, str]) -> dict[str, object]:
     """The properties that have a meaning to compute; the others are the image service's business."""
     data: dict[str, Any] = {}
     for name, value in sorted(given.items()):
@@ -70,7 +71,7 @@ PCI_REQUESTS = Payload("InstancePCIRequestsPayload", "1.0", Field("instance_uuid
                        Field("requests", lambda _row: []))
 
 
-def _destination(spec: SpecFacts) -> Any:
+def _destination(spec: SpecFacts) -> object:
     """A host that was asked for; one that was forced is told as such, not here."""
     asked = spec.arguments.get("host") and not spec.arguments.get("forced")
     return DESTINATION(spec.arguments) if asked else None
@@ -80,12 +81,12 @@ def _forced(name: str) -> Field:
     return Field(f"force_{name}s", lambda spec: spec.arguments.get(name) if spec.arguments.get("forced") else None)
 
 
-def _hints(spec: SpecFacts) -> dict[str, list[Any]]:
+def _hints(spec: SpecFacts) -> dict[str, list[object]]:
     return {name: list(value) if isinstance(value, (list, tuple)) else [value]
             for name, value in (spec.row.scheduler_hints or {}).items()}
 
 
-def _image(spec: SpecFacts) -> Any:
+def _image(spec: SpecFacts) -> Json:
     image: Image | None = spec.row.image
     return IMAGE_META(image)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from typing import Any
 
+from nova.model.base import Json
 from nova.notifications.facts import ServerFacts
 from nova.notifications.payloads.fields import Field, Payload, fields, wire
 from nova.notifications.payloads.resources import EXCEPTION, FLAVOR, KEYPAIR, SERVERS_FLAVOR
@@ -23,13 +23,13 @@ STATE_UPDATE = Payload("InstanceStateUpdatePayload", "1.0",
                        *fields("old_state", "state", "old_task_state", "new_task_state"))
 
 
-def image_property(row: Any, *names: str) -> str | None:
+def image_property(row: Json, *names: str) -> str | None:
     """The first of these properties that the server's image has."""
     properties = row.image.properties if row.image is not None else {}
     return next((properties[name] for name in names if properties.get(name)), None)
 
 
-def _addresses(facts: ServerFacts) -> list[Any]:
+def _addresses(facts: ServerFacts) -> list[Json]:
     """One row an address. A server that is gone has given its addresses back."""
     if facts.row.deleted:
         return []
@@ -39,7 +39,7 @@ def _addresses(facts: ServerFacts) -> list[Any]:
         for one in facts.row.interfaces or () for address in one.addresses]
 
 
-def _disks(facts: ServerFacts) -> list[Any] | None:
+def _disks(facts: ServerFacts) -> list[Json] | None:
     return [BLOCK_DEVICE(one) for one in facts.volumes] if facts.shows_disks else None
 
 
@@ -50,7 +50,7 @@ def _state(facts: ServerFacts) -> str:
 class _Key:
     """A server's own copy of its key."""
 
-    def __init__(self, row: Any) -> None:
+    def __init__(self, row: Json) -> None:
         self.user_id, self.name, self.public_key, self.type = row.user_id, row.key_name, row.public_key, row.key_type
         self.fingerprint = _fingerprint(row.public_key, row.key_type)
 
@@ -67,7 +67,7 @@ def _fingerprint(public_key: str | None, kind: str) -> str | None:
     return ":".join(digest[index:index + 2] for index in range(0, len(digest), 2))
 
 
-def _keypairs(facts: ServerFacts) -> list[Any]:
+def _keypairs(facts: ServerFacts) -> list[object]:
     return [KEYPAIR(_Key(facts.row))] if facts.row.key_name else []
 
 

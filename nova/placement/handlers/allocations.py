@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
 
+from nova.model.base import Json
 from nova.model.providers import ConsumerAllocations, ProviderAllocation, Reshape
 from nova.placement import versions
 from nova.placement.handlers.inventories import whole
@@ -16,11 +16,11 @@ NOBODY = "00000000-0000-0000-0000-000000000000"  # project and user of who alloc
 UNCHECKED = -1
 
 
-def show(req: Request, consumer: str) -> dict[str, Any]:
+def show(req: Request, consumer: str) -> dict[str, Json]:
     return views.of_consumer(req, req.conductor.get_allocations(consumer))
 
 
-def of_provider(req: Request, uuid: str) -> dict[str, Any]:
+def of_provider(req: Request, uuid: str) -> dict[str, Json]:
     return views.of_provider(req, req.conductor.get_provider_allocations(uuid))
 
 
@@ -42,11 +42,11 @@ def reshape(req: Request) -> None:
                                   allocations=_all_wanted(req.body["allocations"], req.version)))
 
 
-def _all_wanted(body: Mapping[str, Any], version: int) -> tuple[ConsumerAllocations, ...]:
+def _all_wanted(body: Mapping[str, Json], version: int) -> tuple[ConsumerAllocations, ...]:
     return tuple(_wanted(consumer, one, version) for consumer, one in keyed(body.items()).items())
 
 
-def _wanted(consumer: str, body: Mapping[str, Any], version: int) -> ConsumerAllocations:
+def _wanted(consumer: str, body: Mapping[str, Json], version: int) -> ConsumerAllocations:
     """What a body says of one consumer."""
     met: dict[str, list[str]] = defaultdict(list)
     for suffix, uuids in body.get("mappings", {}).items():
@@ -60,7 +60,7 @@ def _wanted(consumer: str, body: Mapping[str, Any], version: int) -> ConsumerAll
         generation=body["consumer_generation"] if versions.consumers_have_generations(version) else UNCHECKED)
 
 
-def _by_provider(allocations: Any) -> dict[str, dict[str, int]]:
+def _by_provider(allocations: Json) -> dict[str, dict[str, int]]:
     """Of either form: provider -> class -> amount. placement.Twice."""
     if isinstance(allocations, list):
         return keyed((one["resource_provider"]["uuid"], one["resources"]) for one in allocations)

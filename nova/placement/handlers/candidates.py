@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from nova.model.base import Json
 from nova.model.providers import CandidateQuery
 from nova.placement import versions, wants
 from nova.placement.request import Request
 from nova.placement.views import allocations as views
 
 
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     request = wants.request(req.query, req.version)
     query = CandidateQuery(request=request, limit=_limit(req), nested=versions.candidates_are_nested(req.version))
     asked = {name for group in request.groups for name in group.resources}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import errors
+from nova.model.base import Json
 from nova.placement import versions
 from nova.placement.request import Answer, Request
 
 
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     return {"resource_classes": [_shown(req, name) for name in req.conductor.list_classes()]}
 
 
@@ -20,7 +19,7 @@ def create(req: Request) -> Answer:
     return Answer(None, 201, _path(name))
 
 
-def show(req: Request, name: str) -> dict[str, Any]:
+def show(req: Request, name: str) -> dict[str, Json]:
     if name not in req.conductor.list_classes():
         raise errors.placement.NotFound(kind="resource class", name=name)
     return _shown(req, name)
@@ -41,5 +40,5 @@ def _path(name: str) -> str:
     return f"/resource_classes/{name}"
 
 
-def _shown(req: Request, name: str) -> dict[str, Any]:
+def _shown(req: Request, name: str) -> dict[str, Json]:
     return {"name": name, "links": [{"rel": "self", "href": req.prefix + _path(name)}]}

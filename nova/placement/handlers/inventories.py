@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from nova import errors
+from nova.model.base import Json
 from nova.model.providers import ClassInventory, ProviderInventories
 from nova.placement import versions
 from nova.placement.request import Answer, Request
@@ -16,7 +16,7 @@ FIELDS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_
 GENERATION = "resource_provider_generation"
 
 
-def index(req: Request, uuid: str) -> dict[str, Any]:
+def index(req: Request, uuid: str) -> dict[str, Json]:
     return views.listing(req.conductor.get_inventories(uuid))
 
 
@@ -26,7 +26,7 @@ def create(req: Request, uuid: str) -> Answer:
     return Answer(views.single(written, _of(written, name)), 201, f"{path_of(uuid)}/inventories/{name}")
 
 
-def replace(req: Request, uuid: str) -> dict[str, Any]:
+def replace(req: Request, uuid: str) -> dict[str, Json]:
     return views.listing(req.conductor.set_inventories(whole(uuid, req.body, req.version)))
 
 
@@ -34,12 +34,12 @@ def clear(req: Request, uuid: str) -> None:
     req.conductor.set_inventories(ProviderInventories(uuid=uuid))
 
 
-def show(req: Request, uuid: str, name: str) -> dict[str, Any]:
+def show(req: Request, uuid: str, name: str) -> dict[str, Json]:
     found = req.conductor.get_inventories(uuid)
     return views.single(found, _of(found, name))
 
 
-def update(req: Request, uuid: str, name: str) -> dict[str, Any]:
+def update(req: Request, uuid: str, name: str) -> dict[str, Json]:
     written = req.conductor.set_inventory(uuid, req.body[GENERATION], read(name, req.body, req.version), False)
     return views.single(written, _of(written, name))
 
@@ -48,13 +48,13 @@ def delete(req: Request, uuid: str, name: str) -> None:
     req.conductor.delete_inventory(uuid, name)
 
 
-def whole(uuid: str, body: Mapping[str, Any], version: int) -> ProviderInventories:
+def whole(uuid: str, body: Mapping[str, Json], version: int) -> ProviderInventories:
     """All of a provider's, as a body has them. placement.InventoryBadCapacity."""
     return ProviderInventories(uuid=uuid, generation=body[GENERATION], inventories=tuple(
         read(name, record, version) for name, record in body["inventories"].items()))
 
 
-def read(name: str, record: Mapping[str, Any], version: int) -> ClassInventory:
+def read(name: str, record: Mapping[str, Json], version: int) -> ClassInventory:
     """One, as a body has it. placement.InventoryBadCapacity: nothing is left to give, where that may not be."""
     one = ClassInventory(resource_class=name, **{field: record[field] for field in FIELDS if field in record})
     if one.reserved > one.total or (one.reserved == one.total and not versions.reserved_may_be_total(version)):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import errors
-from nova.model.base import utcnow
+from nova.model.base import Json, utcnow
 from nova.model.providers import ProviderTraits, TraitQuery
 from nova.placement.request import Answer, Request
 
 ASSOCIATED = {"true": True, "false": False}
 
 
-def index(req: Request) -> dict[str, Any]:
+def index(req: Request) -> dict[str, Json]:
     return {"traits": list(req.conductor.list_traits(_asked(req)))}
 
 
@@ -45,11 +43,11 @@ def delete(req: Request, name: str) -> None:
     req.conductor.delete_trait(name)
 
 
-def of_provider(req: Request, uuid: str) -> dict[str, Any]:
+def of_provider(req: Request, uuid: str) -> dict[str, Json]:
     return _shown(req.conductor.get_provider_traits(uuid))
 
 
-def replace(req: Request, uuid: str) -> dict[str, Any]:
+def replace(req: Request, uuid: str) -> dict[str, Json]:
     return _shown(req.conductor.set_provider_traits(ProviderTraits(
         uuid=uuid, generation=req.body["resource_provider_generation"], traits=tuple(req.body["traits"]))))
 
@@ -58,5 +56,5 @@ def clear(req: Request, uuid: str) -> None:
     req.conductor.set_provider_traits(ProviderTraits(uuid=uuid))
 
 
-def _shown(found: ProviderTraits) -> dict[str, Any]:
+def _shown(found: ProviderTraits) -> dict[str, Json]:
     return {"resource_provider_generation": found.generation, "traits": sorted(found.traits)}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import errors
+from nova.model.base import Json
 from nova.model.providers import PlacementUsageQuery
 from nova.placement import versions
 from nova.placement.request import Request
@@ -13,11 +12,11 @@ from nova.placement.views import providers as views
 ALL = "all"
 
 
-def of_provider(req: Request, uuid: str) -> dict[str, Any]:
+def of_provider(req: Request, uuid: str) -> dict[str, Json]:
     return views.usages(req.conductor.get_usages(uuid))
 
 
-def of_project(req: Request) -> dict[str, Any]:
+def of_project(req: Request) -> dict[str, Json]:
     project = req.query.one("project_id")
     req.authorize(project)
     if project is None:

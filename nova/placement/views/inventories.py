@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from nova.model.base import Json
 from nova.model.providers import ClassInventory, ProviderInventories
 
 
-def record(one: ClassInventory) -> dict[str, Any]:
+def record(one: ClassInventory) -> dict[str, Json]:
     return {"total": one.total, "reserved": one.reserved, "min_unit": one.min_unit, "max_unit": one.max_unit,
             "step_size": one.step_size, "allocation_ratio": one.allocation_ratio}
 
 
-def listing(found: ProviderInventories) -> dict[str, Any]:
+def listing(found: ProviderInventories) -> dict[str, Json]:
     return {"resource_provider_generation": found.generation,
             "inventories": {one.resource_class: record(one) for one in found.inventories}}
 
 
-def single(found: ProviderInventories, one: ClassInventory) -> dict[str, Any]:
+def single(found: ProviderInventories, one: ClassInventory) -> dict[str, Json]:
     return {"resource_provider_generation": found.generation, **record(one)}

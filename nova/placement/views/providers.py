@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from nova.model.base import Json
 from nova.model.providers import Provider, ProviderAggregates, ProviderUsages
 from nova.placement.request import Answer, Request
 from nova.web.ranges import within
@@ -17,7 +18,7 @@ def path_of(uuid: str) -> str:
     return f"/resource_providers/{uuid}"
 
 
-def shown(req: Request, one: Provider) -> dict[str, Any]:
+def shown(req: Request, one: Provider) -> dict[str, Json]:
     href = req.prefix + path_of(one.uuid)
     links = [{"rel": "self", "href": href}]
     links += [{"rel": name, "href": f"{href}/{name}"} for name, since in LINKS if within(req.version, since, None)]
@@ -36,12 +37,12 @@ def listing(req: Request, found: tuple[Provider, ...]) -> Answer:
     return Answer({"resource_providers": [shown(req, one) for one in found]}, at=max(times, default=None))
 
 
-def aggregates(req: Request, one: ProviderAggregates) -> dict[str, Any]:
+def aggregates(req: Request, one: ProviderAggregates) -> dict[str, Json]:
     body: dict[str, Any] = {"aggregates": list(one.aggregates)}
     if within(req.version, AGGREGATE_GENERATION, None):
         body["resource_provider_generation"] = one.generation
     return body
 
 
-def usages(one: ProviderUsages) -> dict[str, Any]:
+def usages(one: ProviderUsages) -> dict[str, Json]:
     return {"resource_provider_generation": one.generation, "usages": dict(one.used)}

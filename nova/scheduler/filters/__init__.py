@@ -7,8 +7,8 @@ An operator's own filter is a subclass of :class:`Filter`; its dotted path goes 
 from __future__ import annotations
 
 import operator
-from typing import Any
 
+from nova.conf.base import Options
 from nova.model.scheduling import PlacementRequest
 from nova.scheduler.views import HostAggregates, HostFacts, HostView
 
@@ -26,7 +26,7 @@ class Filter:
     reads: tuple[str, ...] | None = None
     on_rebuild = False  # asked, too, whether a server's own host suits another image
 
-    def __init__(self, options: Any = None) -> None:
+    def __init__(self, options: Options = None) -> None:
         """``options``: ``[filter_scheduler]``; as ``options.metrics`` and ``options.scheduler`` these groups, too."""
         self.options = options
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nova.model.base import Json
 from nova.model.scheduling import PlacementRequest
 from nova.scheduler import operators
 from nova.scheduler.filters import Filter
@@ -57,7 +58,7 @@ _OWN: dict[str, Callable[[HostView], object]] = {
 _MISSING = object()
 
 
-def fact(host: HostView, path: list[str]) -> Any:
+def fact(host: HostView, path: list[str]) -> object:
     """A host's fact by its path of names; None for one that it has not."""
     value = _value(host, path)
     return None if value is _MISSING else value
@@ -96,7 +97,7 @@ def _name(key: str) -> list[str]:
     return path if scope == SCOPE else []
 
 
-def _value(host: HostView, path: list[str]) -> Any:
+def _value(host: HostView, path: list[str]) -> Json:
     """A host's fact: what its driver reported under that name, or one we know of every host."""
     capabilities = host.facts.capabilities
     whole = ":".join(path)
@@ -109,7 +110,7 @@ def _value(host: HostView, path: list[str]) -> Any:
     return value
 
 
-def _inside(value: Any, part: str) -> Any:
+def _inside(value: object, part: str) -> object:
     """A member of a fact that is an object, in JSON text or not."""
     if isinstance(value, str):
         try:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from nova.conf.base import Options
 from nova.model.scheduling import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostView
@@ -13,7 +12,7 @@ class IsolatedHostsFilter(Filter):
     reads = ("image_id",)
     on_rebuild = True
 
-    def __init__(self, options: Any = None) -> None:
+    def __init__(self, options: Options = None) -> None:
         super().__init__(options)
         self._hosts, self._images = frozenset(options.isolated_hosts), frozenset(options.isolated_images)
 

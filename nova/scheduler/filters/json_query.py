@@ -13,6 +13,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from nova.model.base import Json
 from nova.model.scheduling import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.filters.compute_capabilities import fact
@@ -80,7 +81,7 @@ class _Reader:
     def __init__(self) -> None:
         self._terms = 0
 
-    def condition(self, given: Any, depth: int) -> Term:
+    def condition(self, given: object, depth: int) -> Term:
         """A list that begins with an operator."""
         if not isinstance(given, list) or not given or not isinstance(given[0], str):
             raise BadQuery(NO_CONDITION)
@@ -94,7 +95,7 @@ class _Reader:
             raise BadQuery(f"{name} has too few operands")
         return make(name, terms)
 
-    def _term(self, given: Any, depth: int) -> Term:
+    def _term(self, given: object, depth: int) -> Term:
         self._terms += 1
         if self._terms > MOST_TERMS:
             raise BadQuery(f"more than {MOST_TERMS} terms")
@@ -122,7 +123,7 @@ def _compared(name: str, terms: Sequence[Term]) -> Term:
     return ask
 
 
-def _related(compare: Compare, left: Any, right: Any) -> bool:
+def _related(compare: Compare, left: Json, right: Json) -> bool:
     """Numbers as numbers, also those that are written as text; else as text. An unknown fact stands in no relation."""
     if left is None or right is None:
         return False

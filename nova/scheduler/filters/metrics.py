@@ -5,21 +5,20 @@ Asked, too, when it is not enabled, where ``[metrics]required`` says that the we
 
 from __future__ import annotations
 
-from typing import Any
-
+from nova.conf.base import Options
 from nova.model.ratios import ratios
 from nova.model.scheduling import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.views import HostView
 
 
-def setting(options: Any) -> dict[str, float]:
+def setting(options: Options) -> dict[str, float]:
     """Metric -> ratio, as ``[metrics]weight_setting`` says. daemon.SchedulerBadRatio: see ``ratios``."""
     group = getattr(options, "metrics", None)
     return {} if group is None else ratios("[metrics]weight_setting", group.weight_setting)
 
 
-def required(options: Any) -> bool:
+def required(options: Options) -> bool:
     """Whether the weigher leaves no host to guess about."""
     group = getattr(options, "metrics", None)
     return group is not None and bool(group.required and group.weight_multiplier and setting(options))
@@ -28,7 +27,7 @@ def required(options: Any) -> bool:
 class MetricsFilter(Filter):
     reads = ()
 
-    def __init__(self, options: Any = None) -> None:
+    def __init__(self, options: Options = None) -> None:
         super().__init__(options)
         self._names = frozenset(setting(options))
 

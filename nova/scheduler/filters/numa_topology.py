@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from nova.conf.base import Options
 from nova.model.scheduling import PlacementRequest
 from nova.scheduler.filters import Filter
 from nova.scheduler.numa_cache import Verdicts
@@ -16,7 +15,7 @@ class NUMATopologyFilter(Filter):
     always_on = public = True
     reads = ("wishes",)
 
-    def __init__(self, options: Any = None) -> None:
+    def __init__(self, options: Options = None) -> None:
         super().__init__(options)
         self._verdicts = Verdicts(self.name)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from nova.conf.base import Options
 from nova.model.hints import DIFFERENT_HOST, SAME_HOST, named
 from nova.model.scheduling import PlacementRequest
 from nova.scheduler.filters import Filter
@@ -15,7 +16,7 @@ class _NamedServersFilter(Filter):
     public = True
     hint: ClassVar[str]
 
-    def __init__(self, options: Any = None) -> None:
+    def __init__(self, options: Options = None) -> None:
         super().__init__(options)
         self._last: tuple[PlacementRequest | None, set[str]] = (None, set())
 

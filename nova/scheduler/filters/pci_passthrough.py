@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from nova.conf.base import Options
 from nova.model.scheduling import PlacementRequest
 from nova.model.topology import Wanted
 from nova.scheduler.filters import Filter
@@ -18,7 +17,7 @@ class PciPassthroughFilter(Filter):
     always_on = public = True
     reads = ("wishes",)
 
-    def __init__(self, options: Any = None) -> None:
+    def __init__(self, options: Options = None) -> None:
         super().__init__(options)
         self._verdicts = Verdicts(self.name)
         self._last: tuple[Wanted, Wanted] = (Wanted(), Wanted())

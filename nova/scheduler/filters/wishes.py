@@ -6,8 +6,8 @@ The claim checks it again by the same rule (:mod:`nova.model.candidates`), so it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from nova.conf.base import Options
 from nova.model.candidates import Rule
 from nova.model.hosts import HostState
 from nova.model.providers import RequestGroup, ResourceRequest
@@ -23,7 +23,7 @@ class WishesFilter(Filter):
     always_on = public = on_rebuild = True
     reads = ("wishes",)
 
-    def __init__(self, options: Any = None) -> None:
+    def __init__(self, options: Options = None) -> None:
         super().__init__(options)
         self._rule: tuple[ResourceRequest, Rule] | None = None  # that of the last request, for all its hosts
 

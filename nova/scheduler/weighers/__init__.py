@@ -7,8 +7,8 @@ An operator's own weigher is a subclass of :class:`Weigher`; its dotted path goe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from nova.conf.base import Options
 from nova.model.scheduling import PlacementRequest
 from nova.scheduler.filters import ALL_FIELDS
 from nova.scheduler.views import HostView
@@ -23,7 +23,7 @@ class Weigher:
     #: None: on any of them. (``resources``, ``availability_zone``, ``image_properties`` ... are a request's own.)
     reads: tuple[str, ...] | None = None
 
-    def __init__(self, options: Any = None) -> None:
+    def __init__(self, options: Options = None) -> None:
         self.options = options
         self.multiplier = float(getattr(options, self.multiplier_option, 1.0)) if self.multiplier_option else 1.0
 

@@ -6,8 +6,7 @@ else it has ``weight_of_unavailable`` in their place.
 
 from __future__ import annotations
 
-from typing import Any
-
+from nova.conf.base import Options
 from nova.model.scheduling import PlacementRequest
 from nova.scheduler.filters.metrics import setting
 from nova.scheduler.views import HostView
@@ -18,7 +17,7 @@ class MetricsWeigher(Weigher):
     multiplier_option = "metrics_weight_multiplier"  # in aggregate metadata; the option is [metrics]weight_multiplier
     reads = ()
 
-    def __init__(self, options: Any = None) -> None:
+    def __init__(self, options: Options = None) -> None:
         super().__init__(options)
         self._ratios = setting(options)
         if self._ratios:

@@ -9,9 +9,9 @@ import json
 import threading
 import uuid
 from pathlib import Path
-from typing import Any
 
 from nova import concurrency
+from nova.conf.base import Options
 from nova.model.hosts import Node
 from nova.model.orders import GuestState
 from nova.model.states import PowerState
@@ -43,7 +43,7 @@ class FakeDriver(interface.Driver):
 
     needs_images = False
 
-    def __init__(self, options: Any, host: str, state_path: Path | None = None) -> None:
+    def __init__(self, options: Options, host: str, state_path: Path | None = None) -> None:
         self.hypervisor = FakeHypervisor(options, host, state_path)
         self.knobs, self.calls = self.hypervisor.knobs, self.hypervisor.calls
         self._options, self._host, self._watched = options, host, state_path is not None

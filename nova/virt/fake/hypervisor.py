@@ -8,9 +8,11 @@ import tempfile
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from nova import concurrency, errors
+from nova.conf.base import Options
+from nova.model.base import Library
 from nova.model.orders import BuildOrder, Disk, GuestState
 from nova.model.states import PowerState
 from nova.virt.fake.knobs import Knobs
@@ -24,7 +26,7 @@ UP = frozenset({PowerState.RUNNING, PowerState.PAUSED})
 class FakeHypervisor:
     """``options`` is the group ``[fake]``; with ``state_path`` guests live on in files and knobs are read from one."""
 
-    def __init__(self, options: Any, host: str, state_path: Path | None = None) -> None:
+    def __init__(self, options: Options, host: str, state_path: Path | None = None) -> None:
         self.options, self.host = options, host
         self.knobs = Knobs(state_path)
         keep = state_path / "fake" if state_path is not None and options.keep_state else None
@@ -119,7 +121,7 @@ class FakeHypervisor:
                 raise errors.guest.NoDisks(uuid=server_uuid, names="all")
             guest.marks = {**guest.marks, disk: mark}
 
-    def names_of(self, subject: Any) -> tuple[str, ...]:
+    def names_of(self, subject: Library) -> tuple[str, ...]:
         """The server's name, where it is known."""
         if isinstance(subject, str):
             guest = self.store.find(subject) or self.aside.find(subject)
@@ -135,12 +137,15 @@ class Part:
         self._hypervisor = hypervisor
 
 
-def knobbed(function: Callable[..., Any]) -> Callable[..., Any]:
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def knobbed(function: F) -> F:
     """A call of a part: recorded, and failing, waiting or dying as the knobs say. Its first argument names a guest."""
     call = function.__name__
 
     @functools.wraps(function)
-    def wrapper(self: Part, subject: Any, *args: Any) -> Any:
+    def wrapper(self: Part, subject: Library, *args: Library) -> Library:
         hypervisor = self._hypervisor
         server_uuid = subject if isinstance(subject, str) else subject.server_uuid
         names = (server_uuid, *hypervisor.names_of(subject))
@@ -149,7 +154,7 @@ def knobbed(function: Callable[..., Any]) -> Callable[..., Any]:
         result = function(self, subject, *args)
         hypervisor.knobs.apply(call, "after", names)
         return result
-    return wrapper
+    return cast(F, wrapper)
 
 
 def disk_name(disk: Disk) -> str:

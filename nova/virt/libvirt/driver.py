@@ -6,9 +6,9 @@ import functools
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from nova import concurrency
+from nova.conf.base import Options
 from nova.model.hosts import Node
 from nova.model.orders import GuestState
 from nova.model.states import PowerState
@@ -56,7 +56,7 @@ def image_tool(settings: Settings, timeout_s: float = DISK_TOOL_TIMEOUT_S,
     return QemuImg(Limits(cpu_s=settings.tool_cpu_s, memory_mb=settings.tool_memory_mb), timeout_s, runner_of)
 
 
-def from_conf(conf: Any, host: str) -> LibvirtDriver:
+def from_conf(conf: Options, host: str) -> LibvirtDriver:
     """The driver as ``nova.conf`` says. Invalid names an option that can't be."""
     settings = settings_of(conf, conf.libvirt, conf.vnc, conf.compute, conf.pci)
     return LibvirtDriver(replace(settings, consoles=console_settings_of(conf.spice, conf.serial_console)))

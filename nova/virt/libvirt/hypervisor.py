@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from nova import errors
 from nova.model.migrations import MigrationProgress
@@ -115,7 +115,7 @@ class Hypervisor(Protocol):
     def noted(self, server_uuid: str, namespace: str) -> bool:
         """Whether a domain carries notes of that name space."""
 
-    def stats(self, server_uuid: str) -> Mapping[str, Any]:
+    def stats(self, server_uuid: str) -> Mapping[str, object]:
         """What is counted of a domain, by the names of virConnectGetAllDomainStats. guest.NotDefined."""
 
     def define(self, xml: str) -> None:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from nova import errors
 from nova.model.pci_aliases import normal_class, normal_traits
@@ -104,7 +104,7 @@ def devices(found: Iterable[Device], specs: Iterable[DeviceSpec]) -> tuple[PciDe
     return tuple(given)
 
 
-def _spec(text: str, given: Mapping[str, Any]) -> DeviceSpec:
+def _spec(text: str, given: Mapping[str, object]) -> DeviceSpec:
     if "address" in given and "devname" in given:
         raise errors.config.DeviceSpec(text=text, reason="a device is named by its address or its devname, not by both")
     tags = {name: _tag(value) for name, value in given.items() if name not in MATCHING}
@@ -119,13 +119,13 @@ def _spec(text: str, given: Mapping[str, Any]) -> DeviceSpec:
         tags=tags)
 
 
-def _tag(value: Any) -> str:
+def _tag(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else str(value)
 
 
-def _number(text: str, given: Mapping[str, Any], name: str) -> str:
+def _number(text: str, given: Mapping[str, object], name: str) -> str:
     value = str(given.get(name, "*"))
     if value == "*":
         return ""
@@ -134,14 +134,14 @@ def _number(text: str, given: Mapping[str, Any], name: str) -> str:
     return value.removeprefix("0x").lower()
 
 
-def _flag(text: str, given: Mapping[str, Any], name: str, default: bool) -> bool:
+def _flag(text: str, given: Mapping[str, object], name: str, default: bool) -> bool:
     value = str(given.get(name, default)).strip().lower()
     if value not in FLAGS:
         raise errors.config.DeviceSpec(text=text, reason=f"{name} must be yes or no")
     return FLAGS[value]
 
 
-def _patterns(text: str, address: Any) -> tuple[re.Pattern[str], ...]:
+def _patterns(text: str, address: object) -> tuple[re.Pattern[str], ...]:
     """A pattern for each part of an address: from a text with globs, or from regular expressions."""
     if isinstance(address, str):
         match = ADDRESS.fullmatch(address)

@@ -21,7 +21,7 @@ def conductor(monkeypatch: pytest.MonkeyPatch) -> FakeConductor:
     fake = FakeConductor()
     fake.services = [Service(id=number, uuid=f"s{number}", host=host, binary=binary) for number, (host, binary)
                      in enumerate([("b", "nova-compute"), ("a", "nova-compute"), ("c", "nova-scheduler")])]
-    rows = cell_commands.actions(main.Command, main.argument, lambda _options: connect(ConductorRPC, fake),
+    rows = cell_commands.actions(lambda _options: connect(ConductorRPC, fake),
                                  output.say, output.table)
     monkeypatch.setitem(main.COMMANDS, "cell_v2", rows)
     return fake

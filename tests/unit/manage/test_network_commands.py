@@ -29,7 +29,7 @@ class Shell:
                                   ("fixed", network_commands.fixed_actions),
                                   ("project", network_commands.project_actions)):
             group = categories.add_parser(category).add_subparsers()
-            for name, command in actions(main.Command, main.argument, lambda options: self.conductor,
+            for name, command in actions(lambda options: self.conductor,
                                          self.lines.append, self._table).items():
                 one = group.add_parser(name)
                 for flags, options in command.arguments:

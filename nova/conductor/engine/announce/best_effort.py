@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Protocol
 
 from nova.conductor.engine.deps import Deps
 from nova.db import notification_rows
 from nova.db.servers import instance_name
+from nova.db.types import AnyColumn
 from nova.model import periods
 from nova.model.base import utcnow
 from nova.notifications.facts import SHOWN, Period, ServerFacts, Who
 from nova.notifications.message import Event
 
 
+class HasDeps(Protocol):
+    deps: Deps
+
+
+HasNotifier = Deps | HasDeps
+
+
 def quietly(method: Callable[..., None]) -> Callable[..., None]:
     """For functions and methods whose first argument is a :class:`Deps`, or has one. Nothing happens while
     notifications are off; what fails is counted as events that were lost."""
     @functools.wraps(method)
-    def call(first: Any, *args: Any, **kwargs: Any) -> None:
-        notifier = getattr(first, "deps", first).notifier
+    def call(first: HasNotifier, *args: object, **kwargs: object) -> None:
+        notifier = first.notifier if isinstance(first, Deps) else first.deps.notifier
         if not notifier.on:
             return
         try:
@@ -35,7 +43,7 @@ def read(deps: Deps, uuids: Sequence[str]) -> dict[str, notification_rows.Announ
         return notification_rows.read(tx, uuids, SHOWN)
 
 
-def facts(deps: Deps, found: notification_rows.Announced, who: Who, **more: Any) -> ServerFacts:
+def facts(deps: Deps, found: notification_rows.Announced, who: Who, **more: AnyColumn) -> ServerFacts:
     """A server's facts as it was read; ``more``: the other fields of ServerFacts."""
     name = instance_name(deps.settings.instance_name_template, found.row.id, found.row.uuid)
     return ServerFacts(row=found.row, who=who, metadata=found.metadata, tags=found.tags, instance_name=name,

@@ -21,6 +21,7 @@ from nova.conductor.engine.announce.best_effort import facts, quietly, read
 from nova.conductor.engine.announce.resources import once, server
 from nova.conductor.engine.deps import Deps
 from nova.db import aggregates, flavors, keypairs, server_groups, services
+from nova.db.types import AnyColumn, AnyRow
 from nova.model.aggregates import ZONE
 from nova.model.base import Scope
 from nova.model.server_groups import hinted
@@ -28,7 +29,9 @@ from nova.model.services import ServiceQuery
 from nova.notifications.facts import Failure, States, Who
 from nova.notifications.kinds import KINDS
 
-Look = Callable[..., Any]  # (deps, the call's arguments ...) -> a subject
+#: What an event is about, as the calls know it: a value, a row, or what stands for one that is made just now.
+Subject = Any
+Look = Callable[..., Subject]  # (deps, the call's arguments ...) -> a subject
 
 
 class Row(NamedTuple):
@@ -41,7 +44,7 @@ class Row(NamedTuple):
     tell: Callable[..., None] | None = None
 
 
-def told(deps: Deps, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+def told(deps: Deps, name: str, method: Callable[..., object]) -> Callable[..., AnyColumn]:
     """The call as it is, or as one that is told of."""
     row = CALLS.get(name)
     if row is None:
@@ -49,7 +52,7 @@ def told(deps: Deps, name: str, method: Callable[..., Any]) -> Callable[..., Any
     bind = inspect.signature(method).bind
 
     @functools.wraps(method)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: AnyColumn, **kwargs: AnyColumn) -> object:
         if not deps.notifier.on:
             return method(*args, **kwargs)
         return _Call(deps, row, bind(*args, **kwargs).args).run(lambda: method(*args, **kwargs))
@@ -59,12 +62,12 @@ def told(deps: Deps, name: str, method: Callable[..., Any]) -> Callable[..., Any
 class _Call:
     """One call that is told of."""
 
-    def __init__(self, deps: Deps, row: Row, args: tuple[Any, ...]) -> None:
+    def __init__(self, deps: Deps, row: Row, args: tuple[object, ...]) -> None:
         self.deps, self.row, self.args = deps, row, args
         self.event = row.event(*args) if callable(row.event) else row.event
         self.subject: Any = None
 
-    def run(self, method: Callable[[], Any]) -> Any:
+    def run(self, method: Callable[[], AnyColumn]) -> object:
         self._before()
         try:
             result = method()
@@ -87,7 +90,7 @@ class _Call:
             once(self.deps, self.event, lambda: self.subject, "start")
 
     @quietly
-    def _after(self, result: Any) -> None:
+    def _after(self, result: object) -> None:
         if self.row.tell is not None:
             self.row.tell(self.deps, self.subject, result, *self.args)
             return
@@ -105,75 +108,75 @@ class _Call:
 
 # -- what was there, and what is now
 
-def _result(_world: Deps, result: Any, *_args: Any) -> Any:
+def _result(_world: Deps, result: object, *_args: object) -> object:
     return result
 
 
-def _keypair_event(keypair: Any) -> str:
+def _keypair_event(keypair: AnyColumn) -> str:
     return "keypair.create" if keypair.generated else "keypair.import"
 
 
-def _new_keypair(_world: Deps, keypair: Any) -> Any:
+def _new_keypair(_world: Deps, keypair: Subject) -> Subject:
     """One that is imported has no fingerprint yet, and one that is made no key."""
     return types.SimpleNamespace(user_id=keypair.user_id, name=keypair.name, type=keypair.type, fingerprint=None,
                                  public_key=None if keypair.generated else keypair.public_key)
 
 
-def _keypair(deps: Deps, user_id: str, name: str) -> Any:
+def _keypair(deps: Deps, user_id: str, name: str) -> Subject:
     with deps.api.reading() as tx:
         return keypairs.get(tx, user_id, name)
 
 
-def _flavor(deps: Deps, flavorid: str, *_args: Any) -> Any:
+def _flavor(deps: Deps, flavorid: str, *_args: AnyColumn) -> Subject:
     with deps.api.reading() as tx:
         return flavors.get(tx, flavorid, Scope())
 
 
-def _flavor_now(deps: Deps, _result: Any, flavorid: str, *_args: Any) -> Any:
+def _flavor_now(deps: Deps, _result: object, flavorid: str, *_args: object) -> AnyRow:
     return _flavor(deps, flavorid)
 
 
-def _aggregate(deps: Deps, key: int, *_args: Any) -> Any:
+def _aggregate(deps: Deps, key: int, *_args: AnyColumn) -> Subject:
     with deps.api.reading() as tx:
         return aggregates.get(tx, key)
 
 
-def _new_aggregate(_world: Deps, new: Any) -> Any:
+def _new_aggregate(_world: Deps, new: Subject) -> Subject:
     return types.SimpleNamespace(name=new.name, metadata={ZONE: new.availability_zone} if new.availability_zone else {})
 
 
-def _renamed(deps: Deps, update: Any) -> Any:
+def _renamed(deps: Deps, update: Subject) -> Subject:
     """The start of a change tells what was asked for."""
     now = _aggregate(deps, update.id)
     return msgspec.structs.replace(now, name=update.name) if update.name is not None else now
 
 
-def _group(deps: Deps, uuid: str, scope: Scope) -> Any:
+def _group(deps: Deps, uuid: str, scope: Scope) -> Subject:
     with deps.api.reading() as tx:
         return server_groups.get(tx, uuid, scope)
 
 
-def _service_row(deps: Deps, query: ServiceQuery) -> Any:
+def _service_row(deps: Deps, query: ServiceQuery) -> Subject:
     with deps.cell.reading() as tx:
         rows = services.select(tx, query)
     return rows[0][0] if rows else None
 
 
-def _service_now(deps: Deps, result: Any, *_args: Any) -> Any:
+def _service_now(deps: Deps, result: AnyColumn, *_args: AnyColumn) -> AnyRow:
     return _service_row(deps, ServiceQuery(uuid=result.uuid))
 
 
-def _states_before(deps: Deps, change: Any) -> Any:
+def _states_before(deps: Deps, change: AnyColumn) -> Subject:
     """The server's row, where changes of states are told."""
     return _server_row(deps, change) if deps.notifier.options.state_changes else None
 
 
-def _server_row(deps: Deps, change: Any) -> Any:
+def _server_row(deps: Deps, change: Subject) -> Subject:
     found = read(deps, [change.uuid]).get(change.uuid)
     return found.row if found else None
 
 
-def _server_facts(deps: Deps, order: Any) -> Any:
+def _server_facts(deps: Deps, order: Subject) -> Subject:
     """A server, as events of its actions tell it."""
     found = read(deps, [order.uuid]).get(order.uuid)
     return facts(deps, found, Who.of(context.current())) if found else None
@@ -186,28 +189,28 @@ def registered(deps: Deps, host: str, binary: str) -> None:
     once(deps, "service.create", lambda: _service_row(deps, ServiceQuery(host=host, binary=binary)))
 
 
-def _lock(deps: Deps, _before: Any, _result: Any, change: Any) -> None:
+def _lock(deps: Deps, _before: AnyRow, _result: AnyColumn, change: AnyColumn) -> None:
     server(deps, "instance.lock" if change.by else "instance.unlock", change.uuid)
 
 
-def _tags(deps: Deps, _before: Any, _result: Any, change: Any) -> None:
+def _tags(deps: Deps, _before: AnyRow, _result: AnyColumn, change: AnyColumn) -> None:
     server(deps, "instance.update", change.uuid)
 
 
-def _renamed_server(deps: Deps, before: Any, _result: Any, update: Any) -> None:
+def _renamed_server(deps: Deps, before: AnyRow, _result: AnyColumn, update: AnyColumn) -> None:
     """A new name is told where changes of states are."""
     if before is not None and "name" in update.fields and before.name != update.name:
         server(deps, "instance.update", update.uuid, old_name=before.name)
 
 
-def _reset(deps: Deps, before: Any, _result: Any, reset: Any) -> None:
+def _reset(deps: Deps, before: AnyRow, _result: AnyColumn, reset: AnyColumn) -> None:
     if before is not None:
         after = _server_row(deps, reset)
         server(deps, "instance.update", reset.uuid,
                States(before.vm_state, after.vm_state, before.task_state, after.task_state))
 
 
-def _joined(deps: Deps, _before: Any, _result: Any, order: Any) -> None:
+def _joined(deps: Deps, _before: AnyRow, _result: AnyColumn, order: AnyColumn) -> None:
     """Servers that were made in a group: told once, with all who are in it now."""
     uuid = hinted(order.scheduler_hints)
     if uuid is not None:  # the create has seen to it that the caller may use the group, be it another project's

@@ -8,7 +8,6 @@ it was killed is lost: events are told at most once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -233,7 +232,7 @@ def _who(op: Op) -> Who:
     return Who(op.entry.request_id, op.entry.user_id, op.entry.project_id)
 
 
-def _extra(op: Op) -> Mapping[str, Any]:
+def _extra(op: Op) -> Mapping[str, object]:
     """What an action's arguments and results add to its payload, by the payload's names."""
     names = ("rescue_image_ref", "snapshot_image_id", "volume_id", "old_volume_id", "new_volume_id", "share_id",
              "new_flavor")

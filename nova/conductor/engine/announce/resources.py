@@ -12,6 +12,7 @@ from nova import context
 from nova.conductor.engine.announce.best_effort import facts, period, quietly, read, tell
 from nova.conductor.engine.deps import Deps
 from nova.db import notification_rows
+from nova.db.types import AnyColumn
 from nova.notifications.facts import States, Who
 from nova.notifications.kinds import API, COMPUTE, SOURCES
 from nova.notifications.message import Event
@@ -27,7 +28,7 @@ def once(deps: Deps, name: str, subject: Later, phase: str = "") -> None:
         tell(deps, [_event(deps, name, phase, found)])
 
 
-def _event(deps: Deps, name: str, phase: str, subject: Any) -> Event:
+def _event(deps: Deps, name: str, phase: str, subject: AnyColumn) -> Event:
     """Services speak for themselves; all else is the API's."""
     if name.startswith("service."):
         source = subject.binary if subject.binary in SOURCES else COMPUTE
@@ -42,7 +43,7 @@ def who() -> Who:
 class CacheProgress:
     """How far the hosts of an aggregate are with images that they are to keep ready."""
 
-    def __init__(self, deps: Deps, aggregate: Any, hosts: int) -> None:
+    def __init__(self, deps: Deps, aggregate: AnyColumn, hosts: int) -> None:
         self.deps, self.aggregate, self.hosts = deps, aggregate, hosts
         self._done = itertools.count(1)
 

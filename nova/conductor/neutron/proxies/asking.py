@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.db import servers
+from nova.db.types import AnyColumn, AnyRow
 from nova.model.base import Scope
 from nova.model.ports import Port, belongs
 
@@ -46,13 +46,13 @@ def said(what: str, id: str, conflict: type[errors.NovaError] = errors.network.R
 ALL = Scope()
 
 
-def server_row(deps: Deps, uuid: str, scope: Scope = ALL) -> Any:
+def server_row(deps: Deps, uuid: str, scope: Scope = ALL) -> AnyRow:
     """The server's row. NotFound outside the scope."""
     with deps.cell.reading() as tx:
         return servers.detail_row(tx, uuid, scope, False)
 
 
-def ports_of(client: Any, row: Any) -> Sequence[Port]:
+def ports_of(client: AnyColumn, row: AnyRow) -> Sequence[Port]:
     """A server's ports, in the order in which the guest has them; our own credentials see them all. No others' that say
     they are its: anybody can say so of a port of theirs."""
     order = {one.id: place for place, one in enumerate(row.interfaces or ())}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from nova import errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.proxies.asking import known_id, ports_of, said, server_row
+from nova.db.types import AnyColumn
 from nova.model.base import Scope
 from nova.model.floating import FloatingAddress, FloatingAssociation, FloatingPool, FloatingQuery
 from nova.model.ports import NeutronFloating, NeutronNetwork, Port
@@ -18,7 +18,7 @@ class Floating:
     """The calls of FloatingCalls that Neutron has an answer to. ``changed`` is told of a server whose addresses are
     others now."""
 
-    def __init__(self, deps: Deps, client: Any, default_pool: str,
+    def __init__(self, deps: Deps, client: AnyColumn, default_pool: str,
                  changed: Callable[[str], None] = lambda uuid: None) -> None:
         self._world, self._client = deps, client
         self._default_pool, self._changed = default_pool, changed

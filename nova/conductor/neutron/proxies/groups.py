@@ -9,6 +9,7 @@ from typing import Any
 from nova import context, errors
 from nova.conductor.engine.deps import Deps
 from nova.conductor.neutron.proxies.asking import is_id, known_id, ports_of, said, server_row
+from nova.db.types import AnyColumn
 from nova.model.base import Page, Scope
 from nova.model.ports import NeutronGroup, NeutronRule, Port
 from nova.model.security_groups import (
@@ -32,7 +33,7 @@ ANYWHERE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
 class Groups:
     """The calls of SecurityGroupCalls that Neutron has an answer to; default rules are not among them."""
 
-    def __init__(self, deps: Deps, client: Any, changed: Callable[[str], None] = lambda uuid: None) -> None:
+    def __init__(self, deps: Deps, client: AnyColumn, changed: Callable[[str], None] = lambda uuid: None) -> None:
         self._world, self._client, self._changed = deps, client, changed
 
     # -- groups
@@ -191,7 +192,7 @@ def _rule(rule: NeutronRule, sources: Mapping[str, NeutronGroup]) -> SecurityRul
         source_project_id=source.project_id if source else None)
 
 
-def _fields(rule: NewSecurityRule) -> dict[str, Any]:
+def _fields(rule: NewSecurityRule) -> dict[str, object]:
     """A new rule by Neutron's names. network.Refused: a range that is none."""
     try:
         version = ipaddress.ip_network(rule.cidr, strict=False).version if rule.cidr else 4

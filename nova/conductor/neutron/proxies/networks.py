@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nova import errors
+from nova.clients.neutron import Neutron
 from nova.conductor.neutron.proxies.asking import is_id
 from nova.model.base import Scope
 from nova.model.networks import NEUTRON, Network
@@ -15,7 +14,7 @@ class Networks:
     """The calls of NetworkCalls that Neutron has an answer to; the others are NotSupported. ``of_all``: the project
     whose networks everybody is shown (use_neutron_default_nets); users can't see them, so they are asked for as us."""
 
-    def __init__(self, client: Any, of_all: str | None = None) -> None:
+    def __init__(self, client: Neutron, of_all: str | None = None) -> None:
         self._client, self._of_all = client, of_all
 
     def list_networks(self, scope: Scope) -> tuple[Network, ...]:

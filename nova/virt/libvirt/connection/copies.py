@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import libvirt
 
 from nova import errors
+from nova.model.base import Library
 from nova.virt.libvirt.connection.link import Link, unless
 from nova.virt.libvirt.hypervisor import CopyState
 
@@ -35,12 +34,12 @@ class Copies(Link):
 
 # --- run in a real thread: nothing but libvirt's calls
 
-def _begin(domain: Any, xml: str) -> None:
+def _begin(domain: Library, xml: str) -> None:
     domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED)  # reading what an earlier job left forgets it
     domain.backupBegin(xml, None, 0)
 
 
-def _under_way(domain: Any) -> str | None:
+def _under_way(domain: Library) -> str | None:
     try:
         return domain.backupGetXMLDesc()
     except libvirt.libvirtError as error:
@@ -49,7 +48,7 @@ def _under_way(domain: Any) -> str | None:
         raise
 
 
-def _progress(domain: Any) -> CopyState:
+def _progress(domain: Library) -> CopyState:
     """A job that ended leaves its end to be read, until the guest stops or begins another one."""
     if not domain.isActive():
         return CopyState(ended=True, failure="the guest stopped")
@@ -62,6 +61,6 @@ def _progress(domain: Any) -> CopyState:
     return CopyState(ended=True, failure=end.get(libvirt.VIR_DOMAIN_JOB_ERRMSG) or "its job ended early")
 
 
-def _stop(domain: Any) -> None:
+def _stop(domain: Library) -> None:
     if _under_way(domain) is not None:
         unless(domain.abortJob, lambda: _under_way(domain) is None)

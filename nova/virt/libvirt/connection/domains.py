@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import libvirt
 
 from nova import errors
+from nova.model.base import Library
 from nova.model.states import PowerState
 from nova.virt.libvirt.connection.link import Link, reason_of, unless
 from nova.virt.libvirt.hypervisor import Definitions
@@ -49,7 +49,7 @@ class Domains(Link):
         except errors.guest.NotDefined:
             return False
 
-    def stats(self, server_uuid: str) -> Mapping[str, Any]:
+    def stats(self, server_uuid: str) -> Mapping[str, object]:
         return self.on_domain("tell what a guest uses", server_uuid, _stats)
 
     def definition(self, server_uuid: str) -> str:
@@ -103,8 +103,8 @@ class Domains(Link):
     def thaw(self, server_uuid: str, timeout_s: int) -> None:
         self._ask("thaw the guest's file systems", server_uuid, timeout_s, lambda domain: domain.fsThaw())
 
-    def _ask(self, task: str, server_uuid: str, timeout_s: int, question: Callable[[Any], object]) -> None:
-        def asked(domain: Any) -> None:
+    def _ask(self, task: str, server_uuid: str, timeout_s: int, question: Callable[[Library], object]) -> None:
+        def asked(domain: Library) -> None:
             try:
                 domain.agentSetResponseTimeout(timeout_s)
                 question(domain)
@@ -119,14 +119,14 @@ class Domains(Link):
 
 # --- run in a real thread: nothing but libvirt's calls
 
-def _state(domain: Any) -> PowerState:
+def _state(domain: Library) -> PowerState:
     state, reason = domain.state()
     if state == libvirt.VIR_DOMAIN_SHUTOFF and reason in CRASHES:
         return P.CRASHED
     return STATES.get(state, P.NOSTATE)
 
 
-def _states(connection: Any) -> dict[str, PowerState]:
+def _states(connection: Library) -> dict[str, PowerState]:
     found = {}
     for domain in connection.listAllDomains():
         try:
@@ -137,7 +137,7 @@ def _states(connection: Any) -> dict[str, PowerState]:
     return found
 
 
-def _definitions(connection: Any) -> dict[str, Definitions]:
+def _definitions(connection: Library) -> dict[str, Definitions]:
     found = {}
     for domain in connection.listAllDomains():
         try:
@@ -148,7 +148,7 @@ def _definitions(connection: Any) -> dict[str, Definitions]:
     return found
 
 
-def _noted(domain: Any, namespace: str) -> bool:
+def _noted(domain: Library, namespace: str) -> bool:
     try:
         return bool(domain.metadata(libvirt.VIR_DOMAIN_METADATA_ELEMENT, namespace))
     except libvirt.libvirtError as error:
@@ -157,23 +157,23 @@ def _noted(domain: Any, namespace: str) -> bool:
         raise
 
 
-def _stats(domain: Any) -> dict[str, Any]:
+def _stats(domain: Library) -> dict[str, Library]:
     """Empty for a domain that went while it was asked about."""
     found = domain.connect().domainListGetStats([domain], STATS, 0)
     return dict(found[0][1]) if found else {}
 
 
-def _start(domain: Any, held: bool) -> None:
+def _start(domain: Library, held: bool) -> None:
     if not domain.isActive():
         unless(lambda: domain.createWithFlags(libvirt.VIR_DOMAIN_START_PAUSED if held else 0), domain.isActive)
 
 
-def _definitions_of(domain: Any) -> Definitions:
+def _definitions_of(domain: Library) -> Definitions:
     running = domain.XMLDesc() if domain.isActive() else None
     return Definitions(running, domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE) if domain.isPersistent() else None)
 
 
-def _detach(domain: Any, xml: str, running: bool) -> None:
+def _detach(domain: Library, xml: str, running: bool) -> None:
     try:
         domain.detachDeviceFlags(xml, LIVE if running else CONFIG)
     except libvirt.libvirtError as error:
@@ -181,13 +181,13 @@ def _detach(domain: Any, xml: str, running: bool) -> None:
             raise
 
 
-def _ask_to_stop(domain: Any) -> None:
+def _ask_to_stop(domain: Library) -> None:
     if domain.isActive():
         unless(lambda: domain.shutdownFlags(libvirt.VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN),
                lambda: not domain.isActive())
 
 
-def _stop(domain: Any) -> None:
+def _stop(domain: Library) -> None:
     """QEMU that waits for a disk may outlive a first SIGKILL for a while."""
     for attempt in range(STOP_TRIES):
         if not domain.isActive():

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import libvirt
 
+from nova.model.base import Library
 from nova.virt.libvirt.connection.link import Link
 from nova.virt.libvirt.hypervisor import HostSize
 
@@ -40,12 +39,12 @@ class HostCalls(Link):
         return self.call("read a guest's secret", lambda connection: _value(_find(connection, secret_uuid)))
 
     def keep_secret(self, secret_uuid: str, xml: str, value: bytes) -> None:
-        def keep(connection: Any) -> None:
+        def keep(connection: Library) -> None:
             (_find(connection, secret_uuid) or connection.secretDefineXML(xml)).setValue(value)
         self.call("keep a guest's secret", keep)
 
     def drop_secret(self, secret_uuid: str) -> None:
-        def drop(connection: Any) -> None:
+        def drop(connection: Library) -> None:
             found = _find(connection, secret_uuid)
             if found is not None:
                 found.undefine()
@@ -54,7 +53,7 @@ class HostCalls(Link):
 
 # --- run in a real thread: nothing but libvirt's calls
 
-def _devices(connection: Any) -> tuple[str, ...]:
+def _devices(connection: Library) -> tuple[str, ...]:
     found = []
     for device in connection.listAllDevices(KINDS):
         try:
@@ -65,7 +64,7 @@ def _devices(connection: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _find(connection: Any, secret_uuid: str) -> Any:
+def _find(connection: Library, secret_uuid: str) -> Library:
     try:
         return connection.secretLookupByUUIDString(secret_uuid)
     except libvirt.libvirtError as error:
@@ -74,7 +73,7 @@ def _find(connection: Any, secret_uuid: str) -> Any:
         raise
 
 
-def _value(secret: Any) -> bytes | None:
+def _value(secret: Library) -> bytes | None:
     """None too for a secret whose keeper died before it was given its value."""
     try:
         return None if secret is None else secret.value()

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import libvirt
 
 from nova import concurrency, errors
+from nova.model.base import Library
 from nova.model.states import PowerState
 from nova.virt.libvirt.hypervisor import Lost, PowerEvent, Sink
 
@@ -94,7 +95,7 @@ class Link:
     def reopen(self) -> None:
         self._live(patience_s=0)
 
-    def _live(self, patience_s: float = PATIENCE_S) -> Any:
+    def _live(self, patience_s: float = PATIENCE_S) -> Library:
         deadline = time.monotonic() + patience_s
         while True:
             with self._lock:
@@ -109,17 +110,17 @@ class Link:
                 raise errors.host.LibvirtDown(host=os.uname().nodename, uri=self._uri, reason=reason)
             concurrency.sleep(RETRY_S)
 
-    def _open(self) -> Any:
+    def _open(self) -> Library:
         connection = libvirt.open(self._uri)
         connection.registerCloseCallback(self._on_close, None)
         connection.domainEventRegisterAny(None, libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, self._on_event, None)
         connection.setKeepAlive(self._keepalive_s, KEEPALIVE_COUNT)
         return connection
 
-    def _on_close(self, connection: Any, _reason_: int, _data: object) -> None:
+    def _on_close(self, connection: object, _reason_: int, _data: object) -> None:
         self._forget(connection)
 
-    def _on_event(self, _connection: Any, domain: Any, event: int, detail: int, _data: object) -> None:
+    def _on_event(self, _connection: Library, domain: Library, event: int, detail: int, _data: object) -> None:
         if (event, detail) in LEAVING:
             return
         state = EVENTS.get(event)
@@ -128,14 +129,14 @@ class Link:
         if state is not None:
             self._sink(PowerEvent(domain.UUIDString(), state))
 
-    def _forget(self, broken: Any) -> None:
+    def _forget(self, broken: Library) -> None:
         """Without a lock: called from the library's thread, too."""
         if self._connection is broken and broken is not None:
             self._connection = None
             if not self._closed:
                 self._sink(Lost())
 
-    def call(self, task: str, function: Callable[[Any], T]) -> T:
+    def call(self, task: str, function: Callable[[Library], T]) -> T:
         """``function`` on a live connection; once more when the connection turns out to be broken."""
         for last in (False, True):
             connection = self._live()
@@ -150,7 +151,7 @@ class Link:
                                                   reason=reason_of(error)) from error
         raise errors.Bug()
 
-    def call_apart(self, task: str, function: Callable[[Any], T]) -> T:
+    def call_apart(self, task: str, function: Callable[[Library], T]) -> T:
         """``function``, which may last, on a connection and in a thread of its own; never tried again. libvirtd answers
         five calls of one connection at a time (``max_client_requests``), and none of its signs of life beyond that."""
         self._live()
@@ -162,9 +163,9 @@ class Link:
                                               reason=reason_of(error)) from error
             raise errors.host.LibvirtRefused(task=task, reason=reason_of(error)) from error
 
-    def on_domain(self, task: str, server_uuid: str, function: Callable[[Any], T], lasts: bool = False) -> T:
+    def on_domain(self, task: str, server_uuid: str, function: Callable[[Library], T], lasts: bool = False) -> T:
         """``function`` on the domain. ``lasts``: it may take long. guest.NotDefined."""
-        def find(connection: Any) -> tuple[bool, T | None]:
+        def find(connection: Library) -> tuple[bool, T | None]:
             try:
                 return True, function(connection.lookupByUUIDString(server_uuid))
             except libvirt.libvirtError as error:
@@ -179,7 +180,7 @@ class Link:
 
 # --- run in a real thread: nothing but libvirt's calls
 
-def _with_own(uri: str, keepalive_s: int, function: Callable[[Any], T]) -> T:
+def _with_own(uri: str, keepalive_s: int, function: Callable[[Library], T]) -> T:
     connection = libvirt.open(uri)
     try:
         connection.setKeepAlive(keepalive_s, KEEPALIVE_COUNT)
@@ -188,7 +189,7 @@ def _with_own(uri: str, keepalive_s: int, function: Callable[[Any], T]) -> T:
         _close(connection)
 
 
-def _close(connection: Any) -> None:
+def _close(connection: Library) -> None:
     try:
         connection.close()
     except libvirt.libvirtError:

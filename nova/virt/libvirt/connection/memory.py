@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import libvirt
 
 from nova import errors
+from nova.model.base import Library
 from nova.virt.libvirt.connection.domains import Domains
 from nova.virt.libvirt.connection.link import unless
 
@@ -51,21 +50,21 @@ class Memory(Domains):
 
 # --- run in a real thread: nothing but libvirt's calls
 
-def _is(domain: Any, *states: int) -> bool:
+def _is(domain: Library, *states: int) -> bool:
     return domain.state()[0] in states
 
 
-def _pause(domain: Any) -> None:
+def _pause(domain: Library) -> None:
     if not _is(domain, libvirt.VIR_DOMAIN_PAUSED):
         unless(domain.suspend, lambda: _is(domain, libvirt.VIR_DOMAIN_PAUSED))
 
 
-def _unpause(domain: Any) -> None:
+def _unpause(domain: Library) -> None:
     if not _is(domain, libvirt.VIR_DOMAIN_RUNNING):
         unless(domain.resume, lambda: _is(domain, libvirt.VIR_DOMAIN_RUNNING))
 
 
-def _save(domain: Any) -> None:
+def _save(domain: Library) -> None:
     for attempt in range(SAVE_TRIES):
         try:
             if domain.isActive():
@@ -77,6 +76,6 @@ def _save(domain: Any) -> None:
                 raise
 
 
-def _drop_saved(domain: Any) -> None:
+def _drop_saved(domain: Library) -> None:
     if domain.hasManagedSaveImage():
         unless(domain.managedSaveRemove, lambda: not domain.hasManagedSaveImage())

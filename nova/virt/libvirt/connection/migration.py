@@ -8,6 +8,7 @@ from typing import Any
 import libvirt
 
 from nova import errors
+from nova.model.base import Library
 from nova.model.migrations import MigrationProgress
 from nova.virt.libvirt.connection.link import Link, reason_of
 from nova.virt.libvirt.hypervisor import CpuQuestion, Departure, Job
@@ -55,7 +56,7 @@ class Migration(Link):
 
 # --- run in a real thread: nothing but libvirt's calls
 
-def _unfit(connection: Any, question: CpuQuestion) -> str:
+def _unfit(connection: Library, question: CpuQuestion) -> str:
     try:
         connection.compareHypervisorCPU(None, question.arch, question.machine, question.virt_type, question.cpu,
                                         libvirt.VIR_CONNECT_COMPARE_CPU_FAIL_INCOMPATIBLE)
@@ -66,7 +67,7 @@ def _unfit(connection: Any, question: CpuQuestion) -> str:
     return ""
 
 
-def _migrate(domain: Any, departure: Departure) -> None:
+def _migrate(domain: Library, departure: Departure) -> None:
     flags = ALWAYS
     for wanted, flag in ((departure.disks, libvirt.VIR_MIGRATE_NON_SHARED_INC),
                          # libvirt knows shared storage by the file system's type, and not all that are shared
@@ -84,7 +85,7 @@ def _migrate(domain: Any, departure: Departure) -> None:
     domain.migrateToURI3(departure.uri, given, flags)
 
 
-def _job(domain: Any) -> Job | None:
+def _job(domain: Library) -> Job | None:
     try:
         stats = domain.jobStats()
     except libvirt.libvirtError as error:
@@ -101,6 +102,6 @@ def _job(domain: Any) -> Job | None:
     return Job(incoming=incoming, progress=progress, percent=percent)
 
 
-def _progress(stats: Mapping[str, Any]) -> MigrationProgress:
+def _progress(stats: Mapping[str, Library]) -> MigrationProgress:
     return MigrationProgress(**{f"{what}_{count}_bytes": int(stats.get(f"{what}_{count}", 0))
                                 for what in ("memory", "disk") for count in ("total", "processed", "remaining")})

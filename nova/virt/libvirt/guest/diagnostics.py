@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from nova.model.base import Library
 from nova.model.diagnostics import CpuUse, Diagnostics, DiskUse, NicUse
 from nova.model.guests import DevicePlace
 from nova.model.states import PowerState
@@ -38,7 +38,7 @@ class LibvirtDiagnosis:
         return running.places(self.hypervisor.definition(server_uuid))
 
 
-def diagnostics_of(stats: Mapping[str, Any], state: PowerState, virt_type: str,
+def diagnostics_of(stats: Mapping[str, Library], state: PowerState, virt_type: str,
                    macs: Mapping[str, str]) -> Diagnostics:
     """``stats`` as virConnectGetAllDomainStats names them; ``macs``: the address behind each tap. A guest that is off
     has devices, and counts nothing. Pure."""
@@ -53,13 +53,13 @@ def diagnostics_of(stats: Mapping[str, Any], state: PowerState, virt_type: str,
         memory_max_mb=_mb(stats.get("balloon.maximum")), memory_used_mb=_mb(_used(stats)))
 
 
-def _devices(stats: Mapping[str, Any], kind: str, names: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
+def _devices(stats: Mapping[str, Library], kind: str, names: Mapping[str, str]) -> list[tuple[str, dict[str, Library]]]:
     return [(stats[f"{kind}.{number}.name"],
              {field: stats.get(f"{kind}.{number}.{end}") for field, end in names.items()})
             for number in range(stats.get(f"{kind}.count", 0)) if f"{kind}.{number}.name" in stats]
 
 
-def _used(stats: Mapping[str, Any]) -> int | None:
+def _used(stats: Mapping[str, Library]) -> int | None:
     """In KiB: by the guest's own word where it gives it, else what its process has on the host."""
     if "balloon.available" in stats and "balloon.unused" in stats:
         return int(stats["balloon.available"]) - int(stats["balloon.unused"])

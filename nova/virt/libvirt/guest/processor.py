@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 from nova import errors
+from nova.model.base import Library
 from nova.model.orders import BuildOrder
 from nova.virt.libvirt.guest.numa_placement import threads_of
 from nova.virt.libvirt.host.facts import HostFacts
@@ -87,7 +87,7 @@ def choose_model(settings: Settings, abilities: DomainCapabilities, features_of:
                                   reason=f"none of [libvirt]cpu_models has {', '.join(sorted(missing))}")
 
 
-def _address(asked: Wishes, mode: str, host: HostFacts) -> dict[str, Any]:
+def _address(asked: Wishes, mode: str, host: HostFacts) -> dict[str, Library]:
     """How many bits of a physical address the guest's processor has. Nothing asked leaves it to QEMU."""
     if asked.address_mode is None:
         if asked.address_bits is not None:

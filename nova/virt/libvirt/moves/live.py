@@ -8,11 +8,12 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from nova import errors
+from nova.model.base import Library
 from nova.model.orders import BuildOrder, GuestArrival, GuestOnSource, LiveOrder, MoveOrder
 from nova.model.states import PowerState
 from nova.privileged import disk_exports
@@ -272,14 +273,14 @@ class _Place(NamedTuple):
     lines: tuple[SerialLine, ...]
 
 
-def _told(value: Any) -> str:
+def _told(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
 def _places(there: GuestArrival) -> Places:
     facts, pairs = there.facts, dict[str, tuple[str, str]]
 
-    def told(name: str, kind: Any) -> Any:
+    def told(name: str, kind: object) -> Library:
         return msgspec.json.decode(facts[name], type=kind) if name in facts else None
     try:
         return Places(folder=facts["folder"], vnc_listen=facts.get("vnc_listen") or None,

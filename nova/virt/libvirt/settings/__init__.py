@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from nova import errors
+from nova.conf.base import Options
+from nova.model.base import Library
 from nova.virt.libvirt.settings.consoles import ConsoleSettings
 from nova.virt.libvirt.settings.moves import MoveSettings, move_settings_of
 from nova.virt.libvirt.settings.placing import Placing, placing_of
@@ -69,7 +70,7 @@ class Settings:
     placing: Placing = field(default_factory=Placing)
 
 
-def settings_of(default: Any, libvirt: Any, vnc: Any, compute: Any, pci: Any = None) -> Settings:
+def settings_of(default: Library, libvirt: Options, vnc: Options, compute: Options, pci: Options = None) -> Settings:
     """From the groups ``[DEFAULT]``, ``[libvirt]``, ``[vnc]``, ``[compute]`` and ``[pci]``. Invalid names what can't
     be."""
     return Settings(
@@ -94,11 +95,11 @@ def settings_of(default: Any, libvirt: Any, vnc: Any, compute: Any, pci: Any = N
         moves=move_settings_of(default, libvirt), placing=placing_of(default, libvirt, compute, pci))
 
 
-def _cow(default: Any, libvirt: Any) -> bool:
+def _cow(default: Library, libvirt: Options) -> bool:
     return default.use_cow_images if libvirt.images_type == "default" else libvirt.images_type == "qcow2"
 
 
-def _store(libvirt: Any) -> dict[str, Any]:
+def _store(libvirt: Options) -> dict[str, Library]:
     """Where disks are kept."""
     if libvirt.images_type == "lvm":
         if not libvirt.images_volume_group:
@@ -116,7 +117,7 @@ def _store(libvirt: Any) -> dict[str, Any]:
     return {"store": "rbd", "place": libvirt.images_rbd_pool, **rbd}
 
 
-def _cache_modes(libvirt: Any) -> dict[str, Any]:
+def _cache_modes(libvirt: Options) -> dict[str, Library]:
     """By what a disk is: file, block or network (mount, of older files, is none of ours)."""
     option = "[libvirt]disk_cachemodes"
     fields = {"file": "cache_mode", "block": "block_cache_mode", "network": "network_cache_mode"}
@@ -128,7 +129,7 @@ def _cache_modes(libvirt: Any) -> dict[str, Any]:
     return {fields[kind]: mode for kind, mode in found.items() if kind in fields}
 
 
-def _cpu_models(libvirt: Any) -> tuple[str, ...]:
+def _cpu_models(libvirt: Options) -> tuple[str, ...]:
     if libvirt.cpu_mode == "custom" and not libvirt.cpu_models:
         raise errors.config.Libvirt(option="[libvirt]cpu_mode=custom",
                                     reason="[libvirt]cpu_models must name a model then")
@@ -137,7 +138,7 @@ def _cpu_models(libvirt: Any) -> tuple[str, ...]:
     return tuple(libvirt.cpu_models)
 
 
-def _pairs(option: str, items: Any) -> dict[str, str]:
+def _pairs(option: str, items: Library) -> dict[str, str]:
     pairs = [item.partition("=") for item in items]
     if not all(key and equals and value for key, equals, value in pairs):
         raise errors.config.Libvirt(option=option, reason="it must be a list of name=value")

@@ -6,9 +6,9 @@ import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from nova import errors
+from nova.conf.base import Options
 from nova.virt.libvirt.xml.specs import SpiceSpec
 
 LOG = logging.getLogger(__name__)
@@ -36,20 +36,20 @@ class ConsoleSettings:
     serial: SerialSettings | None = None
 
 
-def console_settings_of(spice: Any, serial: Any) -> ConsoleSettings:
+def console_settings_of(spice: Options, serial: Options) -> ConsoleSettings:
     """From the groups ``[spice]`` and ``[serial_console]``. config.LibvirtConsole."""
     return ConsoleSettings(spice=_spice(spice) if spice.enabled else None,
                            serial=_serial(serial) if serial.enabled else None)
 
 
-def _spice(group: Any) -> SpiceSpec:
+def _spice(group: Options) -> SpiceSpec:
     return SpiceSpec(
         listen=str(group.server_listen), secure=group.require_secure, agent=group.agent_enabled,
         image=group.image_compression, jpeg=group.jpeg_compression, zlib=group.zlib_compression,
         playback={True: "on", False: "off"}.get(group.playback_compression), streaming=group.streaming_mode)
 
 
-def _serial(group: Any) -> SerialSettings:
+def _serial(group: Options) -> SerialSettings:
     first, last = ports_of(group.port_range)
     sockets = Path(group.socket_dir).absolute() if group.socket_dir else None
     if sockets is not None and len(str(sockets).encode()) > LONGEST_FOLDER:

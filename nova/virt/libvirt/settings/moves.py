@@ -8,6 +8,8 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from nova import errors
+from nova.conf.base import Options
+from nova.model.base import Library
 
 CERTIFICATES = "/etc/pki/qemu"
 #: A host as it stands in a URI: a name, or an address (of IPv6 in brackets).
@@ -43,12 +45,12 @@ class MoveSettings:
         return self if self.libvirt is None else replace(self, **_mutable(self.libvirt))
 
 
-def _mutable(libvirt: Any) -> dict[str, Any]:
+def _mutable(libvirt: Options) -> dict[str, Library]:
     return {"completion_s": libvirt.live_migration_completion_timeout,
             "force_at_timeout": libvirt.live_migration_timeout_action == "force_complete"}
 
 
-def move_settings_of(default: Any, libvirt: Any) -> MoveSettings:
+def move_settings_of(default: Library, libvirt: Options) -> MoveSettings:
     """From ``[DEFAULT]`` and ``[libvirt]``. config.Libvirt names what can't be."""
     address = str(libvirt.live_migration_inbound_addr or default.my_ip or "127.0.0.1")
     tls = libvirt.live_migration_with_native_tls

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from nova import errors
+from nova.conf.base import Options
+from nova.model.base import Library
 from nova.virt import cpu_sets
 from nova.virt.pci import specs
 from nova.virt.pci.specs import DeviceSpec
@@ -37,7 +38,7 @@ class Placing:
         return self.shared is not None or self.dedicated is not None
 
 
-def placing_of(default: Any, libvirt: Any, compute: Any, pci: Any = None) -> Placing:
+def placing_of(default: Library, libvirt: Options, compute: Options, pci: Options = None) -> Placing:
     """From the groups ``[DEFAULT]``, ``[libvirt]``, ``[compute]`` and ``[pci]``. Invalid names the option."""
     shared = _cpus("[compute]cpu_shared_set", compute.cpu_shared_set)
     dedicated = _cpus("[compute]cpu_dedicated_set", compute.cpu_dedicated_set)

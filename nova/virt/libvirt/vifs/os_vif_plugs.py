@@ -25,6 +25,8 @@ from typing import Any, Protocol
 from oslo_config import cfg
 
 from nova import errors
+from nova.conf.base import Options
+from nova.model.base import Library
 
 LOG = logging.getLogger(__name__)
 
@@ -64,7 +66,7 @@ class Plugs(Protocol):
 class OsVif:
     """``conf``: the process's configuration, which the library reads too. ``locks``: a folder for its locks."""
 
-    def __init__(self, locks: Path, conf: Any = cfg.CONF) -> None:
+    def __init__(self, locks: Path, conf: Options = cfg.CONF) -> None:
         self._locks, self._conf = locks, conf
         self._one_at_a_time = threading.Lock()
         self._library: Any = None
@@ -88,7 +90,7 @@ class OsVif:
             reason = str(cause).strip().rstrip(".") or type(cause).__name__
             raise errors.host.NotPlugged(id=port.id, what=what, bridge=port.bridge, reason=reason) from error
 
-    def _load(self) -> Any:
+    def _load(self) -> Library:
         import os_vif
         from oslo_concurrency import lockutils
         from vif_plug_ovs.ovs import OvsPlugin
@@ -116,13 +118,13 @@ class OsVif:
         return ("env", "PYTHONWARNINGS=ignore", str(Path(sys.executable).parent / "privsep-helper"), *words)
 
 
-def _guest(server_uuid: str) -> Any:
+def _guest(server_uuid: str) -> Library:
     from os_vif.objects.instance_info import InstanceInfo
 
     return InstanceInfo(uuid=server_uuid, name=server_uuid)
 
 
-def _vif(port: Port) -> Any:
+def _vif(port: Port) -> object:
     """As one of os-vif's objects."""
     from os_vif.objects import vif
     from os_vif.objects.network import Network

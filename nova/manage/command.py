@@ -1,0 +1,32 @@
+"""What a row of ``nova-manage``'s table of commands is."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nova.conf.base import Options
+
+if TYPE_CHECKING:
+    from nova.rpc.contracts.conductor import ConductorRPC
+
+#: (the configuration, the command line) -> the exit status.
+Run = Callable[[Options, argparse.Namespace], int]
+#: A client of the conductor, by the configuration: made when a command runs.
+ConductorOf = Callable[[Options], "ConductorRPC"]
+
+
+class Argument(NamedTuple):
+    flags: tuple[str, ...]
+    options: dict[str, Any]
+
+
+class Command(NamedTuple):
+    run: Run
+    help: str
+    arguments: tuple[Argument, ...] = ()
+
+
+def argument(*flags: str, **options: object) -> Argument:
+    return Argument(flags, options)
