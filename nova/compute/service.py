@@ -27,7 +27,6 @@ from nova.compute.guests.plug_events import PlugEvents
 from nova.compute.guests.snapshots import SnapshotsOfGuests
 from nova.compute.guests.starting import Patience
 from nova.compute.host import Host
-from nova.compute.networks import GuestNetworks
 from nova.compute.order_table import Doers, TakesOrders
 from nova.compute.orders.batches import Batches, Do, Limits
 from nova.compute.orders.fences import Fences
@@ -50,7 +49,7 @@ from nova.compute.reports.provider_config import ProviderConfig
 from nova.conf.base import Options
 from nova.model.base import HostName
 from nova.model.guest_tree import TreeOptions
-from nova.model.orders import Outcome
+from nova.model.orders import NetworkEvent, Outcome
 from nova.model.services import Alive, ContractVersion, Registered, Registration
 from nova.model.vendor_source import NoVendorData, VendorSource
 from nova.rpc.contracts.compute import ComputeRPC
@@ -89,7 +88,7 @@ class Parts:
     live_waits: bool = True  # guests that come while they run: until the network service has seen their interfaces
 
 
-class ComputeService(TakesOrders, Told, Screens, GuestNetworks):
+class ComputeService(TakesOrders, Told, Screens):
     """ComputeRPC for one host. Every error of a guest is an outcome of its own; calls raise for the caller's only."""
 
     def __init__(self, parts: Parts, host: Host) -> None:
@@ -185,6 +184,14 @@ class ComputeService(TakesOrders, Told, Screens, GuestNetworks):
     def force_migration(self, host: HostName, server_uuid: str, epoch: int) -> None:
         self._check_host(host)
         self._live.force(server_uuid, epoch)
+
+    def refresh_firewall(self, host: HostName) -> None:
+        self._check_host(host)
+        self._firewall.refresh()
+
+    def network_events(self, host: HostName, events: tuple[NetworkEvent, ...]) -> None:
+        self._check_host(host)
+        self._plug_events.come(events)
 
     def look_for_debts(self, host: HostName) -> None:
         """See the contract. It asks beside the caller; what fails is asked again by the job."""

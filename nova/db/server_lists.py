@@ -9,12 +9,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 from nova import errors
 from nova.db.engine import codes
 from nova.db.models.cell import server_metadata, server_tags, servers
 from nova.db.servers import details, within
-from nova.db.shown_addresses import shows_address
 from nova.db.statements import TOO_SLOW, hurried, regexp
 from nova.db.types import AnyColumn, AnyRow, Clause
 from nova.model import states
@@ -246,3 +247,38 @@ def _beyond(column: Clause, value: Clause, descending: bool) -> Clause:
             return sa.false()
         return sa.or_(column < value, column.is_(None)) if column.nullable else column < value
     return column.is_not(None) if value is None else column > value
+
+
+class shows_address(FunctionElement[bool]):
+    """Whether a fixed address of this version in a column of interfaces matches (``column, pattern, colons``: whether
+    the version's addresses have any)."""
+
+    type = sa.Boolean()
+    inherit_cache = True
+
+
+@compiles(shows_address)
+def _shows(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
+    column, pattern, colons = (compiler.process(part, **kw) for part in element.clauses)
+    return (f"EXISTS (SELECT 1 FROM JSON_TABLE({column}, '$[*].addresses[*]' "
+            "COLUMNS (address VARCHAR(64) PATH '$.address')) AS held "
+            f"WHERE held.address REGEXP {pattern} AND (LOCATE(':', held.address) > 0) = {colons})")
+
+
+@compiles(shows_address, "postgresql")
+def _shows_postgresql(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
+    column, pattern, colons = (compiler.process(part, **kw) for part in element.clauses)
+    address = "(held.address #>> '{}')"
+    return (f"EXISTS (SELECT 1 FROM jsonb_path_query(CAST({column} AS jsonb), '$[*].addresses[*].address') "
+            f"AS held(address) WHERE {address} ~ {pattern} AND (strpos({address}, ':') > 0) = {colons})")
+
+
+@compiles(shows_address, "sqlite")
+def _shows_sqlite(element: AnyColumn, compiler: AnyColumn, **kw: AnyColumn) -> str:
+    column, pattern, colons = (compiler.process(part, **kw) for part in element.clauses)
+    return (f"EXISTS (SELECT 1 FROM json_tree({column}) AS held WHERE held.key = 'address' "
+            f"AND instr(held.path, '].addresses[') > 0 AND held.value REGEXP {pattern} "
+            f"AND (instr(held.value, ':') > 0) = {colons})")
+
+
+__all__ = ["shows_address"]

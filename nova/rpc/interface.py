@@ -54,7 +54,7 @@ class Method(typing.NamedTuple):
 def call(timeout: Timeout = Timeout.NORMAL, since: str = "1.0", sensitive: bool = False,
          introduces: bool = False, reads: bool = False) -> Callable[[F], F]:
     """Ask and wait for the answer. One that ``reads`` changes nothing: when no answer comes soon, another server is
-    asked (``nova/rpc/patience.py``)."""
+    asked (``nova/rpc/transport.py``)."""
     return _mark(timeout=timeout, since=since, wants_answer=True, fanout=False, sensitive=sensitive,
                  introduces=introduces, reads=reads)
 

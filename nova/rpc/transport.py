@@ -6,8 +6,8 @@ import logging
 import math
 import socket
 import time
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import oslo_messaging
 from oslo_config import cfg
@@ -15,7 +15,6 @@ from oslo_messaging.rpc import dispatcher as oslo_dispatcher
 
 from nova import concurrency, errors
 from nova.model.base import Json
-from nova.rpc import patience
 from nova.rpc.client import Peers, Sender, derive
 from nova.rpc.interface import Interface, Method, Timeout
 from nova.rpc.server import Receiver
@@ -130,7 +129,7 @@ class Bus:
 
     def _send(self, contract: type[Interface], method: Method, server: str | None, envelope: dict[str, object]) -> Json:
         """Send; a call that no queue takes is sent again for a while: it was not carried out, and would be lost. So is
-        a read that was not answered (``nova/rpc/patience.py``)."""
+        a read that was not answered (:func:`tries`)."""
         if not self._met:  # the library waits for its first connection as long as it takes, whatever the timeout
             if away := self._away():
                 raise errors.daemon.RpcBrokerAway(method=method.name, reason=away)
@@ -147,7 +146,7 @@ class Bus:
                     if time.monotonic() >= until:
                         raise
                 concurrency.sleep(LOOK_AGAIN_S)
-        return patience.ask(patience.tries(method, whole), deliver, method.name)
+        return ask(tries(method, whole), deliver, method.name)
 
     @staticmethod
     def _send_once(client: Json, asking: Asking, envelope: dict[str, Json]) -> Json:
@@ -214,3 +213,27 @@ class _Endpoint:
             return receiver.handle(name, envelope)
         return handle
 
+#: Of a read's time, what its first asking gets. A server gives up at 0.8 of a caller's time (``PART`` in server.py), so
+#: that its reason still arrives: the second asking keeps more than that.
+FIRST_PART = 0.15
+
+Answer = TypeVar("Answer")
+
+
+def tries(method: Method, seconds: int) -> tuple[int, ...]:
+    """Seconds of each asking; ``seconds`` is their sum."""
+    first = int(seconds * FIRST_PART)
+    if method.reads and method.timeout is Timeout.NORMAL and first > 0:
+        return first, seconds - first
+    return (seconds,)
+
+
+def ask(waits: Sequence[int], once: Callable[[int], Answer], name: str) -> Answer:
+    """``once(seconds)`` until it answers; the last daemon.RpcNoAnswer."""
+    *early, last = waits
+    for seconds in early:
+        try:
+            return once(seconds)
+        except errors.daemon.RpcNoAnswer:
+            LOG.warning("%s was not answered within %s s; it changes nothing, and is asked once more", name, seconds)
+    return once(last)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from wsgiref.types import StartResponse, WSGIEnvironment
 
+from keystonemiddleware import auth_token
 from oslo_config import cfg
-from oslo_middleware import cors, http_proxy_to_wsgi
+from oslo_middleware import cors, http_proxy_to_wsgi, sizelimit
 
+from nova import errors
+from nova.model.base import Json
 from nova.policies import Policy
-from nova.web import auth, body_limit
+from nova.web import auth
+
+LOG = logging.getLogger(__name__)
 
 Application = Callable[..., Any]
 Middleware = Callable[[Application], Application]
@@ -33,7 +39,6 @@ def authentication(conf: cfg.ConfigOpts, policy: Policy) -> Middleware:
     """By ``[api]auth_strategy``: Keystone's token check, or believing the caller."""
     if conf.api.auth_strategy == auth.NOAUTH:
         return lambda application: auth.NoAuth(application, policy)
-    from nova.web.keystone import TokenCheck
 
     return lambda application: TokenCheck(auth.KeystoneContext(application, policy), conf)
 
@@ -48,7 +53,7 @@ def library_middleware(conf: cfg.ConfigOpts, version_headers: Sequence[str]) -> 
                    "HTTP_X_FORWARDED_FOR"),
                   lambda application: http_proxy_to_wsgi.HTTPProxyToWSGI(application, conf)),
         only_with(("CONTENT_LENGTH", "HTTP_TRANSFER_ENCODING"),
-                  lambda application: body_limit.BodyLimit(application, conf)),
+                  lambda application: BodyLimit(application, conf)),
     )
 
 
@@ -65,3 +70,55 @@ def only_with(keys: tuple[str, ...], make: Middleware) -> Middleware:
         return choose
 
     return around
+
+
+MOST_DIGITS = 18  # more are no length, and dear to read
+
+
+class BodyLimit:
+    """oslo.middleware's limit, which counts what is read, behind one for bodies that tell their length: the library's
+    own answer to these leaves the limit out.
+    """
+
+    def __init__(self, application: Callable[..., Json], conf: cfg.ConfigOpts) -> None:
+        self.counting = sizelimit.RequestBodySizeLimiter(application, conf)
+        self.most: int = conf.oslo_middleware.max_request_body_size
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        length = environ.get("CONTENT_LENGTH") or ""
+        digits = length.lstrip("0") if length.isdecimal() else ""
+        if len(digits) <= MOST_DIGITS and int(digits or 0) <= self.most:
+            return self.counting(environ, start_response)
+        text = f"The body of the request is too large: at most {self.most} bytes are taken.\n".encode()
+        start_response("413 Request Entity Too Large", [("Content-Type", "text/plain; charset=UTF-8"),
+                                                        ("Content-Length", str(len(text)))])
+        return [text]
+
+LONGEST_TOKEN = 8192  # what servers, Keystone's too, take as one header; no token of theirs is near it
+
+TOKENS = ("HTTP_X_AUTH_TOKEN", "HTTP_X_STORAGE_TOKEN", "HTTP_X_SERVICE_TOKEN")  # those that the library looks at
+
+
+class TokenCheck:
+    """keystonemiddleware's auth_token, set up by ``[keystone_authtoken]``; its 503 becomes one of ours."""
+
+    def __init__(self, application: Callable[..., object], conf: cfg.ConfigOpts) -> None:
+        self.checker = auth_token.AuthProtocol(application, {"oslo_config_config": conf, "oslo_config_project": "nova"})
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        held: list[tuple[Any, ...]] = []
+        if any(len(environ.get(name, "")) > LONGEST_TOKEN for name in TOKENS):  # none of Keystone's: 401, as for others
+            for name in TOKENS:
+                environ.pop(name, None)
+
+        def start(*answer: Json) -> Json:
+            if "nova.context" not in environ and answer[0].startswith("503"):
+                held.append(answer)
+                return lambda data: None
+            return start_response(*answer)
+
+        content = self.checker(environ, start)
+        if held:
+            LOG.warning("Keystone does not answer: a request was refused with 503")
+            raise errors.api.IdentityAway
+        return content

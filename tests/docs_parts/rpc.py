@@ -10,7 +10,7 @@ import re
 from nova.conf import base
 from nova.rpc import contracts, transport
 from nova.rpc.interface import Interface, Method
-from nova.rpc.patience import FIRST_PART
+from nova.rpc.transport import FIRST_PART
 from tests.docs_parts import rst
 
 INTRO = """\

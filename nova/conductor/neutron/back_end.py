@@ -13,7 +13,6 @@ from typing import Any
 
 from nova import context, errors
 from nova.clients.neutron import Neutron as Client
-from nova.conductor.engine import metadata_providers
 from nova.conductor.engine.deps import Deps
 from nova.conductor.engine.network_back_end import Admitted, NetworkWish
 from nova.conductor.engine.workflow import Op, Result
@@ -28,7 +27,7 @@ from nova.db.server_row import ServerRow
 from nova.db.types import AnyColumn, AnyRow
 from nova.model.base import HostName
 from nova.model.networks import Interface, RequestedNetwork
-from nova.model.ports import belongs
+from nova.model.ports import OWNER, belongs
 from nova.model.security_groups import GuestFirewall, HostFirewall
 from nova.model.server_parts import ExternalEvent
 from nova.model.servers import ServerDetail
@@ -175,7 +174,7 @@ class Neutron:
         return {uuid: tuple(sorted(mine)) for uuid, mine in shown.items()}
 
     def guest_at(self, provider_id: str, address: str) -> tuple[str, str]:
-        return metadata_providers.guest_at(self.client, provider_id, address)
+        return guest_at(self.client, provider_id, address)
 
     def firewall_on(self, host: HostName) -> HostFirewall:
         return HostFirewall(host=host, kept_elsewhere=True)  # its agents do, whatever hosts' files say
@@ -192,3 +191,15 @@ def _pages(wanted: Mapping[str, AnyColumn]) -> list[Mapping[str, AnyColumn]]:
     if ids is None:
         return [wanted]
     return [{"device_id": ids[first:first + MOST_LISTED]} for first in range(0, len(ids), MOST_LISTED)]
+
+
+def guest_at(client: AnyColumn, provider_id: str, address: str) -> tuple[str, str]:
+    """(the server's uuid, the project of the port that says so). ``client``: nova.clients.neutron.Neutron.
+    metadata.NotOnePort; Unavailable."""
+    subnets = client.subnets(filters={"advanced_service_providers": provider_id})
+    networks = sorted({subnet.network_id for subnet in subnets})
+    ports = client.ports({"fixed_ips": f"ip_address={address}", "network_id": networks}) if networks else ()
+    servers = [port for port in ports if port.device_id and port.device_owner.startswith(OWNER)]
+    if len(servers) != 1:
+        raise errors.metadata.NotOnePort(address=address, provider=provider_id, count=len(servers))
+    return servers[0].device_id, servers[0].project_id

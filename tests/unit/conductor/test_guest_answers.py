@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from nova import errors
-from nova.conductor.engine.metadata_providers import guest_at
+from nova.conductor.neutron.back_end import guest_at
 from nova.db.models import cell as tables
 from nova.model.guests import DevicePlace, GuestQuery
 from nova.model.networks import NewNetwork, RequestedNetwork
